@@ -1,0 +1,1 @@
+//! TCP segments to connections.

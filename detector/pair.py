@@ -1,0 +1,83 @@
+"""A pair: the same transfer seen at one or two vantage points, as every method is given it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pepscope.connections import Connection, FlowSummary
+from pepscope.packets import Direction, PacketColumns, PayloadSample
+
+
+class ClockMode(StrEnum):
+    """What is assumed of the two capture clocks."""
+
+    SYNCHRONISED = "synchronised"  # Method 1
+    OFFSET = "offset"  # Method 2 as published: constant offset, first datum
+    GENERAL = "general"  # offset, bounded drift, steps
+
+
+@dataclass(frozen=True, slots=True)
+class DetectOptions:
+    """What the user knows or allows."""
+
+    clocks: ClockMode = ClockMode.GENERAL
+    ack_delay_s: float | None = None  # T of Method 3, put on every ACK by the receiver
+    drift_limit_ppm: float = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Vantage:
+    """One connection at one capture point."""
+
+    capture: str
+    connection: Connection
+    packets: PacketColumns
+    payload: dict[Direction, PayloadSample]
+
+    def flow(self, direction: Direction) -> FlowSummary:
+        """Summary of the flow in `direction`."""
+        return self.connection.up if direction is Direction.UP else self.connection.down
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAlignment:
+    """How one direction's streams of the two vantages lie over each other.
+
+    Byte x of the client side's stream is byte x + `shift_bytes` of the server side's stream (not 0 where a SYN is
+    missing or a proxy rewrote headers). `matched` is the share of comparable payload pieces that agree, `compared`
+    how many were compared; 0 compared means that only lengths and timing speak.
+    """
+
+    shift_bytes: int
+    compared: int
+    matched: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A connection at the client's side and/or the server's side; at least one is present."""
+
+    client_side: Vantage | None
+    server_side: Vantage | None
+    alignment: dict[Direction, StreamAlignment]
+    pairing_confidence: float  # 0..1; 1 where only one vantage exists
+    options: DetectOptions = field(default_factory=DetectOptions)
+
+    @property
+    def vantages(self) -> tuple[Vantage, ...]:
+        """The vantages that exist, client side first."""
+        return tuple(v for v in (self.client_side, self.server_side) if v is not None)
+
+    def sender(self, direction: Direction) -> Vantage | None:
+        """The vantage at the sender of `direction`'s data."""
+        return self.client_side if direction is Direction.UP else self.server_side
+
+    def receiver(self, direction: Direction) -> Vantage | None:
+        """The vantage at the receiver of `direction`'s data."""
+        return self.server_side if direction is Direction.UP else self.client_side
+
+    def receiver_shift(self, direction: Direction) -> int:
+        """What to add to a receiver-side stream offset to get the sender-side offset."""
+        shift = self.alignment[direction].shift_bytes
+        return -shift if direction is Direction.UP else shift

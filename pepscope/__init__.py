@@ -1,0 +1,1 @@
+"""pepscope: does something in the network split my TCP connections, and how?"""

@@ -1,0 +1,21 @@
+"""Errors that a user can act on: each message is one sentence."""
+
+from __future__ import annotations
+
+
+class PepscopeError(Exception):
+    """Root of all errors of ours; the command line prints the message and exits with `exit_status`."""
+
+    exit_status = 2
+
+
+class CaptureError(PepscopeError):
+    """A capture cannot be opened, is of no known kind, or holds nothing to analyse."""
+
+
+class FilterError(PepscopeError):
+    """A capture filter does not compile."""
+
+
+class UsageError(PepscopeError):
+    """Options that do not fit together or lie outside their range."""

@@ -1,0 +1,110 @@
+"""Packets of one TCP connection as columns: the shape in which every method reads a capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Int64Array = npt.NDArray[np.int64]
+UInt32Array = npt.NDArray[np.uint32]
+UInt16Array = npt.NDArray[np.uint16]
+UInt8Array = npt.NDArray[np.uint8]
+
+#: Acknowledgement offset of a packet that carries no ACK flag.
+NO_ACKNOWLEDGEMENT = -(1 << 62)
+
+
+class Direction(IntEnum):
+    """Data flow of a connection: `UP` is client to server, `DOWN` server to client."""
+
+    UP = 0
+    DOWN = 1
+
+    @property
+    def reverse(self) -> Direction:
+        """The opposite flow."""
+        return Direction(1 - self)
+
+
+class TcpFlag(IntFlag):
+    """TCP header flags as on the wire (RFC 9293 section 3.1)."""
+
+    FIN = 0x001
+    SYN = 0x002
+    RST = 0x004
+    PSH = 0x008
+    ACK = 0x010
+    URG = 0x020
+    ECE = 0x040
+    CWR = 0x080
+    AE = 0x100
+
+
+class Mark(IntFlag):
+    """What the analysis of one capture says of a packet."""
+
+    RETRANSMISSION = 0x0001
+    REORDERED = 0x0002
+    DUPLICATE = 0x0004
+    ZERO_WINDOW = 0x0008
+    ZERO_WINDOW_PROBE = 0x0010
+    KEEP_ALIVE = 0x0020
+    DUPLICATE_ACK = 0x0040
+    WINDOW_UPDATE = 0x0080
+    GAP_BEFORE = 0x0100
+    HAS_TIMESTAMPS = 0x0200
+    HAS_SACK = 0x0400
+    HEADER_TRUNCATED = 0x0800
+
+
+@dataclass(frozen=True, slots=True)
+class PacketColumns:
+    """Packets of one connection in capture order; all arrays have the same length.
+
+    Offsets count payload bytes of a direction's stream from the byte after its SYN (offset 0), in 64 bits across
+    sequence wraps; a SYN stands at -1 and a FIN takes one offset after the last byte. Where the SYN is missing,
+    offset 0 is the lowest sequence number seen in the first window of packets.
+    """
+
+    time_ns: Int64Array
+    direction: UInt8Array
+    sequence_offset: Int64Array
+    acknowledgement_offset: Int64Array  # in the reverse stream; NO_ACKNOWLEDGEMENT without ACK flag
+    payload_bytes: UInt32Array
+    window_bytes: UInt32Array  # scaled
+    flags: UInt16Array  # TcpFlag
+    tsval: UInt32Array  # valid where marks & HAS_TIMESTAMPS
+    tsecr: UInt32Array
+    ip_id: UInt16Array
+    ttl: UInt8Array
+    payload_hash: UInt32Array  # of the first 16 payload bytes; 0 where fewer were captured than min(16, payload_bytes)
+    marks: UInt16Array  # Mark
+    round_trip_time_ns: Int64Array  # on the ACK that completes a sample (Karn), else -1
+
+    def __len__(self) -> int:
+        return len(self.time_ns)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The columns as a pandas frame (arrays are not copied where pandas allows it)."""
+        import pandas as pd
+
+        return pd.DataFrame({name: getattr(self, name) for name in self.__slots__}, copy=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSample:
+    """Captured payload of one direction, kept for the same stream regions in every capture.
+
+    Regions are blocks of 64 KiB: the first eight, then ever sparser ones chosen by the block number alone, so that two
+    captures of one stream keep the same places. `offsets[i]` is the stream offset of `pieces[i]`; overlaps may occur.
+    """
+
+    offsets: Int64Array
+    pieces: tuple[bytes, ...]

@@ -1,0 +1,119 @@
+"""What a detection says: evidence, verdicts and the series behind the figures. Shared by detector and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.packets import Direction
+
+FloatArray = npt.NDArray[np.float64]
+Number = float | int | str | bool | None
+
+
+class Outcome(StrEnum):
+    """What one method concluded about a connection."""
+
+    SPLIT = "split"
+    INTACT = "intact"
+    INAPPLICABLE = "inapplicable"
+
+
+class Kind(StrEnum):
+    """What a connection is; `INCONCLUSIVE` is an honest answer."""
+
+    REGULAR = "regular"
+    SPLIT_TCP = "split-tcp"
+    TCP_PROXY = "tcp-proxy"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one method found.
+
+    `finding` is a short key, one of those tabulated in `detector.verdict`, that says *what* was found; `strength` in
+    [0, 1] says how firmly (0 for inapplicable); `summary` is one sentence for an engineer; `numbers` are the figures
+    behind it (times in seconds, names with units); `caveats` name what could have misled the method here.
+    """
+
+    method: str
+    outcome: Outcome
+    finding: str
+    strength: float
+    summary: str
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VantageName:
+    """Where a connection was seen: the capture's path as given and the end points as that capture shows them."""
+
+    capture: str
+    client: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSeries:
+    """Everything a page draws for one data direction of a pair. Times in seconds from the pair's first packet.
+
+    Arrays of one name prefix have one length; empty where the vantage is missing.
+    """
+
+    direction: Direction
+    forward_time_s: FloatArray  # sender's time of each datum
+    forward_difference_s: FloatArray  # receiver's time minus sender's time
+    ack_time_s: FloatArray  # sender's time of each acknowledgement
+    ack_difference_s: FloatArray  # receiver's sending time minus sender's time
+    ack_violates: npt.NDArray[np.bool_]
+    line_offset_s: float | None  # best separating line: offset + drift * time
+    line_drift: float
+    sender_data_time_s: FloatArray
+    sender_data_offset: FloatArray
+    sender_ack_time_s: FloatArray
+    sender_ack_offset: FloatArray
+    receiver_data_time_s: FloatArray
+    receiver_data_offset: FloatArray
+    receiver_ack_time_s: FloatArray
+    receiver_ack_offset: FloatArray
+    round_trip_time_s: FloatArray
+    round_trip_time_at_s: FloatArray
+    sender_window_at_s: FloatArray  # receive window as the sender saw it advertised
+    sender_window_bytes: FloatArray
+    receiver_window_at_s: FloatArray  # receive window as the receiver advertised it
+    receiver_window_bytes: FloatArray
+    throughput_at_s: FloatArray  # sender's payload per bin
+    throughput_bit_s: FloatArray
+    one_way_delay_s: FloatArray  # by sending order, clock line removed
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """The verdict on one connection seen at one or two vantage points, with its evidence."""
+
+    vantages: tuple[VantageName, ...]
+    verdict: Kind
+    probability: Mapping[Kind, float]  # regular, split-tcp and tcp-proxy, summing to 1
+    reason: str
+    evidence: tuple[Evidence, ...]
+    packets: int
+    payload_bytes_up: int
+    payload_bytes_down: int
+    duration_s: float
+    series: tuple[FlowSeries, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """One capture file as read: counts and what was wrong with it."""
+
+    path: str
+    packets: int
+    connections: int
+    warnings: tuple[str, ...] = ()
