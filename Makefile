@@ -1,0 +1,86 @@
+# Every target says what it does behind `##`; `make` alone lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+FUZZ_SECONDS ?= 300
+export SETUPTOOLS_RUST_CARGO_PROFILE := release
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+PACKAGING := setup.cfg pyproject.toml
+EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
+
+.DEFAULT_GOAL := help
+.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate docs wheel clean system-packages
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Two stamps: the demo needs only what a user needs, development needs all of it.
+$(VENV)/.runtime: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.development: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
+	$(BIN)/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[dev]'
+	touch $@ $(VENV)/.runtime
+
+install: $(VENV)/.development ## Make .venv with pepscope (Rust in release mode) and every development tool
+
+rebuild: | $(VENV)/bin/python ## Compile the Rust extension again, nothing else
+	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
+
+demo: $(VENV)/.runtime ## Judge the sample captures and write the page that shows why
+	@mkdir -p build
+	$(BIN)/pepscope detect $(EXAMPLE_CAPTURES) --html build/pepscope-demo.html
+	@echo "The page: file://$(CURDIR)/build/pepscope-demo.html"
+
+test: system-packages install lint rust-tests fuzz-short python-tests ## Lint and run every test (what CI runs)
+
+lint: install ## Style, types, import direction, stubs
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy pepscope detector reports tests
+	$(BIN)/lint-imports --config setup.cfg
+	$(BIN)/stubtest --mypy-config-file setup.cfg pepscope._core
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+
+rust-tests: ## Tests of the pure crates
+	cargo test --workspace --quiet
+
+python-tests: install ## Tests of the Python rooms and of the packaging
+	$(BIN)/pytest
+
+fuzz-short:
+	cargo run --release --quiet --package pepscope-fuzz -- --seconds 10
+
+fuzz: ## Fuzz every parser for FUZZ_SECONDS each
+	cargo run --release --quiet --package pepscope-fuzz -- --seconds $(FUZZ_SECONDS)
+
+validate: install ## Score the detector on the captures whose truth is known
+	$(BIN)/python -m detector.validation tests/corpus
+
+bench: install ## Run side by side with tcptrace and tshark
+	$(BIN)/python benchmarks/run.py
+
+docs: install ## Build the documentation pages
+	$(BIN)/python docs/build.py
+
+wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
+	$(BIN)/pip install --quiet 'build>=1.2'
+	$(BIN)/python -m build --outdir dist .
+
+clean: ## Remove everything that was built
+	rm -rf $(VENV) build dist target *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	find . -name '__pycache__' -prune -exec rm -rf {} +
+	rm -f pepscope/_core*.so
+
+system-packages:
+	@bash tests/system-packages.sh

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Installs the Debian packages whose tools the tests compare with or drive; as another user than root only says which.
+set -euo pipefail
+
+declare -A package_of=(
+    [tshark]=tshark
+    [tcptrace]=tcptrace
+    [tcpdump]=tcpdump
+    [chromium]=chromium
+    [ip]=iproute2
+    [iperf3]=iperf3
+    [zstd]=zstd
+    [xz]=xz-utils
+)
+
+missing=()
+for tool in "${!package_of[@]}"; do
+    command -v "$tool" >/dev/null || missing+=("${package_of[$tool]}")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+    exit 0
+fi
+if [ "$(id -u)" -ne 0 ]; then
+    echo "the tests need these Debian packages: apt-get install ${missing[*]}" >&2
+    exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null
