@@ -1,1 +1,37 @@
-"""pepscope: does something in the network split my TCP connections, and how?"""
+"""pepscope: does something in the network split my TCP connections, and how?
+
+`pepscope.detect("server.pcap", "mobile.pcap")` judges, `pepscope.inspect("server.pcap")` reads a capture; what else the
+entry point group `pepscope.api` names is found here too. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from detector import detect as detect
+    from pepscope.capture import open_capture as inspect
+
+__all__ = ["__version__", "detect", "inspect"]
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Load what the entry point group `pepscope.api` offers under this name."""
+    if not name.startswith("_"):
+        from pepscope.plugins import find
+
+        entry = find("pepscope.api", name)
+        if entry is not None:
+            loaded = entry.load()
+            globals()[name] = loaded
+            return loaded
+    raise AttributeError(f"module 'pepscope' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The names of this module and of the entry points."""
+    from pepscope.plugins import names
+
+    return sorted({*globals(), *names("pepscope.api")})

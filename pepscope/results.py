@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pepscope.packets import Direction
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FloatArray = npt.NDArray[np.float64]
 Number = float | int | str | bool | None
@@ -117,3 +121,29 @@ class CaptureSummary:
     packets: int
     connections: int
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionResult:
+    """Everything that one detection found: the captures as read and a verdict on each pair."""
+
+    captures: tuple[CaptureSummary, ...]
+    pairs: tuple[PairResult, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `detect-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
+        from pepscope.encode import detection_document
+
+        return detection_document(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """`to_dict` as JSON text."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a pair: both vantages, verdict, probabilities, sizes (bytes), duration (seconds) and the reason."""
+        from pepscope.encode import detection_frame
+
+        return detection_frame(self)

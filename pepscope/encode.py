@@ -1,0 +1,106 @@
+"""Results in the shapes that others read: the JSON contract and a pandas frame."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from pepscope.results import DetectionResult, Evidence, Kind, Number, PairResult
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA_VERSION = 1
+_JUDGED = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
+_FRAME_COLUMNS = (
+    "capture_a",
+    "client_a",
+    "server_a",
+    "capture_b",
+    "client_b",
+    "server_b",
+    "verdict",
+    "probability_regular",
+    "probability_split_tcp",
+    "probability_tcp_proxy",
+    "packets",
+    "payload_bytes_up",
+    "payload_bytes_down",
+    "duration_s",
+    "reason",
+)
+
+
+def detection_document(result: DetectionResult) -> dict[str, Any]:
+    """The JSON contract `detect-1`; numbers that JSON cannot write (infinities, NaN) become null."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "captures": [
+            {
+                "path": capture.path,
+                "packets": capture.packets,
+                "connections": capture.connections,
+                "warnings": list(capture.warnings),
+            }
+            for capture in result.captures
+        ],
+        "pairs": [_pair(pair) for pair in result.pairs],
+    }
+
+
+def _pair(pair: PairResult) -> dict[str, Any]:
+    return {
+        "vantages": [
+            {"capture": vantage.capture, "client": vantage.client, "server": vantage.server}
+            for vantage in pair.vantages
+        ],
+        "verdict": pair.verdict.value,
+        "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
+        "reason": pair.reason,
+        "packets": int(pair.packets),
+        "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
+        "duration_s": float(pair.duration_s),
+        "evidence": [_evidence(item) for item in pair.evidence],
+    }
+
+
+def _evidence(item: Evidence) -> dict[str, Any]:
+    return {
+        "method": item.method,
+        "outcome": item.outcome.value,
+        "finding": item.finding,
+        "strength": float(item.strength),
+        "summary": item.summary,
+        "numbers": {name: _plain(number) for name, number in item.numbers.items()},
+        "caveats": list(item.caveats),
+    }
+
+
+def _plain(number: Number) -> Number:
+    """The number as JSON has it; NumPy's scalars become Python's."""
+    value: Number = number.item() if hasattr(number, "item") else number
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def detection_frame(result: DetectionResult) -> pd.DataFrame:
+    """One row a pair; the columns of the second vantage are missing values where only one capture holds it."""
+    import pandas as pd
+
+    rows = []
+    for pair in result.pairs:
+        row: dict[str, Any] = {}
+        for which, letter in enumerate("ab"):
+            vantage = pair.vantages[which] if which < len(pair.vantages) else None
+            row[f"capture_{letter}"] = vantage.capture if vantage else None
+            row[f"client_{letter}"] = vantage.client if vantage else None
+            row[f"server_{letter}"] = vantage.server if vantage else None
+        row["verdict"] = pair.verdict.value
+        for kind in _JUDGED:
+            row[f"probability_{kind.name.lower()}"] = float(pair.probability.get(kind, 0.0))
+        row["packets"] = pair.packets
+        row["payload_bytes_up"] = pair.payload_bytes_up
+        row["payload_bytes_down"] = pair.payload_bytes_down
+        row["duration_s"] = pair.duration_s
+        row["reason"] = pair.reason
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(_FRAME_COLUMNS)).rename_axis("pair")

@@ -1,0 +1,49 @@
+"""Sizes in bytes as people write them: `512MiB`, `1.5 GB`, `4k`."""
+
+from __future__ import annotations
+
+import re
+
+from pepscope.errors import UsageError
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": 1 << 10,
+    "kib": 1 << 10,
+    "kb": 10**3,
+    "m": 1 << 20,
+    "mib": 1 << 20,
+    "mb": 10**6,
+    "g": 1 << 30,
+    "gib": 1 << 30,
+    "gb": 10**9,
+    "t": 1 << 40,
+    "tib": 1 << 40,
+    "tb": 10**12,
+}
+
+
+def parse_size(text: str) -> int:
+    """Bytes; `KiB` counts 1024, `kB` 1000, a bare `k` 1024. Raises UsageError."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    factor = _UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError(f"{text!r} is no size; write bytes with a unit, such as 512MiB or 1GiB")
+    return int(float(match[1]) * factor)
+
+
+def format_count(value: float) -> str:
+    """A count in at most five characters: `999`, `12.3k`, `4.56M` (decimal)."""
+    if value < 999.5:
+        return f"{value:.0f}"
+    for unit in "kMG":
+        value /= 1000
+        if value < 999.5:
+            return f"{value:.{_decimals(value)}f}{unit}"
+    return f"{value / 1000:.{_decimals(value / 1000)}f}T"
+
+
+def _decimals(value: float) -> int:
+    """Decimals that leave three digits."""
+    return 2 if value < 9.995 else 1 if value < 99.95 else 0
