@@ -1,0 +1,217 @@
+"""Link layers and tunnels: each function wraps an IP packet the way a network or a capture tool does."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+
+from tests.captures import containers
+from tests.captures.segments import PROTOCOL_UDP, ipv4, ipv6
+
+ETHER_IPV4 = 0x0800
+ETHER_IPV6 = 0x86DD
+ETHER_TEB = 0x6558  # transparent Ethernet bridging (RFC 7637)
+ETHER_MPLS = 0x8847
+ETHER_PPPOE_SESSION = 0x8864
+ETHER_VLAN = 0x8100
+ETHER_SERVICE_VLAN = 0x88A8
+
+_MAC = bytes.fromhex("020000000001020000000002")
+
+
+def ether_type(packet: bytes) -> int:
+    """The EtherType of an IP packet."""
+    return ETHER_IPV6 if packet[0] >> 4 == 6 else ETHER_IPV4
+
+
+def ppp_protocol(packet: bytes) -> bytes:
+    """The two-byte PPP protocol of an IP packet (RFC 1332, RFC 5072)."""
+    return b"\x00\x57" if packet[0] >> 4 == 6 else b"\x00\x21"
+
+
+def ethernet(packet: bytes, *, kind: int | None = None) -> bytes:
+    """Ethernet II."""
+    return _MAC + struct.pack(">H", ether_type(packet) if kind is None else kind) + packet
+
+
+def ethernet_padded(packet: bytes) -> bytes:
+    """Ethernet II, padded to the 60 bytes that the medium asks for."""
+    return ethernet(packet).ljust(60, b"\xa5")
+
+
+def vlan(packet: bytes) -> bytes:
+    """IEEE 802.1Q."""
+    return ethernet(struct.pack(">HH", 42, ether_type(packet)) + packet, kind=ETHER_VLAN)
+
+
+def qinq(packet: bytes) -> bytes:
+    """IEEE 802.1ad with an 802.1Q tag inside."""
+    return ethernet(
+        struct.pack(">HHHH", 100, ETHER_VLAN, 42, ether_type(packet)) + packet,
+        kind=ETHER_SERVICE_VLAN,
+    )
+
+
+def mpls(packet: bytes) -> bytes:
+    """Two MPLS labels, the lower with the bottom-of-stack bit (RFC 3032)."""
+    return ethernet(struct.pack(">II", 1000 << 12 | 64, 2000 << 12 | 1 << 8 | 64) + packet, kind=ETHER_MPLS)
+
+
+def pppoe(packet: bytes) -> bytes:
+    """PPPoE session (RFC 2516)."""
+    body = ppp_protocol(packet) + packet
+    return ethernet(struct.pack(">BBHH", 0x11, 0, 7, len(body)) + body, kind=ETHER_PPPOE_SESSION)
+
+
+def ppp_ether(packet: bytes) -> bytes:
+    """PPPoE without the Ethernet header (link type 51)."""
+    return pppoe(packet)[14:]
+
+
+def ppp(packet: bytes) -> bytes:
+    """PPP without address and control (link type 9)."""
+    return ppp_protocol(packet) + packet
+
+
+def ppp_hdlc(packet: bytes) -> bytes:
+    """PPP in HDLC-like framing (RFC 1662)."""
+    return b"\xff\x03" + ppp_protocol(packet) + packet
+
+
+def null(packet: bytes) -> bytes:
+    """BSD loopback: the address family in the byte order of the capturing machine."""
+    return struct.pack("<I", 30 if packet[0] >> 4 == 6 else 2) + packet
+
+
+def null_big_endian(packet: bytes) -> bytes:
+    """BSD loopback, captured by a big-endian machine of another family number."""
+    return struct.pack(">I", 24 if packet[0] >> 4 == 6 else 2) + packet
+
+
+def loop(packet: bytes) -> bytes:
+    """OpenBSD loopback: always network byte order."""
+    return struct.pack(">I", 24 if packet[0] >> 4 == 6 else 2) + packet
+
+
+def raw(packet: bytes) -> bytes:
+    """No link layer."""
+    return packet
+
+
+def linux_sll(packet: bytes) -> bytes:
+    """Linux cooked capture v1."""
+    return struct.pack(">HHH8sH", 0, 1, 6, bytes(8), ether_type(packet)) + packet
+
+
+def linux_sll2(packet: bytes) -> bytes:
+    """Linux cooked capture v2."""
+    return struct.pack(">HHIHBB8s", ether_type(packet), 0, 3, 1, 0, 6, bytes(8)) + packet
+
+
+def wifi(packet: bytes) -> bytes:
+    """An IEEE 802.11 data frame to the access point, with LLC/SNAP."""
+    return _wifi_header(0x08, 0x01) + _snap(packet)
+
+
+def wifi_quality_of_service(packet: bytes) -> bytes:
+    """An IEEE 802.11 QoS data frame from the access point."""
+    return _wifi_header(0x88, 0x02) + b"\0\0" + _snap(packet)
+
+
+def wifi_four_addresses(packet: bytes) -> bytes:
+    """An IEEE 802.11 QoS data frame between access points (both To DS and From DS)."""
+    return _wifi_header(0x88, 0x03) + bytes.fromhex("020000000004") + b"\0\0" + _snap(packet)
+
+
+def radiotap(packet: bytes) -> bytes:
+    """A radiotap header of rate and antenna signal before the 802.11 frame."""
+    fields = struct.pack("<BbH", 12, -60, 0)
+    return struct.pack("<BBHI", 0, 0, 8 + len(fields), 1 << 2 | 1 << 5) + fields + wifi(packet)
+
+
+def _wifi_header(frame_control: int, direction: int) -> bytes:
+    return bytes([frame_control, direction, 0, 0]) + _MAC + bytes.fromhex("020000000003") + b"\x10\0"
+
+
+def _snap(packet: bytes) -> bytes:
+    return b"\xaa\xaa\x03\0\0\0" + struct.pack(">H", ether_type(packet)) + packet
+
+
+def udp(source_port: int, destination_port: int, payload: bytes) -> bytes:
+    """UDP without checksum, which IPv4 allows."""
+    return struct.pack(">HHHH", source_port, destination_port, 8 + len(payload), 0) + payload
+
+
+def _outer(protocol: int, payload: bytes) -> bytes:
+    return ipv4("192.0.2.10", "192.0.2.20", protocol, payload, ttl=33, identification=4242)
+
+
+def gre(packet: bytes, *, key: int | None = None, with_checksum: bool = False, with_sequence: bool = False) -> bytes:
+    """GRE over IPv4 (RFC 2784, RFC 2890)."""
+    flags = (0x8000 if with_checksum else 0) | (0x2000 if key is not None else 0) | (0x1000 if with_sequence else 0)
+    head = struct.pack(">HH", flags, ether_type(packet))
+    head += bytes(4) if with_checksum else b""
+    head += struct.pack(">I", key) if key is not None else b""
+    head += struct.pack(">I", 5) if with_sequence else b""
+    return _outer(47, head + packet)
+
+
+def gre_ethernet(packet: bytes, *, key: int) -> bytes:
+    """NVGRE: an Ethernet frame in GRE (RFC 7637)."""
+    return _outer(47, struct.pack(">HHI", 0x2000, ETHER_TEB, key) + ethernet(packet))
+
+
+def ip_in_ip(packet: bytes) -> bytes:
+    """IPv4 or IPv6 in IPv4 (RFC 2003, RFC 4213)."""
+    return _outer(41 if packet[0] >> 4 == 6 else 4, packet)
+
+
+def ip_in_ipv6(packet: bytes) -> bytes:
+    """IPv4 or IPv6 in IPv6 (RFC 2473)."""
+    return ipv6("2001:db8::a", "2001:db8::b", 41 if packet[0] >> 4 == 6 else 4, packet)
+
+
+def vxlan(packet: bytes, *, network: int) -> bytes:
+    """VXLAN over IPv4 (RFC 7348)."""
+    return _outer(PROTOCOL_UDP, udp(50000, 4789, struct.pack(">II", 0x08000000, network << 8) + ethernet(packet)))
+
+
+def gtp_u(packet: bytes, *, tunnel: int, extensions: bool = False, sequence: bool = False) -> bytes:
+    """GTP-U G-PDU (3GPP TS 29.281): optionally with a PDU session container and a second extension header."""
+    flags = 0x30 | (0x04 if extensions else 0) | (0x02 if sequence else 0)
+    optional = b""
+    if extensions:
+        optional = struct.pack(">HBB", 77 if sequence else 0, 0, 0x85)
+        optional += bytes([1, 0x10, 9, 0xC0])  # PDU session container: downlink, QFI 9; next 0xC0 (PDCP PDU number)
+        optional += bytes([1, 0, 5, 0])
+    elif sequence:
+        optional = struct.pack(">HBB", 77, 0, 0)
+    body = optional + packet
+    return _outer(PROTOCOL_UDP, udp(2152, 2152, struct.pack(">BBHI", flags, 255, len(body), tunnel) + body))
+
+
+Wrap = Callable[[bytes], bytes]
+
+#: Every link layer: name to link type and the function that makes its frames.
+LINKS: Mapping[str, tuple[int, Wrap]] = {
+    "null": (containers.LINK_NULL, null),
+    "null_big_endian": (containers.LINK_NULL, null_big_endian),
+    "loop": (containers.LINK_LOOP, loop),
+    "ethernet": (containers.LINK_ETHERNET, ethernet),
+    "ethernet_padded": (containers.LINK_ETHERNET, ethernet_padded),
+    "vlan": (containers.LINK_ETHERNET, vlan),
+    "qinq": (containers.LINK_ETHERNET, qinq),
+    "mpls": (containers.LINK_ETHERNET, mpls),
+    "pppoe": (containers.LINK_ETHERNET, pppoe),
+    "ppp": (containers.LINK_PPP, ppp),
+    "ppp_hdlc": (containers.LINK_PPP_HDLC, ppp_hdlc),
+    "ppp_with_address": (containers.LINK_PPP, ppp_hdlc),
+    "ppp_ether": (containers.LINK_PPP_ETHER, ppp_ether),
+    "raw": (containers.LINK_RAW, raw),
+    "linux_sll": (containers.LINK_LINUX_SLL, linux_sll),
+    "linux_sll2": (containers.LINK_LINUX_SLL2, linux_sll2),
+    "wifi": (containers.LINK_IEEE802_11, wifi),
+    "wifi_quality_of_service": (containers.LINK_IEEE802_11, wifi_quality_of_service),
+    "wifi_four_addresses": (containers.LINK_IEEE802_11, wifi_four_addresses),
+    "radiotap": (containers.LINK_RADIOTAP, radiotap),
+}
