@@ -1,3 +1,30 @@
 //! Capture files and packet headers: bytes to TCP segments, no I/O beyond reading, no panics on any input.
+//!
+//! `CaptureReader` reads files; `Decoder` takes single frames, wherever they come from.
 
+pub mod bpf;
+pub mod compression;
+mod container;
+mod decode;
+mod error;
+mod ethertype;
+mod fragments;
+mod ip;
+mod layer;
+mod link;
+mod place;
+mod plain;
+mod reader;
 pub mod segment;
+mod tally;
+pub mod tcp;
+mod tunnel;
+mod view;
+mod window;
+mod wireless;
+
+pub use decode::{Decoder, Frame};
+pub use error::{CaptureError, Damage, Reject};
+pub use link::{link_type_name, KNOWN_LINK_TYPES};
+pub use reader::CaptureReader;
+pub use tally::{LinkTypeCount, Tally};

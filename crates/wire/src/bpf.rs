@@ -1,0 +1,484 @@
+//! Classic BPF programs, as libpcap compiles them from its filter language (McCanne and Jacobson, USENIX 1993).
+
+use std::collections::HashMap;
+use std::fmt;
+
+/// One instruction, laid out as in libpcap's `struct bpf_insn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instruction {
+    pub code: u16,
+    pub jt: u8,
+    pub jf: u8,
+    pub k: u32,
+}
+
+/// Why a program is not accepted; `Display` is one sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramError {
+    Empty,
+    TooLong { instructions: usize },
+    UnknownInstruction { at: usize, code: u16 },
+    JumpOutOfProgram { at: usize },
+    NoSuchScratchWord { at: usize, word: u32 },
+    DivisionByZero { at: usize },
+    NoReturnAtEnd,
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(out, "the filter program is empty"),
+            Self::TooLong { instructions } => {
+                write!(out, "the filter program has {instructions} instructions, {MOST_INSTRUCTIONS} are allowed")
+            }
+            Self::UnknownInstruction { at, code } => {
+                write!(out, "instruction {at} of the filter program has the unknown code {code:#06x}")
+            }
+            Self::JumpOutOfProgram { at } => write!(out, "instruction {at} of the filter program jumps out of it"),
+            Self::NoSuchScratchWord { at, word } => {
+                write!(out, "instruction {at} of the filter program uses scratch word {word}, there are {SCRATCH_WORDS}")
+            }
+            Self::DivisionByZero { at } => write!(out, "instruction {at} of the filter program divides by zero"),
+            Self::NoReturnAtEnd => write!(out, "the filter program does not end in a return"),
+        }
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+const MOST_INSTRUCTIONS: usize = 1 << 16;
+const SCRATCH_WORDS: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Constant(u32),
+    /// At a fixed offset in the frame.
+    Absolute(u32),
+    /// At an offset from the index register.
+    Indexed(u32),
+    Scratch(usize),
+    Length,
+    /// Four times the low nibble of a byte: the length of an IPv4 header.
+    HeaderLength(u32),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Width {
+    Word,
+    Half,
+    Byte,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Or,
+    And,
+    Xor,
+    ShiftLeft,
+    ShiftRight,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    Equal,
+    Greater,
+    GreaterOrEqual,
+    AnyBit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operand {
+    Constant(u32),
+    Index,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    LoadAccumulator(Width, Source),
+    LoadIndex(Source),
+    StoreAccumulator(usize),
+    StoreIndex(usize),
+    Arithmetic(Operation, Operand),
+    Negate,
+    Jump(usize),
+    Branch { condition: Condition, operand: Operand, if_true: usize, if_false: usize },
+    ReturnConstant(u32),
+    ReturnAccumulator,
+    AccumulatorToIndex,
+    IndexToAccumulator,
+}
+
+/// A checked program: it ends on every frame, as all jumps go forward.
+#[derive(Clone, Debug)]
+pub struct Program {
+    steps: Vec<Step>,
+}
+
+impl Program {
+    /// Checks and takes a program.
+    pub fn new(instructions: &[Instruction]) -> Result<Program, ProgramError> {
+        if instructions.is_empty() {
+            return Err(ProgramError::Empty);
+        }
+        if instructions.len() > MOST_INSTRUCTIONS {
+            return Err(ProgramError::TooLong { instructions: instructions.len() });
+        }
+        let steps: Result<Vec<Step>, ProgramError> = instructions
+            .iter()
+            .enumerate()
+            .map(|(at, instruction)| checked_step(at, *instruction, instructions.len()))
+            .collect();
+        let steps = steps?;
+        match steps.last() {
+            Some(Step::ReturnConstant(_) | Step::ReturnAccumulator) => Ok(Program { steps }),
+            _ => Err(ProgramError::NoReturnAtEnd),
+        }
+    }
+
+    /// Runs over a frame of which `frame` was captured; zero rejects it, as does a load beyond what was captured.
+    pub fn run(&self, frame: &[u8], wire_bytes: u32) -> u32 {
+        self.run_or_fail(frame, wire_bytes).unwrap_or(0)
+    }
+
+    fn run_or_fail(&self, frame: &[u8], wire_bytes: u32) -> Option<u32> {
+        let mut accumulator = 0_u32;
+        let mut index = 0_u32;
+        let mut scratch = [0_u32; SCRATCH_WORDS];
+        let mut at = 0;
+        loop {
+            let step = self.steps.get(at)?;
+            at += 1;
+            match *step {
+                Step::LoadAccumulator(width, source) => {
+                    accumulator = load(width, source, frame, wire_bytes, index, &scratch)?;
+                }
+                Step::LoadIndex(source) => index = load(Width::Word, source, frame, wire_bytes, index, &scratch)?,
+                Step::StoreAccumulator(word) => *scratch.get_mut(word)? = accumulator,
+                Step::StoreIndex(word) => *scratch.get_mut(word)? = index,
+                Step::Arithmetic(operation, operand) => {
+                    accumulator = apply(operation, accumulator, operand.value(index))?;
+                }
+                Step::Negate => accumulator = accumulator.wrapping_neg(),
+                Step::Jump(target) => at = target,
+                Step::Branch { condition, operand, if_true, if_false } => {
+                    let other = operand.value(index);
+                    let holds = match condition {
+                        Condition::Equal => accumulator == other,
+                        Condition::Greater => accumulator > other,
+                        Condition::GreaterOrEqual => accumulator >= other,
+                        Condition::AnyBit => accumulator & other != 0,
+                    };
+                    at = if holds { if_true } else { if_false };
+                }
+                Step::ReturnConstant(value) => return Some(value),
+                Step::ReturnAccumulator => return Some(accumulator),
+                Step::AccumulatorToIndex => index = accumulator,
+                Step::IndexToAccumulator => accumulator = index,
+            }
+        }
+    }
+}
+
+impl Operand {
+    fn value(self, index: u32) -> u32 {
+        match self {
+            Operand::Constant(value) => value,
+            Operand::Index => index,
+        }
+    }
+}
+
+fn load(
+    width: Width,
+    source: Source,
+    frame: &[u8],
+    wire_bytes: u32,
+    index: u32,
+    scratch: &[u32; SCRATCH_WORDS],
+) -> Option<u32> {
+    let offset = match source {
+        Source::Constant(value) => return Some(value),
+        Source::Length => return Some(wire_bytes),
+        Source::Scratch(word) => return scratch.get(word).copied(),
+        Source::HeaderLength(offset) => {
+            let byte = frame.get(usize::try_from(offset).ok()?)?;
+            return Some(u32::from(byte & 0x0f) * 4);
+        }
+        Source::Absolute(offset) => offset,
+        Source::Indexed(offset) => index.checked_add(offset)?,
+    };
+    let bytes = frame.get(usize::try_from(offset).ok()?..)?;
+    Some(match width {
+        Width::Word => u32::from_be_bytes(*bytes.first_chunk::<4>()?),
+        Width::Half => u32::from(u16::from_be_bytes(*bytes.first_chunk::<2>()?)),
+        Width::Byte => u32::from(*bytes.first()?),
+    })
+}
+
+/// `None` divides by zero, which rejects the frame.
+fn apply(operation: Operation, left: u32, right: u32) -> Option<u32> {
+    Some(match operation {
+        Operation::Add => left.wrapping_add(right),
+        Operation::Subtract => left.wrapping_sub(right),
+        Operation::Multiply => left.wrapping_mul(right),
+        Operation::Divide => left.checked_div(right)?,
+        Operation::Remainder => left.checked_rem(right)?,
+        Operation::Or => left | right,
+        Operation::And => left & right,
+        Operation::Xor => left ^ right,
+        Operation::ShiftLeft => left.checked_shl(right).unwrap_or(0),
+        Operation::ShiftRight => left.checked_shr(right).unwrap_or(0),
+    })
+}
+
+mod class {
+    pub(super) const LOAD: u16 = 0x00;
+    pub(super) const LOAD_INDEX: u16 = 0x01;
+    pub(super) const STORE: u16 = 0x02;
+    pub(super) const STORE_INDEX: u16 = 0x03;
+    pub(super) const ARITHMETIC: u16 = 0x04;
+    pub(super) const JUMP: u16 = 0x05;
+    pub(super) const RETURN: u16 = 0x06;
+    pub(super) const TRANSFER: u16 = 0x07;
+}
+
+/// Bit 3 of arithmetic and jump codes: the operand is the index register.
+const OPERAND_INDEX: u16 = 0x08;
+
+fn checked_step(at: usize, instruction: Instruction, length: usize) -> Result<Step, ProgramError> {
+    let Instruction { code, jt, jf, k } = instruction;
+    let unknown = ProgramError::UnknownInstruction { at, code };
+    let scratch_word = || match usize::try_from(k) {
+        Ok(word) if word < SCRATCH_WORDS => Ok(word),
+        _ => Err(ProgramError::NoSuchScratchWord { at, word: k }),
+    };
+    let target = |distance: usize| match at.checked_add(1 + distance) {
+        Some(target) if target < length => Ok(target),
+        _ => Err(ProgramError::JumpOutOfProgram { at }),
+    };
+    if code > 0xff {
+        return Err(unknown);
+    }
+    let (width, mode) = (code & 0x18, code & 0xe0);
+    Ok(match code & 0x07 {
+        class::LOAD => {
+            let source = match mode {
+                0x00 if width == 0 => Source::Constant(k),
+                0x20 => Source::Absolute(k),
+                0x40 => Source::Indexed(k),
+                0x60 if width == 0 => Source::Scratch(scratch_word()?),
+                0x80 if width == 0 => Source::Length,
+                _ => return Err(unknown),
+            };
+            let width = match width {
+                0x00 => Width::Word,
+                0x08 => Width::Half,
+                0x10 => Width::Byte,
+                _ => return Err(unknown),
+            };
+            Step::LoadAccumulator(width, source)
+        }
+        class::LOAD_INDEX => Step::LoadIndex(match (mode, width) {
+            (0x00, 0x00) => Source::Constant(k),
+            (0x60, 0x00) => Source::Scratch(scratch_word()?),
+            (0x80, 0x00) => Source::Length,
+            (0xa0, 0x10) => Source::HeaderLength(k),
+            _ => return Err(unknown),
+        }),
+        class::STORE if code == class::STORE => Step::StoreAccumulator(scratch_word()?),
+        class::STORE_INDEX if code == class::STORE_INDEX => Step::StoreIndex(scratch_word()?),
+        class::ARITHMETIC => {
+            let operand = operand(code, k);
+            let operation = match code & 0xf0 {
+                0x00 => Operation::Add,
+                0x10 => Operation::Subtract,
+                0x20 => Operation::Multiply,
+                0x30 => Operation::Divide,
+                0x40 => Operation::Or,
+                0x50 => Operation::And,
+                0x60 => Operation::ShiftLeft,
+                0x70 => Operation::ShiftRight,
+                0x80 => return Ok(Step::Negate),
+                0x90 => Operation::Remainder,
+                0xa0 => Operation::Xor,
+                _ => return Err(unknown),
+            };
+            if let (Operation::Divide | Operation::Remainder, Operand::Constant(0)) = (operation, operand) {
+                return Err(ProgramError::DivisionByZero { at });
+            }
+            Step::Arithmetic(operation, operand)
+        }
+        class::JUMP => {
+            let condition = match code & 0xf0 {
+                0x00 => return Ok(Step::Jump(target(usize::try_from(k).unwrap_or(usize::MAX - 1))?)),
+                0x10 => Condition::Equal,
+                0x20 => Condition::Greater,
+                0x30 => Condition::GreaterOrEqual,
+                0x40 => Condition::AnyBit,
+                _ => return Err(unknown),
+            };
+            Step::Branch {
+                condition,
+                operand: operand(code, k),
+                if_true: target(usize::from(jt))?,
+                if_false: target(usize::from(jf))?,
+            }
+        }
+        class::RETURN => match code & 0x18 {
+            0x00 => Step::ReturnConstant(k),
+            0x10 => Step::ReturnAccumulator,
+            _ => return Err(unknown),
+        },
+        class::TRANSFER => match code & 0xf8 {
+            0x00 => Step::AccumulatorToIndex,
+            0x80 => Step::IndexToAccumulator,
+            _ => return Err(unknown),
+        },
+        _ => return Err(unknown),
+    })
+}
+
+fn operand(code: u16, k: u32) -> Operand {
+    if code & OPERAND_INDEX != 0 {
+        Operand::Index
+    } else {
+        Operand::Constant(k)
+    }
+}
+
+/// One program for each link type, as offsets differ between them.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    programs: HashMap<u16, Program>,
+}
+
+impl Filter {
+    /// A filter without programs, which lets nothing through.
+    pub fn new() -> Self {
+        Filter::default()
+    }
+
+    /// Sets the program for frames of a link type (number of the tcpdump.org registry).
+    pub fn insert(&mut self, link_type: u16, program: Program) {
+        self.programs.insert(link_type, program);
+    }
+
+    /// Frames of a link type without a program do not pass.
+    pub fn accepts(&self, link_type: u16, frame: &[u8], wire_bytes: u32) -> bool {
+        self.programs.get(&link_type).is_some_and(|program| program.run(frame, wire_bytes) != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(instructions: &[(u16, u8, u8, u32)]) -> Result<Program, ProgramError> {
+        let instructions: Vec<Instruction> =
+            instructions.iter().map(|&(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
+        Program::new(&instructions)
+    }
+
+    fn result(instructions: &[(u16, u8, u8, u32)], frame: &[u8], wire_bytes: u32) -> Result<u32, ProgramError> {
+        program(instructions).map(|program| program.run(frame, wire_bytes))
+    }
+
+    /// `tcpdump -ddd "tcp port 80"` for Ethernet, IPv4 branch.
+    const TCP_PORT_80: &[(u16, u8, u8, u32)] = &[
+        (0x28, 0, 0, 12),
+        (0x15, 0, 10, 0x0800),
+        (0x30, 0, 0, 23),
+        (0x15, 0, 8, 6),
+        (0x28, 0, 0, 20),
+        (0x45, 6, 0, 0x1fff),
+        (0xb1, 0, 0, 14),
+        (0x48, 0, 0, 14),
+        (0x15, 2, 0, 80),
+        (0x48, 0, 0, 16),
+        (0x15, 0, 1, 80),
+        (0x06, 0, 0, 262_144),
+        (0x06, 0, 0, 0),
+    ];
+
+    #[test]
+    fn compiled_filter_selects_by_port() {
+        let mut frame = [0_u8; 54];
+        frame[12] = 8;
+        frame[14] = 0x45;
+        frame[23] = 6;
+        assert_eq!(result(TCP_PORT_80, &frame, 54), Ok(0));
+        frame[37] = 80;
+        assert_eq!(result(TCP_PORT_80, &frame, 54), Ok(262_144));
+        frame[14] = 0x46;
+        assert_eq!(result(TCP_PORT_80, &frame, 54), Ok(0));
+        frame[41] = 80;
+        assert_eq!(result(TCP_PORT_80, &frame, 54), Ok(262_144));
+        frame[20] = 1;
+        assert_eq!(result(TCP_PORT_80, &frame, 54), Ok(0));
+        assert_eq!(result(TCP_PORT_80, &frame[..30], 54), Ok(0), "a load beyond the captured bytes rejects");
+    }
+
+    #[test]
+    fn arithmetic() {
+        let cases: &[(u16, u32, u32, u32)] = &[
+            (0x04, u32::MAX, 2, 1),
+            (0x14, 1, 2, u32::MAX),
+            (0x24, 1 << 31, 2, 0),
+            (0x34, 7, 2, 3),
+            (0x44, 5, 2, 7),
+            (0x54, 6, 3, 2),
+            (0x64, 1, 4, 16),
+            (0x64, 1, 32, 0),
+            (0x74, 16, 4, 1),
+            (0x74, 16, 99, 0),
+            (0x84, 1, 0, u32::MAX),
+            (0x94, 7, 4, 3),
+            (0xa4, 6, 3, 5),
+        ];
+        for &(code, left, right, expected) in cases {
+            let constant = [(0x00, 0, 0, left), (code, 0, 0, right), (0x16, 0, 0, 0)];
+            assert_eq!(result(&constant, &[], 0), Ok(expected), "code {code:#x}");
+            let index = [(0x00, 0, 0, left), (0x01, 0, 0, right), (code | 0x08, 0, 0, 0), (0x16, 0, 0, 0)];
+            assert_eq!(result(&index, &[], 0), Ok(expected), "code {code:#x} with the index register");
+        }
+        let by_zero = [(0x00, 0, 0, 1), (0x01, 0, 0, 0), (0x3c, 0, 0, 0), (0x06, 0, 0, 1)];
+        assert_eq!(result(&by_zero, &[], 0), Ok(0));
+    }
+
+    #[test]
+    fn loads_stores_and_transfers() {
+        let frame = [0x4f, 2, 3, 4, 5];
+        assert_eq!(result(&[(0x20, 0, 0, 1), (0x16, 0, 0, 0)], &frame, 0), Ok(0x0203_0405));
+        assert_eq!(result(&[(0x20, 0, 0, 2), (0x16, 0, 0, 0)], &frame, 9), Ok(0));
+        assert_eq!(result(&[(0x80, 0, 0, 0), (0x16, 0, 0, 0)], &frame, 1500), Ok(1500));
+        assert_eq!(result(&[(0xb1, 0, 0, 0), (0x87, 0, 0, 0), (0x16, 0, 0, 0)], &frame, 0), Ok(60));
+        assert_eq!(result(&[(0x01, 0, 0, 2), (0x50, 0, 0, 1), (0x16, 0, 0, 0)], &frame, 0), Ok(4));
+        assert_eq!(result(&[(0x01, 0, 0, u32::MAX), (0x50, 0, 0, 1), (0x16, 0, 0, 0)], &frame, 0), Ok(0));
+        let through_scratch =
+            [(0x00, 0, 0, 42), (0x02, 0, 0, 15), (0x61, 0, 0, 15), (0x03, 0, 0, 0), (0x60, 0, 0, 0), (0x16, 0, 0, 0)];
+        assert_eq!(result(&through_scratch, &[], 0), Ok(42));
+    }
+
+    #[test]
+    fn bad_programs_are_refused() {
+        let refused = |instructions: &[(u16, u8, u8, u32)]| program(instructions).err();
+        assert_eq!(refused(&[]), Some(ProgramError::Empty));
+        assert_eq!(refused(&[(0x00, 0, 0, 1)]), Some(ProgramError::NoReturnAtEnd));
+        assert_eq!(refused(&[(0x15, 0, 1, 0), (0x06, 0, 0, 0)]), Some(ProgramError::JumpOutOfProgram { at: 0 }));
+        assert_eq!(refused(&[(0x05, 0, 0, u32::MAX), (0x06, 0, 0, 0)]), Some(ProgramError::JumpOutOfProgram { at: 0 }));
+        assert_eq!(refused(&[(0x34, 0, 0, 0), (0x06, 0, 0, 0)]), Some(ProgramError::DivisionByZero { at: 0 }));
+        assert_eq!(
+            refused(&[(0x60, 0, 0, 16), (0x06, 0, 0, 0)]),
+            Some(ProgramError::NoSuchScratchWord { at: 0, word: 16 })
+        );
+        assert_eq!(
+            refused(&[(0xf5, 0, 0, 0), (0x06, 0, 0, 0)]),
+            Some(ProgramError::UnknownInstruction { at: 0, code: 0xf5 })
+        );
+    }
+}

@@ -1,0 +1,90 @@
+//! Classic pcap files (draft-ietf-opsawg-pcap): microseconds or nanoseconds, either byte order.
+
+use super::{Break, ByteOrder, FrameSpan, LARGEST_FRAME_BYTES, USUAL_FRAME_BYTES};
+use crate::window::{ByteWindow, Shortage};
+
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+/// Kuznetzov's variant, whose record headers are eight bytes longer.
+const MODIFIED: u32 = 0xa1b2_cd34;
+
+pub(crate) const FILE_HEADER_BYTES: usize = 24;
+const RECORD_HEADER_BYTES: usize = 16;
+const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
+
+pub(crate) struct Pcap {
+    order: ByteOrder,
+    nanoseconds_per_fraction: i64,
+    record_header_bytes: usize,
+    largest_frame_bytes: u32,
+    link_type: u16,
+}
+
+impl Pcap {
+    pub(crate) fn recognise(magic: [u8; 4]) -> Option<Pcap> {
+        let known = |number: u32| match number {
+            MICROSECONDS => Some((1_000, RECORD_HEADER_BYTES)),
+            NANOSECONDS => Some((1, RECORD_HEADER_BYTES)),
+            MODIFIED => Some((1_000, MODIFIED_RECORD_HEADER_BYTES)),
+            _ => None,
+        };
+        let little = known(u32::from_le_bytes(magic)).map(|found| (ByteOrder::Little, found));
+        let big = known(u32::from_be_bytes(magic)).map(|found| (ByteOrder::Big, found));
+        let (order, (nanoseconds_per_fraction, record_header_bytes)) = little.or(big)?;
+        Some(Pcap {
+            order,
+            nanoseconds_per_fraction,
+            record_header_bytes,
+            largest_frame_bytes: USUAL_FRAME_BYTES,
+            link_type: 0,
+        })
+    }
+
+    /// Takes the file header, which must be available in full; gives the link type.
+    pub(crate) fn read_file_header(&mut self, window: &mut ByteWindow) -> u16 {
+        let header = window.available();
+        let snap_length = self.order.u32(header, 16);
+        // Files state snap lengths of 0 and of 2^32-1, and hold larger frames than they state.
+        self.largest_frame_bytes = snap_length.clamp(USUAL_FRAME_BYTES, LARGEST_FRAME_BYTES);
+        // The upper half holds the length of the frame check sequence.
+        self.link_type = (self.order.u32(header, 20) & 0xffff) as u16;
+        window.consume(FILE_HEADER_BYTES);
+        self.link_type
+    }
+
+    #[inline]
+    pub(crate) fn next_frame(&mut self, window: &mut ByteWindow) -> Result<Option<FrameSpan>, Break> {
+        if let Err(shortage) = window.demand(self.record_header_bytes) {
+            return match shortage {
+                Shortage::Ended if window.available().is_empty() => Ok(None),
+                other => Err(Break::short(window, other, "a record header", self.record_header_bytes as u64)),
+            };
+        }
+        let header = &window.available()[..self.record_header_bytes];
+        let seconds = self.order.u32(header, 0);
+        let fraction = self.order.u32(header, 4);
+        let captured_bytes = self.order.u32(header, 8);
+        let wire_bytes = self.order.u32(header, 12);
+        if captured_bytes > self.largest_frame_bytes {
+            return Err(Break::new(
+                window.offset(),
+                format!("a record claims {captured_bytes} captured bytes, which no frame has"),
+            ));
+        }
+        let captured_bytes = captured_bytes as usize;
+        let record_bytes = self.record_header_bytes + captured_bytes;
+        if let Err(shortage) = window.demand(record_bytes) {
+            return Err(Break::short(window, shortage, "a record", record_bytes as u64));
+        }
+        let position = window.position() + self.record_header_bytes;
+        window.consume(record_bytes);
+        Ok(Some(FrameSpan {
+            position,
+            captured_bytes,
+            wire_bytes,
+            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction,
+            link_type: self.link_type,
+            timed: true,
+        }))
+    }
+}

@@ -1,0 +1,73 @@
+//! What can go wrong with a capture: reasons not to start, damage on the way, frames that are no TCP segment.
+
+use std::fmt;
+
+/// Why a capture cannot be read at all; `Display` is one sentence.
+#[derive(Debug)]
+pub enum CaptureError {
+    /// The file cannot be opened.
+    Open { name: String, cause: String },
+    /// The first bytes cannot be read or decompressed.
+    Read { name: String, cause: String },
+    /// There is not one byte.
+    Empty { name: String },
+    /// The content ends before the file header does.
+    ShortHeader { name: String, bytes: usize },
+    /// The first bytes belong to no capture format that is known here.
+    UnknownKind { name: String, first_bytes: Vec<u8> },
+    /// The file header contradicts itself.
+    BadHeader { name: String, cause: String },
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { name, cause } => write!(out, "cannot open {name}: {cause}"),
+            Self::Read { name, cause } => write!(out, "cannot read {name}: {cause}"),
+            Self::Empty { name } => write!(out, "{name} is empty: it has not even a file header"),
+            Self::ShortHeader { name, bytes } => {
+                write!(out, "{name} ends after {bytes} bytes, within its file header")
+            }
+            Self::UnknownKind { name, first_bytes } => {
+                write!(
+                    out,
+                    "{name} is neither pcap nor pcapng, plain or compressed by gzip, zstd or xz: it begins with"
+                )?;
+                first_bytes.iter().try_for_each(|byte| write!(out, " {byte:02x}"))
+            }
+            Self::BadHeader { name, cause } => write!(out, "{name} has a broken file header: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+/// Where and how a capture broke off; everything before it was delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Offset in the (decompressed) capture of the record that could not be read.
+    pub byte_offset: u64,
+    /// One sentence: what is wrong, where, and how much came before.
+    pub sentence: String,
+}
+
+/// Why a frame yields no TCP segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reject {
+    /// The link type is not known here.
+    UnknownLinkType,
+    /// No IP inside (ARP, LLDP, 802.11 management, ...).
+    NotIp,
+    /// IP, but no TCP inside.
+    NotTcp,
+    /// The snap length cut it before the end of the TCP window field.
+    CutShort,
+    /// Lengths or versions contradict each other.
+    Malformed,
+    /// More headers in one another than anyone sends.
+    TooDeep,
+    /// Link-layer encryption.
+    Encrypted,
+    /// Kept until the other fragments of its datagram come.
+    FragmentHeld,
+}

@@ -1,0 +1,133 @@
+//! Link-layer headers of every link type that is known (numbers of the tcpdump.org registry).
+
+use crate::error::Reject;
+use crate::ethertype::ETHERNET_MINIMUM_TYPE;
+use crate::layer::Layer;
+use crate::view::View;
+use crate::wireless;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkType {
+    /// BSD loopback: address family in the byte order of the capturing host, or of the network.
+    Loopback,
+    Ethernet,
+    Ppp,
+    PppOrCiscoHdlc,
+    PppEther,
+    /// IPv4 or IPv6 without any link header.
+    Raw,
+    LinuxSll,
+    LinuxSll2,
+    Ieee80211,
+    Radiotap,
+}
+
+/// Every link type number that is read.
+pub const KNOWN_LINK_TYPES: [u16; 16] = [0, 1, 9, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 228, 229, 276];
+
+impl LinkType {
+    pub(crate) fn from_number(number: u16) -> Option<LinkType> {
+        Some(match number {
+            0 | 108 => LinkType::Loopback,
+            1 => LinkType::Ethernet,
+            9 => LinkType::Ppp,
+            50 | 104 => LinkType::PppOrCiscoHdlc,
+            51 => LinkType::PppEther,
+            12 | 14 | 101 | 228 | 229 => LinkType::Raw,
+            105 => LinkType::Ieee80211,
+            113 => LinkType::LinuxSll,
+            127 => LinkType::Radiotap,
+            276 => LinkType::LinuxSll2,
+            _ => return None,
+        })
+    }
+}
+
+/// Name of a link type as the tcpdump.org registry spells it, for messages.
+pub fn link_type_name(number: u16) -> Option<&'static str> {
+    Some(match number {
+        0 => "NULL",
+        1 => "ETHERNET",
+        6 => "IEEE802_5",
+        9 => "PPP",
+        12 | 14 | 101 => "RAW",
+        50 => "PPP_HDLC",
+        51 => "PPP_ETHER",
+        104 => "C_HDLC",
+        105 => "IEEE802_11",
+        108 => "LOOP",
+        113 => "LINUX_SLL",
+        119 => "IEEE802_11_PRISM",
+        127 => "IEEE802_11_RADIOTAP",
+        147..=162 => "USER",
+        163 => "IEEE802_11_AVS",
+        189 => "USB_LINUX",
+        195 => "IEEE802_15_4_WITHFCS",
+        201 => "BLUETOOTH_HCI_H4_WITH_PHDR",
+        220 => "USB_LINUX_MMAPPED",
+        227 => "CAN_SOCKETCAN",
+        228 => "IPV4",
+        229 => "IPV6",
+        239 => "NFLOG",
+        249 => "USBPCAP",
+        252 => "WIRESHARK_UPPER_PDU",
+        258 => "PKTAP",
+        276 => "LINUX_SLL2",
+        _ => return None,
+    })
+}
+
+const SLL_BYTES: usize = 16;
+const SLL2_BYTES: usize = 20;
+const SLL_PROTOCOL_802_2: u16 = 4;
+
+/// Steps over the link header.
+pub(crate) fn step(link: LinkType, view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    match link {
+        LinkType::Raw => Ok((Layer::Ip, view)),
+        LinkType::Ethernet => ethernet(view),
+        LinkType::Loopback => loopback(view),
+        LinkType::Ppp => Ok((Layer::PointToPoint, view)),
+        LinkType::PppOrCiscoHdlc => hdlc(view),
+        LinkType::PppEther => Ok((Layer::EtherType(crate::ethertype::PPPOE_SESSION), view)),
+        LinkType::LinuxSll => cooked(view.u16_be(14)?, view.advance(SLL_BYTES)?),
+        LinkType::LinuxSll2 => cooked(view.u16_be(0)?, view.advance(SLL2_BYTES)?),
+        LinkType::Ieee80211 => wireless::frame(view),
+        LinkType::Radiotap => wireless::radiotap(view),
+    }
+}
+
+/// Ethernet II, or IEEE 802.3 with a length where the type would be.
+fn ethernet(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    let kind = view.u16_be(12)?;
+    let payload = view.advance(14)?;
+    if kind >= ETHERNET_MINIMUM_TYPE {
+        Ok((Layer::EtherType(kind), payload))
+    } else {
+        Ok((Layer::LogicalLinkControl, payload))
+    }
+}
+
+/// Families are numbered by the capturing system: 2 is IPv4 everywhere, IPv6 has five numbers.
+fn loopback(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    let little = view.u32_le(0)?;
+    match if little <= 0xff { little } else { little.swap_bytes() } {
+        2 | 10 | 23 | 24 | 28 | 30 => Ok((Layer::Ip, view.advance(4)?)),
+        _ => Err(Reject::NotIp),
+    }
+}
+
+/// PPP in HDLC framing, or Cisco HDLC, told apart by the address byte.
+fn hdlc(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    match view.byte(0)? {
+        0x0f | 0x8f => Ok((Layer::EtherType(view.u16_be(2)?), view.advance(4)?)),
+        _ => Ok((Layer::PointToPoint, view)),
+    }
+}
+
+fn cooked(protocol: u16, payload: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+    match protocol {
+        SLL_PROTOCOL_802_2 => Ok((Layer::LogicalLinkControl, payload)),
+        _ => Ok((Layer::EtherType(protocol), payload)),
+    }
+}

@@ -1,0 +1,251 @@
+//! A capture file from its first byte to its last segment.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::bpf::Filter;
+use crate::compression;
+use crate::container::{pcap, Break, Container, FrameSpan};
+use crate::decode::Decoder;
+use crate::error::{CaptureError, Damage};
+use crate::link::LinkType;
+use crate::place::Place;
+use crate::segment::Segment;
+use crate::tally::{counted, Tally};
+use crate::window::{ByteWindow, Shortage};
+
+/// Counts what passes, so that progress can be told in bytes of the file even where it is compressed.
+struct Counted {
+    source: Box<dyn Read + Send>,
+    count: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.count.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// What is known of the link type of the latest frame.
+#[derive(Clone, Copy)]
+struct CurrentLink {
+    number: u16,
+    index: usize,
+    link: Option<LinkType>,
+}
+
+/// Reads the TCP segments of one capture in file order.
+pub struct CaptureReader {
+    name: String,
+    window: ByteWindow,
+    container: Container,
+    decoder: Decoder,
+    filter: Option<Filter>,
+    tally: Tally,
+    current: Option<CurrentLink>,
+    ended: bool,
+    file_bytes: Option<u64>,
+    file_bytes_read: Arc<AtomicU64>,
+}
+
+impl CaptureReader {
+    /// Opens a capture file, `-` being standard input; its kind is found from its content.
+    pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
+        if path.as_os_str() == "-" {
+            return Self::start("standard input".to_owned(), Box::new(std::io::stdin()), None);
+        }
+        let name = path.display().to_string();
+        let open_error = |cause: String| CaptureError::Open { name: path.display().to_string(), cause };
+        let file = File::open(path).map_err(|error| open_error(reason(&error)))?;
+        let metadata = file.metadata().map_err(|error| open_error(reason(&error)))?;
+        if metadata.is_dir() {
+            return Err(open_error("it is a directory".to_owned()));
+        }
+        let file_bytes = metadata.is_file().then_some(metadata.len());
+        Self::start(name, Box::new(file), file_bytes)
+    }
+
+    /// Reads a capture from anything that gives its bytes.
+    pub fn from_reader(source: Box<dyn Read + Send>) -> Result<CaptureReader, CaptureError> {
+        Self::start("the capture".to_owned(), source, None)
+    }
+
+    fn start(
+        name: String,
+        source: Box<dyn Read + Send>,
+        file_bytes: Option<u64>,
+    ) -> Result<CaptureReader, CaptureError> {
+        let file_bytes_read = Arc::new(AtomicU64::new(0));
+        let mut source: Box<dyn Read + Send> = Box::new(Counted { source, count: Arc::clone(&file_bytes_read) });
+        let read_error = |error: std::io::Error| CaptureError::Read { name: name.clone(), cause: reason(&error) };
+        let mut prefix = Vec::with_capacity(compression::PREFIX_BYTES);
+        source.by_ref().take(compression::PREFIX_BYTES as u64).read_to_end(&mut prefix).map_err(read_error)?;
+        if prefix.is_empty() {
+            return Err(CaptureError::Empty { name });
+        }
+        let whole = Cursor::new(prefix.clone()).chain(source);
+        let stream = compression::decompressed(Box::new(whole), &prefix).map_err(read_error)?;
+        let mut window = ByteWindow::new(stream);
+        let mut tally = Tally::default();
+        let container = recognise(&name, &mut window, &mut tally)?;
+        Ok(CaptureReader {
+            name,
+            window,
+            container,
+            decoder: Decoder::new(),
+            filter: None,
+            tally,
+            current: None,
+            ended: false,
+            file_bytes,
+            file_bytes_read,
+        })
+    }
+
+    /// Lets only those frames through that the filter's programs accept.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = Some(filter);
+    }
+
+    /// Counts so far; complete once `next_segment` has given `None`.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Size of the file, where it is one.
+    pub fn file_bytes(&self) -> Option<u64> {
+        self.file_bytes
+    }
+
+    /// Bytes read from the file, before decompression.
+    pub fn file_bytes_read(&self) -> u64 {
+        self.file_bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// The next TCP segment, `None` at the end. Damage is no error but the end of the capture, see `Tally::damage`.
+    #[inline]
+    pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, CaptureError> {
+        let Some((span, place)) = self.next_place() else {
+            return Ok(None);
+        };
+        let base = if place.assembled {
+            self.decoder.assembled()
+        } else {
+            self.window.slice(span.position, span.captured_bytes)
+        };
+        Ok(place.segment(base, self.tally.frames - 1, span.time_ns))
+    }
+
+    #[inline(always)]
+    fn next_place(&mut self) -> Option<(FrameSpan, Place)> {
+        if self.ended {
+            return None;
+        }
+        loop {
+            let span = match self.container.next_frame(&mut self.window) {
+                Ok(Some(span)) => span,
+                Ok(None) => return self.end(None),
+                Err(broken) => return self.end(Some(broken)),
+            };
+            self.tally.frames += 1;
+            let current = match self.current {
+                Some(current) if current.number == span.link_type => current,
+                _ => self.change_link(span.link_type),
+            };
+            self.tally.link_types[current.index].frames += 1;
+            self.tally.frames_without_time += u64::from(!span.timed);
+            let Some(link) = current.link else {
+                self.tally.unknown_link_type += 1;
+                continue;
+            };
+            let bytes = self.window.slice(span.position, span.captured_bytes);
+            if let Some(filter) = &self.filter {
+                if !filter.accepts(span.link_type, bytes, span.wire_bytes) {
+                    self.tally.filtered_out += 1;
+                    continue;
+                }
+            }
+            match self.decoder.locate(link, span.time_ns, bytes, span.wire_bytes as usize) {
+                Ok(place) => {
+                    self.tally.tcp_segments += 1;
+                    return Some((span, place));
+                }
+                Err(reject) => self.tally.count_reject(reject),
+            }
+        }
+    }
+
+    #[cold]
+    fn change_link(&mut self, number: u16) -> CurrentLink {
+        let index = self.tally.link_type_index(number);
+        let current = CurrentLink { number, index, link: LinkType::from_number(number) };
+        self.current = Some(current);
+        current
+    }
+
+    #[cold]
+    fn end<T>(&mut self, broken: Option<Break>) -> Option<T> {
+        self.ended = true;
+        self.tally.unfinished_datagrams = self.decoder.unfinished_datagrams();
+        self.tally.bytes_read = self.window.offset();
+        self.tally.damage = broken.map(|broken| Damage {
+            byte_offset: broken.byte_offset,
+            sentence: format!(
+                "{} is damaged at byte {}: {}; the {} before that were read",
+                self.name,
+                broken.byte_offset,
+                broken.cause,
+                counted(self.tally.frames, "packet"),
+            ),
+        });
+        None
+    }
+}
+
+/// Finds the container and reads its file header.
+fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<Container, CaptureError> {
+    const FIRST_BYTES: usize = 8;
+    let name = || name.to_owned();
+    let short = |window: &ByteWindow, shortage: Shortage| match shortage {
+        Shortage::Ended => CaptureError::ShortHeader { name: name(), bytes: window.available().len() },
+        Shortage::Failed(cause) => CaptureError::Read { name: name(), cause },
+    };
+    if let Err(shortage) = window.demand(4) {
+        return Err(short(window, shortage));
+    }
+    let first = window.available();
+    let magic = first.first_chunk::<4>().copied().unwrap_or_default();
+    let Some(mut container) = Container::recognise(magic) else {
+        let first_bytes = first[..first.len().min(FIRST_BYTES)].to_vec();
+        return Err(CaptureError::UnknownKind { name: name(), first_bytes });
+    };
+    match &mut container {
+        Container::Pcap(pcap) => {
+            if let Err(shortage) = window.demand(pcap::FILE_HEADER_BYTES) {
+                return Err(short(window, shortage));
+            }
+            let link_type = pcap.read_file_header(window);
+            tally.link_type_index(link_type);
+        }
+        Container::Pcapng(pcapng) => {
+            if let Err(shortage) = window.demand(12) {
+                return Err(short(window, shortage));
+            }
+            pcapng
+                .begin_section(window)
+                .map_err(|broken| CaptureError::BadHeader { name: name(), cause: broken.cause })?;
+        }
+    }
+    Ok(container)
+}
+
+/// The operating system's reason without its error number.
+fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}

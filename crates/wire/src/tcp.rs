@@ -1,0 +1,125 @@
+//! TCP headers and options (RFC 9293, RFC 7323, RFC 2018).
+
+use crate::error::Reject;
+use crate::segment::TcpOptions;
+use crate::view::View;
+
+pub(crate) const HEADER_BYTES: usize = 20;
+/// Through the window field: the least that makes a segment.
+pub(crate) const NEEDED_BYTES: usize = 16;
+
+/// Is enough captured here, and does the header fit its packet?
+pub(crate) fn check(view: View<'_>) -> Result<(), Reject> {
+    let header = view.bytes::<NEEDED_BYTES>(0)?;
+    let header_bytes = usize::from(header[12] >> 4) * 4;
+    if header_bytes < HEADER_BYTES || header_bytes > view.wire_bytes() {
+        return Err(Reject::Malformed);
+    }
+    Ok(())
+}
+
+mod kind {
+    pub(super) const END: u8 = 0;
+    pub(super) const NO_OPERATION: u8 = 1;
+    pub(super) const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+    pub(super) const WINDOW_SCALE: u8 = 3;
+    pub(super) const SACK_PERMITTED: u8 = 4;
+    pub(super) const SACK: u8 = 5;
+    pub(super) const TIMESTAMPS: u8 = 8;
+}
+
+/// NOP, NOP, timestamps: what nearly every segment carries and nothing else.
+const USUAL_LAYOUT: [u8; 4] = [kind::NO_OPERATION, kind::NO_OPERATION, kind::TIMESTAMPS, 10];
+
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(bytes.get(at..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default())
+}
+
+/// Reads the option bytes of a TCP header; what is cut or broken ends the reading.
+#[inline(always)]
+pub fn parse_options(raw: &[u8]) -> TcpOptions {
+    if raw.is_empty() {
+        return TcpOptions::default();
+    }
+    if raw.len() == 12 && raw.first_chunk::<4>() == Some(&USUAL_LAYOUT) {
+        return TcpOptions { timestamps: Some((word(raw, 4), word(raw, 8))), ..TcpOptions::default() };
+    }
+    parse_any_options(raw)
+}
+
+#[inline(never)]
+fn parse_any_options(mut rest: &[u8]) -> TcpOptions {
+    let mut options = TcpOptions::default();
+    while let Some((&first, after)) = rest.split_first() {
+        if first == kind::END {
+            break;
+        }
+        if first == kind::NO_OPERATION {
+            rest = after;
+            continue;
+        }
+        let length = usize::from(after.first().copied().unwrap_or_default());
+        let Some(value) = rest.get(2..length) else { break };
+        match (first, value) {
+            (kind::MAXIMUM_SEGMENT_SIZE, &[high, low]) => {
+                options.maximum_segment_size = Some(u16::from_be_bytes([high, low]));
+            }
+            (kind::WINDOW_SCALE, &[shift]) => options.window_scale = Some(shift),
+            (kind::SACK_PERMITTED, &[]) => options.sack_permitted = true,
+            (kind::SACK, edges) if !edges.is_empty() && edges.len() % 8 == 0 => {
+                options.sack_count = 0;
+                for (block, edges) in options.sack_blocks.iter_mut().zip(edges.chunks_exact(8)) {
+                    *block = (word(edges, 0), word(edges, 4));
+                    options.sack_count += 1;
+                }
+            }
+            (kind::TIMESTAMPS, stamps) if stamps.len() == 8 => {
+                options.timestamps = Some((word(stamps, 0), word(stamps, 4)));
+            }
+            _ => {}
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_a_linux_syn() {
+        let raw = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        let options = parse_options(&raw);
+        assert_eq!(options.maximum_segment_size, Some(1460));
+        assert_eq!(options.window_scale, Some(7));
+        assert!(options.sack_permitted);
+        assert_eq!(options.timestamps, Some((1, 0)));
+        assert_eq!(options.sack_count, 0);
+    }
+
+    #[test]
+    fn usual_layout_equals_general_reading() {
+        let raw = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+        assert_eq!(parse_options(&raw), parse_any_options(&raw));
+        assert_eq!(parse_options(&raw).timestamps, Some((0x0102_0304, 0x0506_0708)));
+    }
+
+    #[test]
+    fn sack_blocks() {
+        let raw = [1, 1, 5, 18, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4];
+        let options = parse_options(&raw);
+        assert_eq!(options.sack_count, 2);
+        assert_eq!(options.sack_blocks[..2], [(1, 2), (3, 4)]);
+    }
+
+    #[test]
+    fn broken_lengths_end_the_reading() {
+        assert_eq!(parse_options(&[8, 0, 3, 3, 7]), TcpOptions::default());
+        assert_eq!(parse_options(&[8, 1, 3, 3, 7]), TcpOptions::default());
+        assert_eq!(parse_options(&[8, 200, 3, 3, 7]), TcpOptions::default());
+        assert_eq!(parse_options(&[8]), TcpOptions::default());
+        assert_eq!(parse_options(&[3, 3, 9, 8, 10, 0, 0]).window_scale, Some(9));
+    }
+}
