@@ -1,0 +1,148 @@
+"use strict";
+/* Figures are drawn when they come into view, so that the page opens at once whatever it holds. */
+(() => {
+  const plots = document.querySelectorAll(".plot");
+  const documents = new Map();
+  const drawn = new Set();
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const touch = matchMedia("(pointer: coarse)").matches;
+  let library = null;
+
+  /* plotly.js waits in the file as text: running its 5 MB is put off until the first figure needs it. */
+  function plotly() {
+    if (library === null) {
+      const source = document.getElementById("plotly-source");
+      const script = document.createElement("script");
+      script.textContent = source.textContent;
+      document.head.append(script);
+      source.remove();
+      library = window.Plotly;
+    }
+    return library;
+  }
+
+  function figureOf(plot) {
+    const { connection, flow, figure } = plot.dataset;
+    if (!documents.has(connection)) {
+      documents.set(connection, JSON.parse(document.getElementById(`figures-${connection}`).textContent));
+    }
+    return documents.get(connection)[flow][figure];
+  }
+
+  function unpack({ base, step, data }) {
+    const text = atob(data);
+    const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
+    const view = new DataView(bytes.buffer);
+    const values = new Array(bytes.length / 4);
+    for (let i = 0; i < values.length; i += 1) {
+      const steps = view.getUint32(4 * i, true);
+      values[i] = steps === 0xffffffff ? null : base + step * steps;
+    }
+    return values;
+  }
+
+  function colours() {
+    const style = getComputedStyle(document.documentElement);
+    const named = (name) => style.getPropertyValue(`--${name}`).trim();
+    return { named, ink: named("ink"), faint: named("faint"), rule: named("rule"), surface: named("surface") };
+  }
+
+  function paint(trace, { named }) {
+    const colour = named(`trace-${trace.role}`);
+    const painted = {
+      type: "scatter",
+      name: trace.label,
+      x: unpack(trace.x),
+      y: unpack(trace.y),
+      hovertemplate: "%{x:.6~f}, %{y}<extra>%{fullData.name}</extra>",
+    };
+    if (trace.mode === "points") {
+      const violation = trace.role === "violation";
+      const hollow = trace.role === "receiver-data";
+      painted.mode = "markers";
+      painted.marker = {
+        color: colour,
+        size: violation ? 7 : 4,
+        symbol: violation ? "x-thin" : trace.role === "ack" ? "triangle-up" : hollow ? "square" : "circle",
+        opacity: violation ? 1 : 0.75,
+        line: violation ? { color: colour, width: 1.5 } : { width: 0 },
+      };
+    } else {
+      painted.mode = "lines";
+      painted.line = { color: colour, width: trace.mode === "line" ? 2 : 1.5 };
+      if (trace.mode === "line") painted.line.dash = "dash";
+      if (trace.mode === "steps") painted.line.shape = "hv";
+      if (trace.role === "sender-ack") painted.line.dash = "dot";
+      if (trace.mode === "area") {
+        painted.fill = "tozeroy";
+        painted.line.shape = "hvh";
+      }
+    }
+    return painted;
+  }
+
+  function draw(plot) {
+    const figure = figureOf(plot);
+    const palette = colours();
+    const axis = {
+      gridcolor: palette.rule,
+      zeroline: false,
+      linecolor: palette.faint,
+      automargin: true,
+      title: { standoff: 8, font: { size: 12 } },
+      nticks: plot.clientWidth < 480 ? 5 : 8,
+    };
+    const scaled = figure.suffix !== "";
+    const layout = {
+      autosize: true,
+      height: plot.clientHeight,
+      margin: { l: 12, r: 12, t: 8, b: 8 },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: palette.ink },
+      hoverlabel: { bgcolor: palette.surface, font: { color: palette.ink } },
+      dragmode: touch ? false : "zoom",
+      showlegend: figure.traces.length > 1,
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemsizing: "constant", font: { size: 12 } },
+      xaxis: { ...axis, title: { ...axis.title, text: figure.x } },
+      yaxis: {
+        ...axis,
+        title: { ...axis.title, text: figure.y },
+        tickformat: scaled ? "~s" : "",
+        hoverformat: scaled ? ".4~s" : ".6~f",
+        ticksuffix: figure.suffix,
+        rangemode: scaled ? "tozero" : "normal",
+      },
+    };
+    const config = {
+      responsive: true,
+      displaylogo: false,
+      displayModeBar: touch ? false : "hover",
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
+      showSendToCloud: false,
+    };
+    plotly().react(plot, figure.traces.map((trace) => paint(trace, palette)), layout, config);
+    drawn.add(plot);
+    plot.dataset.drawn = "yes";
+  }
+
+  const seen = new IntersectionObserver(
+    (entries) => {
+      for (const entry of entries) {
+        if (entry.isIntersecting) {
+          seen.unobserve(entry.target);
+          draw(entry.target);
+        }
+      }
+    },
+    { rootMargin: "300px" },
+  );
+  plots.forEach((plot) => seen.observe(plot));
+  dark.addEventListener("change", () => drawn.forEach(draw));
+  /* A print holds what is open, drawn or not yet. */
+  addEventListener("beforeprint", () => {
+    plots.forEach((plot) => {
+      if (!drawn.has(plot) && plot.offsetParent !== null) draw(plot);
+    });
+  });
+})();

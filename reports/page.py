@@ -1,0 +1,286 @@
+"""The page: one HTML file with verdicts, evidence and figures, which needs no network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pepscope.packets import Direction
+from pepscope.results import CaptureSummary, Evidence, FlowSeries, Kind, PairResult
+from reports.errors import cannot_write
+from reports.figures import Figure, choose_limit, flow_figures
+from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
+from reports.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
+from reports.wording import KIND_NAMES, KIND_SENTENCES, method_name
+
+if TYPE_CHECKING:
+    from pepscope.results import DetectionResult
+
+#: Connections whose figures are drawn; the detector collects series for no more than these.
+MAX_DRAWN = 50
+
+#: Connections with a section of their own, and rows of the summary table.
+MAX_SECTIONS = 200
+MAX_ROWS = 2000
+
+#: Points a trace, and points of the whole page (10.7 characters each), which keep it below 10 MB with plotly.js.
+MAX_TRACE_POINTS = 4000
+POINT_BUDGET = 350_000
+
+#: What the browser may do: run and style what is in the file, and load nothing.
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+)
+
+_OUTCOME_NAMES = {"split": "split", "intact": "end to end", "inapplicable": "not applicable"}
+
+
+def write_page(result: DetectionResult, path: str | Path) -> None:
+    """Write `result` as one self-contained HTML file to `path`."""
+    text = page_text(result)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def page_text(result: DetectionResult) -> str:
+    """The page as text; everything that comes from captures or paths is escaped."""
+    order = by_attention(result.pairs)
+    drawn = [index for index in order if result.pairs[index].series][:MAX_DRAWN]
+    flows = [series for index in drawn for series in result.pairs[index].series]
+    limit = choose_limit(flows, POINT_BUDGET, MAX_TRACE_POINTS)
+    drawn_set = set(drawn)
+    sections: list[str] = []
+    data: list[str] = []
+    for rank, index in enumerate(order[:MAX_SECTIONS]):
+        pair = result.pairs[index]
+        figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
+        sections.append(_section(index, pair, figures, opened=rank == 0))
+        if figures:
+            data.append(_figure_data(index, figures))
+    return _fill(
+        _asset("page.html"),
+        {
+            "policy": CONTENT_POLICY,
+            "title": escape(_title(result.captures)),
+            "style": _asset("page.css"),
+            "headline": escape(_headline(result.pairs)),
+            "captures": "".join(_capture(capture) for capture in result.captures),
+            "chips": "".join(_chips(result.pairs)),
+            "rows": "".join(_row(index, result.pairs[index], rank) for rank, index in enumerate(order[:MAX_ROWS])),
+            "limits": _limits(len(order), len(drawn)),
+            "sections": "".join(sections),
+            "data": "".join(data),
+            "plotly": _plotly_source() if drawn else "",
+            "script": _asset("page.js"),
+            "figure_script": _asset("figures.js"),
+        },
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _plotly_source() -> str:
+    """plotly.js as the plotly package ships it; it holds no closing script tag, which would end its element early."""
+    source = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _fill(template: str, values: dict[str, str]) -> str:
+    """Put values in place of `{{name}}` in one pass, so that a value that looks like a place stays as it is."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
+
+
+def _title(captures: Sequence[CaptureSummary]) -> str:
+    return " and ".join(Path(capture.path).name or capture.path for capture in captures) or "no captures"
+
+
+def _headline(pairs: Sequence[PairResult]) -> str:
+    counts = count_by_verdict(pairs)
+    if not pairs:
+        return "No TCP connection was found."
+    if len(pairs) == 1:
+        return KIND_SENTENCES[pairs[0].verdict]
+    split = counts.get(Kind.SPLIT_TCP, 0) + counts.get(Kind.TCP_PROXY, 0)
+    open_ones = counts.get(Kind.INCONCLUSIVE, 0)
+    total = format_count(len(pairs))
+    if split == 0 and open_ones == 0:
+        return f"All {total} connections are end to end."
+    told = "None" if split == 0 else format_count(split)
+    sentence = f"{told} of {total} connections {'is' if split in (0, 1) else 'are'} split"
+    return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
+
+
+def _capture(capture: CaptureSummary) -> str:
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
+    return (
+        f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
+        f"<span>{format_count(capture.packets)} packets, {format_count(capture.connections)} connections</span>"
+        + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
+        + "</li>"
+    )
+
+
+def _chips(pairs: Sequence[PairResult]) -> Iterator[str]:
+    counts = count_by_verdict(pairs)
+    for kind in KINDS_IN_ORDER:
+        if kind in counts:
+            yield (
+                f'<button type="button" class="chip {kind.value}" data-kind="{kind.value}" aria-pressed="true">'
+                f"{escape(KIND_NAMES[kind])} <b>{format_count(counts[kind])}</b></button>"
+            )
+
+
+def _badge(kind: Kind) -> str:
+    return f'<span class="badge {kind.value}">{escape(KIND_NAMES[kind])}</span>'
+
+
+def _row(index: int, pair: PairResult, rank: int) -> str:
+    vantage = pair.vantages[0]
+    share = verdict_probability(pair)
+    total = pair.payload_bytes_up + pair.payload_bytes_down
+    client, server = escape(vantage.client), escape(vantage.server)
+    linked = f'<a href="#connection-{index}">{client}</a>' if rank < MAX_SECTIONS else client
+    return (
+        f'<tr data-kind="{pair.verdict.value}">'
+        f'<td data-label="client" class="endpoint">{linked}</td>'
+        f'<td data-label="server" class="endpoint">{server}</td>'
+        f'<td data-label="verdict" data-sort="{rank}">{_badge(pair.verdict)}</td>'
+        f'<td data-label="probability" class="number" data-sort="{-1 if share is None else share:.6f}">'
+        f"{'–' if share is None else format_percent(share)}</td>"
+        f'<td data-label="payload" class="number" data-sort="{total}">{format_bytes(total)}</td>'
+        f'<td data-label="duration" class="number" data-sort="{pair.duration_s:.6f}">'
+        f"{format_seconds(pair.duration_s)}</td>"
+        f'<td data-label="reason" class="reason">{escape(pair.reason)}</td></tr>'
+    )
+
+
+def _limits(total: int, drawn: int) -> str:
+    """What the page leaves out, in one paragraph; nothing where it leaves out nothing."""
+    parts = []
+    if total > MAX_ROWS:
+        parts.append(f"the table lists {format_count(MAX_ROWS)} of {format_count(total)} connections")
+    if total > MAX_SECTIONS:
+        parts.append(f"evidence is shown for {format_count(MAX_SECTIONS)}")
+    if drawn < total:
+        parts.append(f"figures are drawn for {format_count(drawn)}")
+    if not parts:
+        return ""
+    text = ", ".join(parts)
+    return (
+        f'<p class="limits">Of {format_count(total)} connections, {escape(text)}: split ones first, then inconclusive '
+        "ones, then the largest. The counts above cover all; <code>--csv</code>, <code>--parquet</code> and "
+        "<code>--json</code> write every connection.</p>"
+    )
+
+
+def _section(index: int, pair: PairResult, figures: list[list[Figure]], opened: bool) -> str:
+    first = pair.vantages[0]
+    share = verdict_probability(pair)
+    probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
+    drawings = "".join(
+        _flow(index, position, series, flow)
+        for position, (series, flow) in enumerate(zip(pair.series, figures, strict=False))
+    )
+    return (
+        f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
+        f'<summary>{_badge(pair.verdict)}{probability}<span class="endpoints">{escape(first.client)} '
+        f'<span aria-label="to">→</span> {escape(first.server)}</span></summary><div class="body">'
+        f'<p class="verdict">{escape(KIND_SENTENCES[pair.verdict])}</p><p>{escape(pair.reason)}</p>'
+        f"{_probabilities(pair)}{_facts(pair)}{_evidence(pair.evidence)}{drawings}</div></details>"
+    )
+
+
+def _probabilities(pair: PairResult) -> str:
+    kinds = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
+    shares = {kind: float(pair.probability.get(kind, 0.0)) for kind in kinds}
+    bars = "".join(f'<i class="{kind.value}" style="flex-grow:{share:.4f}"></i>' for kind, share in shares.items())
+    legend = "".join(
+        f'<li class="{kind.value}">{escape(KIND_NAMES[kind])} <b>{format_percent(share)}</b></li>'
+        for kind, share in shares.items()
+    )
+    return f'<div class="probability"><div class="bar" aria-hidden="true">{bars}</div><ul>{legend}</ul></div>'
+
+
+def _facts(pair: PairResult) -> str:
+    rows = "".join(
+        f'<tr><th scope="row" class="path">{escape(vantage.capture)}</th><td class="endpoint">{escape(vantage.client)}'
+        f' → {escape(vantage.server)}</td></tr>'
+        for vantage in pair.vantages
+    )
+    only = '<p class="limits">Only one capture holds this connection.</p>' if len(pair.vantages) == 1 else ""
+    return (
+        f'<table class="vantages"><tbody>{rows}</tbody></table>{only}'
+        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
+        f"{format_bytes(pair.payload_bytes_up)} up (client to server), {format_bytes(pair.payload_bytes_down)} down.</p>"
+    )
+
+
+def _evidence(evidence: Sequence[Evidence]) -> str:
+    if not evidence:
+        return '<p class="limits">No method found anything to say.</p>'
+    ordered = sorted(evidence, key=lambda item: (item.outcome.value == "inapplicable", -item.strength))
+    rows = "".join(_evidence_row(item) for item in ordered)
+    return (
+        '<h3>Evidence</h3><table class="evidence"><thead><tr><th scope="col">Method</th><th scope="col">Says</th>'
+        f'<th scope="col">Strength</th><th scope="col">Finding</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+
+
+def _evidence_row(item: Evidence) -> str:
+    outcome = item.outcome.value
+    percent = max(0.0, min(1.0, item.strength)) * 100
+    numbers = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
+        for label, value in (describe_number(name, value) for name, value in item.numbers.items())
+    )
+    caveats = "".join(f"<li>{escape(text)}</li>" for text in item.caveats)
+    return (
+        f'<tr class="{outcome}"><th scope="row">{escape(method_name(item.method))}</th>'
+        f'<td data-label="says"><span class="outcome {outcome}">{_OUTCOME_NAMES[outcome]}</span></td>'
+        f'<td data-label="strength"><span class="strength" role="img" aria-label="strength {percent:.0f} of 100">'
+        f'<i style="width:{percent:.0f}%"></i></span></td>'
+        f'<td class="finding">{escape(item.summary)}'
+        + (f'<ul class="caveats" aria-label="what could mislead">{caveats}</ul>' if caveats else "")
+        + (f"<details><summary>numbers</summary><dl>{numbers}</dl></details>" if numbers else "")
+        + "</td></tr>"
+    )
+
+
+def _flow(index: int, position: int, series: FlowSeries, figures: list[Figure]) -> str:
+    way = "Upload: client to server" if series.direction is Direction.UP else "Download: server to client"
+    drawings = "".join(
+        f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
+        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
+        for number, figure in enumerate(figures)
+    )
+    return f'<h3>{way}</h3><div class="figures">{drawings}</div>' if drawings else ""
+
+
+def _figure_data(index: int, flows: list[list[Figure]]) -> str:
+    document = [
+        [
+            {
+                "x": figure.horizontal_title,
+                "y": figure.vertical_title,
+                "suffix": figure.vertical_suffix,
+                "traces": [
+                    {"role": t.role, "label": t.label, "mode": t.mode, "x": t.horizontal, "y": t.vertical}
+                    for t in figure.traces
+                ],
+            }
+            for figure in flow
+        ]
+        for flow in flows
+    ]
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="figures-{index}">{text}</script>\n'
