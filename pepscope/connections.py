@@ -14,6 +14,11 @@ class Close(StrEnum):
     OPEN = "open"
 
 
+#: How a connection ended and what it was tunnelled in, in the order of the codes in `Capture.connection_columns`.
+CLOSES = tuple(Close)
+TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan")
+
+
 @dataclass(frozen=True, slots=True)
 class FlowSummary:
     """What one side of a connection sent. Times are nanoseconds since the epoch; `None` where it was not seen."""

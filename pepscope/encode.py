@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pepscope.results import DetectionResult, Evidence, Kind, Number, PairResult
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def _evidence(item: Evidence) -> dict[str, Any]:
 
 def _plain(number: Number) -> Number:
     """The number as JSON has it; NumPy's scalars become Python's."""
-    value: Number = number.item() if hasattr(number, "item") else number
+    value: Number = number.item() if isinstance(number, np.generic) else number
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

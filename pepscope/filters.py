@@ -13,9 +13,12 @@ LINK_TYPES = {
     0: 0,  # NULL
     1: 1,  # ETHERNET
     9: 9,  # PPP
+    12: 12,  # RAW as some systems number it
+    14: 12,  # RAW on OpenBSD
     50: 50,  # PPP_HDLC
     51: 51,  # PPP_ETHER
     101: 12,  # RAW
+    104: 104,  # C_HDLC
     105: 105,  # IEEE802_11
     108: 108,  # LOOP
     113: 113,  # LINUX_SLL

@@ -1,0 +1,55 @@
+"""The Rust crates as Python sees them; `pepscope.capture` is the interface for people."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, final
+
+import numpy.typing as npt
+
+__all__: list[str]
+__version__: Final[str]
+
+def read_capture(
+    path: str,
+    filter_programs: Mapping[int, Sequence[tuple[int, int, int, int]]] | None,
+    memory_bytes: int,
+    payload: bool,
+    columns: bool,
+    progress: Callable[[int, int], object] | None,
+) -> Capture:
+    """Read and analyse a capture; `progress` gets bytes read and in all. Raises CaptureError, OSError."""
+
+@final
+class Capture:
+    """A capture as read."""
+
+    @property
+    def packet_count(self) -> int: ...
+    @property
+    def tcp_packet_count(self) -> int: ...
+    @property
+    def connection_count(self) -> int: ...
+    @property
+    def partition_count(self) -> int: ...
+    @property
+    def counts(self) -> dict[str, int]: ...
+    @property
+    def warnings(self) -> list[str]: ...
+    @property
+    def link_types(self) -> list[tuple[int, str]]:
+        """Number and name of the known link types that have packets."""
+
+    def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Fields of the connection, of its flow up and of its flow down."""
+
+    def connection_columns(self) -> dict[str, npt.NDArray[Any]]: ...
+    def connections_json(self, start: int, stop: int) -> bytes:
+        """JSON objects of these connections with commas between them."""
+
+    def packet_range(self, index: int) -> tuple[int, int, int]:
+        """Partition of a connection, and where its packets start and stop in there."""
+
+    def load_partition(self, partition: int) -> tuple[npt.NDArray[Any], ...]:
+        """The packet columns of a partition in the order of PacketColumns; the one in memory is handed over once."""
+
+    def payload(self, index: int) -> list[tuple[list[int], list[bytes]]]:
+        """Stream offsets and pieces of each direction."""

@@ -1,0 +1,189 @@
+"""Captures: a file of packets as TCP connections, read by Rust and handed over as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from pepscope import _core
+from pepscope.connections import Close, Connection, FlowSummary
+from pepscope.errors import CaptureError, FilterError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
+    from pepscope.packets import Direction, PacketColumns, PayloadSample
+
+DEFAULT_MEMORY_BYTES = 1 << 30
+
+#: Connections whose JSON is made at once.
+_JSON_BATCH = 4096
+
+
+def open_capture(
+    path: str,
+    *,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    payload: bool = True,
+    columns: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Capture:
+    """Read a capture and analyse its TCP connections.
+
+    `path` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or `-` for standard input. `filter` keeps the
+    packets that match an expression in libpcap's language. Packet columns that take more than `memory_bytes` (default
+    1 GiB) are kept in temporary files and loaded by parts; results are the same. Without `payload` or `columns` the
+    payload samples or packet columns are not kept. `progress` is called with the bytes of the file read so far and in
+    all (0 where that is not known).
+
+    Raises CaptureError for what is no capture and for a capture without TCP, FilterError for a filter that does not
+    compile. A damaged capture is read up to the damage, and `Capture.warnings` says so.
+    """
+    programs = None
+    if filter is not None:
+        from pepscope.filters import compile_filter
+
+        programs = compile_filter(filter)
+    core = _core.read_capture(
+        str(path),
+        filter_programs=programs,
+        memory_bytes=DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes,
+        payload=payload,
+        columns=columns,
+        progress=progress,
+    )
+    if programs is not None:
+        for link_type, name in core.link_types:
+            if link_type not in programs:
+                raise FilterError(f"the filter {filter!r} has no meaning on link type {name} of {path}")
+    warnings = tuple(core.warnings)
+    if core.tcp_packet_count == 0:
+        found = "; ".join(sentence.replace("the capture holds", "it holds") for sentence in warnings)
+        raise CaptureError(f"nothing to analyse in {path}: {found}")
+    return Capture(str(path), core, warnings)
+
+
+class Capture:
+    """A capture as read: its TCP connections and their packets. Made by `open_capture`."""
+
+    def __init__(self, path: str, core: _core.Capture, warnings: tuple[str, ...]) -> None:
+        self.path = path
+        self.warnings = warnings
+        self._core = core
+        self._partition: tuple[int, tuple[npt.NDArray[Any], ...]] | None = None
+        self._columns: Mapping[str, npt.NDArray[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
+
+    @property
+    def packet_count(self) -> int:
+        """Packets in the file, TCP or not, less those that the filter removed."""
+        return self._core.packet_count
+
+    @property
+    def tcp_packet_count(self) -> int:
+        """TCP segments that were analysed."""
+        return self._core.tcp_packet_count
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Packets by what became of them, named as in the warnings (`frames`, `not_ip`, `cut_short`, ...)."""
+        return self._core.counts
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """The connections by first packet; each object is made when it is asked for."""
+        return _Connections(self._core)
+
+    def connection_columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Summaries of all connections as arrays, one element a connection, without an object for each.
+
+        Names are those of `Connection` and, behind `up_` and `down_`, of `FlowSummary`; a value that is `None` there is
+        -1 here (NaN in floats). Addresses are rows of 16 bytes (IPv4 behind ::ffff:0:0/96), close and tunnel are codes
+        into `CLOSES` and `TUNNELS`. The SYN's option bytes are left out.
+        """
+        if self._columns is None:
+            self._columns = self._core.connection_columns()
+        return self._columns
+
+    def packets(self, connection_id: int) -> PacketColumns:
+        """Packets of one connection: views of the columns of its partition, not copies."""
+        from pepscope.packets import PacketColumns
+
+        partition, start, stop = self._core.packet_range(connection_id)
+        if self._partition is None or self._partition[0] != partition:
+            self._partition = None  # let go of the old one before the new one is loaded
+            self._partition = (partition, self._core.load_partition(partition))
+        return PacketColumns(*(column[start:stop] for column in self._partition[1]))
+
+    def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
+        """The payload kept of each direction."""
+        import numpy as np
+
+        from pepscope.packets import Direction, PayloadSample
+
+        samples = self._core.payload(connection_id)
+        return {
+            direction: PayloadSample(np.asarray(offsets, dtype=np.int64), tuple(pieces))
+            for direction, (offsets, pieces) in zip(Direction, samples, strict=True)
+        }
+
+    def partition_of(self, connection_id: int) -> int:
+        """Which partition holds the packets; ask for connections partition by partition and each is loaded once."""
+        return self._core.packet_range(connection_id)[0]
+
+    @property
+    def partition_count(self) -> int:
+        """One where everything is in memory."""
+        return self._core.partition_count
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a connection: the columns of `connection_columns`, addresses as text, absent values as missing."""
+        from pepscope.connection_frame import connection_frame
+
+        return connection_frame(self)
+
+    def json_chunks(self) -> Iterator[bytes]:
+        """The JSON contract `inspect-1` in pieces, so that no capture is too large for it."""
+        import json
+
+        yield b'{"schema":1,"path":%s,"packets":%d,"connections":[' % (
+            json.dumps(self.path).encode(),
+            self.packet_count,
+        )
+        count = len(self.connections)
+        for start in range(0, count, _JSON_BATCH):
+            if start:
+                yield b","
+            yield self._core.connections_json(start, min(start + _JSON_BATCH, count))
+        yield b'],"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
+
+
+class _Connections(Sequence[Connection]):
+    """Connections of a capture, each made when it is asked for."""
+
+    def __init__(self, core: _core.Capture) -> None:
+        self._core = core
+
+    def __len__(self) -> int:
+        return self._core.connection_count
+
+    @overload
+    def __getitem__(self, index: int) -> Connection: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Connection]: ...
+    def __getitem__(self, index: int | slice) -> Connection | Sequence[Connection]:
+        if isinstance(index, slice):
+            return [self._at(position) for position in range(*index.indices(len(self)))]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(f"connection {index} of {len(self)}")
+        return self._at(position)
+
+    def _at(self, position: int) -> Connection:
+        fields, up, down = self._core.connection(position)
+        return Connection(**{**fields, "close": Close(fields["close"])}, up=FlowSummary(**up), down=FlowSummary(**down))

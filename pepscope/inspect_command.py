@@ -1,0 +1,70 @@
+"""The command `inspect`: the TCP connections of a capture."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pepscope.errors import UsageError
+from pepscope.options import filter_option, memory_option, output_option
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from pepscope.capture import Capture
+
+
+@click.command()
+@click.argument("capture", metavar="FILE")
+@click.option("--json", "form", flag_value="json", help="Write JSON (schema inspect-1).")
+@click.option("--csv", "form", flag_value="csv", help="Write CSV, one row a connection.")
+@click.option("--parquet", "form", flag_value="parquet", help="Write Parquet, one row a connection.")
+@filter_option
+@memory_option
+@output_option
+def inspect(capture: str, form: str | None, filter_expression: str | None, memory_bytes: int, output: str) -> None:
+    """List the TCP connections of a capture.
+
+    FILE is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or - for standard input.
+    """
+    if form == "parquet" and output == "-" and sys.stdout.isatty():
+        raise UsageError("Parquet is binary: name a file with --output, or pipe it")
+    from pepscope.capture import open_capture
+    from pepscope.progress import Progress
+
+    with Progress() as progress:
+        opened = open_capture(
+            capture,
+            filter=filter_expression,
+            memory_bytes=memory_bytes,
+            payload=False,
+            columns=False,
+            progress=progress,
+        )
+    # Opened only now, so that a capture which cannot be read leaves an older result alone.
+    colour = output == "-" and sys.stdout.isatty()
+    with click.open_file(output, "wb") as stream:
+        for chunk in _chunks(opened, form, colour):
+            stream.write(chunk)
+    if form is not None:
+        for warning in opened.warnings:
+            click.echo(f"pepscope: {capture}: {warning}", err=True)
+
+
+def _chunks(capture: Capture, form: str | None, colour: bool) -> Iterator[bytes]:
+    if form == "json":
+        yield from capture.json_chunks()
+    elif form == "csv":
+        yield capture.to_frame().to_csv(index=False).encode()
+    elif form == "parquet":
+        from pepscope.connection_frame import parquet_bytes
+
+        yield parquet_bytes(capture)
+    else:
+        from pepscope.connection_table import table_lines
+
+        for line in table_lines(capture, colour=colour):
+            yield f"{line}\n".encode()

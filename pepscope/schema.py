@@ -1,0 +1,20 @@
+"""The JSON Schemas of what the commands write, as packaged with the program."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+from pepscope.errors import UsageError
+
+NAMES = ("detect-1", "inspect-1")
+
+
+def load_schema(name: str) -> dict[str, Any]:
+    """The schema of that name, one of `NAMES`. Raises UsageError."""
+    if name not in NAMES:
+        raise UsageError(f"there is no schema {name!r}, only {' and '.join(NAMES)}")
+    text = files("pepscope").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    return schema
