@@ -36,7 +36,10 @@ impl fmt::Display for ProgramError {
             }
             Self::JumpOutOfProgram { at } => write!(out, "instruction {at} of the filter program jumps out of it"),
             Self::NoSuchScratchWord { at, word } => {
-                write!(out, "instruction {at} of the filter program uses scratch word {word}, there are {SCRATCH_WORDS}")
+                write!(
+                    out,
+                    "instruction {at} of the filter program uses scratch word {word}, there are {SCRATCH_WORDS}"
+                )
             }
             Self::DivisionByZero { at } => write!(out, "instruction {at} of the filter program divides by zero"),
             Self::NoReturnAtEnd => write!(out, "the filter program does not end in a return"),

@@ -114,11 +114,8 @@ impl Tally {
             (self.encrypted, "encrypted"),
             (self.fragments_held, "fragments without the rest"),
         ];
-        let reasons: Vec<String> = reasons
-            .iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, reason)| format!("{count} {reason}"))
-            .collect();
+        let reasons: Vec<String> =
+            reasons.iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}")).collect();
         format!("the capture holds {} but no TCP: {}", counted(self.frames, "packet"), reasons.join(", "))
     }
 }

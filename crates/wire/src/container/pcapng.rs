@@ -207,7 +207,10 @@ impl Pcapng {
 fn checked_block_bytes(stated: u32, byte_offset: u64) -> Result<u64, Break> {
     let total = u64::from(stated).next_multiple_of(4);
     if total < BLOCK_FRAME_BYTES {
-        return Err(Break::new(byte_offset, format!("a block claims to be {stated} bytes long, less than its own frame")));
+        return Err(Break::new(
+            byte_offset,
+            format!("a block claims to be {stated} bytes long, less than its own frame"),
+        ));
     }
     Ok(total)
 }
