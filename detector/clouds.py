@@ -1,0 +1,143 @@
+"""Clouds: the times of one flow's data and acknowledgements at both ends, and what capture loss may have spoilt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector import curves
+from detector.curves import NEVER
+from detector.pair import Pair
+from pepscope.packets import Direction, Int64Array, PacketColumns
+
+#: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
+LOSS_TAIL = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class FlowClouds:
+    """Times (ns) of one data direction at its sender and its receiver.
+
+    `data_*`: first copies that left, and their first arrival. `ack_*`: acknowledgements as they reached the sender, and
+    when the receiver first sent one as high (`NEVER` where unknown); `arrival_ns`: when the last byte that each covers
+    had arrived (`NEVER` where unknown).
+    """
+
+    direction: Direction
+    data_sent_ns: Int64Array
+    data_arrived_ns: Int64Array
+    ack_value: Int64Array  # sender-side stream offset
+    ack_seen_ns: Int64Array
+    ack_sent_ns: Int64Array
+    arrival_ns: Int64Array
+    round_trip_ns: Int64Array  # at the sender, first copy of the byte to its acknowledgement; NEVER where unknown
+    sender_missed: tuple[float, int]  # data packets lost by the sender's capture, and held
+    receiver_missed: tuple[float, int]
+    retransmitted_share: float
+
+    def earliest_ack_ns(self) -> Int64Array:
+        """Robust lower bound of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte."""
+        return np.where(self.arrival_ns == NEVER, NEVER, np.minimum(self.arrival_ns, self.ack_sent_ns))
+
+
+def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
+    """Times of one direction's data and acknowledgements at both ends; None where they cannot be compared."""
+    sender, receiver = pair.sender(direction), pair.receiver(direction)
+    alignment = pair.alignment.get(direction)
+    if sender is None or receiver is None or alignment is None:
+        return None
+    if alignment.compared and alignment.matched < 0.5:
+        return None
+    sent = curves.first_sent(sender.packets, direction)
+    if len(sent.start) == 0:
+        return None
+    shift = pair.receiver_shift(direction)
+    arrived = curves.first_arrivals(receiver.packets, direction)
+    seen = curves.acknowledgements(sender.packets, direction)
+    returned = curves.acknowledgements(receiver.packets, direction)
+    arrival = arrived.at(sent.start - shift)
+    known = arrival != NEVER
+    # Values that were reached before the sender's capture began are late there, which is harmless.
+    last_byte = sent.at(seen.value - 1)
+    useful = seen.value > max(seen.floor, 0)
+    round_trip = np.where(last_byte == NEVER, NEVER, seen.time_ns - last_byte)
+    round_trip[_repeated(sender.packets, direction, seen)] = NEVER
+    flow = sender.flow(direction)
+    return FlowClouds(
+        direction,
+        sent.time_ns[known],
+        arrival[known],
+        seen.value[useful],
+        seen.time_ns[useful],
+        returned.reaching(seen.value[useful] - shift),
+        arrived.at(seen.value[useful] - 1 - shift),
+        round_trip[useful],
+        curves.missed_packets(sender.packets, direction),
+        curves.missed_packets(receiver.packets, direction),
+        flow.retransmitted_packets / max(flow.data_packets, 1),
+    )
+
+
+def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
+    """Least acknowledgement round trip at the sender of the larger flow (Karn); infinite where there is none."""
+    largest = max(clouds.values(), key=lambda flow: len(flow.data_sent_ns))
+    known = largest.round_trip_ns[largest.round_trip_ns != NEVER]
+    return float(known.min()) if len(known) else math.inf
+
+
+def loss_share(missed: tuple[float, int]) -> float:
+    """Upper bound of a capture's loss, given how many data packets it missed and how many it holds.
+
+    For a Poisson count k, exp(-tail) bounds the chance of so few when the mean is above k + L + sqrt(2 k L),
+    L = -ln(tail).
+    """
+    lost, held = missed
+    tail = -math.log(LOSS_TAIL)
+    return min(1.0, (lost + tail + math.sqrt(2 * lost * tail)) / max(held + lost, 1.0))
+
+
+def spared_points(mean: float) -> int:
+    """How many wrong constraints to spare when `mean` are expected: Bernstein's bound of the Poisson tail."""
+    tail = -math.log(LOSS_TAIL)
+    return math.ceil(mean + tail / 3 + math.sqrt(tail * tail / 9 + 2 * mean * tail))
+
+
+def ack_points(flow: FlowClouds, *, as_sent: bool, server_clock: bool = False) -> tuple[Int64Array, Int64Array]:
+    """x (ns, client or server clock) and y (ns, server minus client) of acknowledgements.
+
+    `as_sent` takes the receiver's own acknowledgement time, else the robust earliest time.
+    """
+    receiver = flow.ack_sent_ns if as_sent else flow.earliest_ack_ns()
+    known = receiver != NEVER
+    return _points(flow.direction, flow.ack_seen_ns[known], receiver[known], server_clock=server_clock)
+
+
+def data_points(flow: FlowClouds, *, server_clock: bool = False) -> tuple[Int64Array, Int64Array]:
+    """x (ns, client or server clock) and y (ns, server minus client) of data."""
+    return _points(flow.direction, flow.data_sent_ns, flow.data_arrived_ns, server_clock=server_clock)
+
+
+def _points(
+    direction: Direction, sender_ns: Int64Array, receiver_ns: Int64Array, *, server_clock: bool
+) -> tuple[Int64Array, Int64Array]:
+    client, server = (sender_ns, receiver_ns) if direction is Direction.UP else (receiver_ns, sender_ns)
+    return (server if server_clock else client), server - client
+
+
+def _repeated(packets: PacketColumns, direction: Direction, seen: curves.AckTimes) -> curves.BoolArray:
+    """Acknowledgements whose last byte was sent again before they came (Karn)."""
+    start, end, time_ns = curves.retransmitted_ranges(packets, direction)
+    result = np.zeros(len(seen.value), np.bool_)
+    if len(start) == 0:
+        return result
+    order = np.argsort(start, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    index = np.searchsorted(start[order], seen.value - 1, side="right") - 1
+    inside = (index >= 0) & (reach[np.maximum(index, 0)] >= seen.value)
+    # One early repeat anywhere in the range is enough: a sample less is no loss.
+    earliest = np.minimum.accumulate(time_ns[order])
+    result[inside] = earliest[index[inside]] <= seen.time_ns[inside]
+    return result
