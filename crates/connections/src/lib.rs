@@ -1,1 +1,28 @@
-//! TCP segments to connections.
+//! TCP segments to connections: sides, 64-bit stream offsets, round-trip times, retransmissions, reordering, gaps,
+//! windows and how each connection closed, as one capture saw them.
+//!
+//! Push decoded segments in capture order into an [`Analysis`] and finish it. Nothing here reads files or clocks,
+//! except the spill, which parks segments in temporary files.
+
+mod analysis;
+mod columns;
+mod connection;
+mod coverage;
+pub mod json;
+mod key;
+pub mod mark;
+mod opening;
+mod payload_sample;
+mod retransmission;
+mod round_trip;
+mod sequence;
+mod side;
+mod summary;
+mod table;
+mod window;
+
+pub use analysis::{Analysis, Connections, Settings};
+pub use columns::{Columns, SackBlock};
+pub use connection::{Close, NO_ACKNOWLEDGEMENT};
+pub use payload_sample::{PayloadPieces, PIECE_BYTES};
+pub use summary::{address_text, tunnel_name, ConnectionSummary, FlowSummary};

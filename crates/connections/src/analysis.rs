@@ -1,0 +1,176 @@
+//! Segments in, connections out.
+
+use crate::columns::{ColumnBuilder, Columns};
+use crate::connection::{Connection, FIRST_PACKETS};
+use crate::key::Key;
+use crate::payload_sample::{is_kept, PayloadPieces, PieceStore};
+use crate::summary::ConnectionSummary;
+use crate::table::{FlowTable, Place};
+use pepscope_wire::segment::{flag, Segment};
+
+/// What to keep besides the summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// One row a packet; without it memory grows with connections only.
+    pub columns: bool,
+    /// Samples of captured payload.
+    pub payload: bool,
+}
+
+/// Connections in the making. Push every segment in capture order, then finish.
+///
+/// With columns, one analysis holds at most 2^32 - 1 packets; beyond that, partition the capture (`spill`).
+pub struct Analysis {
+    settings: Settings,
+    table: FlowTable,
+    connections: Vec<Connection>,
+    options_store: Vec<u8>,
+    columns: ColumnBuilder,
+    pieces: PieceStore,
+    latest: u32,
+}
+
+impl Analysis {
+    pub fn new(settings: Settings) -> Self {
+        Analysis {
+            settings,
+            table: FlowTable::new(),
+            connections: Vec::new(),
+            options_store: Vec::new(),
+            columns: ColumnBuilder::default(),
+            pieces: PieceStore::default(),
+            latest: 0,
+        }
+    }
+
+    /// Connections seen so far.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Take in the next segment of the capture.
+    pub fn push(&mut self, segment: &Segment<'_>) {
+        let key = Key::of(segment);
+        let (index, side) = self.assign(&key, segment);
+        let connection = &mut self.connections[index as usize];
+        let reading = connection.handle_segment(side, segment, &mut self.options_store);
+        if self.settings.payload && reading.payload_is_new && !segment.payload.is_empty() {
+            let own = &connection.sides[side];
+            // Until the beginning is settled, pieces are kept and sorted out at the end.
+            let settled = own.origin_known || connection.packets() > FIRST_PACKETS;
+            if !settled || is_kept(reading.payload_offset - own.origin) {
+                self.pieces.keep(index, side, reading.payload_offset, segment.payload);
+            }
+        }
+        if self.settings.columns {
+            self.columns.push(index, side, segment, &reading);
+        }
+    }
+
+    #[inline]
+    fn assign(&mut self, key: &Key, segment: &Segment<'_>) -> (u32, usize) {
+        let is_syn = segment.flags & flag::SYN != 0;
+        if !is_syn {
+            if let Some(side) = self.connections.get(self.latest as usize).and_then(|latest| latest.key.side_of(key)) {
+                return (self.latest, side);
+            }
+        }
+        let hash = key.hash();
+        let connections = &self.connections;
+        match self.table.find(hash, key, |index| &connections[index as usize].key) {
+            Place::Found { slot, connection, side } => {
+                self.latest = connection;
+                if is_syn && connections[connection as usize].is_succeeded_by(side, segment) {
+                    self.connections[connection as usize].release();
+                    self.latest = self.add(key, segment);
+                    self.table.replace(slot, self.latest);
+                    return (self.latest, 0);
+                }
+                (connection, side)
+            }
+            Place::Vacant { slot } => {
+                self.latest = self.add(key, segment);
+                let connections = &self.connections;
+                self.table.insert(slot, hash, self.latest, |index| connections[index as usize].key.hash());
+                (self.latest, 0)
+            }
+        }
+    }
+
+    fn add(&mut self, key: &Key, segment: &Segment<'_>) -> u32 {
+        self.connections.push(Connection::new(*key, segment));
+        (self.connections.len() - 1) as u32
+    }
+
+    /// The end of the capture.
+    pub fn finish(mut self) -> Connections {
+        drop(self.table);
+        self.connections.iter_mut().for_each(Connection::release);
+        let columns = self.settings.columns.then(|| self.columns.group(&self.connections));
+        let connections = &self.connections;
+        let payload = self.settings.payload.then(|| {
+            self.pieces.group(connections.len() * 2, |piece| {
+                let connection = &connections[(piece.owner / 2) as usize];
+                let side = (piece.owner % 2) as usize;
+                let offset = piece.offset - connection.sides[side].origin;
+                let direction = side ^ connection.client_side().0;
+                is_kept(offset).then_some((piece.owner - side as u64 + direction as u64, offset))
+            })
+        });
+        Connections { connections: self.connections, options_store: self.options_store, columns, payload }
+    }
+}
+
+/// All connections of a capture (or of a part of it) in the order of their first packets.
+#[derive(Clone, Debug)]
+pub struct Connections {
+    connections: Vec<Connection>,
+    options_store: Vec<u8>,
+    columns: Option<Columns>,
+    payload: Option<PayloadPieces>,
+}
+
+impl Connections {
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// TCP packets of all connections.
+    pub fn packet_count(&self) -> u64 {
+        self.connections.iter().map(Connection::packets).sum()
+    }
+
+    /// Summary of one connection; `None` beyond the last.
+    pub fn summary(&self, index: usize) -> Option<ConnectionSummary<'_>> {
+        self.connections.get(index).map(|connection| ConnectionSummary::of(connection, &self.options_store))
+    }
+
+    /// Summaries in order.
+    pub fn summaries(&self) -> impl ExactSizeIterator<Item = ConnectionSummary<'_>> {
+        self.connections.iter().map(|connection| ConnectionSummary::of(connection, &self.options_store))
+    }
+
+    /// Packets as columns, if they were asked for.
+    pub fn columns(&self) -> Option<&Columns> {
+        self.columns.as_ref()
+    }
+
+    /// Hand the columns over.
+    pub fn take_columns(&mut self) -> Option<Columns> {
+        self.columns.take()
+    }
+
+    /// Payload samples, if they were asked for.
+    pub fn payload(&self) -> Option<&PayloadPieces> {
+        self.payload.as_ref()
+    }
+
+    /// Hand the payload samples over.
+    pub fn take_payload(&mut self) -> Option<PayloadPieces> {
+        self.payload.take()
+    }
+}

@@ -1,0 +1,451 @@
+//! One connection's state machine: segments in, marks and samples out.
+//!
+//! Sides are numbered by who sent the first captured packet (0); who is the client is decided at the end.
+
+use crate::key::Key;
+use crate::mark;
+use crate::retransmission::ASSUMED_ROUND_TRIP_NS;
+use crate::side::{Side, NEVER};
+use pepscope_wire::segment::{flag, Segment, TunnelKind};
+
+/// While a SYN is missing, the lowest number of so many packets is taken for the stream's beginning.
+pub(crate) const FIRST_PACKETS: u64 = 64;
+/// How far a late SYN may lie below the first captured numbers, in bytes.
+const LATE_SYN_BYTES: i64 = 1 << 16;
+/// How many packets may overtake a SYN.
+const LATE_SYN_PACKETS: u64 = 16;
+/// Acknowledgement offset of a packet that carries no ACK flag.
+pub const NO_ACKNOWLEDGEMENT: i64 = -(1 << 62);
+/// First port of no well-known service.
+const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
+/// First of the ports that the common systems give to clients.
+const FIRST_EPHEMERAL_PORT: u16 = 32768;
+
+/// What one packet means for the columns; offsets are relative to each side's first known number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) sequence_offset: i64,
+    pub(crate) acknowledgement_offset: i64,
+    pub(crate) window_bytes: u32,
+    pub(crate) marks: u16,
+    /// -1 where none.
+    pub(crate) round_trip_ns: i64,
+    /// Offset of the first payload byte.
+    pub(crate) payload_offset: i64,
+    /// The payload lies in the stream and holds bytes not captured before.
+    pub(crate) payload_is_new: bool,
+}
+
+/// How a connection ended within the capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    Fin,
+    Reset,
+    Open,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) key: Key,
+    pub(crate) sides: [Side; 2],
+    pub(crate) first_frame: u64,
+    pub(crate) first_time_ns: i64,
+    pub(crate) last_time_ns: i64,
+    pub(crate) syn_ack_ns: Option<i64>,
+    pub(crate) handshake_ack_ns: Option<i64>,
+    pub(crate) tunnel: TunnelKind,
+    pub(crate) ip_version: u8,
+    /// The side that sent the first SYN, and the one that sent the first SYN-ACK.
+    syn_side: Option<u8>,
+    syn_ack_side: Option<u8>,
+    first_data_side: Option<u8>,
+    handshake_acknowledged: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(key: Key, segment: &Segment<'_>) -> Self {
+        Connection {
+            key,
+            sides: [Side::new(), Side::new()],
+            first_frame: segment.frame_index,
+            first_time_ns: segment.time_ns,
+            last_time_ns: segment.time_ns,
+            syn_ack_ns: None,
+            handshake_ack_ns: None,
+            tunnel: segment.tunnel.kind,
+            ip_version: segment.ip_version,
+            syn_side: None,
+            syn_ack_side: None,
+            first_data_side: None,
+            handshake_acknowledged: false,
+        }
+    }
+
+    /// Whether a packet with SYN from `side` opens another connection between the same endpoints.
+    ///
+    /// A SYN with the initial sequence number already seen is a retransmission; with another one it is a new
+    /// connection. Where this side's SYN was not captured, a SYN that fits just below the first numbers came late.
+    pub(crate) fn is_succeeded_by(&self, side: usize, segment: &Segment<'_>) -> bool {
+        let (own, other) = (&self.sides[side], &self.sides[1 - side]);
+        if own.opening.initial_sequence_number() == Some(segment.sequence) {
+            return false;
+        }
+        if segment.flags & flag::ACK == 0 {
+            return own.opening.seen() || !self.may_be_late_syn(own, segment);
+        }
+        match other.opening.initial_sequence_number() {
+            Some(number) => {
+                let beyond = segment.acknowledgement.wrapping_sub(number.wrapping_add(1));
+                let answers = beyond <= other.opening.payload_bytes;
+                let unused = own.data_packets == 0 && !self.is_closed();
+                !answers || (own.opening.seen() && !unused)
+            }
+            None => own.opening.seen() || !self.may_be_late_syn(own, segment),
+        }
+    }
+
+    fn may_be_late_syn(&self, own: &Side, segment: &Segment<'_>) -> bool {
+        if self.is_closed() || self.sides[0].packets + self.sides[1].packets > LATE_SYN_PACKETS {
+            return false;
+        }
+        if !own.sequence.anchored() {
+            return true;
+        }
+        let below = own.origin - own.sequence.offset(segment.sequence.wrapping_add(1));
+        (0..=LATE_SYN_BYTES).contains(&below)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.close() != Close::Open
+    }
+
+    /// A reset ends a connection unless both sides had sent FIN before it.
+    pub(crate) fn close(&self) -> Close {
+        let [first, second] = &self.sides;
+        let reset_ns = match (first.reset_time_ns, second.reset_time_ns) {
+            (NEVER, time_ns) | (time_ns, NEVER) => time_ns,
+            (one, other) => one.min(other),
+        };
+        let finished =
+            (first.packets == 0 || first.fin_time_ns != NEVER) && (second.packets == 0 || second.fin_time_ns != NEVER);
+        let finished_ns = first.fin_time_ns.max(second.fin_time_ns);
+        if reset_ns != NEVER && !(finished && finished_ns <= reset_ns) {
+            Close::Reset
+        } else if finished && finished_ns != NEVER {
+            Close::Fin
+        } else {
+            Close::Open
+        }
+    }
+
+    /// The side that is the client, and whether that is a guess.
+    ///
+    /// Who sent the SYN; where no SYN was captured, who received the SYN-ACK; else the other side of the well-known
+    /// port; else the side with a port from the range that systems give to clients; else the side with the higher
+    /// port; else who sent data first; else who sent the first packet.
+    pub(crate) fn client_side(&self) -> (usize, bool) {
+        if let Some(side) = self.syn_side {
+            return (usize::from(side), false);
+        }
+        if let Some(side) = self.syn_ack_side {
+            return (usize::from(1 - side), true);
+        }
+        let (first, second) = (self.key.sender.port(), self.key.receiver.port());
+        for boundary in [FIRST_UNPRIVILEGED_PORT, FIRST_EPHEMERAL_PORT] {
+            if (first < boundary) != (second < boundary) {
+                return (usize::from(first < boundary), true);
+            }
+        }
+        if first != second {
+            return (usize::from(first < second), true);
+        }
+        (usize::from(self.first_data_side.unwrap_or(0)), true)
+    }
+
+    pub(crate) fn packets(&self) -> u64 {
+        self.sides[0].packets + self.sides[1].packets
+    }
+
+    /// Take in one packet that `side` sent.
+    #[inline]
+    pub(crate) fn handle_segment(
+        &mut self,
+        side: usize,
+        segment: &Segment<'_>,
+        options_store: &mut Vec<u8>,
+    ) -> Reading {
+        self.last_time_ns = self.last_time_ns.max(segment.time_ns);
+        let repeats = self.sides[side].count(segment);
+        let young = self.packets() <= FIRST_PACKETS;
+        if self.tunnel == TunnelKind::None {
+            self.tunnel = segment.tunnel.kind;
+        }
+        if segment.flags & flag::SYN != 0 {
+            self.open(side, segment, options_store);
+        }
+        let round_trip_to_sender_ns = self.round_trip_to_ns(side);
+
+        let [first, second] = &mut self.sides;
+        let (own, other) = if side == 0 { (first, second) } else { (second, first) };
+
+        let mut reading = Reading {
+            sequence_offset: 0,
+            acknowledgement_offset: NO_ACKNOWLEDGEMENT,
+            window_bytes: own.window.scaled(segment.window),
+            marks: initial_marks(segment),
+            round_trip_ns: -1,
+            payload_offset: 0,
+            payload_is_new: false,
+        };
+        if segment.flags & flag::SYN != 0 {
+            reading.window_bytes = u32::from(segment.window); // RFC 7323 section 2.2: never scaled
+        }
+        if repeats {
+            reading.marks |= mark::DUPLICATE;
+        }
+        read_sequence(own, other, segment, young, repeats, round_trip_to_sender_ns, &mut reading);
+        if segment.payload_length > 0 && self.first_data_side.is_none() {
+            self.first_data_side = Some(side as u8);
+        }
+        if segment.flags & flag::ACK != 0 {
+            read_acknowledgement(own, other, segment, young, repeats, &mut reading);
+        }
+        if segment.flags & (flag::SYN | flag::RST) == 0 {
+            own.window.advertise(reading.window_bytes);
+            if reading.window_bytes == 0 {
+                reading.marks |= mark::ZERO_WINDOW;
+            }
+        }
+        count_marks(own, segment, reading.marks);
+        if segment.flags & (flag::FIN | flag::RST) != 0 {
+            note_close(own, segment);
+        }
+        let over = segment.flags & flag::RST != 0 || (own.finished() && other.finished());
+        if !self.handshake_acknowledged {
+            self.note_handshake_acknowledgement(side, segment);
+        }
+        if over {
+            self.release();
+        }
+        reading
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.sides.iter_mut().for_each(Side::release);
+    }
+
+    #[cold]
+    fn open(&mut self, side: usize, segment: &Segment<'_>, options_store: &mut Vec<u8>) {
+        let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        if segment.flags & flag::ACK != 0 {
+            if self.syn_ack_side.is_none() {
+                self.syn_ack_side = Some(side as u8);
+                let request = &self.sides[1 - side].opening;
+                if request.seen() {
+                    self.syn_ack_ns = request.answered_after_ns(segment.time_ns, tsecr);
+                }
+            }
+        } else if self.syn_side.is_none() {
+            self.syn_side = Some(side as u8);
+        }
+        let own = &mut self.sides[side];
+        let first = !own.opening.seen();
+        own.opening.note(segment, options_store);
+        if first {
+            let begin = segment.sequence.wrapping_add(1);
+            own.sequence.anchor(begin);
+            own.begin(own.sequence.offset(begin));
+        }
+        let other = &mut self.sides[1 - side];
+        if segment.flags & flag::ACK != 0 && !other.origin_known && segment.acknowledgement != 0 {
+            other.sequence.anchor(segment.acknowledgement);
+            other.begin(other.sequence.offset(segment.acknowledgement));
+        }
+        self.settle_window_scales(side, segment.flags & flag::ACK != 0);
+    }
+
+    /// Windows are scaled if both sides offered it (RFC 7323 section 2.2). A SYN-ACK that offers it answers a SYN that
+    /// did, so its sender's windows are scaled even where that SYN was not captured; the other side's are then left
+    /// as they are on the wire.
+    fn settle_window_scales(&mut self, side: usize, is_answer: bool) {
+        let offers = [self.sides[0].opening.window_scale, self.sides[1].opening.window_scale];
+        if let [Some(first), Some(second)] = offers {
+            self.sides[0].window.scale_by(first);
+            self.sides[1].window.scale_by(second);
+        } else if is_answer && !self.sides[1 - side].opening.seen() {
+            if let Some(shift) = offers[side] {
+                self.sides[side].window.scale_by(shift);
+            }
+        }
+    }
+
+    /// Round trip between this point and the sender, as the handshake showed it.
+    fn round_trip_to_ns(&self, side: usize) -> i64 {
+        let known = if self.syn_ack_side == Some(side as u8) { self.syn_ack_ns } else { self.handshake_ack_ns };
+        known.unwrap_or(ASSUMED_ROUND_TRIP_NS)
+    }
+
+    fn note_handshake_acknowledgement(&mut self, side: usize, segment: &Segment<'_>) {
+        let Some(server) = self.syn_ack_side else { return };
+        let wanted = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::ACK;
+        if side == usize::from(server) || !wanted {
+            return;
+        }
+        self.handshake_acknowledged = true;
+        let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        self.handshake_ack_ns = self.sides[usize::from(server)].opening.answered_after_ns(segment.time_ns, tsecr);
+    }
+}
+
+fn initial_marks(segment: &Segment<'_>) -> u16 {
+    let mut marks = 0;
+    if segment.options.timestamps.is_some() {
+        marks |= mark::HAS_TIMESTAMPS;
+    }
+    if segment.options.sack_count > 0 {
+        marks |= mark::HAS_SACK;
+    }
+    if segment.header_truncated {
+        marks |= mark::HEADER_TRUNCATED;
+    }
+    marks
+}
+
+#[inline]
+fn read_sequence(
+    own: &mut Side,
+    other: &mut Side,
+    segment: &Segment<'_>,
+    young: bool,
+    repeats: bool,
+    round_trip_ns: i64,
+    reading: &mut Reading,
+) {
+    let (syn, reset) = (segment.flags & flag::SYN != 0, segment.flags & flag::RST != 0);
+    if !own.sequence.anchored() {
+        if reset {
+            return; // a reset's number may be anything (RFC 9293 section 3.5.2)
+        }
+        own.sequence.anchor(segment.sequence);
+    }
+    let offset = own.sequence.offset(segment.sequence);
+    let start = offset + i64::from(syn);
+    let end = start + i64::from(segment.payload_length);
+    reading.sequence_offset = offset;
+    reading.payload_offset = start;
+    if reset {
+        return;
+    }
+    if syn && own.opening.syn_count > 1 {
+        if !repeats {
+            reading.marks |= mark::RETRANSMISSION;
+        }
+        return;
+    }
+    if let Some(kind) = probe(own, other, segment, offset) {
+        reading.marks |= kind;
+        return;
+    }
+    let sighting = own.sequence.advance(start, end, other.window.maximum_bytes());
+    if sighting == crate::sequence::Sighting::Doubtful {
+        return;
+    }
+    own.confirm(sighting, segment.time_ns);
+    if young {
+        own.may_begin(start);
+    }
+    if segment.payload_length > 0 || segment.flags & flag::FIN != 0 {
+        let marks = own.occupy(segment, start, end, repeats, round_trip_ns);
+        reading.marks |= marks;
+        reading.payload_is_new = segment.payload_length > 0 && reading.marks & mark::DUPLICATE == 0 && end > own.origin;
+    }
+}
+
+/// A packet with at most one byte, just below what was sent or acknowledged last: a keep-alive, or a probe where the
+/// other side's window is zero; a byte just above into a zero window is a probe too.
+#[inline]
+fn probe(own: &Side, other: &Side, segment: &Segment<'_>, offset: i64) -> Option<u16> {
+    if segment.payload_length > 1 || segment.flags & (flag::SYN | flag::FIN) != 0 {
+        return None;
+    }
+    let highest = if own.coverage.started() { own.coverage.highest() } else { return None };
+    let below = offset == highest - 1 || (segment.payload_length == 0 && offset == own.acknowledged - 1);
+    if below {
+        return Some(if other.window.is_zero() { mark::ZERO_WINDOW_PROBE } else { mark::KEEP_ALIVE });
+    }
+    (segment.payload_length == 1 && offset == highest && other.window.is_zero()).then_some(mark::ZERO_WINDOW_PROBE)
+}
+
+#[inline]
+fn read_acknowledgement(
+    own: &mut Side,
+    other: &mut Side,
+    segment: &Segment<'_>,
+    young: bool,
+    repeats: bool,
+    reading: &mut Reading,
+) {
+    let reset = segment.flags & flag::RST != 0;
+    if !other.sequence.anchored() {
+        if reset {
+            return;
+        }
+        other.sequence.anchor(segment.acknowledgement);
+    }
+    let offset = other.sequence.offset(segment.acknowledgement);
+    reading.acknowledgement_offset = offset;
+    if reset {
+        return;
+    }
+    let sighting = other.sequence.advance(offset, offset, own.window.maximum_bytes());
+    if sighting == crate::sequence::Sighting::Doubtful {
+        return;
+    }
+    other.confirm(sighting, segment.time_ns);
+    if young {
+        other.may_begin(offset);
+    }
+    let plain = segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0;
+    let probing = mark::KEEP_ALIVE | mark::ZERO_WINDOW_PROBE;
+    if offset == other.acknowledged && plain && !repeats && reading.marks & probing == 0 {
+        let same_window = reading.window_bytes == own.window.latest_bytes();
+        let outstanding = other.coverage.started() && other.coverage.highest() > offset;
+        if outstanding && (same_window || segment.options.sack_count > 0) {
+            reading.marks |= mark::DUPLICATE_ACK;
+        } else if !same_window {
+            reading.marks |= mark::WINDOW_UPDATE;
+        }
+    }
+    let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+    if let Some(round_trip_ns) = other.acknowledge(offset, segment.time_ns, tsecr) {
+        reading.round_trip_ns = round_trip_ns;
+    }
+}
+
+#[inline]
+fn count_marks(own: &mut Side, segment: &Segment<'_>, marks: u16) {
+    let counted = mark::RETRANSMISSION | mark::REORDERED | mark::DUPLICATE | mark::ZERO_WINDOW_PROBE;
+    if marks & counted == 0 {
+        return;
+    }
+    if marks & mark::DUPLICATE != 0 {
+        own.duplicate_packets += 1;
+    } else if marks & mark::RETRANSMISSION != 0 {
+        own.retransmitted_packets += 1;
+        own.retransmitted_bytes += u64::from(segment.payload_length);
+    } else if marks & mark::REORDERED != 0 {
+        own.reordered_packets += 1;
+    }
+    if marks & mark::ZERO_WINDOW_PROBE != 0 {
+        own.zero_window_probes = own.zero_window_probes.saturating_add(1);
+    }
+}
+
+fn note_close(own: &mut Side, segment: &Segment<'_>) {
+    if segment.flags & flag::FIN != 0 && own.fin_time_ns == NEVER {
+        own.fin_time_ns = segment.time_ns;
+    }
+    if segment.flags & flag::RST != 0 && own.reset_time_ns == NEVER {
+        own.reset_time_ns = segment.time_ns;
+    }
+}

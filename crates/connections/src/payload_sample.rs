@@ -1,0 +1,96 @@
+//! Captured payload, kept for the same stream regions in every capture, so that two captures can be compared.
+
+/// Regions are blocks of 64 KiB.
+const BLOCK_SHIFT: u32 = 16;
+/// So many blocks from the beginning are kept whole.
+const FIRST_BLOCKS: i64 = 8;
+/// Longest piece, in bytes.
+pub const PIECE_BYTES: usize = 256;
+
+/// Whether payload at this stream offset is kept: the first eight blocks, then four in every doubling.
+#[inline]
+pub(crate) fn is_kept(offset: i64) -> bool {
+    let block = offset >> BLOCK_SHIFT;
+    if block < FIRST_BLOCKS {
+        return block >= 0;
+    }
+    let bit_length = i64::BITS - block.leading_zeros();
+    block.trailing_zeros() + 3 >= bit_length
+}
+
+/// 32 bits of FNV-1a over the first 16 payload bytes; 0 where fewer were captured than `min(16, payload_length)` or
+/// there is no payload.
+#[inline]
+pub(crate) fn payload_hash(payload: &[u8], payload_length: u32) -> u32 {
+    let wanted = payload_length.min(16) as usize;
+    let Some(start) = payload.get(..wanted).filter(|start| !start.is_empty()) else { return 0 };
+    let hash = start.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash.max(1)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) offset: i64,
+    pub(crate) position: u64,
+    /// Twice the connection's index, plus the side.
+    pub(crate) owner: u64,
+    pub(crate) length: u16,
+}
+
+/// Pieces of all connections in the order of their packets; the bytes lie one behind the other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PieceStore {
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+}
+
+impl PieceStore {
+    pub(crate) fn keep(&mut self, connection: u32, side: usize, offset: i64, payload: &[u8]) {
+        let payload = &payload[..payload.len().min(PIECE_BYTES)];
+        self.pieces.push(Piece {
+            offset,
+            position: self.bytes.len() as u64,
+            owner: u64::from(connection) * 2 + side as u64,
+            length: payload.len() as u16,
+        });
+        self.bytes.extend_from_slice(payload);
+    }
+
+    /// Group by owner; `settle` gives each owner's final number and each piece's final offset, or `None` to drop it.
+    pub(crate) fn group(mut self, owners: usize, settle: impl Fn(&Piece) -> Option<(u64, i64)>) -> PayloadPieces {
+        self.pieces.retain_mut(|piece| match settle(piece) {
+            Some((owner, offset)) => {
+                piece.owner = owner;
+                piece.offset = offset;
+                true
+            }
+            None => false,
+        });
+        self.pieces.sort_by_key(|piece| piece.owner);
+        let starts = (0..=owners as u64).map(|owner| self.pieces.partition_point(|piece| piece.owner < owner));
+        PayloadPieces { starts: starts.collect(), pieces: self.pieces, bytes: self.bytes }
+    }
+}
+
+/// Payload pieces grouped by connection and direction.
+#[derive(Clone, Debug, Default)]
+pub struct PayloadPieces {
+    starts: Vec<usize>,
+    pieces: Vec<Piece>,
+    bytes: Vec<u8>,
+}
+
+impl PayloadPieces {
+    /// Stream offset and bytes of each piece that one direction (0 up, 1 down) of a connection has.
+    pub fn of(&self, connection: usize, direction: usize) -> impl Iterator<Item = (i64, &[u8])> {
+        let owner = connection * 2 + direction;
+        let range = match (self.starts.get(owner), self.starts.get(owner + 1)) {
+            (Some(&start), Some(&end)) => start..end,
+            _ => 0..0,
+        };
+        self.pieces[range].iter().map(|piece| {
+            let position = piece.position as usize;
+            (piece.offset, &self.bytes[position..position + usize::from(piece.length)])
+        })
+    }
+}

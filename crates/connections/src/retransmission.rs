@@ -1,0 +1,71 @@
+//! What a data segment is that does not simply continue its stream, as far as one capture can tell.
+//!
+//! - Bytes that this capture has already seen: sent again, unless it is the very same packet.
+//! - The very same packet (same IP identification, numbers, window, flags and TSval) shortly after: a duplicate, made
+//!   by the network or by the capture. Not told where the IP identification is 0 (IPv6, or DF with a zeroed field).
+//! - Bytes never seen, below the highest: either the original came late (reordered) or it was lost before this point
+//!   and this is the retransmission. The TSval decides where it differs from that of the packet that jumped ahead: a
+//!   reordered packet is older, a retransmission newer. Where it cannot, a packet that comes sooner than the sender
+//!   could have learnt of the loss (one round trip between this point and the sender, from the handshake; 3 ms where
+//!   the handshake is missing, as Wireshark assumes) was reordered.
+
+use crate::coverage::Hole;
+use pepscope_wire::segment::Segment;
+
+/// Assumed round trip to the sender where the capture lacks the handshake.
+pub(crate) const ASSUMED_ROUND_TRIP_NS: i64 = 3_000_000;
+/// A copy later than this after the flow's previous packet is not called a duplicate; below the least
+/// retransmission timeout in use (200 ms).
+const DUPLICATE_WITHIN_NS: i64 = 100_000_000;
+const REMEMBERED: usize = 8;
+
+/// Whether a packet that fills a hole was overtaken on its way, rather than sent again.
+pub(crate) fn was_overtaken(hole: &Hole, time_ns: i64, tsval: Option<u32>, round_trip_ns: i64) -> bool {
+    if let (Some(own), Some(jumper)) = (tsval, hole.tsval) {
+        let newer_by = own.wrapping_sub(jumper) as i32;
+        if newer_by != 0 {
+            return newer_by < 0;
+        }
+    }
+    time_ns.saturating_sub(hole.time_ns) < round_trip_ns
+}
+
+/// The last few packets of a flow, as fingerprints, to know the same packet again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecentPackets {
+    fingerprints: [u32; REMEMBERED],
+    next: u8,
+}
+
+impl RecentPackets {
+    /// Remember the packet; true where one of the last few was the same one.
+    #[inline]
+    pub(crate) fn repeats(&mut self, segment: &Segment<'_>, since_previous_ns: i64) -> bool {
+        if segment.ip_id == 0 {
+            return false;
+        }
+        let fingerprint = fingerprint(segment);
+        let known = self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint));
+        if known {
+            return since_previous_ns < DUPLICATE_WITHIN_NS;
+        }
+        self.fingerprints[usize::from(self.next) % REMEMBERED] = fingerprint;
+        self.next = self.next.wrapping_add(1);
+        false
+    }
+}
+
+/// Never 0, which stands for no packet.
+fn fingerprint(segment: &Segment<'_>) -> u32 {
+    let (tsval, tsecr) = segment.options.timestamps.unwrap_or((0, 0));
+    let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
+    let clocks = u64::from(tsval) << 32 | u64::from(tsecr);
+    let rest = u64::from(segment.ip_id) << 48
+        | u64::from(segment.window) << 32
+        | u64::from(segment.payload_length) << 12
+        | u64::from(segment.flags);
+    let product = u128::from(numbers ^ 0x9e37_79b9_7f4a_7c15) * u128::from(rest ^ 0xd6e8_feb8_6659_fd93);
+    let mixed = (product >> 64) as u64 ^ product as u64 ^ clocks;
+    let product = u128::from(mixed) * 0xa076_1d64_78bd_642f_u128;
+    ((product >> 64) as u64 ^ product as u64) as u32 | 1
+}
