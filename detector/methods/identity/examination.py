@@ -1,0 +1,193 @@
+"""What the comparison of the two captures' segments means for the connection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from detector.methods.identity.agreement import ClassComparison, compare_acknowledgements, compare_data
+from detector.methods.identity.rewriters import name_rewriters
+from detector.methods.identity.segments import Segments, read_segments, shift_from_fields, thinning_for
+from detector.pair import Pair, Vantage
+from pepscope.packets import Direction
+from pepscope.results import Evidence, Number, Outcome
+
+if TYPE_CHECKING:
+    from detector.clock import ClockRelation
+
+METHOD = "identity"
+#: Natural-log likelihood ratio that decides: a thousand to one.
+DECISIVE_NATS = math.log(1000.0)
+#: Fewer arrived segments than this in the common span are not compared at all.
+FEWEST_SEGMENTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionComparison:
+    """One packet direction: data segments and pure acknowledgements, arrived against emitted."""
+
+    data: ClassComparison
+    acknowledgements: ClassComparison
+    emitted_acknowledgements: int
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Compare the segments of both directions at both vantages.
+
+    Findings: `same-packets` (intact), `other-packets` (split), `acks-nobody-sent` (intact: the far end's data, but
+    acknowledgements of somebody else), `partly-same`, `too-alike`, `too-few-segments`, `needs-second-capture`.
+    """
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None:
+        return _inapplicable("needs-second-capture", "Only one capture holds this connection: no segments to compare.")
+    comparisons = {d: _compare_direction(pair, d) for d in Direction}
+    arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
+    if arrived < FEWEST_SEGMENTS:
+        return _inapplicable(
+            "too-few-segments",
+            f"The captures share {arrived} comparable segments of this connection; at least {FEWEST_SEGMENTS} are needed.",
+        )
+    return _judge(pair, client, server, comparisons)
+
+
+def _compare_direction(pair: Pair, direction: Direction) -> DirectionComparison:
+    emitter, arriver = pair.sender(direction), pair.receiver(direction)
+    assert emitter is not None and arriver is not None  # noqa: S101 - examine has returned otherwise
+    shifts = pair.receiver_shift(direction), -pair.receiver_shift(direction.reverse)
+    thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
+    emitted = read_segments(emitter, direction, 0, 0, thinning)
+    arrived = read_segments(arriver, direction, *shifts, thinning)
+    better = shift_from_fields(emitted, arrived)
+    if better is not None and better[2] > 0.5 and better[:2] != (0, 0):
+        shifts = shifts[0] + better[0], shifts[1] + better[1]
+        arrived = read_segments(arriver, direction, *shifts, thinning)
+    lost = _missed_share(emitter)
+    largest = _largest_payload(emitter, arriver, direction)
+    data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
+    acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
+    reverse = read_segments(emitter, direction.reverse, 0, 0, thinning)
+    boundaries = reverse.end[reverse.length > 0]
+    return DirectionComparison(
+        compare_data(data_out, data_in, lost, largest),
+        compare_acknowledgements(acks_out, acks_in, lost, boundaries),
+        _within(acks_out, acks_in),
+    )
+
+
+def _within(emitted: Segments, arrived: Segments) -> int:
+    """Emitted acknowledgements in the span that the arrived ones cover."""
+    if len(arrived) == 0:
+        return 0
+    low, high = arrived.acknowledgement.min(), arrived.acknowledgement.max()
+    return int(np.count_nonzero((emitted.acknowledgement >= low) & (emitted.acknowledgement <= high)))
+
+
+def _missed_share(vantage: Vantage) -> float:
+    """Share of stream bytes that this capture is known to have missed, at most a half."""
+    flows = (vantage.connection.up, vantage.connection.down)
+    shares = [f.missed_bytes / f.stream_bytes for f in flows if f.stream_bytes > 0]
+    return min(0.5, max(shares, default=0.0))
+
+
+def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -> int:
+    """Payload that a wire segment can hold at most; more is an offload's super-packet."""
+    announced = [v.flow(direction.reverse).maximum_segment_size for v in (emitter, arriver)]
+    known = [size for size in announced if size]
+    return min(known) if known else 1460
+
+
+def _judge(
+    pair: Pair, client: Vantage, server: Vantage, comparisons: Mapping[Direction, DirectionComparison]
+) -> Evidence:
+    data = sum(c.data.nats for c in comparisons.values())
+    acks = sum(c.acknowledgements.nats for c in comparisons.values())
+    numbers = _numbers(client, comparisons, data, acks)
+    total = data + acks
+    arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
+    if data >= DECISIVE_NATS and acks <= -DECISIVE_NATS:
+        return Evidence(
+            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(min(data, -acks)) * pair.pairing_confidence,
+            "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: "
+            "something on the path generates or rewrites ACKs without splitting the connection.", numbers,
+        )  # fmt: skip
+    if min(data, acks) <= -DECISIVE_NATS and max(data, acks) >= DECISIVE_NATS:
+        return Evidence(
+            METHOD, Outcome.INAPPLICABLE, "partly-same", 0.0,
+            "Some segments are the far end's and some are somebody else's: perhaps a box that takes over in the "
+            "middle of a connection, perhaps captures that do not belong together.", numbers,
+        )  # fmt: skip
+    if total >= DECISIVE_NATS:
+        rewriters = name_rewriters(client, server, comparisons)
+        but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
+        return Evidence(
+            METHOD, Outcome.INTACT, "same-packets", _strength(total),
+            f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
+            f"over {arrived} segments{but}.",
+            {**numbers, "rewriters": ", ".join(r.key for r in rewriters)}, tuple(r.caveat for r in rewriters),
+        )  # fmt: skip
+    if total <= -DECISIVE_NATS:
+        return Evidence(
+            METHOD, Outcome.SPLIT, "other-packets", _strength(total) * pair.pairing_confidence,
+            f"The same bytes arrive in segments that the far end never sent: of {arrived} segments, "
+            f"{_field_words(comparisons, agreeing=False)} differ.", numbers,
+            () if pair.pairing_confidence >= 0.99 else ("The pairing of the two connections is not certain.",),
+        )  # fmt: skip
+    return _inapplicable(
+        "too-alike",
+        f"{arrived} segments compared, but what they show could come from the same packets as well as from a relay's "
+        "copies; TCP timestamps or a longer transfer would tell.",
+        numbers,
+    )
+
+
+def _strength(nats: float) -> float:
+    """Probability that goes with a log-likelihood ratio at even odds."""
+    return 1.0 / (1.0 + math.exp(-min(abs(nats), 60.0)))
+
+
+def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> list[tuple[str, ClassComparison]]:
+    return [
+        (f"{direction.name.lower()}_{kind}", part)
+        for direction, both in comparisons.items()
+        for kind, part in (("data", both.data), ("acks", both.acknowledgements))
+    ]
+
+
+def _field_words(comparisons: Mapping[Direction, DirectionComparison], *, agreeing: bool) -> str:
+    """The fields that speak for the conclusion, the loudest first, with the share that agrees."""
+    voices: dict[str, list[tuple[float, int, float]]] = {}
+    for _, part in _classes(comparisons):
+        for name, agreement in part.fields.items():
+            if agreement.nats and (agreement.nats > 0) == agreeing:
+                voices.setdefault(name, []).append((abs(agreement.nats), agreement.compared, agreement.agreeing))
+    ranked = sorted(voices.items(), key=lambda item: -sum(v[0] for v in item[1]))[:3]
+    words = []
+    for name, parts in ranked:
+        share = sum(p[1] * p[2] for p in parts) / sum(p[1] for p in parts)
+        words.append(f"{name.replace('-', ' ')} ({share:.0%} equal)")
+    return ", ".join(words)
+
+
+def _numbers(
+    client: Vantage, comparisons: Mapping[Direction, DirectionComparison], data: float, acks: float
+) -> dict[str, Number]:
+    numbers: dict[str, Number] = {"data_nats": round(data, 2), "acknowledgement_nats": round(acks, 2)}
+    for label, part in _classes(comparisons):
+        if part.arrived == 0:
+            continue
+        numbers[f"{label}_segments"] = part.arrived
+        numbers[f"{label}_with_counterpart"] = part.with_candidate
+        if part.hops is not None:
+            numbers[f"{label}_hops"] = part.hops
+        for name, agreement in part.fields.items():
+            numbers[f"{label}_{name.replace('-', '_')}_agreement"] = round(agreement.agreeing, 4)
+    numbers["sampled_every"] = thinning_for(len(client.packets))
+    return numbers
+
+
+def _inapplicable(finding: str, summary: str, numbers: Mapping[str, Number] | None = None) -> Evidence:
+    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers or {})

@@ -1,0 +1,85 @@
+"""Boxes that change packets without splitting connections: which of them show in packets that are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from detector.pair import Vantage
+from pepscope.packets import Direction
+
+if TYPE_CHECKING:
+    from detector.methods.identity.examination import DirectionComparison
+
+#: Below this share of equal windows or IP IDs in packets that are otherwise the same, somebody rewrites them.
+_REWRITTEN = 0.5
+#: ACKs that left and did not arrive, beyond this share: more than ordinary loss.
+_THINNED = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """A harmless rewriter: its short name and what an engineer should know of it."""
+
+    key: str
+    caveat: str
+
+
+def name_rewriters(
+    client: Vantage, server: Vantage, comparisons: Mapping[Direction, DirectionComparison]
+) -> tuple[Rewriter, ...]:
+    """Name every harmless rewriter that shows between two captures of the same packets."""
+    found: list[Rewriter] = []
+    a, b = client.connection, server.connection
+    if (a.client, a.server) != (b.client, b.server):
+        found.append(Rewriter("nat", f"Addresses or ports are translated: {a.client} appears as {b.client}."))
+    found += _handshake_rewriters(client, server)
+    parts = [(d, p) for d, c in comparisons.items() for p in (c.data, c.acknowledgements) if p.with_candidate]
+    if any(p.tsval_shift or p.tsecr_shift for _, p in parts):
+        found.append(Rewriter("timestamp-modulating", "A firewall shifts TCP timestamps by a constant."))
+    windows = [p for _, p in parts if p.fields["window"].agreeing < _REWRITTEN]
+    if windows and min(p.narrowed_windows for p in windows) > _REWRITTEN:
+        found.append(Rewriter("window-regulator", "Something on the path narrows advertised receive windows."))
+    elif windows:
+        found.append(Rewriter("window-rewriting", "Something on the path rewrites advertised receive windows."))
+    if any("ip-id" in p.fields and p.fields["ip-id"].agreeing < _REWRITTEN for _, p in parts):
+        found.append(Rewriter("ip-id-rewriting", "IP IDs are rewritten on the path."))
+    if any(p.length_changes > 0.01 for _, p in parts):
+        found.append(Rewriter("offload", "A capturing host shows offload super-packets, not the segments on the wire."))
+    found += _thinning(comparisons)
+    return tuple(found)
+
+
+def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
+    found: list[Rewriter] = []
+    clamped = isn = sack = False
+    for direction in Direction:
+        emitter, arriver = (client, server) if direction is Direction.UP else (server, client)
+        out, into = emitter.flow(direction), arriver.flow(direction)
+        if out.initial_sequence_number is None or into.initial_sequence_number is None:
+            continue
+        isn |= out.initial_sequence_number != into.initial_sequence_number
+        clamped |= (out.maximum_segment_size or 0) > (into.maximum_segment_size or 0) > 0
+        sack |= out.sack_permitted and not into.sack_permitted
+    if clamped:
+        found.append(Rewriter("mss-clamping", "The MSS option of the handshake is lowered on the path."))
+    if isn:
+        found.append(Rewriter("isn-randomising", "A firewall shifts sequence numbers by a constant."))
+    if sack:
+        found.append(Rewriter("sack-stripping", "The SACK option of the handshake is removed on the path."))
+    return found
+
+
+def _thinning(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewriter]:
+    for direction, both in comparisons.items():
+        emitted, arrived = both.emitted_acknowledgements, both.acknowledgements.arrived
+        if emitted >= 20 and 1 - arrived / emitted > _THINNED:
+            share = 1 - arrived / emitted
+            return [
+                Rewriter(
+                    "ack-thinning",
+                    f"{share:.0%} of the acknowledgements sent {direction.name.lower()} do not arrive: thinned or lost.",
+                )
+            ]
+    return []

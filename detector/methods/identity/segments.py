@@ -1,0 +1,184 @@
+"""Segments of one packet direction at both vantages, and which of them are candidates for being the same packet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.pair import Vantage
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, TcpFlag
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: Above this many packets a connection is compared on a sample of its stream regions.
+SAMPLE_PACKETS = 40_000
+#: Copies of one byte range that are looked at.
+COPIES = 8
+_REGION_BITS = 16
+_MIX = np.int64(-7046029254386353131)  # odd, from the golden ratio: spreads keys over 64 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Segments of one packet direction; offsets in the emitting side's stream coordinates."""
+
+    start: Int64Array
+    length: Int64Array
+    acknowledgement: Int64Array
+    window: Int64Array
+    push: BoolArray
+    first_copy: BoolArray
+    has_timestamps: BoolArray
+    tsval: Int64Array
+    tsecr: Int64Array
+    ip_id: Int64Array
+    ttl: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def end(self) -> Int64Array:
+        """Offset after the last payload byte."""
+        return self.start + self.length
+
+    def take(self, which: npt.NDArray[np.bool_] | Int64Array) -> Segments:
+        """The segments at these places."""
+        return Segments(*(getattr(self, name)[which] for name in self.__slots__))
+
+
+def read_segments(
+    vantage: Vantage, direction: Direction, sequence_shift: int, acknowledgement_shift: int, thinning: int
+) -> Segments:
+    """Read the segments of `direction` without SYN and RST (those are made or changed by all kinds of boxes).
+
+    Shifts are added to stream offsets. With `thinning` m > 1 only every m-th region of 64 KiB of a stream is kept, the
+    same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
+    """
+    packets = vantage.packets
+    wanted = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST) == 0)
+    wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
+    if thinning > 1:
+        place = np.where(packets.payload_bytes > 0, packets.sequence_offset, 0)
+        place = np.where(packets.payload_bytes > 0, place + sequence_shift, packets.acknowledgement_offset)
+        place = np.where(packets.payload_bytes > 0, place, place + acknowledgement_shift)
+        last = place + np.maximum(packets.payload_bytes.astype(np.int64) - 1, 0)
+        kept = _region_kept(place, thinning) | _region_kept(last, thinning)
+        if np.count_nonzero(wanted & kept) >= SAMPLE_PACKETS // 8:
+            wanted &= kept
+    at = np.flatnonzero(wanted)
+    flags = packets.flags[at]
+    return Segments(
+        start=packets.sequence_offset[at] + sequence_shift,
+        length=packets.payload_bytes[at].astype(np.int64),
+        acknowledgement=packets.acknowledgement_offset[at] + acknowledgement_shift,
+        window=packets.window_bytes[at].astype(np.int64),
+        push=(flags & TcpFlag.PSH) != 0,
+        first_copy=(packets.marks[at] & Mark.RETRANSMISSION) == 0,
+        has_timestamps=(packets.marks[at] & Mark.HAS_TIMESTAMPS) != 0,
+        tsval=packets.tsval[at].astype(np.int64),
+        tsecr=packets.tsecr[at].astype(np.int64),
+        ip_id=packets.ip_id[at].astype(np.int64),
+        ttl=packets.ttl[at].astype(np.int64),
+    )
+
+
+def thinning_for(packets: int) -> int:
+    """Every how many-th region is enough for a connection of so many packets."""
+    return max(1, -(-packets // SAMPLE_PACKETS))
+
+
+def _region_kept(offset: Int64Array, thinning: int) -> BoolArray:
+    mixed = ((offset >> _REGION_BITS) * _MIX) >> 33
+    return (mixed % thinning) == 0
+
+
+def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:
+    """For each arrived data segment the emitted ones that hold its first byte, as rows of indices; -1 for none.
+
+    Containment rather than equality, because a capture at an offloading host shows super-packets. The first column is
+    the first copy sent (first copies do not overlap), the others are retransmissions.
+    """
+    rows = np.full((len(arrived), COPIES), -1, dtype=np.int64)
+    first = np.flatnonzero(emitted.first_copy)
+    again = np.flatnonzero(~emitted.first_copy)
+    for column, (pool, depth) in enumerate(((first, 1), (again, COPIES - 1))):
+        if len(pool) == 0:
+            continue
+        pool = pool[np.argsort(emitted.start[pool], kind="stable")]
+        last = np.searchsorted(emitted.start[pool], arrived.start, side="right") - 1
+        for back in range(depth):
+            place = last - back
+            chosen = pool[np.maximum(place, 0)]
+            holds = (place >= 0) & (emitted.end[chosen] > arrived.start)
+            rows[:, column + back] = np.where(holds, chosen, -1)
+    return rows
+
+
+def acknowledgement_candidates(emitted: Segments, arrived: Segments, discriminator: str) -> Int64Array:
+    """For each arrived pure ACK the emitted ones with its sequence and acknowledgement numbers; -1 for none.
+
+    Runs of duplicate ACKs can be long: the first two columns are the first and last that agree in `discriminator` too,
+    the other two the first and last of the whole run.
+    """
+    rows = np.full((len(arrived), 4), -1, dtype=np.int64)
+    plain_emitted, plain_arrived = (s.acknowledgement * _MIX + s.start for s in (emitted, arrived))
+    marked_emitted = plain_emitted * _MIX + getattr(emitted, discriminator)
+    marked_arrived = plain_arrived * _MIX + getattr(arrived, discriminator)
+    if len(emitted) == 0:
+        return rows
+    for column, (keys, asked) in enumerate(((marked_emitted, marked_arrived), (plain_emitted, plain_arrived))):
+        order = np.argsort(keys, kind="stable")
+        ordered = keys[order]
+        ends = np.searchsorted(ordered, asked, side="left"), np.searchsorted(ordered, asked, side="right") - 1
+        for which, place in enumerate(ends):
+            chosen = order[np.clip(place, 0, len(order) - 1)]
+            rows[:, 2 * column + which] = np.where(keys[chosen] == asked, chosen, -1)
+    return rows
+
+
+def best_candidate(rows: Int64Array, scores: Int64Array) -> Int64Array:
+    """Of each row of candidates the one with the best score (rows and scores of one shape); -1 where there is none."""
+    if rows.size == 0:
+        return np.full(len(rows), -1, dtype=np.int64)
+    masked = np.where(rows >= 0, scores, -1)
+    pick = np.argmax(masked, axis=1)
+    return rows[np.arange(len(rows)), pick]
+
+
+def most_common(values: Int64Array) -> tuple[int, float]:
+    """The most common value and its share; (0, 0.0) of nothing."""
+    if len(values) == 0:
+        return 0, 0.0
+    distinct, counts = np.unique(values, return_counts=True)
+    top = int(np.argmax(counts))
+    return int(distinct[top]), float(counts[top] / len(values))
+
+
+def shift_from_fields(emitted: Segments, arrived: Segments) -> tuple[int, int, float] | None:
+    """Offsets of the two captures against each other, found by packets that look alike whatever their offsets.
+
+    Packets are joined on timestamps and length, or on IP ID and length without timestamps, where that combination is
+    unique. Returns what to add to the arrived segments' sequence and acknowledgement offsets, and the share of joined
+    packets that agree on it; None where hardly any can be joined.
+    """
+    if len(emitted) == 0 or len(arrived) == 0:
+        return None
+    stamped = bool(emitted.has_timestamps.any() and arrived.has_timestamps.any())
+    keys = []
+    for side in (emitted, arrived):
+        key = side.tsval * _MIX + side.tsecr if stamped else side.ip_id
+        keys.append(key * _MIX + side.length)
+    distinct, first, counts = np.unique(keys[0], return_index=True, return_counts=True)
+    place = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
+    joined = (distinct[place] == keys[1]) & (counts[place] == 1)
+    partners = first[place[joined]]
+    if len(partners) < 8:
+        return None
+    sequence, sequence_share = most_common(emitted.start[partners] - arrived.start[joined])
+    acknowledgement, acknowledgement_share = most_common(
+        emitted.acknowledgement[partners] - arrived.acknowledgement[joined]
+    )
+    return sequence, acknowledgement, min(sequence_share, acknowledgement_share)
