@@ -215,7 +215,9 @@ fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<C
         Shortage::Ended => CaptureError::ShortHeader { name: name(), bytes: window.available().len() },
         Shortage::Failed(cause) => CaptureError::Read { name: name(), cause },
     };
-    if let Err(shortage) = window.demand(4) {
+    // What is shorter than the magic number and its surroundings is judged by what there is.
+    let demanded = window.demand(FIRST_BYTES);
+    if let (Err(shortage), true) = (demanded, window.available().len() < 4) {
         return Err(short(window, shortage));
     }
     let first = window.available();

@@ -1,0 +1,180 @@
+//! Broken captures: one sentence with place and counts, and everything before the damage.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod made;
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use made::files::{self, Order};
+use made::frames::{Ip, Tcp};
+use pepscope_wire::{CaptureReader, Tally};
+
+const FRAME_BYTES: usize = 95;
+const RECORD_BYTES: usize = 16 + FRAME_BYTES;
+
+fn frame() -> Vec<u8> {
+    let frame = Ip::example_4().packet(6, &Tcp::example().bytes());
+    assert_eq!(frame.len(), FRAME_BYTES);
+    frame
+}
+
+fn pcap_of_three() -> Vec<u8> {
+    let frame = frame();
+    let record = (1, 0, &frame[..], FRAME_BYTES as u32);
+    files::pcap(Order::Little, files::NANOSECONDS, 128, 101, &[record; 3])
+}
+
+fn tally_of(source: impl Read + Send + 'static) -> Tally {
+    let mut reader = CaptureReader::from_reader(Box::new(source)).unwrap();
+    while reader.next_segment().unwrap().is_some() {}
+    reader.tally().clone()
+}
+
+fn damage_of(bytes: Vec<u8>) -> (u64, u64, String) {
+    let tally = tally_of(Cursor::new(bytes));
+    let damage = tally.damage.clone().unwrap();
+    assert_eq!(tally.warnings()[0], damage.sentence);
+    (tally.tcp_segments, damage.byte_offset, damage.sentence)
+}
+
+fn error_of(bytes: &[u8]) -> String {
+    let reader = CaptureReader::from_reader(Box::new(Cursor::new(bytes.to_vec())));
+    reader.err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+#[test]
+fn pcap_cut_anywhere() {
+    let whole = pcap_of_three();
+    for length in 24..whole.len() {
+        let tally = tally_of(Cursor::new(whole[..length].to_vec()));
+        let records = (length - 24) / RECORD_BYTES;
+        assert_eq!(tally.tcp_segments as usize, records);
+        let clean = (length - 24) % RECORD_BYTES == 0;
+        let offset = tally.damage.map(|damage| damage.byte_offset as usize);
+        assert_eq!(offset, (!clean).then_some(24 + records * RECORD_BYTES));
+    }
+    assert_eq!(
+        damage_of(whole[..24 + RECORD_BYTES + 20].to_vec()),
+        (
+            1,
+            24 + RECORD_BYTES as u64,
+            "the capture is damaged at byte 135: it ends within a record (20 of 111 bytes are there); \
+             the 1 packet before that were read"
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn absurd_record_length() {
+    let mut bytes = pcap_of_three();
+    bytes[24 + RECORD_BYTES + 8..][..4].fill(0xff);
+    let (segments, offset, sentence) = damage_of(bytes);
+    assert_eq!((segments, offset), (1, 135));
+    assert!(sentence.contains("4294967295 captured bytes"), "{sentence}");
+}
+
+#[test]
+fn absurd_block_lengths() {
+    let order = Order::Big;
+    let good = [
+        files::section(order),
+        files::interface(order, 101, None, None),
+        files::enhanced_packet(order, 0, 1, &frame(), FRAME_BYTES as u32),
+    ]
+    .concat();
+    for (length, expected) in [
+        (0_u32, "claims to be 0 bytes"),
+        (8, "claims to be 8 bytes"),
+        (u32::MAX - 3, "which no packet has"),
+        (12, "instead of at least 20"),
+        (64, "it ends within a block"),
+    ] {
+        let mut bad = [order.u32(6), order.u32(length), order.u32(12)].concat();
+        bad.truncate(12);
+        let (segments, offset, sentence) = damage_of([good.clone(), bad].concat());
+        assert_eq!((segments, offset), (1, good.len() as u64), "{sentence}");
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+    // An unknown block of 4 GiB is skipped as far as there is something.
+    let bad = [order.u32(0x99), order.u32(u32::MAX - 3), [0; 4]].concat();
+    let (_, offset, sentence) = damage_of([good.clone(), bad].concat());
+    assert_eq!(offset, good.len() as u64, "{sentence}");
+    let mismatch = [good.clone(), [order.u32(6), order.u32(16), [0; 4], order.u32(20)].concat()].concat();
+    assert!(damage_of(mismatch).2.contains("16 bytes at its start and 20 at its end"));
+    let nowhere = [good, files::enhanced_packet(order, 7, 1, &[0; 40], 40)].concat();
+    assert!(damage_of(nowhere).2.contains("interface 7, which was not described"));
+}
+
+#[test]
+fn compressed_and_cut() {
+    let frame = frame();
+    let records: Vec<files::Record<'_>> = (0..20_000).map(|second| (second, second * 7_919, &frame[..], 95)).collect();
+    let plain = files::pcap(Order::Little, files::NANOSECONDS, 128, 101, &records);
+    for (name, compress) in [("gzip", files::gzip as fn(&[u8]) -> Vec<u8>), ("zstd", files::zstd), ("xz", files::xz)] {
+        let compressed = compress(&plain);
+        for share in [50, 90] {
+            let tally = tally_of(Cursor::new(compressed[..compressed.len() * share / 100].to_vec()));
+            let damage = tally.damage.clone().unwrap();
+            // xz gives what it has decoded of an unfinished block, the others too.
+            assert!(tally.tcp_segments > 1_000, "{name}: {} segments before {damage:?}", tally.tcp_segments);
+            assert!(tally.tcp_segments < 20_000, "{name}");
+            assert_eq!((damage.byte_offset - 24) / RECORD_BYTES as u64, tally.tcp_segments, "{name}");
+        }
+        let mut corrupt = compressed.clone();
+        let middle = corrupt.len() / 2;
+        corrupt[middle..middle + 64].fill(0xa5);
+        assert!(tally_of(Cursor::new(corrupt)).damage.is_some(), "{name}");
+    }
+}
+
+#[test]
+fn failing_reads_are_damage() {
+    struct Failing;
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("the disk is on fire"))
+        }
+    }
+    let tally = tally_of(Cursor::new(pcap_of_three()).chain(Failing));
+    assert_eq!(tally.tcp_segments, 3);
+    assert!(tally.damage.unwrap().sentence.contains("the disk is on fire"));
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    assert_eq!(error_of(&[]), "the capture is empty: it has not even a file header");
+    assert_eq!(
+        error_of(b"%PDF-1.7"),
+        "the capture is neither pcap nor pcapng, plain or compressed by gzip, zstd or xz: \
+         it begins with 25 50 44 46 2d 31 2e 37"
+    );
+    assert_eq!(error_of(&pcap_of_three()[..20]), "the capture ends after 20 bytes, within its file header");
+    assert_eq!(error_of(&[0x0a, 0x0d]), "the capture ends after 2 bytes, within its file header");
+    let mut section = files::section(Order::Little);
+    section[8] = 0;
+    assert!(error_of(&section).starts_with("the capture has a broken file header: a section header has 1a2b3c00"));
+    assert!(error_of(&files::gzip(b"hello world")).contains("it begins with 68 65 6c 6c 6f"));
+    assert!(error_of(&[0x1f, 0x8b, 1, 2, 3, 4, 5]).starts_with("cannot read the capture: "));
+    let missing = CaptureReader::open(Path::new("/nonexistent/x.pcap")).err().unwrap().to_string();
+    assert_eq!(missing, "cannot open /nonexistent/x.pcap: no such file or directory");
+    let directory = CaptureReader::open(Path::new("/")).err().unwrap().to_string();
+    assert_eq!(directory, "cannot open /: it is a directory");
+}
+
+#[test]
+fn captures_without_tcp_say_so() {
+    let empty = files::pcap(Order::Little, files::NANOSECONDS, 128, 101, &[]);
+    assert_eq!(tally_of(Cursor::new(empty)).warnings(), ["the capture holds no packets"]);
+    let unknown = files::pcap_of(195, &[0; 30]);
+    assert_eq!(
+        tally_of(Cursor::new(unknown)).warnings(),
+        [
+            "1 packet of link type 195 (IEEE802_15_4_WITHFCS), which cannot be read",
+            "the capture holds 1 packet but no TCP: 1 of an unknown link type",
+        ]
+    );
+    let icmp = files::pcap_of(101, &Ip::example_4().packet(1, &[8; 16]));
+    assert_eq!(tally_of(Cursor::new(icmp)).warnings(), ["the capture holds 1 packet but no TCP: 1 IP but not TCP"]);
+}

@@ -1,0 +1,305 @@
+//! TCP segments in IP, in tunnels, in tags and labels, behind every link header.
+
+/// A TCP segment to be made.
+#[derive(Clone, Debug)]
+pub struct Tcp {
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub sequence: u32,
+    pub acknowledgement: u32,
+    pub flags: u16,
+    pub window: u16,
+    /// A multiple of four bytes, at most 40.
+    pub options: Vec<u8>,
+    pub payload: Vec<u8>,
+}
+
+impl Tcp {
+    pub fn example() -> Tcp {
+        Tcp {
+            source_port: 443,
+            destination_port: 50_000,
+            sequence: 0xfedc_ba98,
+            acknowledgement: 0x0123_4567,
+            flags: 0x018,
+            window: 501,
+            options: vec![1, 1, 8, 10, 0, 0, 1, 2, 0, 0, 3, 4],
+            payload: b"the quick brown fox jumps over the lazy dog".to_vec(),
+        }
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(self.source_port.to_be_bytes());
+        out.extend(self.destination_port.to_be_bytes());
+        out.extend(self.sequence.to_be_bytes());
+        out.extend(self.acknowledgement.to_be_bytes());
+        let words = (20 + self.options.len() as u16) / 4;
+        out.extend(((words << 12) | self.flags).to_be_bytes());
+        out.extend(self.window.to_be_bytes());
+        out.extend([0; 4]);
+        out.extend(&self.options);
+        out.extend(&self.payload);
+        out
+    }
+}
+
+/// What an IP header is to say besides its payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Ip {
+    pub version: u8,
+    /// IPv6, or IPv4 mapped into it.
+    pub source: [u8; 16],
+    pub destination: [u8; 16],
+    pub ttl: u8,
+    pub id: u16,
+    pub traffic_class: u8,
+    /// Bytes of IPv4 options, or of a destination options header; a multiple of eight.
+    pub option_bytes: u8,
+}
+
+pub fn mapped(address: [u8; 4]) -> [u8; 16] {
+    let mut out = [0; 16];
+    out[10..12].fill(0xff);
+    out[12..].copy_from_slice(&address);
+    out
+}
+
+impl Ip {
+    pub fn example_4() -> Ip {
+        Ip {
+            version: 4,
+            source: mapped([192, 0, 2, 1]),
+            destination: mapped([198, 51, 100, 7]),
+            ttl: 57,
+            id: 0x1234,
+            traffic_class: 0x28,
+            option_bytes: 0,
+        }
+    }
+
+    pub fn example_6() -> Ip {
+        let address = |last| [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, last];
+        Ip { version: 6, source: address(1), destination: address(2), id: 0, ..Ip::example_4() }
+    }
+
+    pub fn ether_type(&self) -> u16 {
+        if self.version == 4 {
+            0x0800
+        } else {
+            0x86dd
+        }
+    }
+
+    pub fn packet(&self, protocol: u8, payload: &[u8]) -> Vec<u8> {
+        self.fragment(protocol, payload, 0, false)
+    }
+
+    /// `offset_bytes` is a multiple of eight.
+    pub fn fragment(&self, protocol: u8, payload: &[u8], offset_bytes: u16, more: bool) -> Vec<u8> {
+        let options = usize::from(self.option_bytes);
+        let mut out = Vec::new();
+        if self.version == 4 {
+            let total = (20 + options + payload.len()) as u16;
+            out.extend([0x45 + (options / 4) as u8, self.traffic_class]);
+            out.extend(total.to_be_bytes());
+            out.extend(self.id.to_be_bytes());
+            out.extend((offset_bytes / 8 | if more { 0x2000 } else { 0 }).to_be_bytes());
+            out.extend([self.ttl, protocol, 0, 0]);
+            out.extend(&self.source[12..]);
+            out.extend(&self.destination[12..]);
+            out.extend(std::iter::repeat_n(1, options));
+            out.extend(payload);
+        } else {
+            let fragmented = offset_bytes != 0 || more;
+            let mut rest = Vec::new();
+            let mut next = protocol;
+            if fragmented {
+                rest.extend([next, 0]);
+                rest.extend((offset_bytes | u16::from(more)).to_be_bytes());
+                rest.extend(u32::from(self.id).to_be_bytes());
+                next = 44;
+            }
+            if options > 0 {
+                let mut header = vec![next, (options / 8 - 1) as u8];
+                header.extend(std::iter::repeat_n(0, options - 2));
+                header.extend(rest);
+                rest = header;
+                next = 60;
+            }
+            rest.extend(payload);
+            out.extend([0x60 | (self.traffic_class >> 4), self.traffic_class << 4, 0, 0]);
+            out.extend((rest.len() as u16).to_be_bytes());
+            out.extend([next, self.ttl]);
+            out.extend(self.source);
+            out.extend(self.destination);
+            out.extend(rest);
+        }
+        out
+    }
+}
+
+/// Tunnels from IP packet to IP packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Envelope {
+    IpInIp,
+    Gre,
+    GreKeySequence(u32),
+    GreEthernet(u32),
+    GreMpls,
+    Vxlan(u32),
+    GtpU(u32),
+    GtpUSequence(u32),
+    GtpUExtensions(u32),
+    Authentication,
+}
+
+pub fn udp(source_port: u16, destination_port: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend(source_port.to_be_bytes());
+    out.extend(destination_port.to_be_bytes());
+    out.extend((8 + payload.len() as u16).to_be_bytes());
+    out.extend([0, 0]);
+    out.extend(payload);
+    out
+}
+
+pub fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    out.extend(ether_type.to_be_bytes());
+    out.extend(payload);
+    out
+}
+
+fn ether_type_of(packet: &[u8]) -> u16 {
+    if packet[0] >> 4 == 4 {
+        0x0800
+    } else {
+        0x86dd
+    }
+}
+
+fn gtp_u(flags: u8, teid: u32, optional: &[u8], inner: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x30 | flags, 255];
+    out.extend(((optional.len() + inner.len()) as u16).to_be_bytes());
+    out.extend(teid.to_be_bytes());
+    out.extend(optional);
+    out.extend(inner);
+    udp(2152, 2152, &out)
+}
+
+impl Envelope {
+    /// `inner`, an IP packet, inside a packet with the header `outer`.
+    pub fn wrap(self, outer: &Ip, inner: &[u8]) -> Vec<u8> {
+        let kind = ether_type_of(inner).to_be_bytes();
+        match self {
+            Envelope::IpInIp => outer.packet(if inner[0] >> 4 == 4 { 4 } else { 41 }, inner),
+            Envelope::Gre => outer.packet(47, &[&[0, 0], &kind[..], inner].concat()),
+            Envelope::GreKeySequence(key) => {
+                outer.packet(47, &[&[0x30, 0], &kind[..], &key.to_be_bytes(), &[0, 0, 0, 9], inner].concat())
+            }
+            Envelope::GreEthernet(key) => {
+                let frame = ethernet(ether_type_of(inner), inner);
+                outer.packet(47, &[&[0x20, 0, 0x65, 0x58], &key.to_be_bytes()[..], &frame].concat())
+            }
+            Envelope::GreMpls => outer.packet(47, &[&[0, 0, 0x88, 0x47, 0, 1, 0x01, 64], inner].concat()),
+            Envelope::Vxlan(identifier) => {
+                let frame = ethernet(ether_type_of(inner), inner);
+                let header = [[8, 0, 0, 0], (identifier << 8).to_be_bytes()].concat();
+                outer.packet(17, &udp(55_555, 4789, &[&header[..], &frame].concat()))
+            }
+            Envelope::GtpU(teid) => outer.packet(17, &gtp_u(0, teid, &[], inner)),
+            Envelope::GtpUSequence(teid) => outer.packet(17, &gtp_u(2, teid, &[0, 7, 0, 0], inner)),
+            Envelope::GtpUExtensions(teid) => {
+                // A PDU session container (QFI 9) and a long PDCP PDU number of two units.
+                let optional = [0, 0, 0, 0x85, 1, 0x10, 9, 0x82, 2, 0, 0, 0, 0, 0, 0, 0];
+                outer.packet(17, &gtp_u(4, teid, &optional, inner))
+            }
+            Envelope::Authentication => {
+                // In transport mode the protected packet is in tunnel here, too: next header IP.
+                let next = if inner[0] >> 4 == 4 { 4 } else { 41 };
+                let header = [next, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
+                outer.packet(51, &[&header, inner].concat())
+            }
+        }
+    }
+}
+
+/// What may stand between an EtherType and an IP packet.
+#[derive(Clone, Copy, Debug)]
+pub enum Tag {
+    Vlan,
+    QinQ,
+    Mpls,
+    MplsEthernet,
+    Pppoe,
+    PppoeCompressed,
+}
+
+impl Tag {
+    /// `payload` of `ether_type` behind the tag, and the tag's own EtherType.
+    pub fn wrap(self, ip: &[u8]) -> (u16, Vec<u8>) {
+        let kind = ether_type_of(ip).to_be_bytes();
+        let ppp = [0, if ip[0] >> 4 == 4 { 0x21 } else { 0x57 }];
+        let session = |ppp: &[u8]| {
+            let length = ((ppp.len() + ip.len()) as u16).to_be_bytes();
+            [&[0x11, 0, 0, 1], &length[..], ppp, ip].concat()
+        };
+        match self {
+            Tag::Vlan => (0x8100, [&[0, 42], &kind[..], ip].concat()),
+            Tag::QinQ => (0x88a8, [&[0, 7, 0x81, 0, 0, 42], &kind[..], ip].concat()),
+            Tag::Mpls => (0x8847, [&[0, 1, 0, 64, 0, 2, 0x01, 64], ip].concat()),
+            Tag::MplsEthernet => {
+                (0x8847, [&[0, 1, 0x01, 64, 0, 0, 0, 0], &ethernet(ether_type_of(ip), ip)[..]].concat())
+            }
+            Tag::Pppoe => (0x8864, session(&ppp)),
+            Tag::PppoeCompressed => (0x8864, session(&ppp[1..])),
+        }
+    }
+}
+
+/// Link types that carry an EtherType; the others carry IP alone.
+pub const LINKS_WITH_ETHER_TYPE: [u16; 7] = [1, 50, 104, 105, 113, 127, 276];
+/// Link types that carry IP alone.
+pub const LINKS_FOR_IP: [u16; 9] = [0, 9, 12, 14, 51, 101, 108, 228, 229];
+
+fn snap(ether_type: u16) -> Vec<u8> {
+    [&[0xaa, 0xaa, 3, 0, 0, 0], &ether_type.to_be_bytes()[..]].concat()
+}
+
+/// A payload with its EtherType behind the header of a link type.
+pub fn link_frame(link_type: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
+    let kind = ether_type.to_be_bytes();
+    let ipv4 = ether_type == 0x0800;
+    let ppp: &[u8] = if ipv4 { &[0, 0x21] } else { &[0, 0x57] };
+    match link_type {
+        0 => [&u32::to_le_bytes(if ipv4 { 2 } else { 30 })[..], payload].concat(),
+        108 => [&u32::to_be_bytes(if ipv4 { 2 } else { 24 })[..], payload].concat(),
+        1 => ethernet(ether_type, payload),
+        9 => [&[0xff, 3], ppp, payload].concat(),
+        50 | 104 => [&[0x0f, 0], &kind[..], payload].concat(),
+        51 => {
+            let length = (ppp.len() + payload.len()) as u16;
+            [&[0x11, 0, 0, 1], &length.to_be_bytes()[..], ppp, payload].concat()
+        }
+        113 => [&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0], &kind[..], payload].concat(),
+        276 => [&kind[..], &[0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0], payload].concat(),
+        105 => wireless(0x88, 0x03, &[0; 8], &[&snap(ether_type)[..], payload].concat()),
+        127 => {
+            // Timer and flags present; the flags announce padding of the 26-byte header to 28.
+            let radiotap = [0, 0, 17, 0, 3, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x20];
+            let frame = wireless(0x88, 0x01, &[0; 4], &[&snap(ether_type)[..], payload].concat());
+            [&radiotap[..], &frame].concat()
+        }
+        _ => payload.to_vec(),
+    }
+}
+
+/// An 802.11 frame: control and flag bytes, what follows the 24 bytes that all have, and the body.
+pub fn wireless(control: u8, flags: u8, more_header: &[u8], body: &[u8]) -> Vec<u8> {
+    let mut out = vec![control, flags];
+    out.extend([0; 22]);
+    out.extend(more_header);
+    out.extend(body);
+    out
+}

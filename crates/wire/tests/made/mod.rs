@@ -1,0 +1,6 @@
+//! Frames and capture files made byte by byte, so that a test knows what a decoder must find.
+// Each test binary uses its own part of this.
+#![allow(dead_code)]
+
+pub mod files;
+pub mod frames;
