@@ -2,124 +2,174 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from detector.curves import NEVER, AckTimes, ByteTimes, acknowledgements, first_arrivals, first_sent
-from detector.pair import ClockMode, Pair, Vantage
-from detector.separation import Cloud, separate
-from pepscope.packets import Direction, Int64Array, Mark, PacketColumns, TcpFlag
+from detector.clock import TIMESTAMP_ERROR_S, ClockPiece, ClockRelation
+from detector.clouds import FlowClouds, ack_points, data_points
+from detector.curves import NEVER, acknowledgements
+from detector.pair import Pair, Vantage
+from pepscope.packets import Direction, Int64Array, Mark, TcpFlag
 from pepscope.results import FloatArray, FlowSeries
 
 #: Bins of the throughput curve; fewer where they would be shorter than MIN_BIN_S.
 THROUGHPUT_BINS = 240
 MIN_BIN_S = 0.01
 
+#: Beyond every difference of two clocks.
+_MOST_NS = np.iinfo(np.int64).max
+
 _EMPTY: FloatArray = np.zeros(0)
 
 
-def flow_series(pair: Pair, direction: Direction) -> FlowSeries:
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """The sender's clock in seconds from `origin_ns`, and how the receiver's times are brought onto it.
+
+    `clock` is None where the two clocks could not be related: then both ends start with their first packet, `start_ns`
+    being the receiver's. `raise_ns` is what is added to the clock relation (server minus client) to draw it.
+    """
+
+    direction: Direction
+    origin_ns: int
+    start_ns: int
+    clock: ClockRelation | None
+    raise_ns: float
+
+    def sender_s(self, time_ns: Int64Array) -> FloatArray:
+        """Times of the sender's capture."""
+        return np.asarray((time_ns - self.origin_ns) / 1e9, np.float64)
+
+    def receiver_s(self, time_ns: Int64Array) -> FloatArray:
+        """Times of the receiver's capture, on the sender's clock."""
+        if self.clock is None:
+            return np.asarray((time_ns - self.start_ns) / 1e9, np.float64)
+        if self.direction is Direction.DOWN:
+            difference = -(self.clock.server_minus_client_ns(time_ns) + self.raise_ns)
+        else:
+            difference = self.clock.server_minus_client_ns(self._client_times(time_ns)) + self.raise_ns
+        return np.asarray((time_ns - self.origin_ns - difference) / 1e9, np.float64)
+
+    def _client_times(self, server_ns: Int64Array) -> Int64Array:
+        """Client times at which the server's clock shows `server_ns`; two rounds suffice for drifts below a percent."""
+        assert self.clock is not None
+        client = server_ns - round(self.clock.pieces[0].offset_ns)
+        for _ in range(2):
+            client = server_ns - np.rint(self.clock.server_minus_client_ns(client)).astype(np.int64)
+        return client
+
+
+def flow_series(pair: Pair, clock: ClockRelation, direction: Direction) -> FlowSeries:
     """Everything that is drawn of the data in `direction`.
 
     Times are seconds on the sender's clock from its capture's first packet of the connection (on the receiver's where
-    the sender was not captured). The separating line is the best one for this flow's own clouds: in the middle of the
-    gap where there is one, and just below the data where there is none, so that every acknowledgement above it is one
-    that the sender had before the receiver sent it. With synchronised clocks the line is zero.
+    the sender was not captured). The line is the clock relation, seen from the sender. Where no relation fits, it is
+    the one that data in this direction still allow, just below them, so that an acknowledgement above it is one that
+    the sender had before the receiver can have sent it. Steps of a clock are taken out, so that one line remains. An
+    acknowledgement counts from the arrival of the data that it covers where the receiver's capture shows it later.
     """
     sender, receiver = pair.sender(direction), pair.receiver(direction)
+    axis = _axis(sender, receiver, _plainest(clock), direction)
+    offset, drift = _line(axis)
+    forward_at, forward, ack_at, ack = _clouds(clock.clouds.get(direction), axis, offset, drift)
+    over = ack - (offset + drift * ack_at)
+    related = axis.clock is not None
     shift = pair.receiver_shift(direction)
-    origin_ns = _origin(sender, receiver)
-    forward_at, forward = _forward(sender, receiver, direction, shift, origin_ns)
-    ack_at, ack = _backward(sender, receiver, direction, shift, origin_ns)
-    offset, drift = _line(pair, forward_at, forward, ack_at, ack)
-    violates = np.zeros(len(ack), np.bool_) if offset is None else ack > offset + drift * ack_at
-    delay = _EMPTY if offset is None else forward - (offset + drift * forward_at)
     return FlowSeries(
         direction=direction,
         forward_time_s=forward_at,
         forward_difference_s=forward,
         ack_time_s=ack_at,
         ack_difference_s=ack,
-        ack_violates=violates,
-        line_offset_s=offset,
+        ack_violates=np.asarray(over > TIMESTAMP_ERROR_S) & (related and not clock.separable),
+        line_offset_s=offset if related else None,
         line_drift=drift,
-        **_sequence(sender, "sender", direction, 0, origin_ns, 0.0, 0.0),
-        **_sequence(receiver, "receiver", direction, shift, origin_ns, offset or 0.0, drift),
-        **_round_trip_times(sender, direction, origin_ns),
-        **_windows(sender, "sender", direction, origin_ns, 0.0, 0.0),
-        **_windows(receiver, "receiver", direction, origin_ns, offset or 0.0, drift),
-        **_throughput(sender, direction, origin_ns),
-        one_way_delay_s=delay,
+        **_sequence(sender, "sender", direction, 0, axis),
+        **_sequence(receiver, "receiver", direction, shift, axis),
+        **_round_trip_times(sender, direction, axis),
+        **_windows(sender, "sender", direction, axis),
+        **_windows(receiver, "receiver", direction, axis),
+        **_throughput(sender, direction, axis),
+        one_way_delay_s=forward - (offset + drift * forward_at) if related else _EMPTY,
     )
 
 
-def _origin(sender: Vantage | None, receiver: Vantage | None) -> int:
-    vantage = sender or receiver
-    return int(vantage.packets.time_ns[0]) if vantage is not None and len(vantage.packets) else 0
+def _plainest(clock: ClockRelation) -> ClockRelation:
+    """The same relation without drift, if that fits as well: the drift that leaves most room is rarely the real one."""
+    if not clock.separable or len(clock.pieces) != 1 or clock.pieces[0].drift == 0.0:
+        return clock
+    low, high = -math.inf, math.inf
+    for direction, flow in clock.clouds.items():
+        data, acks = data_points(flow)[1], ack_points(flow, as_sent=False)[1]
+        upper, lower = (data, acks) if direction is Direction.UP else (acks, data)
+        high = min(high, float(upper.min(initial=_MOST_NS)))
+        low = max(low, float(lower.max(initial=-_MOST_NS)))
+    if not -_MOST_NS < low <= high < _MOST_NS:
+        return clock
+    piece = replace(clock.pieces[0], offset_ns=low + (high - low) / 2, drift=0.0, low_ns=low, high_ns=high)
+    return replace(clock, pieces=(piece,))
 
 
-def _seconds(time_ns: Int64Array, origin_ns: int) -> FloatArray:
-    return (time_ns - origin_ns) / 1e9
+def _axis(sender: Vantage | None, receiver: Vantage | None, clock: ClockRelation, direction: Direction) -> _Axis:
+    firsts = [int(v.packets.time_ns[0]) for v in (sender, receiver) if v is not None and len(v.packets)]
+    origin, start = (firsts[0], firsts[-1]) if firsts else (0, 0)
+    if sender is None or receiver is None or not clock.pieces:
+        return _Axis(direction, origin, start, None, 0.0)
+    piece: ClockPiece = clock.pieces[0]
+    allowed = piece.high_ns if direction is Direction.UP else piece.low_ns
+    touching = not clock.separable and np.isfinite(allowed)
+    return _Axis(direction, origin, start, clock, allowed - piece.offset_ns if touching else 0.0)
 
 
-def _forward(
-    sender: Vantage | None, receiver: Vantage | None, direction: Direction, shift: int, origin_ns: int
-) -> tuple[FloatArray, FloatArray]:
-    """Time at the sender, and receiver's minus sender's time, of the first byte of every first copy; both in s."""
-    if sender is None or receiver is None:
-        return _EMPTY, _EMPTY
-    sent: ByteTimes = first_sent(sender.packets, direction)
-    arrived = first_arrivals(receiver.packets, direction).at(sent.start - shift)
-    known = arrived != NEVER
-    return _seconds(sent.time_ns[known], origin_ns), (arrived[known] - sent.time_ns[known]) / 1e9
-
-
-def _backward(
-    sender: Vantage | None, receiver: Vantage | None, direction: Direction, shift: int, origin_ns: int
-) -> tuple[FloatArray, FloatArray]:
-    """Time at the sender, and receiver's minus sender's time, of every advancing acknowledgement of data; both in s."""
-    if sender is None or receiver is None:
-        return _EMPTY, _EMPTY
-    seen: AckTimes = acknowledgements(sender.packets, direction)
-    made = acknowledgements(receiver.packets, direction).reaching(seen.value - shift)
-    known = (made != NEVER) & (seen.value > max(0, seen.floor))
-    return _seconds(seen.time_ns[known], origin_ns), (made[known] - seen.time_ns[known]) / 1e9
-
-
-def _line(
-    pair: Pair, forward_at: FloatArray, forward: FloatArray, ack_at: FloatArray, ack: FloatArray
-) -> tuple[float | None, float]:
-    """Offset (s) and drift of the line to draw; no line without both clouds."""
-    if pair.options.clocks is ClockMode.SYNCHRONISED:
+def _line(axis: _Axis) -> tuple[float, float]:
+    """Receiver's minus sender's clock of the first piece: offset (s) at the axis' origin, and drift."""
+    if axis.clock is None:
         return 0.0, 0.0
-    if not len(forward) or not len(ack):
-        return None, 0.0
-    limit = pair.options.drift_limit_ppm * 1e-6 if pair.options.clocks is ClockMode.GENERAL else 0.0
-    # About a reference, so that float64 keeps nanoseconds whatever the clocks' difference is.
-    reference = float(forward.min())
-    upper = Cloud(forward_at * 1e9, (forward - reference) * 1e9)
-    lower = Cloud(ack_at * 1e9, (ack - reference) * 1e9)
-    best = separate(lower, upper, limit)
-    offset_ns = best.offset_ns if best.slack_ns >= 0 else best.high_ns
-    return reference + offset_ns * 1e-9, best.drift
+    piece = axis.clock.pieces[0]
+    offset_ns = piece.offset_ns + axis.raise_ns
+    if axis.direction is Direction.UP:
+        return (offset_ns + piece.drift * (axis.origin_ns - piece.reference_ns)) / 1e9, piece.drift
+    # client - server = -theta(client), written over the server's time
+    drift = -piece.drift / (1.0 + piece.drift)
+    return (-offset_ns + drift * (axis.origin_ns - piece.reference_ns - offset_ns)) / 1e9, drift
 
 
-def _on_sender_clock(time_s: FloatArray, offset_s: float, drift: float) -> FloatArray:
-    """Invert receiver = sender + offset + drift * sender."""
-    return (time_s - offset_s) / (1.0 + drift)
+def _clouds(
+    clouds: FlowClouds | None, axis: _Axis, offset_s: float, drift: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Sender's times and receiver's minus sender's times (s) of data, then of acknowledgements."""
+    if clouds is None:
+        return _EMPTY, _EMPTY, _EMPTY, _EMPTY
+    made = clouds.earliest_ack_ns()
+    known = made != NEVER
+    points: list[FloatArray] = []
+    for sent_ns, received_ns in (
+        (clouds.data_sent_ns, clouds.data_arrived_ns),
+        (clouds.ack_seen_ns[known], made[known]),
+    ):
+        at = axis.sender_s(sent_ns)
+        difference = np.asarray((received_ns - sent_ns) / 1e9, np.float64)
+        if axis.clock is not None and len(axis.clock.pieces) > 1:
+            difference = axis.receiver_s(received_ns) - at + offset_s + drift * at
+        points += [at, difference]
+    return points[0], points[1], points[2], points[3]
 
 
 def _sequence(
-    vantage: Vantage | None, end: str, direction: Direction, shift: int, origin_ns: int, offset_s: float, drift: float
+    vantage: Vantage | None, end: str, direction: Direction, shift: int, axis: _Axis
 ) -> dict[str, FloatArray]:
     if vantage is None:
         data_at = data = ack_at = ack = _EMPTY
     else:
         packets = vantage.packets
+        clocked = axis.sender_s if end == "sender" else axis.receiver_s
         chosen = np.flatnonzero((packets.direction == direction) & (packets.payload_bytes > 0))
-        data_at = _on_sender_clock(_seconds(packets.time_ns[chosen], origin_ns), offset_s, drift)
+        data_at = clocked(packets.time_ns[chosen])
         data = (packets.sequence_offset[chosen] + packets.payload_bytes[chosen] + shift).astype(np.float64)
         times = acknowledgements(packets, direction)
-        ack_at = _on_sender_clock(_seconds(times.time_ns, origin_ns), offset_s, drift)
+        ack_at = clocked(times.time_ns)
         ack = (times.value + shift).astype(np.float64)
     return {
         f"{end}_data_time_s": data_at,
@@ -129,48 +179,48 @@ def _sequence(
     }
 
 
-def _round_trip_times(sender: Vantage | None, direction: Direction, origin_ns: int) -> dict[str, FloatArray]:
+def _round_trip_times(sender: Vantage | None, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
     if sender is None:
         return {"round_trip_time_s": _EMPTY, "round_trip_time_at_s": _EMPTY}
     packets = sender.packets
     chosen = np.flatnonzero((packets.direction != direction) & (packets.round_trip_time_ns >= 0))
     return {
-        "round_trip_time_s": packets.round_trip_time_ns[chosen] / 1e9,
-        "round_trip_time_at_s": _seconds(packets.time_ns[chosen], origin_ns),
+        "round_trip_time_s": np.asarray(packets.round_trip_time_ns[chosen] / 1e9, np.float64),
+        "round_trip_time_at_s": axis.sender_s(packets.time_ns[chosen]),
     }
 
 
-def _windows(
-    vantage: Vantage | None, end: str, direction: Direction, origin_ns: int, offset_s: float, drift: float
-) -> dict[str, FloatArray]:
+def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
     """Receive window for `direction`'s data, without SYN (unscaled) and RST (meaningless)."""
     if vantage is None:
         return {f"{end}_window_at_s": _EMPTY, f"{end}_window_bytes": _EMPTY}
     packets = vantage.packets
+    clocked = axis.sender_s if end == "sender" else axis.receiver_s
     special = TcpFlag.SYN | TcpFlag.RST
     whole = (packets.marks & Mark.HEADER_TRUNCATED) == 0
     chosen = np.flatnonzero((packets.direction != direction) & ((packets.flags & special) == 0) & whole)
     return {
-        f"{end}_window_at_s": _on_sender_clock(_seconds(packets.time_ns[chosen], origin_ns), offset_s, drift),
+        f"{end}_window_at_s": clocked(packets.time_ns[chosen]),
         f"{end}_window_bytes": packets.window_bytes[chosen].astype(np.float64),
     }
 
 
-def _throughput(sender: Vantage | None, direction: Direction, origin_ns: int) -> dict[str, FloatArray]:
+def _throughput(sender: Vantage | None, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
     """Payload that left the sender, copies included, in equal bins over the time in which it sent."""
     if sender is None:
         return {"throughput_at_s": _EMPTY, "throughput_bit_s": _EMPTY}
-    packets: PacketColumns = sender.packets
+    packets = sender.packets
     chosen = np.flatnonzero((packets.direction == direction) & (packets.payload_bytes > 0))
     if not len(chosen):
         return {"throughput_at_s": _EMPTY, "throughput_bit_s": _EMPTY}
-    at = _seconds(packets.time_ns[chosen], origin_ns)
+    at = axis.sender_s(packets.time_ns[chosen])
     first, span = float(at.min()), float(at.max() - at.min())
     width = max(span / THROUGHPUT_BINS, MIN_BIN_S)
     bins = int(span / width) + 1
     index = np.minimum(((at - first) / width).astype(np.int64), bins - 1)
     volume = np.bincount(index, weights=packets.payload_bytes[chosen].astype(np.float64), minlength=bins)
+    centres: FloatArray = first + (np.arange(bins, dtype=np.float64) + 0.5) * width
     return {
-        "throughput_at_s": first + (np.arange(bins) + 0.5) * width,
-        "throughput_bit_s": volume * 8 / width,
+        "throughput_at_s": centres,
+        "throughput_bit_s": volume * (8 / width),
     }

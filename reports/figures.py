@@ -41,7 +41,7 @@ class Figure:
     caption: str
     horizontal_title: str
     vertical_title: str
-    vertical_suffix: str  # put behind tick labels that are scaled by SI prefixes; empty for plain numbers
+    from_zero: bool  # whether the vertical axis must show zero
     traces: tuple[Trace, ...]
 
     @property
@@ -131,7 +131,7 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
         _clouds_caption(series, above, below, len(violating)),
         "sender's time (s)",
         f"receiver's minus sender's clock{_less(offset)} (s)",
-        "",
+        False,
         tuple(traces),
     )
 
@@ -142,55 +142,70 @@ def _less(offset: float) -> str:
 
 def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, violating: int) -> str:
     idea = (
-        "Data cannot arrive before it is sent, and an acknowledgement cannot reach the sender before the receiver sends "
-        "it. End to end, a line (the relation of the two clocks) therefore has all data above it and all "
+        "Data cannot arrive before it is sent, and an acknowledgement cannot reach the sender before the receiver "
+        "sends it. End to end, a line (the relation of the two clocks) therefore has all data above it and all "
         "acknowledgements below it."
     )
     if series.line_offset_s is None:
         return f"{idea} No line was fitted here."
-    drift = f", drifting by {series.line_drift * 1e6:.3g} ppm" if series.line_drift else ""
+    drift = f", drifting by {series.line_drift * 1e6:.3g} ppm" if abs(series.line_drift) >= 1e-7 else ""
+    total = len(series.ack_time_s)
     if violating:
         worst = format_seconds(float(max(0.0, -np.nanmin(below))))
-        share = format_percent(violating / len(series.ack_time_s))
         return (
-            f"{idea} Here {format_count(violating)} of {format_count(len(series.ack_time_s))} acknowledgements ({share}, "
-            f"crosses) lie on the wrong side of the best line{drift}, by up to {worst}: the sender had them before the "
-            "receiver sent them, so somebody else made them."
+            f"{idea} Here {format_count(violating)} of {format_count(total)} acknowledgements "
+            f"({format_percent(violating / total)}, crosses) lie above the best line{drift}, by up to {worst}: the "
+            "sender had them before the receiver can have sent them, which cannot happen end to end."
+        )
+    strays = int((above < 0).sum() + (below < 0).sum())
+    if strays:
+        return (
+            f"{idea} Here they do{drift}, but for {format_count(strays)} of {format_count(total + len(above))} points, "
+            "no more than imprecise timestamps and packets that a capture missed can explain."
         )
     return (
-        f"{idea} Here they do{drift}: the closest data lies {format_seconds(float(np.nanmin(above)))} above the line, the "
-        f"closest acknowledgement {format_seconds(float(np.nanmin(below)))} below it. Timing alone does not contradict an "
-        "end-to-end connection; a split point without a queue can look like this too."
+        f"{idea} Here they do{drift}: the closest data lies {format_seconds(float(np.nanmin(above)))} above the line, "
+        f"the closest acknowledgement {format_seconds(float(np.nanmin(below)))} below it. Timing alone does not "
+        "contradict an end-to-end connection; a split point without a queue can look like this too."
     )
 
 
 def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
+    unit, scale = _decimal_unit("B", series.sender_data_offset, series.receiver_data_offset)
     traces = _present(
-        _series("data", "data leaving the sender", series.sender_data_time_s, series.sender_data_offset, limit),
+        _series("data", "data leaving the sender", series.sender_data_time_s, series.sender_data_offset * scale, limit),
         _steps(
             "sender-ack", "acknowledgements reaching the sender",
-            series.sender_ack_time_s, series.sender_ack_offset, limit,
+            series.sender_ack_time_s, series.sender_ack_offset * scale, limit,
         ),
         _series(
             "receiver-data", "data reaching the receiver",
-            series.receiver_data_time_s, series.receiver_data_offset, limit,
+            series.receiver_data_time_s, series.receiver_data_offset * scale, limit,
         ),
         _steps(
             "ack", "acknowledgements leaving the receiver",
-            series.receiver_ack_time_s, series.receiver_ack_offset, limit,
+            series.receiver_ack_time_s, series.receiver_ack_offset * scale, limit,
         ),
     )  # fmt: skip
     if not traces:
         return None
     if len(series.sender_data_time_s) and len(series.receiver_data_time_s):
+        clocks = (
+            "Both ends on the sender's clock."
+            if series.line_offset_s is not None
+            else "The two clocks could not be related; both ends start with their first packet."
+        )
         caption = (
-            "Both ends on the sender's clock. Look at the acknowledgements that reach the sender: where they climb "
+            f"{clocks} Look at the acknowledgements that reach the sender: where they climb "
             "before the data has reached the receiver, something in between has answered in the receiver's name. The "
-            "horizontal distance between the two data curves is the delay, the vertical one is data under way or stored."
+            "horizontal distance between the two data curves is the delay, the vertical one is data under way or "
+            "stored."
         )
     else:
         caption = "Seen from one end only: how the stream advanced and how it was acknowledged there."
-    return Figure("sequence", "Time and sequence at both ends", caption, "time (s)", "stream offset", "B", traces)
+    return Figure(
+        "sequence", "Time and sequence at both ends", caption, "time (s)", f"stream offset ({unit})", True, traces
+    )
 
 
 def _one_way_delay(series: FlowSeries, limit: int) -> Figure | None:
@@ -202,12 +217,12 @@ def _one_way_delay(series: FlowSeries, limit: int) -> Figure | None:
     return Figure(
         "delay",
         "One-way delay of each packet, in sending order",
-        f"From {spread} on the fitted clocks (a constant part may hide in the clock offset). A delay that climbs steadily "
-        "to the end is a store-and-forward proxy that took the file faster than it passed it on; long, wavering delays "
-        "are a buffer at a split point, or a deep queue in the network.",
+        f"From {spread} on the fitted clocks (a constant part may hide in the clock offset). A delay that climbs "
+        "steadily to the end is a store-and-forward proxy that took the file faster than it passed it on; long, "
+        "wavering delays are a buffer at a split point, or a deep queue in the network.",
         "packet, by sending order",
         "one-way delay (s)",
-        "",
+        True,
         (_points("data", "one-way delay", order, delay, envelope_indices(delay, limit)),),
     )
 
@@ -224,42 +239,42 @@ def _round_trip_time(series: FlowSeries, limit: int) -> Figure | None:
         "that the receiver puts on its acknowledgements, come from something closer than the receiver.",
         "sender's time (s)",
         "round-trip time (s)",
-        "",
+        True,
         (_points("data", "round-trip time", series.round_trip_time_at_s, value, envelope_indices(value, limit)),),
     )
 
 
 def _receive_window(series: FlowSeries, limit: int) -> Figure | None:
+    unit, scale = _decimal_unit("B", series.sender_window_bytes, series.receiver_window_bytes)
     traces = _present(
+        _steps("data", "as the sender was told", series.sender_window_at_s, series.sender_window_bytes * scale, limit),
         _steps(
-            "data", "as the sender was told", series.sender_window_at_s, series.sender_window_bytes, limit
+            "ack", "as the receiver told it", series.receiver_window_at_s, series.receiver_window_bytes * scale, limit
         ),
-        _steps(
-            "ack", "as the receiver told it", series.receiver_window_at_s, series.receiver_window_bytes, limit
-        ),
-    )  # fmt: skip
+    )
     if not traces:
         return None
     if len(traces) == 2:
         caption = (
             "End to end, the two curves are one, shifted by the delay. Two different curves mean that somebody else "
-            "answers the sender: one that jumps between zero and full is the full buffer of a split point, one that stays "
-            "open while the receiver is far behind is a store-and-forward proxy."
+            "answers the sender: one that jumps between zero and full is the full buffer of a split point, one that "
+            "stays open while the receiver is far behind is a store-and-forward proxy."
         )
     else:
         caption = (
-            "The window advertised for this flow. Jumps between zero and full can be a slow reader at the far end or the "
-            "full buffer of a split point; a capture at the other end tells which."
+            "The window advertised for this flow. Jumps between zero and full can be a slow reader at the far end or "
+            "the full buffer of a split point; a capture at the other end tells which."
         )
     if sum(bool(np.any(values == 0)) for values in (series.sender_window_bytes, series.receiver_window_bytes)):
         caption += " The window closes completely here."
-    return Figure("window", "Receive window", caption, "time (s)", "receive window", "B", traces)
+    return Figure("window", "Receive window", caption, "time (s)", f"receive window ({unit})", True, traces)
 
 
 def _throughput(series: FlowSeries, limit: int) -> Figure | None:
     value = series.throughput_bit_s
     if not len(value):
         return None
+    unit, scale = _decimal_unit("bit/s", value)
     indices = envelope_indices(value, limit)
     bins = series.throughput_at_s
     width = f" in bins of {format_seconds(float(bins[1] - bins[0]))}" if len(bins) > 1 else ""
@@ -268,13 +283,13 @@ def _throughput(series: FlowSeries, limit: int) -> Figure | None:
     return Figure(
         "throughput",
         "Sender throughput",
-        f"Payload as it left the sender{width}.{of_stream} Bursts with silences between them are a sender that fills the "
-        "buffer of a split point and waits for it to drain; one short burst and nothing more is a proxy that takes all "
-        "at once.",
+        f"Payload as it left the sender{width}.{of_stream} Bursts with silences between them are a sender that fills "
+        "the buffer of a split point and waits for it to drain; one short burst and nothing more is a proxy that takes "
+        "all at once.",
         "sender's time (s)",
-        "throughput",
-        "bit/s",
-        (_points("data", "sender throughput", bins, value, indices, mode="area"),),
+        f"throughput ({unit})",
+        True,
+        (_points("data", "sender throughput", bins, value * scale, indices, mode="area"),),
     )
 
 
@@ -308,6 +323,15 @@ def _steps(role: str, label: str, horizontal: FloatArray, vertical: FloatArray, 
     if not len(vertical):
         return None
     return _points(role, label, horizontal, vertical, step_indices(vertical, limit), mode="steps")
+
+
+def _decimal_unit(unit: str, *values: FloatArray) -> tuple[str, float]:
+    """The unit with the prefix that suits the largest value, and what to multiply values with."""
+    largest = max((float(np.nanmax(array)) for array in values if len(array)), default=0.0)
+    for prefix, scale in (("G", 1e-9), ("M", 1e-6), ("k", 1e-3)):
+        if largest * scale >= 1:
+            return prefix + unit, scale
+    return unit, 1.0
 
 
 def _present(*traces: Trace | None) -> tuple[Trace, ...]:

@@ -123,10 +123,14 @@ def _capture(capture: CaptureSummary) -> str:
     warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
     return (
         f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
-        f"<span>{format_count(capture.packets)} packets, {format_count(capture.connections)} connections</span>"
+        f"<span>{_counted(capture.packets, 'packet')}, {_counted(capture.connections, 'connection')}</span>"
         + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
         + "</li>"
     )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _chips(pairs: Sequence[PairResult]) -> Iterator[str]:
@@ -213,14 +217,15 @@ def _probabilities(pair: PairResult) -> str:
 def _facts(pair: PairResult) -> str:
     rows = "".join(
         f'<tr><th scope="row" class="path">{escape(vantage.capture)}</th><td class="endpoint">{escape(vantage.client)}'
-        f' → {escape(vantage.server)}</td></tr>'
+        f" → {escape(vantage.server)}</td></tr>"
         for vantage in pair.vantages
     )
     only = '<p class="limits">Only one capture holds this connection.</p>' if len(pair.vantages) == 1 else ""
     return (
         f'<table class="vantages"><tbody>{rows}</tbody></table>{only}'
         f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
-        f"{format_bytes(pair.payload_bytes_up)} up (client to server), {format_bytes(pair.payload_bytes_down)} down.</p>"
+        f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
+        f"{format_bytes(pair.payload_bytes_down)} down.</p>"
     )
 
 
@@ -272,7 +277,7 @@ def _figure_data(index: int, flows: list[list[Figure]]) -> str:
             {
                 "x": figure.horizontal_title,
                 "y": figure.vertical_title,
-                "suffix": figure.vertical_suffix,
+                "zero": figure.from_zero,
                 "traces": [
                     {"role": t.role, "label": t.label, "mode": t.mode, "x": t.horizontal, "y": t.vertical}
                     for t in figure.traces

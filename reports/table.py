@@ -53,7 +53,7 @@ def shorten_endpoint(name: str, width: int) -> str:
     if room < 4:
         return name[: width - 2] + ".."
     head = (room + 1) // 2
-    return f"{address[:head]}..{address[len(address) - (room - head):]}:{port}"
+    return f"{address[:head]}..{address[len(address) - (room - head) :]}:{port}"
 
 
 def printable(text: str) -> str:

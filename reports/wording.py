@@ -12,8 +12,8 @@ KIND_NAMES = {
 }
 
 KIND_SENTENCES = {
-    Kind.REGULAR: "This connection is end to end: the two ends speak to each other, and nothing between them answers in "
-    "their name.",
+    Kind.REGULAR: "This connection is end to end: the two ends speak to each other, and nothing between them answers "
+    "in their name.",
     Kind.SPLIT_TCP: "This connection is split: something in the network ends it and passes the data on over a second "
     "connection while the first goes on (Split-TCP).",
     Kind.TCP_PROXY: "This connection is served by a TCP proxy: something in the network takes the data first and hands "

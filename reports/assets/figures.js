@@ -92,7 +92,6 @@
       title: { standoff: 8, font: { size: 12 } },
       nticks: plot.clientWidth < 480 ? 5 : 8,
     };
-    const scaled = figure.suffix !== "";
     const layout = {
       autosize: true,
       height: plot.clientHeight,
@@ -108,10 +107,8 @@
       yaxis: {
         ...axis,
         title: { ...axis.title, text: figure.y },
-        tickformat: scaled ? "~s" : "",
-        hoverformat: scaled ? ".4~s" : ".6~f",
-        ticksuffix: figure.suffix,
-        rangemode: scaled ? "tozero" : "normal",
+        hoverformat: ".6~f",
+        rangemode: figure.zero ? "tozero" : "normal",
       },
     };
     const config = {

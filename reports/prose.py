@@ -1,0 +1,213 @@
+"""A verdict in words: what it says, what speaks for and against it, what could mislead, what to do next."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pepscope.results import DetectionResult, Evidence, Kind, Outcome, PairResult
+from reports.contract import read_document
+from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
+from reports.ranking import by_attention, count_by_verdict, verdict_probability
+from reports.table import printable
+from reports.wording import KIND_NAMES, KIND_SENTENCES, method_name
+
+#: Connections told at length.
+MAX_TOLD = 20
+
+#: Below this payload a transfer tells little: it fits into the first window of most senders, and no queue builds up.
+SHORT_TRANSFER_BYTES = 50_000
+
+
+def explain(
+    verdict: DetectionResult | Mapping[str, Any], *, width: int | None = None, max_connections: int = MAX_TOLD
+) -> str:
+    """Put the evidence of a result, or of the JSON document that `detect --json` writes, into prose.
+
+    Args:
+        verdict: a result, or the parsed document.
+        width: columns to wrap to; by default those of the terminal, at most 100.
+        max_connections: connections told at length, split ones first; the rest is counted.
+
+    Raises:
+        ReportError: the document is no verdict; one sentence says what is wrong.
+    """
+    result = verdict if isinstance(verdict, DetectionResult) else read_document(verdict)
+    columns = width or min(100, shutil.get_terminal_size((80, 24)).columns)
+    return "\n".join(_document(result, max(40, columns), max_connections))
+
+
+def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
+    for capture in result.captures:
+        for warning in capture.warnings:
+            yield from _wrap(f"Warning about {capture.path}: {warning}", width)
+    if any(capture.warnings for capture in result.captures):
+        yield ""
+    if not result.pairs:
+        yield "There is no connection to explain."
+        return
+    order = by_attention(result.pairs)
+    if len(order) > 1:
+        counts = ", ".join(
+            f"{format_count(n)} {KIND_NAMES[kind]}" for kind, n in count_by_verdict(result.pairs).items()
+        )
+        yield from _wrap(f"{format_count(len(order))} connections: {counts}.", width)
+        yield ""
+    for place, index in enumerate(order[:most]):
+        if place:
+            yield ""
+        yield from _connection(result.pairs[index], width)
+    if len(order) > most:
+        yield ""
+        yield from _wrap(
+            f"{format_count(len(order) - most)} more connections are not told here: split ones come first, then "
+            "inconclusive ones, then the largest.",
+            width,
+        )
+
+
+def _connection(pair: PairResult, width: int) -> Iterator[str]:
+    first = pair.vantages[0]
+    title = f"{first.client} -> {first.server}"
+    yield from _wrap(title, width)
+    yield "=" * min(width, len(title))
+    yield from _wrap(_where(pair), width)
+    yield ""
+    share = verdict_probability(pair)
+    certainty = "" if share is None else f" Probability: {format_percent(share)}."
+    yield from _wrap(f"Verdict: {KIND_NAMES[pair.verdict]}. {KIND_SENTENCES[pair.verdict]}{certainty}", width)
+    yield from _wrap(pair.reason, width)
+    split = [item for item in _spoken(pair) if item.outcome is Outcome.SPLIT]
+    intact = [item for item in _spoken(pair) if item.outcome is Outcome.INTACT]
+    if pair.verdict is Kind.INCONCLUSIVE:
+        groups = (("What points to a split:", split), ("What points to an end-to-end connection:", intact))
+    elif pair.verdict is Kind.REGULAR:
+        groups = (("What speaks for it:", intact), ("What speaks against it:", split))
+    else:
+        groups = (("What speaks for it:", split), ("What speaks against it:", intact))
+    for heading, items in groups:
+        yield ""
+        yield heading
+        yield from _pieces(items, width)
+    yield from _not_applicable(pair, width)
+    yield from _caveats(pair, width)
+    if pair.verdict is Kind.INCONCLUSIVE:
+        yield from _next_steps(pair, split, intact, width)
+
+
+def _where(pair: PairResult) -> str:
+    if len(pair.vantages) == 1:
+        seen = f"Seen in {pair.vantages[0].capture} only."
+    else:
+        a, b = pair.vantages
+        seen = f"Seen in {a.capture} and in {b.capture}"
+        same = (a.client, a.server) == (b.client, b.server)
+        seen += "." if same else f", there as {b.client} -> {b.server}."
+    if not pair.packets:
+        return seen
+    return (
+        f"{seen} {format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}, payload "
+        f"{format_bytes(pair.payload_bytes_up)} up (client to server) and {format_bytes(pair.payload_bytes_down)} down."
+    )
+
+
+def _spoken(pair: PairResult) -> list[Evidence]:
+    return sorted(
+        (item for item in pair.evidence if item.outcome is not Outcome.INAPPLICABLE), key=lambda item: -item.strength
+    )
+
+
+def _pieces(items: Sequence[Evidence], width: int) -> Iterator[str]:
+    if not items:
+        yield "  Nothing."
+    for item in items:
+        name = method_name(item.method)
+        yield from _wrap(
+            f"- {name[:1].upper()}{name[1:]} ({_firmness(item.strength)}, strength {item.strength:.2f}): "
+            f"{item.summary}",
+            width,
+            "  ",
+            "    ",
+        )
+        numbers = "; ".join(": ".join(describe_number(key, value)) for key, value in item.numbers.items())
+        if numbers:
+            yield from _wrap(f"({numbers})", width, "    ", "    ")
+
+
+def _firmness(strength: float) -> str:
+    if strength >= 0.9:
+        return "very firm"
+    if strength >= 0.6:
+        return "firm"
+    return "moderate" if strength >= 0.3 else "weak"
+
+
+def _not_applicable(pair: PairResult, width: int) -> Iterator[str]:
+    silent = [item for item in pair.evidence if item.outcome is Outcome.INAPPLICABLE]
+    if not silent:
+        return
+    yield ""
+    yield "What could not be applied:"
+    for item in silent:
+        name = method_name(item.method)
+        yield from _wrap(f"- {name[:1].upper()}{name[1:]}: {item.summary}", width, "  ", "    ")
+
+
+def _caveats(pair: PairResult, width: int) -> Iterator[str]:
+    told = dict.fromkeys(
+        f"- {text} ({method_name(item.method)})" for item in _spoken(pair) for text in item.caveats
+    )  # a caveat that two directions share is told once
+    if not told:
+        return
+    yield ""
+    yield "What could have misled:"
+    for text in told:
+        yield from _wrap(text, width, "  ", "    ")
+
+
+def _next_steps(pair: PairResult, split: Sequence[Evidence], intact: Sequence[Evidence], width: int) -> Iterator[str]:
+    yield ""
+    yield "What to do next:"
+    for step in next_steps(pair, split, intact):
+        yield from _wrap(f"- {step}", width, "  ", "    ")
+
+
+def next_steps(pair: PairResult, split: Sequence[Evidence], intact: Sequence[Evidence]) -> list[str]:
+    """What would settle an inconclusive verdict, most useful first."""
+    steps = []
+    if len(pair.vantages) == 1:
+        steps.append(
+            f"Capture the same transfer at the other end too, at the same time as {pair.vantages[0].capture}, and give "
+            "both files to 'pepscope detect'."
+        )
+    total = pair.payload_bytes_up + pair.payload_bytes_down
+    if pair.packets and total < SHORT_TRANSFER_BYTES:
+        steps.append(
+            f"Repeat with a longer transfer: {format_bytes(total)} of payload build up no queue at which a split "
+            "shows; 1 MB or more does."
+        )
+    if split and intact:
+        steps.append(
+            "The methods disagree: look at the page (--html) for captured packets that are missing, clocks that step, "
+            "or a capture taken behind offloading hardware, and repeat with both captures on the hosts themselves."
+        )
+    if pair.packets and pair.payload_bytes_down > 10 * max(1, pair.payload_bytes_up) and not split:
+        steps.append("Transfer in the other direction as well; a split may show only there.")
+    if any(item.method == "delayed_ack" and item.outcome is Outcome.INAPPLICABLE for item in pair.evidence):
+        steps.append(
+            "Delay the receiver's acknowledgements by a known time T, longer than any queue on the path, and run "
+            "'pepscope detect --ack-delay T': a round trip shorter than T then proves a split."
+        )
+    if not steps:
+        steps.append(
+            "Capture from the SYN on, with whole headers and without filters, and repeat with a longer transfer."
+        )
+    return steps
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        printable(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [""]
