@@ -1,0 +1,106 @@
+"""tshark as an oracle: its fields as rows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.oracles.columns import OracleRow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FIELDS = (
+    "frame.time_epoch",
+    "tcp.stream",
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "tcp.srcport",
+    "tcp.dstport",
+    "tcp.seq_raw",
+    "tcp.ack_raw",
+    "tcp.flags",
+    "tcp.window_size",
+    "tcp.len",
+    "ip.id",
+    "ip.ttl",
+    "ipv6.hlim",
+    "tcp.options.timestamp.tsval",
+    "tcp.options.timestamp.tsecr",
+    "tcp.options.sack_le",
+    "tcp.options.mss_val",
+    "tcp.options.wscale.shift",
+    "tcp.options.sack_perm",
+    "tcp.analysis.ack_rtt",
+    "tcp.analysis.retransmission",
+    "tcp.analysis.fast_retransmission",
+    "tcp.analysis.spurious_retransmission",
+    "tcp.analysis.out_of_order",
+    "tcp.analysis.zero_window_probe",
+    "tcp.analysis.keep_alive",
+    "frame.protocols",
+)
+_LABELS = tuple(field for field in _FIELDS if field.startswith("tcp.analysis.") and field != "tcp.analysis.ack_rtt")
+
+#: Application dissectors cost time and say nothing of TCP.
+_SETTINGS = (
+    "tcp.desegment_tcp_streams:FALSE",
+    "tcp.try_heuristic_first:FALSE",
+    "tcp.relative_sequence_numbers:FALSE",
+)
+
+
+def tshark_rows(path: Path) -> list[OracleRow]:
+    """Every TCP packet of the innermost headers, in file order."""
+    command = ["tshark", "-n", "-r", str(path), "-Y", "tcp && !icmp && !icmpv6", "-T", "fields"]
+    command += ["-E", "occurrence=l", "-E", "separator=/t"]
+    for setting in _SETTINGS:
+        command += ["-o", setting]
+    for field in _FIELDS:
+        command += ["-e", field]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return [_row(dict(zip(_FIELDS, line.split("\t"), strict=True))) for line in output.splitlines()]
+
+
+def _row(field: dict[str, str]) -> OracleRow:
+    # The innermost IP header is the last of the two that the protocol list names.
+    layers = [layer for layer in field["frame.protocols"].split(":") if layer in ("ip", "ipv6")]
+    version_6 = layers[-1] == "ipv6"
+    stamp = field["tcp.options.timestamp.tsval"]
+    return OracleRow(
+        _nanoseconds(field["frame.time_epoch"]),
+        field["ipv6.src"] if version_6 else field["ip.src"],
+        int(field["tcp.srcport"]),
+        field["ipv6.dst"] if version_6 else field["ip.dst"],
+        int(field["tcp.dstport"]),
+        int(field["tcp.seq_raw"]),
+        int(field["tcp.ack_raw"]),
+        int(field["tcp.flags"], 16) & 0x1FF,
+        int(field["tcp.window_size"]),
+        int(field["tcp.len"]),
+        0 if version_6 else int(field["ip.id"], 16),
+        int(field["ipv6.hlim"] if version_6 else field["ip.ttl"]),
+        (int(stamp), int(field["tcp.options.timestamp.tsecr"])) if stamp else None,
+        bool(field["tcp.options.sack_le"]),
+        _optional(field["tcp.options.mss_val"]),
+        _optional(field["tcp.options.wscale.shift"]),
+        bool(field["tcp.options.sack_perm"]),
+        int(field["tcp.stream"]),
+        True,
+        _nanoseconds(field["tcp.analysis.ack_rtt"]) if field["tcp.analysis.ack_rtt"] else None,
+        frozenset(label.removeprefix("tcp.analysis.") for label in _LABELS if field[label]),
+    )
+
+
+def _optional(text: str) -> int | None:
+    return int(text) if text else None
+
+
+def _nanoseconds(text: str) -> int:
+    match = re.fullmatch(r"(\d+)\.(\d{9})", text)
+    if match is None:
+        raise ValueError(f"not a time of nine decimals: {text}")
+    return int(match[1]) * 10**9 + int(match[2])
