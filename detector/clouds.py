@@ -17,6 +17,10 @@ from pepscope.packets import Direction, Int64Array, PacketColumns
 LOSS_TAIL = 1e-4
 
 
+#: With fewer compared pieces, disagreement may lie in a rewritten header alone, and lengths keep the alignment.
+COMPARED_PIECES = 4
+
+
 @dataclass(frozen=True, slots=True)
 class FlowClouds:
     """Times (ns) of one data direction at its sender and its receiver.
@@ -49,7 +53,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     alignment = pair.alignment.get(direction)
     if sender is None or receiver is None or alignment is None:
         return None
-    if alignment.compared and alignment.matched < 0.5:
+    if alignment.compared >= COMPARED_PIECES and alignment.matched < 0.5:
         return None
     sent = curves.first_sent(sender.packets, direction)
     if len(sent.start) == 0:

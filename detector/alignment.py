@@ -1,0 +1,94 @@
+"""How the two streams of a matched connection lie over each other: the shift, and how well the payload agrees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector import anchors
+from detector.pair import StreamAlignment, Vantage
+from pepscope.packets import Direction, Int64Array, Mark, PacketColumns, PayloadSample
+
+#: Payload pieces compared of one direction, spread over the stream.
+COMPARED_PIECES = 64
+
+#: Overlaps shorter than this say nothing about identity.
+OVERLAP_BYTES = 8
+
+
+def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> StreamAlignment:
+    """Find the shift of `direction`'s streams, server offset minus client offset, and compare what was captured.
+
+    Where both captures hold the SYN the streams begin alike, unless something rewrites the beginning (HTTP headers);
+    else the shift is where most payload anchors agree, or, without payload, where most packets do.
+    """
+    left, right = client_side.payload[direction], server_side.payload[direction]
+    both_start = all(v.flow(direction).initial_sequence_number is not None for v in (client_side, server_side))
+    compared, matched = compare(left, right, 0)
+    if both_start and (compared == 0 or matched > 0.9):
+        return StreamAlignment(0, compared, matched)
+    best = StreamAlignment(0, compared, matched)
+    for shift in _voted_shifts(left, right):
+        compared, matched = compare(left, right, shift)
+        if compared * matched > best.compared * best.matched:
+            best = StreamAlignment(shift, compared, matched)
+    if best.compared == 0 and not both_start:
+        return StreamAlignment(_packet_shift(client_side.packets, server_side.packets, direction), 0, 0.0)
+    return best
+
+
+def compare(left: PayloadSample, right: PayloadSample, shift: int) -> tuple[int, float]:
+    """How many spread pieces could be compared under `shift`, and the share of them that agree."""
+    if len(left.pieces) == 0 or len(right.pieces) == 0:
+        return 0, 0.0
+    order = np.argsort(right.offsets, kind="stable")
+    starts = right.offsets[order]
+    begins = left.offsets + shift
+    sizes = np.array([len(piece) for piece in left.pieces], np.int64)
+    place = np.searchsorted(starts, begins + sizes - OVERLAP_BYTES, side="right") - 1
+    reach = starts + np.array([len(right.pieces[index]) for index in order.tolist()], np.int64)
+    near = np.flatnonzero((place >= 0) & (reach[np.maximum(place, 0)] - begins >= OVERLAP_BYTES))
+    chosen = near[np.linspace(0, len(near) - 1, min(len(near), COMPARED_PIECES)).astype(np.int64)]
+    agreed = sum(
+        _agrees(left.pieces[index], int(begins[index]), right.pieces[order[place[index]]], int(starts[place[index]]))
+        for index in chosen.tolist()
+    )
+    return len(chosen), agreed / len(chosen) if len(chosen) else 0.0
+
+
+def _agrees(piece: bytes, begin: int, other: bytes, start: int) -> bool:
+    """Whether two pieces agree where they overlap."""
+    low, high = max(begin, start), min(begin + len(piece), start + len(other))
+    return piece[low - begin : high - begin] == other[low - start : high - start]
+
+
+def _voted_shifts(left: PayloadSample, right: PayloadSample) -> list[int]:
+    votes = anchors.vote(anchors.gather([left]), anchors.gather([right]))
+    best = np.argsort(-votes.count, kind="stable")[:4]
+    return [-int(votes.shift[index]) for index in best]
+
+
+def _packet_shift(left: PacketColumns, right: PacketColumns, direction: Direction) -> int:
+    """The shift at which most data packets have a twin by timestamps (or IP ID) and length; 0 where none has."""
+    shift, most = 0, 0
+    for stamped in (True, False):
+        one, two = (_packet_keys(side, direction, stamped=stamped) for side in (left, right))
+        common, i, j = np.intersect1d(one[0], two[0], assume_unique=True, return_indices=True)
+        if len(common) == 0:
+            continue
+        values, counts = np.unique(two[1][j] - one[1][i], return_counts=True)
+        if int(counts.max()) > most:
+            shift, most = int(values[counts.argmax()]), int(counts.max())
+    return shift
+
+
+def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool) -> tuple[Int64Array, Int64Array]:
+    """Keys of data packets that occur once, ascending, and their stream offsets."""
+    chosen = (packets.direction == direction) & (packets.payload_bytes > 0)
+    if stamped:
+        chosen &= (packets.marks & Mark.HAS_TIMESTAMPS) != 0
+        stamp = packets.tsval[chosen].astype(np.int64) << 24
+    else:
+        stamp = packets.ip_id[chosen].astype(np.int64) << 24
+    key = stamp + (packets.payload_bytes[chosen].astype(np.int64) & 0xFFFFFF)
+    value, first, counts = np.unique(key, return_index=True, return_counts=True)
+    return value[counts == 1], packets.sequence_offset[chosen][first[counts == 1]]

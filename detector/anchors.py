@@ -1,0 +1,117 @@
+"""Payload anchors: places in a stream that two captures pick alike, whatever the segmentation and the offsets.
+
+An anchor is a window of 16 captured bytes whose hash falls into one of sixteen classes (so that the choice depends on
+the content alone), kept if it is neither monotonous nor repeated within its stream. Of a stream the anchors with the
+least hashes are kept (a bottom-k sketch, Broder 1997), so cost is bounded and equal streams keep equal anchors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.packets import Int64Array, PayloadSample
+
+UInt64Array = npt.NDArray[np.uint64]
+
+WINDOW_BYTES = 16
+
+#: Anchors kept of one stream.
+SKETCH_SIZE = 256
+
+#: A window with fewer different bytes (runs of blanks, zeros, rules) says too little.
+DISTINCT_BYTES = 6
+
+#: Anchors that occur in more than so many pairs of streams (a server's usual header) tell nobody apart.
+COMMON_PAIRS = 4096
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """Anchors of many streams: hash, number of the stream that it is in, and stream offset."""
+
+    value: UInt64Array
+    stream: Int64Array
+    offset: Int64Array
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Stream pairs with anchors in common: stream numbers, `shift` = left offset - right offset, and how many agree."""
+
+    left: Int64Array
+    right: Int64Array
+    shift: Int64Array
+    count: Int64Array
+
+
+def stream_anchors(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
+    """Hashes and stream offsets of one stream's anchors."""
+    sizes = np.array([len(piece) for piece in sample.pieces], np.int64)
+    total = int(sizes.sum())
+    if total < WINDOW_BYTES:
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    text = b"".join(sample.pieces)
+    words: UInt64Array = np.ndarray((total - 7,), np.dtype("<u8"), text, strides=(1,))
+    with np.errstate(over="ignore"):
+        value = (words[:-8] * _MIX) ^ (words[8:] * _MIX_HIGH)
+        value ^= value >> np.uint64(29)
+        value *= _MIX
+        value ^= value >> np.uint64(32)
+    piece = np.repeat(np.arange(len(sizes)), sizes)[: len(value)]
+    ends = np.cumsum(sizes)
+    at = np.flatnonzero((value & np.uint64(15)) == 0)
+    at = at[at + WINDOW_BYTES <= ends[piece[at]]]
+    raw = np.frombuffer(text, np.uint8)
+    windows = np.sort(raw[at[:, None] + np.arange(WINDOW_BYTES)], axis=1)
+    at = at[(np.diff(windows, axis=1) != 0).sum(axis=1) + 1 >= DISTINCT_BYTES]
+    offset = sample.offsets[piece[at]] + at - (ends - sizes)[piece[at]]
+    return _sketch(value[at], offset)
+
+
+def _sketch(value: UInt64Array, offset: Int64Array) -> tuple[UInt64Array, Int64Array]:
+    """Drop repeats (retransmissions keep one copy, repetitive content none) and keep the least hashes."""
+    order = np.lexsort((offset, value))
+    value, offset = value[order], offset[order]
+    fresh = np.ones(len(value), np.bool_)
+    fresh[1:] = (value[1:] != value[:-1]) | (offset[1:] != offset[:-1])
+    value, offset = value[fresh], offset[fresh]
+    _, first, counts = np.unique(value, return_index=True, return_counts=True)
+    single = first[counts == 1][:SKETCH_SIZE]
+    return value[single], offset[single]
+
+
+def gather(samples: list[PayloadSample]) -> Anchors:
+    """Anchors of several streams, numbered by their place in the list."""
+    made = [stream_anchors(sample) for sample in samples]
+    if not made:
+        return Anchors(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return Anchors(
+        np.concatenate([value for value, _ in made]),
+        np.repeat(np.arange(len(made)), [len(value) for value, _ in made]),
+        np.concatenate([offset for _, offset in made]),
+    )
+
+
+def vote(left: Anchors, right: Anchors) -> Votes:
+    """Count common anchors of every pair of streams by their shift, in time near linear in the anchors."""
+    order = np.argsort(right.value, kind="stable")
+    sorted_right = right.value[order]
+    first = np.searchsorted(sorted_right, left.value, side="left")
+    matches = np.searchsorted(sorted_right, left.value, side="right") - first
+    _, inverse, occurrences = np.unique(left.value, return_inverse=True, return_counts=True)
+    matches = np.where(matches * occurrences[inverse] > COMMON_PAIRS, 0, matches)
+    source = np.repeat(np.arange(len(matches)), matches)
+    within = np.arange(len(source)) - np.repeat(np.cumsum(matches) - matches, matches)
+    target = order[first[source] + within]
+    table = np.stack([left.stream[source], right.stream[target], left.offset[source] - right.offset[target]], axis=1)
+    if len(table) == 0:
+        empty = np.zeros(0, np.int64)
+        return Votes(empty, empty, empty, empty)
+    rows, count = np.unique(table, axis=0, return_counts=True)
+    return Votes(rows[:, 0], rows[:, 1], rows[:, 2], count.astype(np.int64))
