@@ -144,6 +144,11 @@ impl Connections {
         self.connections.iter().map(Connection::packets).sum()
     }
 
+    /// Frame index of each connection's first packet.
+    pub fn first_frames(&self) -> impl Iterator<Item = u64> + '_ {
+        self.connections.iter().map(|connection| connection.first_frame)
+    }
+
     /// Summary of one connection; `None` beyond the last.
     pub fn summary(&self, index: usize) -> Option<ConnectionSummary<'_>> {
         self.connections.get(index).map(|connection| ConnectionSummary::of(connection, &self.options_store))

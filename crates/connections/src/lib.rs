@@ -2,7 +2,7 @@
 //! windows and how each connection closed, as one capture saw them.
 //!
 //! Push decoded segments in capture order into an [`Analysis`] and finish it. Nothing here reads files or clocks,
-//! except the spill, which parks segments in temporary files.
+//! except [`spill`], which parks segments in temporary files.
 
 mod analysis;
 mod columns;
@@ -12,11 +12,13 @@ pub mod json;
 mod key;
 pub mod mark;
 mod opening;
+mod parked;
 mod payload_sample;
 mod retransmission;
 mod round_trip;
 mod sequence;
 mod side;
+pub mod spill;
 mod summary;
 mod table;
 mod window;
