@@ -10,7 +10,6 @@ from pepscope.connections import Close, Connection, FlowSummary
 from pepscope.errors import CaptureError, FilterError
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     import pandas as pd
 

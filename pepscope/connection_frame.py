@@ -63,9 +63,11 @@ def connection_frame(capture: Capture) -> pd.DataFrame:
         if name in ("client_address", "server_address"):
             columns[name] = address_texts(values)
         elif name == "close":
-            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=list(map(str, CLOSES)))
+            columns[name] = pd.Categorical.from_codes(
+                values.astype(np.int8), categories=pd.Index([str(close) for close in CLOSES])
+            )
         elif name == "tunnel":
-            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=list(TUNNELS))
+            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(TUNNELS))
         elif plain in _ABSENT_WHERE_NEGATIVE and not (plain == name and name == "first_time_ns"):
             columns[name] = pd.arrays.IntegerArray(values.astype(np.int64), values < 0)
         else:

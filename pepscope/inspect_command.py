@@ -12,7 +12,6 @@ from pepscope.options import filter_option, memory_option, output_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
 
     from pepscope.capture import Capture
 

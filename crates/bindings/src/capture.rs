@@ -1,0 +1,206 @@
+//! A capture as read, for Python to ask.
+
+use std::sync::{Mutex, PoisonError};
+
+use numpy::{Element, IntoPyArray, PyArrayMethods};
+use pepscope_connections::json::write_connection;
+use pepscope_connections::{Columns, ConnectionSummary, Connections, PayloadPieces};
+use pepscope_wire::{link_type_name, Tally};
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+
+use crate::read::counts;
+use crate::summaries::{self, Fields};
+
+/// Stream offsets and the bytes there.
+type Pieces<'py> = (Vec<i64>, Vec<Bound<'py, PyBytes>>);
+
+/// Connections that were analysed together, and their packets.
+struct Part {
+    connections: Connections,
+    payload: Option<PayloadPieces>,
+    /// Rows of connection `i` are `starts[i]..starts[i + 1]`; empty where no columns were kept.
+    starts: Vec<usize>,
+    columns: Mutex<Option<Columns>>,
+}
+
+impl Part {
+    fn new(mut connections: Connections) -> Self {
+        let mut columns = connections.take_columns();
+        let starts = columns.as_mut().map(|columns| std::mem::take(&mut columns.starts)).unwrap_or_default();
+        let payload = connections.take_payload();
+        Part { connections, payload, starts, columns: Mutex::new(columns) }
+    }
+}
+
+/// A capture as read.
+#[pyclass(frozen, module = "pepscope._core")]
+pub(crate) struct Capture {
+    tally: Tally,
+    parts: Vec<Part>,
+    /// Part and place in it of each connection, by first packet; empty where there is one part, in order.
+    order: Vec<(u32, u32)>,
+}
+
+impl Capture {
+    pub(crate) fn new(tally: Tally, parts: Vec<Connections>) -> Self {
+        let mut order = Vec::new();
+        if parts.len() > 1 {
+            for (part, connections) in (0_u32..).zip(&parts) {
+                order.extend(
+                    (0_u32..).zip(connections.summaries()).map(|(place, one)| (one.first_frame, (part, place))),
+                );
+            }
+            order.sort_unstable();
+        }
+        Capture {
+            tally,
+            parts: parts.into_iter().map(Part::new).collect(),
+            order: order.into_iter().map(|(_, place)| place).collect(),
+        }
+    }
+
+    fn locate(&self, index: usize) -> PyResult<(usize, usize)> {
+        let place = match self.order.get(index) {
+            Some(&(part, place)) => Some((part as usize, place as usize)),
+            None if self.order.is_empty() && index < self.count() => Some((0, index)),
+            None => None,
+        };
+        place.ok_or_else(|| PyIndexError::new_err(format!("connection {index} of {}", self.count())))
+    }
+
+    fn count(&self) -> usize {
+        self.parts.iter().map(|part| part.connections.len()).sum()
+    }
+
+    fn summary(&self, index: usize) -> PyResult<ConnectionSummary<'_>> {
+        let (part, place) = self.locate(index)?;
+        let found = self.parts.get(part).and_then(|part| part.connections.summary(place));
+        found.ok_or_else(|| PyIndexError::new_err(format!("connection {index} of {}", self.count())))
+    }
+
+    fn part(&self, index: usize) -> PyResult<&Part> {
+        self.parts.get(index).ok_or_else(|| PyIndexError::new_err(format!("partition {index} of {}", self.parts.len())))
+    }
+}
+
+#[pymethods]
+impl Capture {
+    #[getter]
+    fn packet_count(&self) -> u64 {
+        self.tally.frames - self.tally.filtered_out
+    }
+
+    #[getter]
+    fn tcp_packet_count(&self) -> u64 {
+        self.tally.tcp_segments
+    }
+
+    #[getter]
+    fn connection_count(&self) -> usize {
+        self.count()
+    }
+
+    #[getter]
+    fn partition_count(&self) -> usize {
+        self.parts.len()
+    }
+
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let named = PyDict::new(py);
+        for (name, count) in counts(&self.tally) {
+            named.set_item(name, count)?;
+        }
+        Ok(named)
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.tally.warnings()
+    }
+
+    /// Number and name of the known link types that have packets.
+    #[getter]
+    fn link_types(&self) -> Vec<(u16, &'static str)> {
+        let present = self.tally.link_types.iter().filter(|count| count.known && count.frames > 0);
+        present.map(|count| (count.link_type, link_type_name(count.link_type).unwrap_or("unnamed"))).collect()
+    }
+
+    /// Fields of the connection, of its flow up and of its flow down.
+    fn connection<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Fields<'py>> {
+        summaries::fields(py, index, &self.summary(index)?)
+    }
+
+    fn connection_columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = py.detach(|| (0..self.count()).map(|index| self.summary(index)).collect::<PyResult<Vec<_>>>())?;
+        summaries::columns(py, &all)
+    }
+
+    /// JSON objects of these connections with commas between them.
+    fn connections_json<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyBytes>> {
+        let text = py.detach(|| {
+            let mut text = Vec::new();
+            for index in start..stop {
+                if index > start {
+                    text.push(b',');
+                }
+                write_connection(&mut text, index as u64, &self.summary(index)?);
+            }
+            PyResult::Ok(text)
+        })?;
+        Ok(PyBytes::new(py, &text))
+    }
+
+    /// Partition of a connection, and where its packets start and stop in there.
+    fn packet_range(&self, index: usize) -> PyResult<(usize, usize, usize)> {
+        let (partition, place) = self.locate(index)?;
+        match self.part(partition)?.starts.get(place..place + 2) {
+            Some(&[start, stop]) => Ok((partition, start, stop)),
+            _ => Err(PyValueError::new_err("the packets were not kept; open the capture with columns=True")),
+        }
+    }
+
+    /// The packet columns of a partition in the order of PacketColumns; the one in memory is handed over once.
+    fn load_partition<'py>(&self, py: Python<'py>, partition: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let taken = self.part(partition)?.columns.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let columns =
+            taken.ok_or_else(|| PyValueError::new_err("the packets of this partition were handed over before"))?;
+        PyTuple::new(
+            py,
+            [
+                handed_over(py, columns.time_ns),
+                handed_over(py, columns.direction),
+                handed_over(py, columns.sequence_offset),
+                handed_over(py, columns.acknowledgement_offset),
+                handed_over(py, columns.payload_bytes),
+                handed_over(py, columns.window_bytes),
+                handed_over(py, columns.flags),
+                handed_over(py, columns.tsval),
+                handed_over(py, columns.tsecr),
+                handed_over(py, columns.ip_id),
+                handed_over(py, columns.ttl),
+                handed_over(py, columns.payload_hash),
+                handed_over(py, columns.marks),
+                handed_over(py, columns.round_trip_time_ns),
+            ],
+        )
+    }
+
+    /// Stream offsets and pieces of each direction.
+    fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Pieces<'py>; 2]> {
+        let (partition, place) = self.locate(index)?;
+        let part = self.part(partition)?;
+        let kept = part.payload.as_ref();
+        let kept =
+            kept.ok_or_else(|| PyValueError::new_err("no payload was kept; open the capture with payload=True"))?;
+        let of = |direction| kept.of(place, direction).map(|(offset, piece)| (offset, PyBytes::new(py, piece))).unzip();
+        Ok([of(0), of(1)])
+    }
+}
+
+/// Give a column to NumPy without copying it; many views share it, so it is read-only.
+fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
+    column.into_pyarray(py).readwrite().make_nonwriteable().as_any().clone()
+}

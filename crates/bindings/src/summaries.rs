@@ -1,0 +1,197 @@
+//! Summaries as dictionaries for one connection and as columns for all of them.
+
+use numpy::ndarray::Array2;
+use numpy::{Element, IntoPyArray};
+use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary};
+use pepscope_wire::segment::TunnelKind;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// Fields of `FlowSummary` that are columns and dictionary entries alike.
+macro_rules! for_each_flow_field {
+    ($apply:ident) => {
+        $apply!(
+            packets,
+            payload_bytes,
+            stream_bytes,
+            data_packets,
+            retransmitted_packets,
+            retransmitted_bytes,
+            reordered_packets,
+            duplicate_packets,
+            missed_bytes,
+            zero_windows,
+            zero_window_probes,
+            window_min_bytes,
+            window_max_bytes,
+            round_trip_time_samples,
+            round_trip_time_min_ns,
+            round_trip_time_mean_ns,
+            round_trip_time_max_ns,
+            first_time_ns,
+            first_data_time_ns,
+            last_data_time_ns,
+            initial_sequence_number,
+            syn_count,
+            maximum_segment_size,
+            window_scale,
+            sack_permitted,
+            timestamps,
+            ttl,
+            fin_time_ns,
+            reset_time_ns
+        )
+    };
+}
+
+/// Fields of `ConnectionSummary` that are columns and dictionary entries alike.
+macro_rules! for_each_connection_field {
+    ($apply:ident) => {
+        $apply!(
+            ip_version,
+            client_port,
+            server_port,
+            side_guessed,
+            first_time_ns,
+            last_time_ns,
+            packets,
+            handshake_syn_ack_ns,
+            handshake_ack_ns,
+            tunnel_up,
+            tunnel_down
+        )
+    };
+}
+
+/// A value in a column of NumPy's; -1 and NaN stand for what was not seen.
+trait Cell {
+    type Stored: Element;
+    fn stored(self) -> Self::Stored;
+}
+
+macro_rules! integer_cell {
+    ($($kind:ty),*) => {$(
+        impl Cell for $kind {
+            type Stored = i64;
+            fn stored(self) -> i64 {
+                i64::try_from(self).unwrap_or(i64::MAX)
+            }
+        }
+        impl Cell for Option<$kind> {
+            type Stored = i64;
+            fn stored(self) -> i64 {
+                self.map_or(-1, Cell::stored)
+            }
+        }
+    )*};
+}
+integer_cell!(u8, u16, u32, u64, i64);
+
+impl Cell for bool {
+    type Stored = bool;
+    fn stored(self) -> bool {
+        self
+    }
+}
+
+impl Cell for Option<f64> {
+    type Stored = f64;
+    fn stored(self) -> f64 {
+        self.unwrap_or(f64::NAN)
+    }
+}
+
+fn add_column<'py, T: Cell>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+    summaries: &[ConnectionSummary<'_>],
+    value: impl Fn(&ConnectionSummary<'_>) -> T,
+) -> PyResult<()> {
+    let stored: Vec<T::Stored> = summaries.iter().map(|summary| value(summary).stored()).collect();
+    columns.set_item(name, stored.into_pyarray(columns.py()))
+}
+
+fn add_addresses<'py>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+    summaries: &[ConnectionSummary<'_>],
+    address: impl Fn(&ConnectionSummary<'_>) -> [u8; 16],
+) -> PyResult<()> {
+    let rows = Array2::from_shape_fn((summaries.len(), 16), |(row, byte)| address(&summaries[row])[byte]);
+    columns.set_item(name, rows.into_pyarray(columns.py()))
+}
+
+fn close_code(close: Close) -> u8 {
+    match close {
+        Close::Fin => 0,
+        Close::Reset => 1,
+        Close::Open => 2,
+    }
+}
+
+fn tunnel_code(kind: TunnelKind) -> u8 {
+    match kind {
+        TunnelKind::None => 0,
+        TunnelKind::GtpU => 1,
+        TunnelKind::Gre => 2,
+        TunnelKind::IpInIp => 3,
+        TunnelKind::Vxlan => 4,
+    }
+}
+
+/// One array a field, in the order of the summaries.
+pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>]) -> PyResult<Bound<'py, PyDict>> {
+    let columns = PyDict::new(py);
+    add_addresses(&columns, "client_address", summaries, |summary| summary.client_address)?;
+    add_addresses(&columns, "server_address", summaries, |summary| summary.server_address)?;
+    macro_rules! connection_columns {
+        ($($field:ident),*) => {
+            $(add_column(&columns, stringify!($field), summaries, |summary| summary.$field)?;)*
+        };
+    }
+    for_each_connection_field!(connection_columns);
+    add_column(&columns, "close", summaries, |summary| close_code(summary.close))?;
+    add_column(&columns, "tunnel", summaries, |summary| tunnel_code(summary.tunnel))?;
+    macro_rules! flow_columns {
+        ($($field:ident),*) => {
+            $(add_column(&columns, concat!("up_", stringify!($field)), summaries, |summary| summary.up.$field)?;)*
+            $(add_column(&columns, concat!("down_", stringify!($field)), summaries, |summary| summary.down.$field)?;)*
+        };
+    }
+    for_each_flow_field!(flow_columns);
+    Ok(columns)
+}
+
+fn flow<'py>(py: Python<'py>, flow: &FlowSummary<'_>) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    macro_rules! flow_entries {
+        ($($field:ident),*) => {
+            $(fields.set_item(intern!(py, stringify!($field)), flow.$field)?;)*
+        };
+    }
+    for_each_flow_field!(flow_entries);
+    fields.set_item(intern!(py, "syn_options"), PyBytes::new(py, flow.syn_options))?;
+    Ok(fields)
+}
+
+/// Fields of a connection, of its flow up and of its flow down, named as in `pepscope.connections`.
+pub(crate) type Fields<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
+
+/// The fields of one connection.
+pub(crate) fn fields<'py>(py: Python<'py>, index: usize, summary: &ConnectionSummary<'_>) -> PyResult<Fields<'py>> {
+    let fields = PyDict::new(py);
+    fields.set_item(intern!(py, "id"), index)?;
+    let address = |address| address_text(address, summary.ip_version);
+    fields.set_item(intern!(py, "client_address"), address(summary.client_address))?;
+    fields.set_item(intern!(py, "server_address"), address(summary.server_address))?;
+    macro_rules! connection_entries {
+        ($($field:ident),*) => {
+            $(fields.set_item(intern!(py, stringify!($field)), summary.$field)?;)*
+        };
+    }
+    for_each_connection_field!(connection_entries);
+    fields.set_item(intern!(py, "close"), summary.close.name())?;
+    fields.set_item(intern!(py, "tunnel"), tunnel_name(summary.tunnel))?;
+    Ok((fields, flow(py, &summary.up)?, flow(py, &summary.down)?))
+}

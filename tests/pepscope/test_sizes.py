@@ -1,0 +1,39 @@
+"""Sizes as people write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pepscope.errors import UsageError
+from pepscope.sizes import format_count, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1GiB", 1 << 30),
+        ("512 MiB", 512 << 20),
+        ("4k", 4096),
+        ("1.5GB", 1_500_000_000),
+        ("65536", 65536),
+        ("2mb", 2_000_000),
+    ],
+)
+def test_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "-1GiB", "1e9", "1 PiBs", "nan"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="no size"):
+        parse_size(text)
+
+
+@given(st.integers(0, 10**15))
+def test_counts_fit_their_column(value: int) -> None:
+    text = format_count(value)
+    assert len(text) <= 5
+    factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1.0)
+    assert float(text.rstrip("kMGT")) * factor == pytest.approx(value, rel=0.006, abs=0.5)
