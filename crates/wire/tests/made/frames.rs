@@ -104,7 +104,8 @@ impl Ip {
             out.extend([0x45 + (options / 4) as u8, self.traffic_class]);
             out.extend(total.to_be_bytes());
             out.extend(self.id.to_be_bytes());
-            out.extend((offset_bytes / 8 | if more { 0x2000 } else { 0 }).to_be_bytes());
+            let more_flag = if more { 0x2000 } else { 0 };
+            out.extend((offset_bytes / 8 + more_flag).to_be_bytes());
             out.extend([self.ttl, protocol, 0, 0]);
             out.extend(&self.source[12..]);
             out.extend(&self.destination[12..]);
