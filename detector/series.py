@@ -222,5 +222,5 @@ def _throughput(sender: Vantage | None, direction: Direction, axis: _Axis) -> di
     centres: FloatArray = first + (np.arange(bins, dtype=np.float64) + 0.5) * width
     return {
         "throughput_at_s": centres,
-        "throughput_bit_s": volume * (8 / width),
+        "throughput_bit_s": np.asarray(volume * (8 / width), np.float64),
     }

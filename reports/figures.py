@@ -105,7 +105,7 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
     honest = np.flatnonzero(~violates)
     traces = [
         _points(
-            "data", "data packets", series.forward_time_s, forward,
+            "data", "data", series.forward_time_s, forward,
             envelope_indices(forward, limit, lowest(above, NEAREST_KEPT)),
         ),
         _points(
@@ -116,9 +116,7 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
     if len(violating):
         worst = lowest(below[violating], WORST_KEPT)
         chosen = violating[envelope_indices(acks[violating], limit, worst)]
-        traces.append(
-            _points("violation", "too early to be end to end", series.ack_time_s, acks, chosen, len(violating))
-        )
+        traces.append(_points("violation", "too early", series.ack_time_s, acks, chosen, len(violating)))
     if series.line_offset_s is not None:
         ends = np.array([
             min(series.forward_time_s.min(), series.ack_time_s.min()),
@@ -130,14 +128,10 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
         "Can one clock explain both data and acknowledgements?",
         _clouds_caption(series, above, below, len(violating)),
         "sender's time (s)",
-        f"receiver's minus sender's clock{_less(offset)} (s)",
+        "receiver's minus sender's time (s)",
         False,
         tuple(traces),
     )
-
-
-def _less(offset: float) -> str:
-    return "" if offset == 0 else f", less {offset:,.3f} s"
 
 
 def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, violating: int) -> str:
@@ -148,6 +142,8 @@ def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, vi
     )
     if series.line_offset_s is None:
         return f"{idea} No line was fitted here."
+    if abs(series.line_offset_s) >= 1e-3:
+        idea += f" The clocks' offset, {series.line_offset_s:,.3f} s, is taken off here."
     drift = f", drifting by {series.line_drift * 1e6:.3g} ppm" if abs(series.line_drift) >= 1e-7 else ""
     total = len(series.ack_time_s)
     if violating:
@@ -173,17 +169,17 @@ def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, vi
 def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
     unit, scale = _decimal_unit("B", series.sender_data_offset, series.receiver_data_offset)
     traces = _present(
-        _series("data", "data leaving the sender", series.sender_data_time_s, series.sender_data_offset * scale, limit),
+        _series("data", "data sent", series.sender_data_time_s, series.sender_data_offset * scale, limit),
         _steps(
-            "sender-ack", "acknowledgements reaching the sender",
+            "sender-ack", "ACKs reach the sender",
             series.sender_ack_time_s, series.sender_ack_offset * scale, limit,
         ),
         _series(
-            "receiver-data", "data reaching the receiver",
+            "receiver-data", "data arrive",
             series.receiver_data_time_s, series.receiver_data_offset * scale, limit,
         ),
         _steps(
-            "ack", "acknowledgements leaving the receiver",
+            "ack", "ACKs sent",
             series.receiver_ack_time_s, series.receiver_ack_offset * scale, limit,
         ),
     )  # fmt: skip

@@ -1,0 +1,107 @@
+"""Results with known content for the tests of the reports."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pepscope.packets import Direction
+from pepscope.results import (
+    CaptureSummary,
+    DetectionResult,
+    Evidence,
+    FloatArray,
+    FlowSeries,
+    Kind,
+    Outcome,
+    PairResult,
+    VantageName,
+)
+
+REASON = "Only 4 of 1,998 segments arrive as they left, and half of the acknowledgements are early."
+PROBABILITIES = {
+    Kind.REGULAR: {Kind.REGULAR: 0.98, Kind.SPLIT_TCP: 0.015, Kind.TCP_PROXY: 0.005},
+    Kind.SPLIT_TCP: {Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.96, Kind.TCP_PROXY: 0.039},
+    Kind.TCP_PROXY: {Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.019, Kind.TCP_PROXY: 0.98},
+    Kind.INCONCLUSIVE: {Kind.REGULAR: 0.5, Kind.SPLIT_TCP: 0.3, Kind.TCP_PROXY: 0.2},
+}
+
+
+def make_series(packets: int = 600, *, violations: int = 0, clock_offset_s: float = 5.0) -> FlowSeries:
+    """One download: data 50 to 150 ms above the clock line, acknowledgements 50 ms below, the first few above."""
+    at = np.linspace(0.0, 0.01 * (packets - 1), packets)
+    queue: FloatArray = 0.05 + 0.05 * (1 + np.sin(at))
+    offset = np.linspace(1448.0, 1448.0 * packets, packets)
+    ack = np.full(packets, -0.05)
+    ack[:violations] = 0.02
+    empty = np.zeros(0)
+    return FlowSeries(
+        direction=Direction.DOWN,
+        forward_time_s=at,
+        forward_difference_s=clock_offset_s + queue,
+        ack_time_s=at + 0.15,
+        ack_difference_s=clock_offset_s + ack,
+        ack_violates=ack > 0,
+        line_offset_s=clock_offset_s,
+        line_drift=0.0,
+        sender_data_time_s=at,
+        sender_data_offset=offset,
+        sender_ack_time_s=at + 0.15,
+        sender_ack_offset=offset,
+        receiver_data_time_s=at + queue,
+        receiver_data_offset=offset,
+        receiver_ack_time_s=at + queue,
+        receiver_ack_offset=offset,
+        round_trip_time_s=queue + 0.05,
+        round_trip_time_at_s=at + 0.15,
+        sender_window_at_s=at,
+        sender_window_bytes=np.where(np.arange(packets) % 50 < 25, 0.0, 65535.0),
+        receiver_window_at_s=empty,
+        receiver_window_bytes=empty,
+        throughput_at_s=at[::10],
+        throughput_bit_s=np.full(len(at[::10]), 1.2e6),
+        one_way_delay_s=queue,
+    )
+
+
+def make_pair(
+    verdict: Kind,
+    *,
+    client: str = "192.0.2.7:40001",
+    server: str = "203.0.113.9:443",
+    captures: tuple[str, ...] = ("mobile.pcap", "server.pcap"),
+    payload_bytes: int = 2_500_000,
+    reason: str = REASON,
+    series: tuple[FlowSeries, ...] = (),
+    evidence: tuple[Evidence, ...] | None = None,
+) -> PairResult:
+    if evidence is None:
+        evidence = (
+            Evidence(
+                "identity",
+                Outcome.INTACT if verdict is Kind.REGULAR else Outcome.SPLIT,
+                "segments",
+                0.97,
+                "Segments do not arrive as they left.",
+                {"segments": 1998, "matched": 0.002, "slack_s": -0.5123, "rate_bit_s": 2_500_000.0},
+                ("Both captures come from one host.",),
+            ),
+            Evidence("delayed_ack", Outcome.INAPPLICABLE, "no_delay", 0.0, "No delay was put on acknowledgements."),
+        )
+    return PairResult(
+        vantages=tuple(VantageName(capture, client, server) for capture in captures),
+        verdict=verdict,
+        probability=PROBABILITIES[verdict],
+        reason=reason,
+        evidence=evidence,
+        packets=4000,
+        payload_bytes_up=120,
+        payload_bytes_down=payload_bytes,
+        duration_s=11.25,
+        series=series,
+    )
+
+
+def make_result(*pairs: PairResult, warnings: tuple[str, ...] = ()) -> DetectionResult:
+    return DetectionResult(
+        (CaptureSummary("mobile.pcap", 2000, 1, warnings), CaptureSummary("server.pcap", 2000, 1)), pairs
+    )

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import struct
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from pepscope.results import Evidence, Kind, Outcome
+from reports.errors import ReportError
+from reports.figures import choose_limit, flow_figures, point_count
+from reports.packing import unpack
+from reports.page import MAX_DRAWN, MAX_ROWS, page_text, write_page
+from tests.reports.results_made_by_hand import make_pair, make_result, make_series
+
+#: A browser that asks nobody for updates, so that every request seen is the page's own.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page that was opened, with everything that the browser complained about or asked for."""
+
+    def __init__(self, browser: Browser, path: Path, **context: object) -> None:
+        self.page: Page = browser.new_context(**context).new_page()  # type: ignore[arg-type]
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        start = time.perf_counter()
+        self.page.goto(path.as_uri())
+        self.opened_s = time.perf_counter() - start
+
+    def draw_all(self) -> None:
+        plots = self.page.locator("details.connection[open] .plot")
+        for number in range(plots.count()):
+            plots.nth(number).scroll_into_view_if_needed()
+            self.page.wait_for_function(
+                "n => document.querySelectorAll('.plot')[n].dataset.drawn === 'yes'", arg=number
+            )
+
+
+def test_opens_draws_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    visit = Visit(browser, path, viewport={"width": 1280, "height": 800})
+    assert visit.page.locator(".plot[data-drawn=yes]").count() < 6  # those out of view wait
+    visit.draw_all()
+    assert visit.page.locator(".plot .main-svg .scatterlayer .trace").count() >= 10
+    assert "too early" in visit.page.locator(".plot").first.inner_text()
+    assert visit.complaints == []
+    assert visit.requests == [path.as_uri()]
+
+
+def test_screenshots_show_marks_at_both_widths_and_in_the_dark(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    for width, scheme in ((1280, "light"), (390, "light"), (1280, "dark")):
+        visit = Visit(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
+        visit.draw_all()
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+        picture = visit.page.locator(".plot").first.screenshot()
+        assert len(distinct_colours(picture)) > 20
+        assert visit.complaints == []
+
+
+def test_table_filters_sorts_and_links(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    pairs = [make_pair(Kind.REGULAR, client=f"192.0.2.7:{port}", payload_bytes=port) for port in (30000, 9000, 40000)]
+    write_page(make_result(*pairs, make_pair(Kind.SPLIT_TCP, client="198.51.100.1:5")), path)
+    page = Visit(browser, path).page
+    rows = page.locator("#connections tbody tr:visible")
+    assert rows.count() == 4
+    assert "198.51.100.1:5" in rows.first.inner_text()
+    page.locator(".chip.split-tcp").click()
+    assert rows.count() == 3
+    page.get_by_role("button", name="payload").click()
+    assert [re.search(r":(\d+)", text)[1] for text in rows.all_inner_texts()] == ["9000", "30000", "40000"]  # type: ignore[index]
+    page.locator("#filter").fill("40000")
+    assert rows.count() == 1
+    rows.first.locator("a").click()
+    page.wait_for_selector("#connection-2[open]")
+
+
+def test_nothing_from_a_capture_becomes_markup(browser: Browser, tmp_path: Path) -> None:
+    hostile = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{rows}}"
+    evidence = (Evidence(hostile, Outcome.SPLIT, hostile, 0.5, hostile, {hostile: hostile}, (hostile,)),)
+    pair = make_pair(
+        Kind.SPLIT_TCP, captures=(hostile, hostile), reason=hostile, evidence=evidence, client=hostile,
+        series=(make_series(),),
+    )  # fmt: skip
+    path = tmp_path / "page.html"
+    write_page(make_result(pair, warnings=(hostile,)), path)
+    visit = Visit(browser, path)
+    visit.draw_all()
+    assert visit.page.title().startswith("pepscope: ")
+    assert visit.page.locator("img").count() == 0
+    assert visit.page.locator(".verdict + p").inner_text() == hostile
+    assert visit.complaints == []
+
+
+def test_a_million_points_stay_small_and_open_fast(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    start = time.perf_counter()
+    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(1_000_000, violations=9000),))), path)
+    assert time.perf_counter() - start < 5
+    assert path.stat().st_size < 10e6
+    visit = Visit(browser, path)
+    visit.page.locator(".plot").first.scroll_into_view_if_needed()
+    visit.page.wait_for_selector(".plot[data-drawn=yes]")
+    assert visit.opened_s < 2
+    assert re.search(r"Drawn [\d,]+ of 2,000,000 points", visit.page.locator("figcaption").first.inner_text())
+
+
+def test_many_connections_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
+    series = make_series(20_000)
+    pairs = [make_pair(Kind.REGULAR)] * 2500 + [make_pair(Kind.SPLIT_TCP, series=(series, series))] * 60
+    text = page_text(make_result(*pairs))
+    assert len(text) < 10e6
+    assert text.count('<tr data-kind="') == MAX_ROWS
+    assert text.count('<script type="application/json"') == MAX_DRAWN
+    assert "figures are drawn for 50" in text
+    assert "the table lists 2,000 of 2,560 connections" in text
+
+
+def test_clouds_keep_every_deciding_point() -> None:
+    series = make_series(50_000, violations=30)
+    series.forward_difference_s[31_234] = 5.0001  # the single datum that is closest to the line
+    clouds = flow_figures(series, 300)[0]
+    drawn = {trace.role: unpack(trace.vertical) for trace in clouds.traces}
+    assert drawn["data"].min() == pytest.approx(0.0001, abs=1e-8)
+    assert len(drawn["violation"]) == 30
+    assert len(drawn["data"]) < 600
+    assert "30 of 50,000 acknowledgements" in clouds.caption
+
+
+def test_figures_follow_from_what_is_there() -> None:
+    series = make_series()
+    empty = series.receiver_window_bytes
+    alone = replace(
+        series, forward_time_s=empty, forward_difference_s=empty, one_way_delay_s=empty, line_offset_s=None,
+        receiver_data_time_s=empty, receiver_data_offset=empty, receiver_ack_time_s=empty, receiver_ack_offset=empty,
+    )  # fmt: skip
+    assert [figure.key for figure in flow_figures(series, 100)] == [
+        "clouds", "sequence", "delay", "round-trip-time", "window", "throughput",
+    ]  # fmt: skip
+    assert [figure.key for figure in flow_figures(alone, 100)] == [
+        "sequence", "round-trip-time", "window", "throughput",
+    ]  # fmt: skip
+
+
+def test_the_budget_of_points_is_kept() -> None:
+    flows = [make_series(10_000)] * 20 + [make_series(50)] * 20
+    limit = choose_limit(flows, 200_000, 4000)
+    assert sum(point_count(flow, limit) for flow in flows) <= 200_000
+    assert sum(point_count(flow, limit + 1) for flow in flows) > 200_000
+
+
+def test_figure_data_is_plain_json(tmp_path: Path) -> None:
+    text = page_text(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(),))))
+    found = re.search(r'<script type="application/json" id="figures-0">(.*?)</script>', text)
+    assert found is not None
+    assert [len(flow) for flow in json.loads(found[1])] == [6]
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match=r"cannot be written: No such file or directory\.$"):
+        write_page(make_result(), tmp_path / "missing" / "page.html")
+
+
+def distinct_colours(png: bytes) -> set[bytes]:
+    """Colours of a PNG as Chromium writes it: 8 bits a channel, not interlaced; filters undone for every pixel."""
+    position, packed, width, channels = 8, b"", 0, 3
+    while position < len(png):
+        (length,) = struct.unpack_from(">I", png, position)
+        kind, body = png[position + 4 : position + 8], png[position + 8 : position + 8 + length]
+        if kind == b"IHDR":
+            width, channels = struct.unpack_from(">I", body)[0], {2: 3, 6: 4}[body[9]]
+        elif kind == b"IDAT":
+            packed += body
+        position += 12 + length
+    raw, stride = zlib.decompress(packed), width * channels
+    above = bytearray(stride)
+    colours: set[bytes] = set()
+    for start in range(0, len(raw), stride + 1):
+        line = bytearray(raw[start + 1 : start + 1 + stride])
+        undo_filter(raw[start], line, above, channels)
+        colours.update(bytes(line[i : i + 3]) for i in range(0, stride, channels))
+        above = line
+    return colours
+
+
+def undo_filter(kind: int, line: bytearray, above: bytearray, channels: int) -> None:
+    for i in range(len(line)):
+        left = line[i - channels] if i >= channels else 0
+        corner = above[i - channels] if i >= channels else 0
+        up = above[i]
+        estimate = left + up - corner
+        nearest = min((left, up, corner), key=lambda value: abs(estimate - value))
+        line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[kind]) & 0xFF
