@@ -1,0 +1,298 @@
+"""Score the detector on captures whose truth is known: `make validate`.
+
+Every flow of the corpus, and of variants made from it, counts once. A regular flow called split is a false alarm and
+fails the run; so does a split flow called regular.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.variants import VARIANTS, TwoEnds
+from tests.captures.containers import CaptureFile, read_capture, write_pcap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
+AS_RECORDED = "as recorded"
+UNPAIRED = "unpaired"
+VERDICTS = ("regular", "split-tcp", "tcp-proxy", "inconclusive", UNPAIRED)
+SPLIT_VERDICTS = {"split-tcp", "tcp-proxy"}
+KIND_OF_CLASS = {"regular": "regular", "split": "split-tcp", "proxy": "tcp-proxy"}
+VERDICT_OF_KIND = {**KIND_OF_CLASS, UNPAIRED: "inconclusive"}  # no second vantage point: nobody could tell
+ALONE = ("ack_timing", "identity")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run of the manifest in one variant."""
+
+    run: dict[str, Any]
+    variant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What was said of one flow. `outcomes` are those of each method, `alone` the verdict of one method's evidence."""
+
+    case: str
+    variant: str
+    truth: str
+    acceptable: frozenset[str]
+    detectable_by_timing: bool | None
+    verdict: str
+    reason: str
+    outcomes: dict[str, str]
+    alone: dict[str, str]
+
+    @property
+    def false_alarm(self) -> bool:
+        """A regular flow called split."""
+        return self.truth == "regular" and self.verdict in SPLIT_VERDICTS
+
+    @property
+    def called_regular(self) -> bool:
+        """A split flow called regular."""
+        return self.truth != "regular" and self.verdict == "regular"
+
+    @property
+    def found(self) -> bool:
+        """Regular confirmed, or a split of whichever kind found where it can be."""
+        if self.truth == "regular":
+            return self.verdict == "regular"
+        return self.verdict in SPLIT_VERDICTS or self.kind_right
+
+    @property
+    def kind_right(self) -> bool:
+        """The verdict is one that the truth allows."""
+        return self.verdict in self.acceptable
+
+
+def score_case(case: Case) -> list[Score]:
+    """Detect on the two captures of a case and compare with its truth, flow by flow."""
+    with tempfile.TemporaryDirectory(prefix="pepscope-") as directory:
+        paths = _files(case, Path(directory))
+        result = _detect(list(paths.values()))
+    pairs = _pairs(result)
+    scores = [_score_flow(case, flow, pairs, paths) for flow in case.run["flows"]]
+    return scores + _strays(case, pairs, paths)
+
+
+def _files(case: Case, directory: Path) -> dict[str, str]:
+    """Paths of the case's captures by end; variants are written into `directory`."""
+    recorded = {
+        end: CORPUS / case.run["files"][end]["name"] for end in ("server", "mobile") if end in case.run["files"]
+    }
+    if case.variant == AS_RECORDED:
+        return {end: str(path) for end, path in recorded.items()}
+    ends = VARIANTS[case.variant](TwoEnds(read_if_there(recorded.get("server")), read_if_there(recorded.get("mobile"))))
+    made: dict[str, CaptureFile | None] = {"server": ends.server, "mobile": ends.mobile}
+    written = {}
+    for end, capture in made.items():
+        if capture is not None:
+            path = directory / f"{end}.pcap"
+            path.write_bytes(write_pcap(capture.frames, capture.link_type, nanoseconds=ends.nanoseconds))
+            written[end] = str(path)
+    return written
+
+
+def read_if_there(path: Path | None) -> CaptureFile | None:
+    """The capture of an end that the run has."""
+    return None if path is None else read_capture(path)
+
+
+def _detect(paths: list[str]) -> Any:
+    import pepscope
+
+    return pepscope.detect(*paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedPair:
+    vantages: dict[str, frozenset[str]]  # capture path to end points
+    pair: Any
+
+
+def _pairs(result: Any) -> list[_JudgedPair]:
+    return [
+        _JudgedPair({v.capture: frozenset((v.client, v.server)) for v in pair.vantages}, pair) for pair in result.pairs
+    ]
+
+
+def _ends(text: str) -> frozenset[str]:
+    """`a:1 > b:2` as the manifest writes it, in the form of the JSON contract."""
+    ends = []
+    for end in text.split(" > "):
+        address, _, port = end.rpartition(":")
+        address = address.strip("[]")
+        ends.append(f"[{address}]:{port}" if ":" in address else f"{address}:{port}")
+    return frozenset(ends)
+
+
+def _wanted(flow: dict[str, Any], paths: dict[str, str]) -> dict[str, frozenset[str]]:
+    return {
+        paths[end]: _ends(flow[f"{end}_capture"])
+        for end in ("server", "mobile")
+        if end in paths and flow.get(f"{end}_capture")
+    }
+
+
+def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], paths: dict[str, str]) -> Score:
+    wanted = _wanted(flow, paths)
+    found = next((judged for judged in pairs if judged.vantages == wanted), None)
+    acceptable = frozenset(VERDICT_OF_KIND[kind] for kind in flow["acceptable_kinds"])
+    common = (case.run["id"], case.variant, flow["class"], acceptable, flow.get("passive_detectable"))
+    if found is None:
+        return Score(*common, UNPAIRED, "the two captures of this flow were not paired", {}, {})
+    evidence = found.pair.evidence
+    outcomes = {item.method: str(item.outcome) for item in evidence}
+    alone = {method: _verdict_of([item for item in evidence if item.method == method]) for method in ALONE}
+    return Score(*common, str(found.pair.verdict), found.pair.reason, outcomes, alone)
+
+
+def _verdict_of(evidence: list[Any]) -> str:
+    from detector.verdict import judge
+
+    return str(judge(evidence).verdict)
+
+
+def _strays(case: Case, pairs: list[_JudgedPair], paths: dict[str, str]) -> list[Score]:
+    """Split verdicts on what is no flow of the truth, in a run where everything is regular: false alarms too."""
+    if any(flow["class"] != "regular" for flow in case.run["flows"]):
+        return []
+    known = [_wanted(flow, paths) for flow in case.run["flows"]]
+    return [
+        Score(
+            case.run["id"], case.variant, "regular", frozenset({"regular"}), None,
+            str(judged.pair.verdict), f"(a pair that does not exist) {judged.pair.reason}", {}, {},
+        )
+        for judged in pairs
+        if judged.vantages not in known and str(judged.pair.verdict) in SPLIT_VERDICTS
+    ]  # fmt: skip
+
+
+def cases(variants: Sequence[str], only: str | None) -> list[Case]:
+    """Every run as recorded, and every base run in every variant."""
+    runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
+    chosen = [run for run in runs if only is None or only in run["id"]]
+    return [Case(run, AS_RECORDED) for run in chosen] + [
+        Case(run, variant) for variant in variants for run in chosen if run["variant"] is None
+    ]
+
+
+def report(scores: list[Score]) -> str:
+    """The whole story in Markdown."""
+    parts = ["# Validation", _by_variant(scores), _confusion(scores), _methods(scores), _alone(scores)]
+    parts.append(_listed("False alarms (regular called split)", [s for s in scores if s.false_alarm]))
+    parts.append(_listed("Splits called regular", [s for s in scores if s.called_regular]))
+    parts.append(
+        _listed("Not found", [s for s in scores if not s.found and not s.false_alarm and not s.called_regular])
+    )
+    parts.append(_listed("Found, but of the other kind", [s for s in scores if s.found and not s.kind_right]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def _by_variant(scores: list[Score]) -> str:
+    rows = []
+    for variant in dict.fromkeys(score.variant for score in scores):
+        here = [score for score in scores if score.variant == variant]
+        regular = [score for score in here if score.truth == "regular"]
+        split = [score for score in here if score.truth != "regular"]
+        rows.append(
+            (
+                variant,
+                f"{sum(s.found for s in regular)} / {len(regular)}",
+                sum(s.false_alarm for s in regular),
+                f"{sum(s.found for s in split)} / {len(split)}",
+                sum(s.called_regular for s in split),
+                f"{sum(s.kind_right for s in split if s.found)} / {sum(s.found for s in split)}",
+            )
+        )
+    head = ("captures", "regular confirmed", "false alarms", "splits found", "called regular", "kind right")
+    return "## Flows\n\n" + _table(head, rows)
+
+
+def _confusion(scores: list[Score]) -> str:
+    counts = Counter((score.truth, score.verdict) for score in scores if score.variant == AS_RECORDED)
+    rows = [(truth, *(counts[truth, verdict] for verdict in VERDICTS)) for truth in KIND_OF_CLASS]
+    return "## Truth against verdict, as recorded\n\n" + _table(("truth", *VERDICTS), rows)
+
+
+def _methods(scores: list[Score]) -> str:
+    methods = sorted({method for score in scores for method in score.outcomes})
+    rows = []
+    for method in methods:
+        row: list[object] = [method]
+        for regular in (True, False):
+            here = [s.outcomes.get(method) for s in scores if (s.truth == "regular") == regular and s.outcomes]
+            row += [here.count("intact"), here.count("split"), here.count("inapplicable")]
+        rows.append(row)
+    head = ("method", "regular: intact", "split", "-", "split or proxy: intact", "split", "-")
+    return "## What each method said, all captures\n\n" + _table(head, rows)
+
+
+def _alone(scores: list[Score]) -> str:
+    rows = []
+    for method in ALONE:
+        for variant in dict.fromkeys(score.variant for score in scores):
+            here = [s for s in scores if s.variant == variant and s.alone]
+            regular = Counter(s.alone[method] for s in here if s.truth == "regular")
+            split = Counter(s.alone[method] for s in here if s.truth != "regular")
+            rows.append(
+                (
+                    method, variant,
+                    regular["regular"], sum(regular[v] for v in SPLIT_VERDICTS), regular["inconclusive"],
+                    sum(split[v] for v in SPLIT_VERDICTS), split["regular"], split["inconclusive"],
+                )
+            )  # fmt: skip
+    head = (
+        "evidence of", "captures", "regular: right", "false alarm", "inconclusive", "split: found", "called regular",
+        "inconclusive",
+    )  # fmt: skip
+    return "## One method alone\n\n" + _table(head, rows)
+
+
+def _listed(title: str, scores: list[Score]) -> str:
+    if not scores:
+        return f"## {title}\n\nNone."
+    rows = [(s.case, s.variant, s.truth, s.verdict, s.reason.replace("|", "/")) for s in scores]
+    return f"## {title}\n\n" + _table(("run", "captures", "truth", "verdict", "reason"), rows)
+
+
+def main() -> int:
+    """Score, print the report, and fail on a false alarm or on a split called regular."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--as-recorded", action="store_true", help="leave the variants out")
+    parser.add_argument("--variant", action="append", choices=list(VARIANTS), help="only these variants")
+    parser.add_argument("--only", help="only runs whose name holds this")
+    parser.add_argument("--output", type=Path, help="also write the report to this file")
+    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    arguments = parser.parse_args()
+    variants = [] if arguments.as_recorded else arguments.variant or list(VARIANTS)
+    chosen = cases(variants, arguments.only)
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        scores = [score for scored in pool.map(score_case, chosen) for score in scored]
+    text = report(scores)
+    print(text)
+    if arguments.output is not None:
+        arguments.output.write_text(text)
+    return 1 if any(score.false_alarm or score.called_regular for score in scores) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
