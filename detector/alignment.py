@@ -32,7 +32,7 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
         if compared * matched > best.compared * best.matched:
             best = StreamAlignment(shift, compared, matched)
     if best.compared == 0 and not both_start:
-        return StreamAlignment(_packet_shift(client_side.packets, server_side.packets, direction), 0, 0.0)
+        return _packet_alignment(client_side.packets, server_side.packets, direction)
     return best
 
 
@@ -67,18 +67,19 @@ def _voted_shifts(left: PayloadSample, right: PayloadSample) -> list[int]:
     return [-int(votes.shift[index]) for index in best]
 
 
-def _packet_shift(left: PacketColumns, right: PacketColumns, direction: Direction) -> int:
-    """The shift at which most data packets have a twin by timestamps (or IP ID) and length; 0 where none has."""
-    shift, most = 0, 0
+def _packet_alignment(left: PacketColumns, right: PacketColumns, direction: Direction) -> StreamAlignment:
+    """Align by packets that have a twin by timestamps (or IP ID) and length, counted as the pieces compared."""
+    best = StreamAlignment(0, 0, 0.0)
     for stamped in (True, False):
         one, two = (_packet_keys(side, direction, stamped=stamped) for side in (left, right))
         common, i, j = np.intersect1d(one[0], two[0], assume_unique=True, return_indices=True)
         if len(common) == 0:
             continue
         values, counts = np.unique(two[1][j] - one[1][i], return_counts=True)
-        if int(counts.max()) > most:
-            shift, most = int(values[counts.argmax()]), int(counts.max())
-    return shift
+        found = StreamAlignment(int(values[counts.argmax()]), len(common), float(counts.max()) / len(common))
+        if found.compared * found.matched > best.compared * best.matched:
+            best = found
+    return best
 
 
 def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool) -> tuple[Int64Array, Int64Array]:

@@ -15,6 +15,7 @@ so some are spared: see `spared_points`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,16 +40,17 @@ from pepscope.packets import Direction, Int64Array
 #: the clouds are no finding.
 TIMESTAMP_ERROR_S = 1e-3
 
-#: Steps that one connection's clocks may make. Each further step costs power against real splits.
-STEPS_LIMIT = 2
+#: A clock is stepped no more often than this: time daemons wait so long (ntpd's stepout threshold was 900 s) before
+#: they step. Every step that is allowed costs power against real splits, so one is allowed, and one more for each span.
+STEP_INTERVAL_S = 900.0
 
 #: After a step, a piece must leave at least this share of the least round trip free between its clouds. End to end the
 #: gap is the least forward plus the least backward delay, nearly the whole least round trip; a queue at a split point
 #: that a step would have to explain leaves none.
 STEP_SLACK_SHARE = 0.5
 
-#: A piece between steps holds at least so many packets on each side.
-PIECE_POINTS = 10
+#: A piece between steps holds at least so many times the spared points on each side.
+PIECE_POINTS = 4
 
 #: Time bins for the test and for the search for steps.
 TEST_BINS = 4096
@@ -110,7 +112,7 @@ class ClockRelation:
         """Sizes of the clock steps (server minus client)."""
         return tuple(
             (_line(after, after.start_ns) - _line(before, after.start_ns)) / 1e9
-            for before, after in zip(self.pieces, self.pieces[1:], strict=False)
+            for before, after in itertools.pairwise(self.pieces)
         )
 
     def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
@@ -262,6 +264,8 @@ def _stepped(constraints: _Constraints, limit: float, needed_ns: float) -> tuple
     upper = thin(constraints.upper, constraints.upper_spared + 1, STEP_BINS, highest=False)
     times = np.unique(np.concatenate([lower.x_ns, upper.x_ns]))
 
+    limit_of_steps = 1 + int((times[-1] - times[0]) / 1e9 / STEP_INTERVAL_S) if len(times) else 0
+
     def test(first: int, last: int) -> Separation:
         start, end = float(times[first]), float(times[last]) + 1.0
         return separate_most(
@@ -276,7 +280,7 @@ def _stepped(constraints: _Constraints, limit: float, needed_ns: float) -> tuple
     pieces: list[ClockPiece] = []
     first = 0
     while first < len(times):
-        if len(pieces) > STEPS_LIMIT:
+        if len(pieces) > limit_of_steps:
             return None
         good, bad = first, len(times)
         while bad - good > 1:
@@ -287,11 +291,14 @@ def _stepped(constraints: _Constraints, limit: float, needed_ns: float) -> tuple
                 bad = middle
         made = test(first, good)
         start, end = float(times[first]), float(times[good]) + 1.0
-        if min(len(lower.between(start, end)), len(upper.between(start, end))) < PIECE_POINTS:
+        points = len(lower.between(start, end)), len(upper.between(start, end))
+        if points[0] <= PIECE_POINTS * constraints.lower_spared or points[1] <= PIECE_POINTS * constraints.upper_spared:
             return None
         pieces.append(_piece(made, constraints, made.slack_ns, start, end))
         first = good + 1
-    return tuple(pieces)
+    jumps = [abs(_line(b, b.start_ns) - _line(a, b.start_ns)) for a, b in itertools.pairwise(pieces)]
+    # A smaller step would have left room for one line end to end.
+    return tuple(pieces) if all(jump >= needed_ns for jump in jumps) else None
 
 
 def _piece(
