@@ -48,6 +48,15 @@ impl Analysis {
         self.connections.len()
     }
 
+    /// Bytes that what was taken in so far occupies, roughly: packet columns, payload samples and connections.
+    pub fn memory_bytes(&self) -> usize {
+        let columns = if self.settings.columns { self.columns.memory_bytes() } else { 0 };
+        columns
+            + self.pieces.memory_bytes()
+            + self.connections.len() * size_of::<Connection>()
+            + self.options_store.len()
+    }
+
     /// Take in the next segment of the capture.
     pub fn push(&mut self, segment: &Segment<'_>) {
         let key = Key::of(segment);

@@ -45,6 +45,10 @@ pub(crate) struct ColumnBuilder {
 }
 
 impl ColumnBuilder {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.connection.len() * size_of::<u32>() + self.columns.memory_bytes()
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, connection: u32, side: usize, segment: &Segment<'_>, reading: &Reading) {
         let (tsval, tsecr) = segment.options.timestamps.unwrap_or((0, 0));

@@ -344,6 +344,9 @@ fn read_sequence(
     }
     if let Some(kind) = probe(own, other, segment, offset) {
         reading.marks |= kind;
+        if segment.payload_length == 1 && offset == own.coverage.highest() {
+            own.probe_with(offset);
+        }
         return;
     }
     let sighting = own.sequence.advance(start, end, other.window.maximum_bytes());
@@ -355,9 +358,9 @@ fn read_sequence(
         own.may_begin(start);
     }
     if segment.payload_length > 0 || segment.flags & flag::FIN != 0 {
-        let marks = own.occupy(segment, start, end, repeats, round_trip_ns);
+        let (marks, is_new) = own.occupy(segment, start, end, repeats, round_trip_ns);
         reading.marks |= marks;
-        reading.payload_is_new = segment.payload_length > 0 && reading.marks & mark::DUPLICATE == 0 && end > own.origin;
+        reading.payload_is_new = is_new;
     }
 }
 

@@ -45,6 +45,10 @@ pub(crate) struct PieceStore {
 }
 
 impl PieceStore {
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.pieces.len() * size_of::<Piece>()
+    }
+
     pub(crate) fn keep(&mut self, connection: u32, side: usize, offset: i64, payload: &[u8]) {
         let payload = &payload[..payload.len().min(PIECE_BYTES)];
         self.pieces.push(Piece {

@@ -54,11 +54,14 @@ impl Sequence {
     #[inline]
     pub(crate) fn advance(&mut self, start: i64, end: i64, window_bytes: u32) -> Sighting {
         if end <= self.frontier {
+            // A stream that goes on where it was is no witness for the jump.
+            self.in_doubt &= end != self.frontier;
             return Sighting::Accepted;
         }
         let allowed = LEAST_SUSPICIOUS_JUMP_BYTES.max(4 * i64::from(window_bytes));
         if start - self.frontier <= allowed {
             self.frontier = end;
+            self.in_doubt = false;
             return Sighting::Accepted;
         }
         self.advance_far(start, end, allowed)

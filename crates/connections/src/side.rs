@@ -34,6 +34,8 @@ pub(crate) struct Side {
     pub(crate) ttl: u8,
     timestamps_seen: bool,
     fin_offset: i64,
+    /// Latest byte sent into a zero window; part of the stream only if it is acknowledged.
+    probed: i64,
     pub(crate) packets: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) data_packets: u64,
@@ -68,6 +70,7 @@ impl Side {
             ttl: 0,
             timestamps_seen: false,
             fin_offset: NOWHERE,
+            probed: NOWHERE,
             packets: 0,
             payload_bytes: 0,
             data_packets: 0,
@@ -125,7 +128,8 @@ impl Side {
         }
     }
 
-    /// The segment occupies `start` up to `end` of the stream (bytes, without SYN and FIN). Gives marks.
+    /// The segment occupies `start` up to `end` of the stream (bytes, without SYN and FIN). Gives its marks, and whether
+    /// it brought bytes that the capture had not seen.
     pub(crate) fn occupy(
         &mut self,
         segment: &Segment<'_>,
@@ -133,41 +137,39 @@ impl Side {
         end: i64,
         repeats: bool,
         round_trip_ns: i64,
-    ) -> u16 {
-        let tsval = segment.options.timestamps.map(|(tsval, _)| tsval);
-        let fin = segment.flags & flag::FIN != 0;
-        if fin && self.fin_offset == NOWHERE {
-            self.fin_offset = end;
-        } else if fin && start == end {
-            return if repeats { mark::DUPLICATE } else { mark::RETRANSMISSION };
+    ) -> (u16, bool) {
+        if segment.flags & flag::FIN != 0 {
+            if self.fin_offset == NOWHERE {
+                self.fin_offset = end;
+            } else if start == end {
+                return (if repeats { mark::DUPLICATE } else { mark::RETRANSMISSION }, false);
+            }
         }
+        let tsval = segment.options.timestamps.map(|(tsval, _)| tsval);
+        let before = self.coverage.highest();
         if start == end {
-            let gap = self.coverage.started() && start > self.coverage.highest();
+            let gap = self.coverage.started() && start > before;
             if gap {
                 self.coverage.add(start, end, segment.time_ns, tsval, self.acknowledged);
             }
-            return if gap { mark::GAP_BEFORE } else { 0 };
+            return (if gap { mark::GAP_BEFORE } else { 0 }, false);
         }
         if self.origin_known && end <= self.origin {
-            return 0; // of an earlier connection
+            return (0, false); // of an earlier connection
         }
-        let before = self.coverage.highest();
         match self.coverage.add(start, end, segment.time_ns, tsval, self.acknowledged) {
             Novelty::Next => {
                 self.outstanding.sent(start, end, segment.time_ns, tsval, false);
-                0
+                (0, true)
             }
             Novelty::Ahead => {
                 self.outstanding.sent(start, end, segment.time_ns, tsval, false);
-                mark::GAP_BEFORE
+                (mark::GAP_BEFORE, true)
             }
             Novelty::Fills(hole) => {
                 self.outstanding.filled(end);
-                if was_overtaken(&hole, segment.time_ns, tsval, round_trip_ns) {
-                    mark::REORDERED
-                } else {
-                    mark::RETRANSMISSION
-                }
+                let overtaken = was_overtaken(&hole, segment.time_ns, tsval, round_trip_ns);
+                (if overtaken { mark::REORDERED } else { mark::RETRANSMISSION }, true)
             }
             Novelty::Overlaps => {
                 self.outstanding.sent_again(start, end, tsval);
@@ -175,14 +177,19 @@ impl Side {
                 if end > before {
                     self.outstanding.sent(before, end, segment.time_ns, tsval, true);
                 }
-                mark::RETRANSMISSION
+                (mark::RETRANSMISSION, true)
             }
-            Novelty::Seen if repeats => mark::DUPLICATE,
+            Novelty::Seen if repeats => (mark::DUPLICATE, false),
             Novelty::Seen => {
                 self.outstanding.sent_again(start, end, tsval);
-                mark::RETRANSMISSION
+                (mark::RETRANSMISSION, false)
             }
         }
+    }
+
+    /// One new byte at `offset` went into a zero window.
+    pub(crate) fn probe_with(&mut self, offset: i64) {
+        self.probed = offset;
     }
 
     /// Take an earlier doubtful packet for real.
@@ -204,6 +211,10 @@ impl Side {
             self.first_acknowledged = offset;
         }
         self.acknowledged = offset;
+        if self.probed != NOWHERE && offset > self.probed {
+            self.coverage.add(self.probed, self.probed + 1, time_ns, None, offset);
+            self.probed = NOWHERE;
+        }
         let sent_ns = self.outstanding.acknowledged(offset, tsecr)?;
         let round_trip_ns = time_ns.saturating_sub(sent_ns);
         if round_trip_ns < 0 {
