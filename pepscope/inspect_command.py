@@ -50,7 +50,8 @@ def inspect(capture: str, form: str | None, filter_expression: str | None, memor
             stream.write(chunk)
     if form is not None:
         for warning in opened.warnings:
-            click.echo(f"pepscope: {capture}: {warning}", err=True)
+            where = "" if warning.startswith(capture) else f"{capture}: "
+            click.echo(f"pepscope: {where}{warning}", err=True)
 
 
 def _chunks(capture: Capture, form: str | None, colour: bool) -> Iterator[bytes]:

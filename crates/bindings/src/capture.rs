@@ -4,33 +4,38 @@ use std::sync::{Mutex, PoisonError};
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::json::write_connection;
-use pepscope_connections::{Columns, ConnectionSummary, Connections, PayloadPieces};
+use pepscope_connections::spill::{rank_by_first_packet, Partitions};
+use pepscope_connections::{Columns, ConnectionSummary, Connections, PayloadPieces, Settings};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::read::counts;
+use crate::read::{counts, spill_failure, Analysed};
 use crate::summaries::{self, Fields};
 
 /// Stream offsets and the bytes there.
 type Pieces<'py> = (Vec<i64>, Vec<Bound<'py, PyBytes>>);
 
-/// Connections that were analysed together, and their packets.
+/// Connections that were analysed together.
 struct Part {
     connections: Connections,
-    payload: Option<PayloadPieces>,
-    /// Rows of connection `i` are `starts[i]..starts[i + 1]`; empty where no columns were kept.
+    /// Rows of connection `i` are `starts[i]..starts[i + 1]`; empty where no columns are kept.
     starts: Vec<usize>,
-    columns: Mutex<Option<Columns>>,
 }
 
-impl Part {
-    fn new(mut connections: Connections) -> Self {
-        let mut columns = connections.take_columns();
-        let starts = columns.as_mut().map(|columns| std::mem::take(&mut columns.starts)).unwrap_or_default();
-        let payload = connections.take_payload();
-        Part { connections, payload, starts, columns: Mutex::new(columns) }
+/// Packets and payload samples of one part.
+struct Loaded {
+    part: usize,
+    /// `None` once NumPy has them.
+    columns: Option<Columns>,
+    payload: Option<PayloadPieces>,
+}
+
+impl Loaded {
+    fn take_from(part: usize, connections: &mut Connections) -> Self {
+        let columns = connections.take_columns();
+        Loaded { part, columns, payload: connections.take_payload() }
     }
 }
 
@@ -41,23 +46,55 @@ pub(crate) struct Capture {
     parts: Vec<Part>,
     /// Part and place in it of each connection, by first packet; empty where there is one part, in order.
     order: Vec<(u32, u32)>,
+    /// Where parts are loaded from; `None` where all is in memory.
+    parked: Option<(Partitions, Settings)>,
+    loaded: Mutex<Option<Loaded>>,
 }
 
 impl Capture {
-    pub(crate) fn new(tally: Tally, parts: Vec<Connections>) -> Self {
-        let mut order = Vec::new();
-        if parts.len() > 1 {
-            for (part, connections) in (0_u32..).zip(&parts) {
-                order.extend(
-                    (0_u32..).zip(connections.summaries()).map(|(place, one)| (one.first_frame, (part, place))),
-                );
+    pub(crate) fn new(tally: Tally, analysed: Analysed) -> PyResult<Self> {
+        Ok(match analysed {
+            Analysed::InMemory(mut connections) => {
+                let mut loaded = Loaded::take_from(0, &mut connections);
+                let starts = loaded.columns.as_mut().map(|columns| std::mem::take(&mut columns.starts));
+                let part = Part { connections: *connections, starts: starts.unwrap_or_default() };
+                Capture { tally, parts: vec![part], order: Vec::new(), parked: None, loaded: Mutex::new(Some(loaded)) }
             }
-            order.sort_unstable();
+            Analysed::Parked { partitions, connections, settings } => Capture {
+                tally,
+                order: rank_by_first_packet(&connections),
+                parts: connections
+                    .into_iter()
+                    .map(|connections| Part { starts: running_starts(&connections), connections })
+                    .collect(),
+                parked: Some((partitions, settings)),
+                loaded: Mutex::new(None),
+            },
+        })
+    }
+
+    /// Do something with the packets of a part, loading them in place of another part's where they are not at hand.
+    fn with_loaded<T>(
+        &self,
+        part: usize,
+        needs_columns: bool,
+        act: impl FnOnce(&mut Loaded) -> PyResult<T> + Send,
+    ) -> PyResult<T>
+    where
+        T: Send,
+    {
+        let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((partitions, settings)) = &self.parked {
+            let at_hand = |loaded: &Loaded| loaded.part == part && (!needs_columns || loaded.columns.is_some());
+            if !slot.as_ref().is_some_and(at_hand) {
+                *slot = None; // let go of the old one first
+                let mut connections = partitions.analyse(part, *settings).map_err(spill_failure)?;
+                *slot = Some(Loaded::take_from(part, &mut connections));
+            }
         }
-        Capture {
-            tally,
-            parts: parts.into_iter().map(Part::new).collect(),
-            order: order.into_iter().map(|(_, place)| place).collect(),
+        match slot.as_mut() {
+            Some(loaded) => act(loaded),
+            None => Err(PyValueError::new_err("no packets were kept")),
         }
     }
 
@@ -164,7 +201,8 @@ impl Capture {
 
     /// The packet columns of a partition in the order of PacketColumns; the one in memory is handed over once.
     fn load_partition<'py>(&self, py: Python<'py>, partition: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let taken = self.part(partition)?.columns.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.part(partition)?;
+        let taken = py.detach(|| self.with_loaded(partition, true, |loaded| Ok(loaded.columns.take())))?;
         let columns =
             taken.ok_or_else(|| PyValueError::new_err("the packets of this partition were handed over before"))?;
         PyTuple::new(
@@ -191,13 +229,32 @@ impl Capture {
     /// Stream offsets and pieces of each direction.
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Pieces<'py>; 2]> {
         let (partition, place) = self.locate(index)?;
-        let part = self.part(partition)?;
-        let kept = part.payload.as_ref();
-        let kept =
-            kept.ok_or_else(|| PyValueError::new_err("no payload was kept; open the capture with payload=True"))?;
-        let of = |direction| kept.of(place, direction).map(|(offset, piece)| (offset, PyBytes::new(py, piece))).unzip();
-        Ok([of(0), of(1)])
+        let [up, down] = py.detach(|| {
+            self.with_loaded(partition, false, |loaded| {
+                let kept = loaded.payload.as_ref();
+                let kept = kept
+                    .ok_or_else(|| PyValueError::new_err("no payload was kept; open the capture with payload=True"))?;
+                let of = |direction| kept.of(place, direction).map(|(at, piece)| (at, piece.to_vec())).unzip();
+                Ok::<[(Vec<i64>, Vec<Vec<u8>>); 2], PyErr>([of(0), of(1)])
+            })
+        })?;
+        let pieces = |(offsets, pieces): (Vec<i64>, Vec<Vec<u8>>)| {
+            (offsets, pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
+        };
+        Ok([pieces(up), pieces(down)])
     }
+}
+
+/// Where the rows of each connection begin, one behind the other.
+fn running_starts(connections: &Connections) -> Vec<usize> {
+    let mut starts = Vec::with_capacity(connections.len() + 1);
+    let mut total = 0;
+    starts.push(0);
+    for summary in connections.summaries() {
+        total += summary.packets as usize;
+        starts.push(total);
+    }
+    starts
 }
 
 /// Give a column to NumPy without copying it; many views share it, so it is read-only.

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use pepscope_connections::{Analysis, Settings};
+use pepscope_connections::spill::{Partitions, Spill, SpillError};
+use pepscope_connections::{Analysis, Connections, Settings};
 use pepscope_wire::bpf::{Filter, Instruction, Program};
+use pepscope_wire::segment::Segment;
 use pepscope_wire::{CaptureReader, Tally};
 use pyo3::prelude::*;
 
@@ -19,6 +21,9 @@ pub(crate) use errors::CaptureError;
 
 /// Segments between looks at signals and reports of progress; some milliseconds of work.
 const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
+const FEWEST_PARTITIONS: usize = 4;
+/// Each is an open file, and systems allow 1024 of them.
+const MOST_PARTITIONS: usize = 64;
 
 type FilterPrograms = HashMap<u16, Vec<(u16, u8, u8, u32)>>;
 
@@ -36,26 +41,62 @@ pub(crate) fn read_capture(
     let filter = filter_programs.map(compiled).transpose()?;
     let settings = Settings { columns, payload };
     py.detach(|| {
-        let interruption = Interruption::default();
-        let opened = if path.as_os_str() == "-" {
-            CaptureReader::from_reader(Box::new(StandardInput { interruption: interruption.clone() }))
-        } else {
-            CaptureReader::open(&path)
+        let source = Source { path, filter, interruption: Interruption::default() };
+        let mut reader = source.open()?;
+        // Standard input cannot be read twice, so its segments are parked from the start.
+        let spill = if source.is_standard_input() && columns { Some(new_spill(MOST_PARTITIONS)?) } else { None };
+        let sink = Sink { settings, memory_bytes, analysis: Some(Analysis::new(settings)), spill };
+        let analysed = match pass(&mut reader, sink, progress.as_ref())? {
+            Pass::Complete(analysed) => analysed,
+            Pass::TooLarge { partitions } => {
+                reader = source.open()?;
+                let sink = Sink { settings, memory_bytes, analysis: None, spill: Some(new_spill(partitions)?) };
+                match pass(&mut reader, sink, progress.as_ref())? {
+                    Pass::Complete(analysed) => analysed,
+                    Pass::TooLarge { .. } => {
+                        return Err(CaptureError::new_err("the capture changed while it was read"))
+                    }
+                }
+            }
         };
-        let mut reader = match (interruption.take(), opened) {
-            (Some(raised), _) => return Err(raised),
-            (None, Err(error)) => return Err(CaptureError::new_err(error.to_string())),
-            (None, Ok(reader)) => reader,
-        };
-        if let Some(filter) = filter {
-            reader.set_filter(filter);
-        }
-        let analysis = analyse(&mut reader, settings, memory_bytes, progress.as_ref())?;
-        if let Some(raised) = interruption.take() {
+        if let Some(raised) = source.interruption.take() {
             return Err(raised);
         }
-        Ok(Capture::new(reader.tally().clone(), analysis))
+        Capture::new(reader.tally().clone(), analysed)
     })
+}
+
+fn new_spill(partitions: usize) -> PyResult<Spill> {
+    Spill::create(None, partitions).map_err(spill_failure)
+}
+
+/// What to read, as often as needed.
+struct Source {
+    path: PathBuf,
+    filter: Option<Filter>,
+    interruption: Interruption,
+}
+
+impl Source {
+    fn is_standard_input(&self) -> bool {
+        self.path.as_os_str() == "-"
+    }
+
+    fn open(&self) -> PyResult<CaptureReader> {
+        let opened = if self.is_standard_input() {
+            CaptureReader::from_reader(Box::new(StandardInput { interruption: self.interruption.clone() }))
+        } else {
+            CaptureReader::open(&self.path)
+        };
+        if let Some(raised) = self.interruption.take() {
+            return Err(raised);
+        }
+        let mut reader = opened.map_err(|error| CaptureError::new_err(error.to_string()))?;
+        if let Some(filter) = &self.filter {
+            reader.set_filter(filter.clone());
+        }
+        Ok(reader)
+    }
 }
 
 fn compiled(programs: FilterPrograms) -> PyResult<Filter> {
@@ -68,25 +109,102 @@ fn compiled(programs: FilterPrograms) -> PyResult<Filter> {
     Ok(filter)
 }
 
-/// Push every segment, looking now and then for Ctrl-C and telling how far we are.
-fn analyse(
-    reader: &mut CaptureReader,
+/// A capture's connections, and where their packets are.
+pub(crate) enum Analysed {
+    InMemory(Box<Connections>),
+    /// Summaries of each partition; its packets are analysed again when they are asked for.
+    Parked {
+        partitions: Partitions,
+        connections: Vec<Connections>,
+        settings: Settings,
+    },
+}
+
+/// Where segments go.
+struct Sink {
     settings: Settings,
     memory_bytes: u64,
-    progress: Option<&Py<PyAny>>,
-) -> PyResult<Vec<pepscope_connections::Connections>> {
-    let _ = memory_bytes;
-    let mut analysis = Analysis::new(settings);
+    /// Gone once it holds more than is allowed.
+    analysis: Option<Analysis>,
+    spill: Option<Spill>,
+}
+
+impl Sink {
+    #[inline]
+    fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        if let Some(analysis) = &mut self.analysis {
+            analysis.push(segment);
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.push(segment)?;
+        }
+        Ok(())
+    }
+
+    fn exceeds_memory(&self) -> bool {
+        self.settings.columns
+            && self.analysis.as_ref().is_some_and(|analysis| analysis.memory_bytes() as u64 > self.memory_bytes)
+    }
+
+    fn finish(self) -> PyResult<Analysed> {
+        match (self.analysis, self.spill) {
+            (Some(analysis), _) => Ok(Analysed::InMemory(Box::new(analysis.finish()))),
+            (None, Some(spill)) => {
+                let partitions = spill.finish().map_err(spill_failure)?;
+                let summaries_only = Settings { columns: false, payload: false };
+                let connections = (0..partitions.len()).map(|partition| partitions.analyse(partition, summaries_only));
+                let connections = connections.collect::<Result<Vec<_>, _>>().map_err(spill_failure)?;
+                Ok(Analysed::Parked { partitions, connections, settings: self.settings })
+            }
+            (None, None) => Err(CaptureError::new_err("the capture was not read")),
+        }
+    }
+}
+
+pub(crate) fn spill_failure(error: SpillError) -> PyErr {
+    CaptureError::new_err(error.to_string())
+}
+
+/// How the pass over the file ended.
+enum Pass {
+    Complete(Analysed),
+    /// The packets take more memory than is allowed; so many partitions should do.
+    TooLarge {
+        partitions: usize,
+    },
+}
+
+/// Push every segment into the sink, looking now and then for Ctrl-C and telling how far we are.
+fn pass(reader: &mut CaptureReader, mut sink: Sink, progress: Option<&Py<PyAny>>) -> PyResult<Pass> {
     let mut until_look = SEGMENTS_BETWEEN_LOOKS;
     while let Some(segment) = reader.next_segment().map_err(|error| CaptureError::new_err(error.to_string()))? {
-        analysis.push(&segment);
+        sink.push(&segment).map_err(spill_failure)?;
         until_look -= 1;
         if until_look == 0 {
             until_look = SEGMENTS_BETWEEN_LOOKS;
             look(reader, progress)?;
+            if sink.exceeds_memory() {
+                if sink.spill.is_none() {
+                    return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
+                }
+                sink.analysis = None;
+            }
         }
     }
-    Ok(vec![analysis.finish()])
+    if sink.exceeds_memory() {
+        if sink.spill.is_none() {
+            return Ok(Pass::TooLarge { partitions: FEWEST_PARTITIONS });
+        }
+        sink.analysis = None;
+    }
+    sink.finish().map(Pass::Complete)
+}
+
+/// Twice as many as would just fit, as connections differ in size; `reader` stands where the memory was used up.
+fn partitions_needed(reader: &CaptureReader) -> usize {
+    let whole = reader.file_bytes().unwrap_or(u64::MAX);
+    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(2);
+    usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS)
 }
 
 fn look(reader: &CaptureReader, progress: Option<&Py<PyAny>>) -> PyResult<()> {
