@@ -1,9 +1,11 @@
-//! How fast segments become connections: nanoseconds a packet on made-up traffic, without reading a capture.
+//! How fast segments become connections: nanoseconds a packet on made-up traffic, or on a capture with its reading.
 //!
 //! `cargo run --release -p pepscope-connections --example rate -- [bulk|web] [packets] [columns]`
+//! `cargo run --release -p pepscope-connections --example rate -- FILE [columns]`
 
 use pepscope_connections::{json, Analysis, Settings};
 use pepscope_wire::segment::{flag, Segment, TcpOptions, Tunnel, TunnelKind};
+use pepscope_wire::{CaptureError, CaptureReader};
 use std::time::Instant;
 
 const SEGMENT_BYTES: u32 = 1448;
@@ -100,9 +102,43 @@ fn web(number: u64) -> Segment<'static> {
     }
 }
 
-fn main() {
+/// Read a capture; with and without analysing it.
+fn capture(path: &std::path::Path, keep: bool) -> Result<(), CaptureError> {
+    let start = Instant::now();
+    let mut reader = CaptureReader::open(path)?;
+    let mut packets = 0_u64;
+    while let Some(segment) = reader.next_segment()? {
+        packets += u64::from(std::hint::black_box(segment.flags) != u16::MAX);
+    }
+    let reading = start.elapsed();
+    let start = Instant::now();
+    let mut reader = CaptureReader::open(path)?;
+    let mut analysis = Analysis::new(Settings { columns: keep, payload: keep });
+    while let Some(segment) = reader.next_segment()? {
+        analysis.push(&segment);
+    }
+    let pushed = start.elapsed();
+    let connections = analysis.finish();
+    let finished = start.elapsed();
+    let each = |time: std::time::Duration| time.as_nanos() as f64 / packets.max(1) as f64;
+    println!(
+        "{} packets, {} connections: reading {:.1} ns, with pushing {:.1} ns, finishing {:.1} ns a packet",
+        packets,
+        connections.len(),
+        each(reading),
+        each(pushed),
+        each(finished - pushed)
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), CaptureError> {
     let arguments: Vec<String> = std::env::args().collect();
     let argument = |index: usize| arguments.get(index).map(String::as_str).unwrap_or("");
+    let path = std::path::Path::new(argument(1));
+    if path.is_file() {
+        return capture(path, argument(2) == "columns");
+    }
     let make = if argument(1) == "web" { web } else { bulk };
     let packets: u64 = argument(2).parse().unwrap_or(4_000_000);
     let keep = argument(3) == "columns";
@@ -145,4 +181,5 @@ fn main() {
         text_bytes,
         written - finished
     );
+    Ok(())
 }

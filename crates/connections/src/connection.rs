@@ -372,7 +372,7 @@ fn probe(own: &Side, other: &Side, segment: &Segment<'_>, offset: i64) -> Option
         return None;
     }
     let highest = if own.coverage.started() { own.coverage.highest() } else { return None };
-    let below = offset == highest - 1 || (segment.payload_length == 0 && offset == own.acknowledged - 1);
+    let below = offset == highest - 1 || (segment.payload_length == 0 && offset + 1 == own.acknowledged);
     if below {
         return Some(if other.window.is_zero() { mark::ZERO_WINDOW_PROBE } else { mark::KEEP_ALIVE });
     }

@@ -17,7 +17,7 @@ pub const SERVER_PORT: u16 = 443;
 /// Payload that depends on the stream offset alone and repeats every 65,521 bytes.
 pub fn payload(offset: i64, length: u32) -> &'static [u8] {
     static TEXT: OnceLock<Vec<u8>> = OnceLock::new();
-    let text = TEXT.get_or_init(|| (0..65_521 * 3_u64).map(|at| (at % 65_521 * 0x9e37 >> 5) as u8).collect());
+    let text = TEXT.get_or_init(|| (0..65_521 * 3_u64).map(|at| ((at % 65_521 * 0x9e37) >> 5) as u8).collect());
     let start = offset.rem_euclid(65_521) as usize;
     &text[start..start + (length as usize).min(65_521)]
 }
