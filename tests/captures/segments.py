@@ -186,10 +186,11 @@ def _cut(body: bytes, sizes: list[int]) -> list[tuple[int, bytes]]:
     pieces: list[tuple[int, bytes]] = []
     offset = 0
     for size in sizes:
+        if offset + size >= len(body):
+            break
         pieces.append((offset, body[offset : offset + size]))
         offset += size
-    pieces.append((offset, body[offset:]))
-    return pieces
+    return [*pieces, (offset, body[offset:])]
 
 
 def maximum_segment_size(value: int) -> bytes:

@@ -123,13 +123,21 @@ def _assert_numbers_agree(connection: Connection, ours: PacketColumns, rows: lis
 
 
 def _assert_windows_agree(connection: Connection, ours: PacketColumns, rows: list[OracleRow]) -> None:
-    shifts = [flow.window_scale for flow in (connection.up, connection.down)]
-    scaled = shifts[0] is not None and shifts[1] is not None
+    shifts = _window_shifts(connection, rows)
     expected = []
     for row, direction in zip(rows, ours.direction.tolist(), strict=True):
-        shift = shifts[direction] if scaled and not row.flags & TcpFlag.SYN and not row.window_is_scaled else 0
-        expected.append(row.window << min(shift or 0, 14))
+        shift = 0 if row.flags & TcpFlag.SYN or row.window_is_scaled else shifts[direction]
+        expected.append(row.window << shift)
     _same(ours.window_bytes, expected)
+
+
+def _window_shifts(connection: Connection, rows: list[OracleRow]) -> tuple[int, int]:
+    """How far each flow's windows are shifted (RFC 7323): if both SYNs say so, or a SYN-ACK, which needs the other."""
+    up, down = connection.up.window_scale, connection.down.window_scale
+    if connection.up.syn_count and connection.down.syn_count and (up is None or down is None):
+        return 0, 0
+    answered = any(row.flags & (TcpFlag.SYN | TcpFlag.ACK) == TcpFlag.SYN | TcpFlag.ACK for row in rows)
+    return (min(up or 0, 14), min(down or 0, 14)) if answered else (0, 0)
 
 
 def _assert_options_agree(connection: Connection, ours: PacketColumns, rows: list[OracleRow]) -> None:

@@ -22,7 +22,7 @@ SEGMENTS = SCENARIOS["loss_before_the_capture"]().segments
 RESOLUTIONS = (0, 3, 6, 7, 9, 0x80 | 10, 0x80 | 20, 0x80 | 30)
 
 
-@pytest.mark.parametrize(("order", "nanoseconds"), itertools.product("<>", (True, False)))
+@pytest.mark.parametrize(("order", "nanoseconds"), [*itertools.product("<>", (True, False))])
 def test_pcap(tmp_path: Path, order: containers.ByteOrder, nanoseconds: bool) -> None:
     path = tmp_path / "capture"
     frames = frames_of(SEGMENTS, layers.ethernet)
@@ -34,7 +34,7 @@ def test_pcap(tmp_path: Path, order: containers.ByteOrder, nanoseconds: bool) ->
     assert capture.warnings == ()
 
 
-@pytest.mark.parametrize(("order", "resolution"), itertools.product("<>", RESOLUTIONS))
+@pytest.mark.parametrize(("order", "resolution"), [*itertools.product("<>", RESOLUTIONS)])
 def test_pcapng_resolution(tmp_path: Path, order: containers.ByteOrder, resolution: int) -> None:
     path = tmp_path / "capture"
     interface = Interface(1, resolution)
