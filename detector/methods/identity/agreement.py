@@ -1,9 +1,10 @@
-"""How far arrived segments agree, field by field, with the emitted ones, and what that is worth as a likelihood ratio."""
+"""How far arrived segments agree, field by field, with the emitted ones, and what that says as a likelihood ratio."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,8 +28,12 @@ IP_ID_NATS = 16 * math.log(2)
 #: A timestamp offset that had to be fitted, and a window that reader and kernel may reproduce, convince this far alone.
 FITTED_NATS = 3.0
 WINDOW_NATS = 3.0
-#: Boxes that rewrite IP IDs or windows without splitting are common: disagreement there says no more than this.
-REWRITABLE_NATS = 3.0
+#: Boxes that rewrite IP IDs or windows without splitting exist: over all segments together, disagreement there says no
+#: more than that one connection in a hundred, or in twenty, passes such a box.
+#: Boxes that put counters of their own in place of a sender's counting IP IDs are rarer than ones that scramble them.
+REWRITABLE_NATS = {"ip-id": math.log(100.0), "ip-id-counter": math.log(1000.0), "window": math.log(20.0)}
+#: IP IDs that mostly grow by no more than this from one segment to the next count one connection's packets.
+COUNTER_STEP = 4
 #: Bound of what one field says: beyond this the model, not the data, is in doubt.
 MOST_NATS = 60.0
 TIMESTAMP_WRAP = 1 << 32
@@ -58,10 +63,21 @@ class ClassComparison:
     length_changes: float = 0.0  # share of segments whose length differs from the emitted segment that holds it
     hops: int | None = None
 
-    @property
-    def nats(self) -> float:
-        """Sum over fields: positive for same packets."""
-        return sum(f.nats for f in self.fields.values())
+
+#: Fields whose agreement a relay's stack cannot reproduce by acting alike.
+HARD_FIELDS = frozenset({"timestamps", "ip-id"})
+
+
+def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = None) -> float:
+    """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
+    field that it rewrites."""
+    by_field: dict[str, float] = {}
+    for part in parts:
+        for name, agreement in part.fields.items():
+            if only is not None and name not in only:
+                continue
+            by_field[name] = by_field.get(name, 0.0) + agreement.nats
+    return sum(max(nats, -REWRITABLE_NATS.get(name, math.inf)) for name, nats in by_field.items())
 
 
 def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
@@ -73,26 +89,28 @@ def log_likelihood_ratio(units: float, share: float, same: float, chance: float)
     return max(-MOST_NATS, min(MOST_NATS, units * gain))
 
 
-def compare_data(emitted: Segments, arrived: Segments, lost_share: float, largest_payload: int) -> ClassComparison:
-    """Compare data segments. `lost_share` is what the emitter's capture is known to have missed."""
+def compare_data(emitted: Segments, arrived: Segments, largest_payload: int) -> ClassComparison:
+    """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet."""
     if len(emitted) == 0 or len(arrived) == 0:
         return ClassComparison(0, 0)
     inside = (arrived.start >= emitted.start.min()) & (arrived.start < emitted.end.max())
     arrived = arrived.take(inside)
     rows = data_candidates(emitted, arrived)
+    shift = _timestamp_shift(emitted, arrived, rows)
+    arrived = _unshifted(arrived, shift)
     ids = _ip_id_informative(emitted, arrived)
     scores = _scores(emitted, arrived, rows, ids)
     partner = best_candidate(rows, scores)
     found = partner >= 0
     left, came = emitted.take(partner[found]), arrived.take(found)
     whole = (left.start == came.start) & (left.length == came.length)
-    result = _compare_common(left, came, ids, whole, ambiguous=True)
+    result = _compare_common(left, came, ids, whole, shift)
     fields = result.fields
     offload = max(int(emitted.length.max()), int(arrived.length.max(initial=0))) > largest_payload
     if whole.any():
         fields["push"] = _push_agreement(left.push[whole], came.push[whole])
     if not offload:
-        fields["boundaries"] = _boundary_agreement(emitted, arrived, lost_share)
+        fields["boundaries"] = _boundary_agreement(emitted, came)
     changed = float(1 - whole.mean()) if len(whole) else 0.0
     return ClassComparison(
         len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,
@@ -101,9 +119,14 @@ def compare_data(emitted: Segments, arrived: Segments, lost_share: float, larges
 
 
 def compare_acknowledgements(
-    emitted: Segments, arrived: Segments, lost_share: float, boundaries: Int64Array
+    emitted: Segments,
+    arrived: Segments,
+    lost_share: float,
+    boundaries: Int64Array,
+    unseen: tuple[Int64Array, Int64Array],
 ) -> ClassComparison:
-    """Compare pure acknowledgements. `boundaries` are the ends of data segments that could have been acknowledged."""
+    """Compare pure acknowledgements. `lost_share` is what the emitter's capture is known to have missed; for the other
+    two see `_position_agreement`."""
     if len(emitted) == 0 or len(arrived) == 0:
         return ClassComparison(0, 0)
     low, high = emitted.acknowledgement.min(), emitted.acknowledgement.max()
@@ -111,22 +134,17 @@ def compare_acknowledgements(
     ids = _ip_id_informative(emitted, arrived)
     stamped = emitted.has_timestamps.any() and arrived.has_timestamps.any()
     discriminator = "tsval" if stamped else "ip_id" if ids else "window"
+    shift = _timestamp_shift(emitted, arrived, acknowledgement_candidates(emitted, arrived, "window"))
+    arrived = _unshifted(arrived, shift)
     rows = acknowledgement_candidates(emitted, arrived, discriminator)
     partner = best_candidate(rows, _scores(emitted, arrived, rows, ids))
     found = partner >= 0
     left, came = emitted.take(partner[found]), arrived.take(found)
-    result = _compare_common(left, came, ids, np.ones(len(came), dtype=np.bool_), ambiguous=False)
+    result = _compare_common(left, came, ids, np.ones(len(came), dtype=np.bool_), shift)
     fields = result.fields
-    known = np.unique(emitted.acknowledgement)
-    asked = np.unique(arrived.acknowledgement)
-    possible = np.unique(boundaries[(boundaries >= low) & (boundaries <= high)])
-    if len(possible) and len(asked):
-        # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
-        chance = len(known) / max(len(possible), len(known))
-        share = float(np.isin(asked, known).mean())
-        same = SAME * (1 - lost_share)
-        nats = log_likelihood_ratio(len(asked), share, same, chance)
-        fields["acknowledgement"] = FieldAgreement(len(asked), share, nats)
+    position = _position_agreement(emitted, arrived, lost_share, boundaries, unseen)
+    if position is not None:
+        fields["acknowledgement"] = position
     return ClassComparison(
         len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,
         result.narrowed_windows, 0.0, result.hops,
@@ -141,7 +159,7 @@ def _scores(emitted: Segments, arrived: Segments, rows: Int64Array, ids: bool) -
     if ids:
         score += 2 * (emitted.ip_id[at] == arrived.ip_id[:, None])
     score += emitted.window[at] == arrived.window[:, None]
-    return score
+    return np.asarray(score)
 
 
 def _ip_id_informative(emitted: Segments, arrived: Segments) -> bool:
@@ -149,51 +167,74 @@ def _ip_id_informative(emitted: Segments, arrived: Segments) -> bool:
     return all(len(s) > 1 and int(s.ip_id.min()) != int(s.ip_id.max()) for s in (emitted, arrived))
 
 
-def _compare_common(left: Segments, came: Segments, ids: bool, whole: BoolArray, ambiguous: bool) -> ClassComparison:
+def _counts(ids: Int64Array) -> bool:
+    """Whether these IP IDs, in capture order, come from a counter of this connection alone."""
+    steps = np.diff(ids) % (1 << 16)
+    return len(steps) > 0 and float(((steps >= 1) & (steps <= COUNTER_STEP)).mean()) > 0.5
+
+
+def _compare_common(
+    left: Segments, came: Segments, ids: bool, whole: BoolArray, shift: tuple[int, int]
+) -> ClassComparison:
     """Fields that data and acknowledgements share, over matched segments."""
     fields: dict[str, FieldAgreement] = {}
     total = len(came)
     if total == 0:
         return ClassComparison(0, 0)
-    tsval_shift = tsecr_shift = 0
     stamped = left.has_timestamps & came.has_timestamps
     if stamped.any():
-        tsval_shift, tsecr_shift, fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped))
+        fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped), shift != (0, 0))
     mismatch = float((left.has_timestamps != came.has_timestamps).mean())
     if mismatch > 0:
         # Neither stack leaves the option out once it was negotiated (RFC 7323 section 3.2).
         nats = log_likelihood_ratio(total, 1 - mismatch, SAME, 0.5)
         fields["timestamps-present"] = FieldAgreement(total, 1 - mismatch, min(nats, 0.0))
     if ids and whole.any():
-        equal = left.ip_id[whole] == came.ip_id[whole]
-        nats = log_likelihood_ratio(len(equal), float(equal.mean()), SAME, LEAST_CHANCE)
-        fields["ip-id"] = FieldAgreement(
-            len(equal), float(equal.mean()), max(-REWRITABLE_NATS, min(IP_ID_NATS * min(1.0, len(equal) / 4), nats))
-        )
+        equal = float((left.ip_id[whole] == came.ip_id[whole]).mean())
+        count = int(whole.sum())
+        nats = log_likelihood_ratio(count, equal, SAME, LEAST_CHANCE)
+        name = "ip-id-counter" if nats < 0 and _counts(came.ip_id) and _counts(left.ip_id) else "ip-id"
+        fields[name] = FieldAgreement(count, equal, min(IP_ID_NATS * min(1.0, count / 4), nats))
     scale, fields["window"] = _window_agreement(left.window, came.window)
     scaled = np.where(scale >= 0, came.window << max(scale, 0), came.window >> max(-scale, 0))
     hops = most_common(left.ttl - came.ttl)[0]
     return ClassComparison(
-        total, total, fields, tsval_shift, tsecr_shift, scale, float((scaled < left.window).mean()), 0.0, hops
+        total, total, fields, *shift, scale, float((scaled < left.window).mean()), 0.0, hops
     )  # fmt: skip
 
 
-def _timestamp_agreement(left: Segments, came: Segments) -> tuple[int, int, FieldAgreement]:
-    """Agreement of (TSval, TSecr), after a constant shift of each where firewalls modulate them."""
-    value = (came.tsval - left.tsval) % TIMESTAMP_WRAP
-    echo = (came.tsecr - left.tsecr) % TIMESTAMP_WRAP
-    equal = (value == 0) & (echo == 0)
+def _timestamp_shift(emitted: Segments, arrived: Segments, rows: Int64Array) -> tuple[int, int]:
+    """Constant shifts of TSval and TSecr, (0, 0) unless half the segments with a single candidate say otherwise."""
+    if rows.size == 0:
+        return 0, 0
+    candidate = rows.max(axis=1)
+    single = (candidate >= 0) & ((rows == candidate[:, None]) | (rows < 0)).all(axis=1)
+    single &= arrived.has_timestamps & emitted.has_timestamps[candidate]
+    value, value_share = most_common((arrived.tsval - emitted.tsval[candidate])[single] % TIMESTAMP_WRAP)
+    echo, echo_share = most_common((arrived.tsecr - emitted.tsecr[candidate])[single] % TIMESTAMP_WRAP)
+    return (value, echo) if min(value_share, echo_share) >= 0.5 else (0, 0)
+
+
+def _unshifted(arrived: Segments, shift: tuple[int, int]) -> Segments:
+    """The segments with these shifts of TSval and TSecr taken off."""
+    if shift == (0, 0):
+        return arrived
+    return replace(
+        arrived,
+        tsval=(arrived.tsval - shift[0]) % TIMESTAMP_WRAP,
+        tsecr=(arrived.tsecr - shift[1]) % TIMESTAMP_WRAP,
+    )
+
+
+def _timestamp_agreement(left: Segments, came: Segments, fitted: bool) -> FieldAgreement:
+    """Agreement of (TSval, TSecr); `fitted` where a shift was taken off first."""
+    share = float(((left.tsval == came.tsval) & (left.tsecr == came.tsecr)).mean())
     units = len(np.unique(left.tsval * np.int64(1 << 20) ^ left.tsecr))
-    share = float(equal.mean())
-    if share >= 0.5:
-        return 0, 0, FieldAgreement(units, share, log_likelihood_ratio(units, share, SAME, LEAST_CHANCE))
-    value_shift, echo_shift = most_common(value)[0], most_common(echo)[0]
-    fitted = (value == value_shift) & (echo == echo_shift)
-    fitted_share = float(fitted.mean())
-    # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold without
-    # exception, and even then only supports what other fields say.
-    nats = min(FITTED_NATS, log_likelihood_ratio(units, fitted_share, SAME, 0.9))
-    return value_shift, echo_shift, FieldAgreement(units, fitted_share, nats)
+    if not fitted:
+        return FieldAgreement(units, share, log_likelihood_ratio(units, share, SAME, LEAST_CHANCE))
+    # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold nearly
+    # without exception, and even then only supports what other fields say.
+    return FieldAgreement(units, share, min(FITTED_NATS, log_likelihood_ratio(units, share, SAME, 0.9)))
 
 
 def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgreement]:
@@ -213,25 +254,60 @@ def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgr
     narrowing = int(np.count_nonzero(np.diff(left) < 0))
     units = min(len(left), narrowing) if share >= 0.5 else len(np.unique(left)) - 1
     nats = log_likelihood_ratio(units, share, SAME, 0.5)
-    return scale, FieldAgreement(len(left), share, max(-REWRITABLE_NATS, min(WINDOW_NATS, nats)))
+    return scale, FieldAgreement(len(left), share, min(WINDOW_NATS, nats))
 
 
 def _push_agreement(left: BoolArray, came: BoolArray) -> FieldAgreement:
     """Agreement of PSH on segments of equal extent: nobody on the way has a reason to change it."""
     share = float((left == came).mean())
-    first, second = float(left.mean()), float(came.mean())
-    chance = first * second + (1 - first) * (1 - second)
-    # Where one stack pushes at an application's writes, a relay of those writes pushes there too: pushes that agree
-    # convince less than pushes that differ.
-    nats = log_likelihood_ratio(len(left), share, 0.99, max(chance, 0.5))
-    return FieldAgreement(len(left), share, min(nats, FITTED_NATS))
+    # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
+    # differ.
+    against = log_likelihood_ratio(len(left), share, 0.99, 0.5)
+    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(len(left), share, 0.99, 0.9)))
+    return FieldAgreement(len(left), share, nats)
 
 
-def _boundary_agreement(emitted: Segments, arrived: Segments, lost_share: float) -> FieldAgreement:
-    """Whether each arrived segment begins and ends where an emitted one does (without offloads)."""
-    extents = np.unique(emitted.start * np.int64(1 << 17) + emitted.length)
-    same_extent = np.isin(arrived.start * np.int64(1 << 17) + arrived.length, extents)
-    share = float(same_extent.mean()) if len(arrived) else 0.0
+def _boundary_agreement(emitted: Segments, came: Segments) -> FieldAgreement:
+    """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
+    (captures without super-packets; receive offload may join whole segments)."""
+    begins = np.isin(came.start, np.unique(emitted.start))
+    ends = np.isin(came.end, np.unique(emitted.end))
+    share = float((begins & ends).mean()) if len(came) else 0.0
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
-    nats = log_likelihood_ratio(len(arrived), share, SAME * (1 - lost_share), 0.9)
-    return FieldAgreement(len(arrived), share, min(nats, 0.0))
+    return FieldAgreement(len(came), share, min(log_likelihood_ratio(len(came), share, SAME, 0.9), 0.0))
+
+
+def _position_agreement(
+    emitted: Segments,
+    arrived: Segments,
+    lost_share: float,
+    boundaries: Int64Array,
+    unseen: tuple[Int64Array, Int64Array],
+) -> FieldAgreement | None:
+    """Whether acknowledgements stand where the emitter put them.
+
+    `boundaries` are the ends of data segments that could have been acknowledged, `unseen` the starts and ends of ranges
+    in which the emitter's capture missed data, and so perhaps acknowledgements too.
+    """
+    known = np.unique(emitted.acknowledgement)
+    asked = np.unique(arrived.acknowledgement)
+    gap = np.searchsorted(unseen[0], asked, side="left") - 1
+    if len(unseen[0]):
+        asked = asked[(gap < 0) | (asked > unseen[1][np.maximum(gap, 0)])]
+    possible = np.unique(boundaries[(boundaries >= known[0]) & (boundaries <= known[-1])])
+    if len(possible) == 0 or len(asked) == 0 or len(known) < 2:
+        return None
+    # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
+    chance = len(known) / max(len(possible), len(known))
+    hit = np.isin(asked, known)
+    same = SAME * (1 - lost_share)
+    nats = log_likelihood_ratio(len(asked), float(hit.mean()), same, chance)
+    if nats > 0:
+        # Stacks that acknowledge every second segment do so alike: only irregular strides tell who did it.
+        strides = np.diff(known)
+        irregular = np.isin(asked, known[1:][strides != most_common(strides)[0]])
+        strange = ~hit
+        counted = irregular | strange
+        share = float(hit[counted].mean()) if counted.any() else 0.0
+        nats = max(0.0, log_likelihood_ratio(int(counted.sum()), share, same, max(chance, 0.5)))
+    return FieldAgreement(len(asked), float(hit.mean()), nats)

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.methods.identity.agreement import ClassComparison, compare_acknowledgements, compare_data
+from detector.methods.identity.agreement import (
+    HARD_FIELDS,
+    ClassComparison,
+    compare_acknowledgements,
+    compare_data,
+    total_nats,
+)
 from detector.methods.identity.rewriters import name_rewriters
-from detector.methods.identity.segments import Segments, read_segments, shift_from_fields, thinning_for
+from detector.methods.identity.segments import Segments, read_segments, shift_from_fields, thinning_for, uncovered
 from detector.pair import Pair, Vantage
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
@@ -39,43 +45,95 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     """Compare the segments of both directions at both vantages.
 
     Findings: `same-packets` (intact), `other-packets` (split), `acks-nobody-sent` (intact: the far end's data, but
-    acknowledgements of somebody else), `partly-same`, `too-alike`, `too-few-segments`, `needs-second-capture`.
+    acknowledgements of somebody else), `partly-same`, `too-alike`, `too-few-segments`,
+    `not-aligned`, `needs-second-capture`.
     """
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
         return _inapplicable("needs-second-capture", "Only one capture holds this connection: no segments to compare.")
-    comparisons = {d: _compare_direction(pair, d) for d in Direction}
+    shifts = _shifts(pair)
+    if shifts is None:
+        return _inapplicable(
+            "not-aligned",
+            "The captures' byte offsets cannot be laid over each other (no SYN, no payload and no packet in common): "
+            "capture from the start of the connection, or more of the payload.",
+        )
+    comparisons = {d: _compare_direction(pair, d, shifts) for d in Direction}
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     if arrived < FEWEST_SEGMENTS:
         return _inapplicable(
             "too-few-segments",
-            f"The captures share {arrived} comparable segments of this connection; at least {FEWEST_SEGMENTS} are needed.",
+            f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
         )
     return _judge(pair, client, server, comparisons)
 
 
-def _compare_direction(pair: Pair, direction: Direction) -> DirectionComparison:
+def _ends(pair: Pair, direction: Direction) -> tuple[Vantage, Vantage]:
+    """Vantages at the emitter and the arriver of packets in `direction`."""
     emitter, arriver = pair.sender(direction), pair.receiver(direction)
-    assert emitter is not None and arriver is not None  # noqa: S101 - examine has returned otherwise
-    shifts = pair.receiver_shift(direction), -pair.receiver_shift(direction.reverse)
+    if emitter is None or arriver is None:
+        raise ValueError("identity compares two vantages")
+    return emitter, arriver
+
+
+def _shifts(pair: Pair) -> dict[Direction, int] | None:
+    """For each stream what to add to the server side's offsets to get the client side's.
+
+    Packets that look alike whatever their offsets say so best; else the pair's alignment where payload or both SYNs
+    support it; None where nothing does.
+    """
+    shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
+    best: dict[Direction, int] = {}
+    joined = 0
+    for direction in Direction:
+        emitter, arriver = _ends(pair, direction)
+        sign = 1 if emitter is pair.client_side else -1
+        thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
+        emitted = read_segments(emitter, direction, 0, 0, thinning)
+        own, other = sign * shifts[direction], sign * shifts[direction.reverse]
+        arrived = read_segments(arriver, direction, own, other, thinning)
+        found = shift_from_fields(emitted, arrived)
+        if found is not None and found.share > 0.5 and found.joined > joined:
+            joined = found.joined
+            best = {direction: sign * found.sequence, direction.reverse: sign * found.acknowledgement}
+    if best:
+        return {d: shifts[d] + best[d] for d in Direction}
+    return shifts if all(_alignment_supported(pair, d) for d in Direction) else None
+
+
+def _alignment_supported(pair: Pair, direction: Direction) -> bool:
+    alignment = pair.alignment[direction]
+    if alignment.compared > 0 and alignment.matched >= 0.5:
+        return True
+    flows = [v.flow(direction) for v in pair.vantages]
+    return all(f.initial_sequence_number is not None or f.data_packets == 0 for f in flows)
+
+
+def _compare_direction(pair: Pair, direction: Direction, shifts: Mapping[Direction, int]) -> DirectionComparison:
+    emitter, arriver = _ends(pair, direction)
+    sign = 1 if emitter is pair.client_side else -1
     thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
     emitted = read_segments(emitter, direction, 0, 0, thinning)
-    arrived = read_segments(arriver, direction, *shifts, thinning)
-    better = shift_from_fields(emitted, arrived)
-    if better is not None and better[2] > 0.5 and better[:2] != (0, 0):
-        shifts = shifts[0] + better[0], shifts[1] + better[1]
-        arrived = read_segments(arriver, direction, *shifts, thinning)
-    lost = _missed_share(emitter)
-    largest = _largest_payload(emitter, arriver, direction)
+    arrived = read_segments(arriver, direction, sign * shifts[direction], sign * shifts[direction.reverse], thinning)
+    reverse = read_segments(emitter, direction.reverse, 0, 0, thinning)
+    reverse_data = reverse.take(reverse.length > 0)
+    unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
-    reverse = read_segments(emitter, direction.reverse, 0, 0, thinning)
-    boundaries = reverse.end[reverse.length > 0]
+    lost = max(_missed_share(emitter), *(_uncovered_share(s) for s in (data_out, reverse_data) if thinning == 1), 0.0)
     return DirectionComparison(
-        compare_data(data_out, data_in, lost, largest),
-        compare_acknowledgements(acks_out, acks_in, lost, boundaries),
+        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction)),
+        compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen),
         _within(acks_out, acks_in),
     )
+
+
+def _uncovered_share(segments: Segments) -> float:
+    """Share of the span of these data segments that none of them covers, at most a half."""
+    if len(segments) == 0:
+        return 0.0
+    starts, ends = uncovered(segments)
+    return min(0.5, float((ends - starts).sum() / (segments.end.max() - segments.start.min())))
 
 
 def _within(emitted: Segments, arrived: Segments) -> int:
@@ -103,22 +161,24 @@ def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -
 def _judge(
     pair: Pair, client: Vantage, server: Vantage, comparisons: Mapping[Direction, DirectionComparison]
 ) -> Evidence:
-    data = sum(c.data.nats for c in comparisons.values())
-    acks = sum(c.acknowledgements.nats for c in comparisons.values())
+    data = total_nats(c.data for c in comparisons.values())
+    acks = total_nats(c.acknowledgements for c in comparisons.values())
     numbers = _numbers(client, comparisons, data, acks)
-    total = data + acks
+    total = total_nats(part for _, part in _classes(comparisons))
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
-    if data >= DECISIVE_NATS and acks <= -DECISIVE_NATS:
+    hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
+    hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
+    if min(hard_data, data) >= DECISIVE_NATS and acks <= -DECISIVE_NATS:
         return Evidence(
             METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(min(data, -acks)) * pair.pairing_confidence,
             "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: "
             "something on the path generates or rewrites ACKs without splitting the connection.", numbers,
         )  # fmt: skip
-    if min(data, acks) <= -DECISIVE_NATS and max(data, acks) >= DECISIVE_NATS:
+    if data <= -DECISIVE_NATS and min(hard_acks, acks) >= DECISIVE_NATS:
         return Evidence(
             METHOD, Outcome.INAPPLICABLE, "partly-same", 0.0,
-            "Some segments are the far end's and some are somebody else's: perhaps a box that takes over in the "
-            "middle of a connection, perhaps captures that do not belong together.", numbers,
+            "Acknowledgements are the far end's and data segments somebody else's: perhaps a box that cuts segments "
+            "anew, perhaps captures that do not belong together.", numbers,
         )  # fmt: skip
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)

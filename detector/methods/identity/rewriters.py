@@ -79,7 +79,7 @@ def _thinning(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewr
             return [
                 Rewriter(
                     "ack-thinning",
-                    f"{share:.0%} of the acknowledgements sent {direction.name.lower()} do not arrive: thinned or lost.",
+                    f"{share:.0%} of acknowledgements sent {direction.name.lower()} do not arrive (thinned or lost).",
                 )
             ]
     return []

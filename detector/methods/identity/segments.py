@@ -14,6 +14,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: Above this many packets a connection is compared on a sample of its stream regions.
 SAMPLE_PACKETS = 40_000
+#: Fewer packets that look alike do not fix the offsets of two captures against each other.
+FEWEST_JOINED = 8
 #: Copies of one byte range that are looked at.
 COPIES = 8
 _REGION_BITS = 16
@@ -92,7 +94,7 @@ def thinning_for(packets: int) -> int:
 
 def _region_kept(offset: Int64Array, thinning: int) -> BoolArray:
     mixed = ((offset >> _REGION_BITS) * _MIX) >> 33
-    return (mixed % thinning) == 0
+    return np.asarray((mixed % thinning) == 0)
 
 
 def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:
@@ -145,7 +147,7 @@ def best_candidate(rows: Int64Array, scores: Int64Array) -> Int64Array:
         return np.full(len(rows), -1, dtype=np.int64)
     masked = np.where(rows >= 0, scores, -1)
     pick = np.argmax(masked, axis=1)
-    return rows[np.arange(len(rows)), pick]
+    return np.asarray(rows[np.arange(len(rows)), pick])
 
 
 def most_common(values: Int64Array) -> tuple[int, float]:
@@ -157,12 +159,29 @@ def most_common(values: Int64Array) -> tuple[int, float]:
     return int(distinct[top]), float(counts[top] / len(values))
 
 
-def shift_from_fields(emitted: Segments, arrived: Segments) -> tuple[int, int, float] | None:
-    """Offsets of the two captures against each other, found by packets that look alike whatever their offsets.
+def uncovered(segments: Segments) -> tuple[Int64Array, Int64Array]:
+    """Starts and ends of byte ranges between the first and last data segment that no segment covers."""
+    order = np.argsort(segments.start, kind="stable")
+    start, end = segments.start[order], np.maximum.accumulate(segments.end[order])
+    hole = np.flatnonzero(start[1:] > end[:-1])
+    return end[hole], start[1:][hole]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundShift:
+    """What to add to the arrived segments' offsets, read off packets that look alike whatever their offsets."""
+
+    sequence: int
+    acknowledgement: int
+    joined: int  # packets behind it
+    share: float  # of those that agree on it
+
+
+def shift_from_fields(emitted: Segments, arrived: Segments) -> FoundShift | None:
+    """Offsets of the two captures against each other, by packets that look alike whatever their offsets.
 
     Packets are joined on timestamps and length, or on IP ID and length without timestamps, where that combination is
-    unique. Returns what to add to the arrived segments' sequence and acknowledgement offsets, and the share of joined
-    packets that agree on it; None where hardly any can be joined.
+    unique; None where hardly any can be joined.
     """
     if len(emitted) == 0 or len(arrived) == 0:
         return None
@@ -175,10 +194,10 @@ def shift_from_fields(emitted: Segments, arrived: Segments) -> tuple[int, int, f
     place = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
     joined = (distinct[place] == keys[1]) & (counts[place] == 1)
     partners = first[place[joined]]
-    if len(partners) < 8:
+    if len(partners) < FEWEST_JOINED:
         return None
     sequence, sequence_share = most_common(emitted.start[partners] - arrived.start[joined])
     acknowledgement, acknowledgement_share = most_common(
         emitted.acknowledgement[partners] - arrived.acknowledgement[joined]
     )
-    return sequence, acknowledgement, min(sequence_share, acknowledgement_share)
+    return FoundShift(sequence, acknowledgement, len(partners), min(sequence_share, acknowledgement_share))
