@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from detector import detect as detect
+    from detector.detection import detect as detect
     from pepscope.capture import open_capture as inspect
 
 __all__ = ["__version__", "detect", "inspect"]

@@ -1,1 +1,20 @@
-"""Detection methods, one a file."""
+"""Detection methods: one file each, one public function `examine(pair, clock) -> Evidence`, one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from detector.clock import ClockRelation
+from detector.methods import ack_timing, delayed_ack, identity, progress
+from detector.pair import Pair
+from pepscope.results import Evidence
+
+Method = Callable[[Pair, ClockRelation], Evidence]
+
+#: In the order in which they are told.
+METHODS: tuple[Method, ...] = (
+    identity.examine,
+    ack_timing.examine,
+    delayed_ack.examine,
+    progress.examine,
+)

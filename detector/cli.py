@@ -1,0 +1,167 @@
+"""The commands `detect` and `explain`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pepscope.errors import UsageError
+from pepscope.options import filter_option, memory_option
+
+if TYPE_CHECKING:
+    from pepscope.results import DetectionResult
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)?")
+_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_FAIL_KINDS = {
+    "split": {"split-tcp", "tcp-proxy"},
+    "split-tcp": {"split-tcp"},
+    "tcp-proxy": {"tcp-proxy"},
+    "regular": {"regular"},
+    "inconclusive": {"inconclusive"},
+}
+
+
+class Duration(click.ParamType):
+    """A time such as `10s`, `500ms` or `2`; seconds where no unit is given."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a duration such as 10s or 500ms.", param, ctx)
+        return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
+
+
+class FailOn(click.ParamType):
+    """A comma-separated list of verdicts; `split` stands for split-tcp and tcp-proxy."""
+
+    name = "verdicts"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        if isinstance(value, frozenset):
+            return value
+        kinds: set[str] = set()
+        for word in str(value).split(","):
+            if word.strip() not in _FAIL_KINDS:
+                self.fail(f"{word.strip()!r} is none of {', '.join(_FAIL_KINDS)}.", param, ctx)
+            kinds |= _FAIL_KINDS[word.strip()]
+        return frozenset(kinds)
+
+
+@click.command(short_help="Say whether connections are end to end, split, or proxied.")
+@click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER]")
+@click.option(
+    "--clocks",
+    type=click.Choice(["general", "offset", "synchronised"]),
+    default="general",
+    show_default=True,
+    help="What to assume of the two capture clocks: offset, drift and steps; a constant offset (Method 2); none.",
+)
+@click.option(
+    "--ack-delay", type=Duration(), metavar="T", help="The delay that the receiver put on every ACK (Method 3)."
+)
+@click.option(
+    "--drift-limit",
+    type=click.FloatRange(0, 10_000),
+    default=500.0,
+    show_default=True,
+    metavar="PPM",
+    help="Fastest drift between the clocks to allow for.",
+)
+@filter_option
+@memory_option
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
+@click.option("--parquet", type=click.Path(dir_okay=False), metavar="FILE", help="Write a Parquet table.")
+@click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
+@click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
+def detect(
+    captures: tuple[str, ...],
+    clocks: str,
+    ack_delay: float | None,
+    drift_limit: float,
+    filter_expression: str | None,
+    memory_bytes: int,
+    as_json: bool,
+    as_csv: bool,
+    parquet: str | None,
+    junit: str | None,
+    html: str | None,
+    fail_on: frozenset[str] | None,
+) -> None:
+    """Tell from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
+
+    Give the captures of both ends in any order. '-' reads one of them from standard input.
+    """
+    if len(captures) > 2:
+        raise UsageError(f"detect takes one or two captures, not {len(captures)}.")
+    if as_json and as_csv:
+        raise UsageError("--json and --csv both write to standard output: give one of them.")
+    from detector.detection import detect as run
+    from pepscope.progress import Progress
+
+    with Progress("detecting") as progress:
+        result = run(
+            *captures,
+            clocks=clocks,
+            ack_delay_s=ack_delay,
+            drift_limit_ppm=drift_limit,
+            filter=filter_expression,
+            memory_bytes=memory_bytes,
+            series=html is not None,
+            progress=progress,
+        )
+    _write(result, as_json, as_csv, {"parquet": parquet, "junit": junit, "html": html})
+    if fail_on is not None and _fails(result, fail_on):
+        raise SystemExit(1)
+
+
+def _write(result: DetectionResult, as_json: bool, as_csv: bool, files: dict[str, str | None]) -> None:
+    """Results to standard output, pages and tables to their files."""
+    from pepscope.plugins import writer
+
+    for name, path in files.items():
+        if path is not None:
+            writer(name)(result, path)
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        sys.stdout.write(result.to_json() + "\n")
+    elif as_csv:
+        writer("csv")(result, sys.stdout)
+    else:
+        writer("table")(result, sys.stdout, sys.stdout.isatty())
+
+
+def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
+    """Whether a verdict is among `kinds`, or the user asked for one and there is none at all."""
+    verdicts = {pair.verdict.value for pair in result.pairs}
+    if verdicts <= {"inconclusive"}:
+        click.echo("pepscope: no connection could be judged, which --fail-on does not take for success.", err=True)
+        return True
+    return bool(verdicts & kinds)
+
+
+@click.command(short_help="Put a verdict's evidence into prose.")
+@click.argument("verdict", type=click.Path(allow_dash=True), metavar="VERDICT.json")
+def explain(verdict: str) -> None:
+    """Put the evidence of a verdict (the output of `pepscope detect --json`) into prose."""
+    from pepscope.plugins import writer
+
+    try:
+        text = sys.stdin.read() if verdict == "-" else Path(verdict).read_text(encoding="utf-8")
+        document = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"{verdict} cannot be read: {error.strerror}.") from None
+    except ValueError:
+        raise UsageError(f"{verdict} is not JSON: give the output of 'pepscope detect --json'.") from None
+    click.echo(writer("prose")(document))

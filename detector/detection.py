@@ -1,0 +1,118 @@
+"""From capture files to verdicts: read, pair, relate the clocks, examine by every method, judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from detector.clock import relate
+from detector.methods import METHODS
+from detector.pair import ClockMode, DetectOptions, Pair
+from detector.pairing import Match, PairedCaptures, pair_captures
+from detector.series import flow_series
+from detector.verdict import judge
+from pepscope.capture import Capture, open_capture
+from pepscope.errors import UsageError
+from pepscope.packets import Direction
+from pepscope.results import CaptureSummary, DetectionResult, Kind, PairResult, VantageName
+
+#: Connections that get series for figures; those that are not regular come first.
+SERIES_LIMIT = 50
+
+_ATTENTION = {Kind.SPLIT_TCP: 0, Kind.TCP_PROXY: 0, Kind.INCONCLUSIVE: 1, Kind.REGULAR: 2}
+
+
+def detect(
+    first: str,
+    second: str | None = None,
+    *,
+    clocks: ClockMode | str = ClockMode.GENERAL,
+    ack_delay_s: float | None = None,
+    drift_limit_ppm: float = 500.0,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    series: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> DetectionResult:
+    """Judge every TCP connection in one or two captures.
+
+    `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
+    says what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
+    `drift_limit_ppm` the fastest clock drift to allow for. `filter` is an expression in libpcap's language. Packets
+    that take more than `memory_bytes` (default 1 GiB) are kept in temporary files. With `series` the results carry
+    what a page draws. `progress` is called with work done and in all.
+
+    Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
+    their range.
+    """
+    options = _options(clocks, ack_delay_s, drift_limit_ppm)
+    paths = [path for path in (first, second) if path is not None]
+    if paths.count("-") > 1:
+        raise UsageError("only one of the two captures can come from standard input")
+    captures = [
+        open_capture(path, filter=filter, memory_bytes=memory_bytes, columns=True, progress=progress) for path in paths
+    ]
+    paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
+    results = _judge_all(paired, progress)
+    if series:
+        _add_series(paired, results)
+    return DetectionResult(tuple(_summary(capture) for capture in captures), tuple(results))
+
+
+def judge_pair(pair: Pair) -> PairResult:
+    """Examine one pair by every method and weigh what they found."""
+    clock = relate(pair)
+    evidence = tuple(examine(pair, clock) for examine in METHODS)
+    judgement = judge(evidence)
+    vantages = pair.vantages
+    return PairResult(
+        vantages=tuple(VantageName(v.capture, v.connection.client, v.connection.server) for v in vantages),
+        verdict=judgement.verdict,
+        probability=judgement.probability,
+        reason=judgement.reason,
+        evidence=evidence,
+        packets=sum(v.connection.packets for v in vantages),
+        payload_bytes_up=max(v.connection.up.stream_bytes for v in vantages),
+        payload_bytes_down=max(v.connection.down.stream_bytes for v in vantages),
+        duration_s=max(v.connection.last_time_ns - v.connection.first_time_ns for v in vantages) / 1e9,
+    )
+
+
+def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm: float) -> DetectOptions:
+    try:
+        mode = ClockMode(clocks)
+    except ValueError:
+        raise UsageError(f"clocks is one of {', '.join(ClockMode)}, not {clocks!r}") from None
+    if ack_delay_s is not None and not ack_delay_s > 0:
+        raise UsageError(f"the ACK delay is a positive time, not {ack_delay_s} s")
+    if not 0 <= drift_limit_ppm <= 10_000:
+        raise UsageError(f"the drift limit lies between 0 and 10000 ppm, not at {drift_limit_ppm}")
+    return DetectOptions(mode, ack_delay_s, drift_limit_ppm)
+
+
+def _judge_all(paired: PairedCaptures, progress: Callable[[int, int], object] | None) -> list[PairResult]:
+    results: list[PairResult] = []
+    for pair in paired:
+        results.append(judge_pair(pair))
+        if progress is not None:
+            progress(len(results), len(paired))
+    return results
+
+
+def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
+    """Give the connections that deserve attention what a page draws of them."""
+    order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results[i].verdict], -results[i].packets))
+    for number in sorted(order[:SERIES_LIMIT]):
+        match: Match = paired.matches[number]
+        pair = paired.pair(match)
+        clock = relate(pair)
+        drawn = tuple(
+            flow_series(pair, clock, direction)
+            for direction in Direction
+            if any(vantage.flow(direction).data_packets for vantage in pair.vantages)
+        )
+        results[number] = replace(results[number], series=drawn)
+
+
+def _summary(capture: Capture) -> CaptureSummary:
+    return CaptureSummary(capture.path, capture.packet_count, len(capture.connections), capture.warnings)
