@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.clock import TIMESTAMP_ERROR_S, ClockPiece, ClockRelation
 from detector.clouds import FlowClouds, ack_points, data_points
@@ -152,9 +153,19 @@ def _clouds(
         at = axis.sender_s(sent_ns)
         difference = np.asarray((received_ns - sent_ns) / 1e9, np.float64)
         if axis.clock is not None and len(axis.clock.pieces) > 1:
-            difference = axis.receiver_s(received_ns) - at + offset_s + drift * at
+            placed = _placed(axis.clock, sent_ns if axis.direction is Direction.UP else received_ns)
+            difference = (axis.receiver_s(received_ns) - at + offset_s + drift * at)[placed]
+            at = at[placed]
         points += [at, difference]
     return points[0], points[1], points[2], points[3]
+
+
+def _placed(clock: ClockRelation, client_ns: Int64Array) -> npt.NDArray[np.bool_]:
+    """Client times that lie within a piece; between two pieces it is not known on which side of the step they are."""
+    placed = np.ones(len(client_ns), np.bool_)
+    for before, after in zip(clock.pieces, clock.pieces[1:], strict=False):
+        placed &= (client_ns < before.end_ns) | (client_ns >= after.start_ns)
+    return placed
 
 
 def _sequence(

@@ -32,6 +32,9 @@ MAX_ROWS = 2000
 MAX_TRACE_POINTS = 4000
 POINT_BUDGET = 350_000
 
+#: A direction that carries less than this share of the other's payload, a request say, is folded away.
+MINOR_FLOW = 0.05
+
 #: What the browser may do: run and style what is in the file, and load nothing.
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
@@ -191,8 +194,8 @@ def _section(index: int, pair: PairResult, figures: list[list[Figure]], opened: 
     share = verdict_probability(pair)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
     drawings = "".join(
-        _flow(index, position, series, flow)
-        for position, (series, flow) in enumerate(zip(pair.series, figures, strict=False))
+        _flow(index, position, pair, pair.series[position], figures[position])
+        for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))
     )
     return (
         f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
@@ -260,15 +263,26 @@ def _evidence_row(item: Evidence) -> str:
     )
 
 
-def _flow(index: int, position: int, series: FlowSeries, figures: list[Figure]) -> str:
-    way = "Upload: client to server" if series.direction is Direction.UP else "Download: server to client"
+def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figures: list[Figure]) -> str:
+    way = "Upload, client to server" if series.direction is Direction.UP else "Download, server to client"
+    payload = _payload(pair, series.direction)
     drawings = "".join(
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
         f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
         for number, figure in enumerate(figures)
     )
-    return f'<h3>{way}</h3><div class="figures">{drawings}</div>' if drawings else ""
+    if not drawings:
+        return ""
+    main = payload >= MINOR_FLOW * _payload(pair, series.direction.reverse)
+    return (
+        f'<details class="flow"{" open" if main else ""}><summary><h3>{way}: {format_bytes(payload)}</h3></summary>'
+        f'<div class="figures">{drawings}</div></details>'
+    )
+
+
+def _payload(pair: PairResult, direction: Direction) -> int:
+    return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down
 
 
 def _figure_data(index: int, flows: list[list[Figure]]) -> str:
