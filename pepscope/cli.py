@@ -106,7 +106,9 @@ def _run() -> int:
         return _complain(f"{where}{error.strerror or error}", PepscopeError.exit_status)
     except MemoryError:
         return _complain("out of memory; a lower --memory bounds what is held at once", PepscopeError.exit_status)
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
         if os.environ.get("PEPSCOPE_DEBUG"):
             raise
         detail = " ".join(str(error).split())

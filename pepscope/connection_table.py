@@ -22,8 +22,9 @@ _HEAD = f"{'#':>5} {'client':<21} {'server':<21} {'up':>5} {'down':>5} {'rtt':>6
 def table_lines(capture: Capture, *, colour: bool = False) -> Iterator[str]:
     """Lines of at most 80 characters, without their ends (longer only where an IPv6 end point alone is).
 
-    `up` and `down` are stream bytes from the client and from the server, `rtt` the least round-trip time of the flow
-    with more data, `lost` its retransmitted packets. `?` behind the number: no SYN was captured, the sides are guessed.
+    `up` and `down` are stream bytes from the client and from the server, `rtt` the least round-trip time from the
+    capture point to the farther end, `lost` the retransmitted packets of both. `?` behind the number: no SYN was
+    captured, so the sides are guessed.
     """
     yield _paint(
         f"{capture.path}: {capture.packet_count} packets, {len(capture.connections)} TCP connections", _BOLD, colour
@@ -39,13 +40,14 @@ def table_lines(capture: Capture, *, colour: bool = False) -> Iterator[str]:
 def _row(connection: Connection, colour: bool) -> Iterator[str]:
     number = f"{connection.id}{'?' if connection.side_guessed else ' '}"
     up, down = connection.up, connection.down
-    main = up if up.stream_bytes > down.stream_bytes else down
+    minima_ns = [flow.round_trip_time_min_ns for flow in (up, down) if flow.round_trip_time_min_ns is not None]
+    lost = up.retransmitted_packets + down.retransmitted_packets
     close = str(connection.close)
     if connection.close is Close.RESET:
         close = _paint(close, _RED, colour)
     figures = (
         f"{format_count(up.stream_bytes):>5} {format_count(down.stream_bytes):>5} "
-        f"{_milliseconds(main.round_trip_time_min_ns):>6} {format_count(main.retransmitted_packets):>5} {close}"
+        f"{_milliseconds(max(minima_ns, default=None)):>6} {format_count(lost):>5} {close}"
     )
     client, server = connection.client, connection.server
     if max(len(client), len(server)) <= _ENDPOINT_CELLS:

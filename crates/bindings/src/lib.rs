@@ -18,6 +18,10 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // A panic reaches Python as an exception; its own report would only stand before ours on standard error.
+        if std::env::var_os("PEPSCOPE_DEBUG").is_none() {
+            std::panic::set_hook(Box::new(|_| {}));
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

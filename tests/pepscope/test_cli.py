@@ -1,0 +1,196 @@
+"""The command as users and scripts meet it: real processes, output, exit status, no traceback."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pytest
+
+from pepscope.schema import load_schema
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+MANY = CORPUS / "reg_dl_par20.srv.pcap.gz"
+ONE = CORPUS / "reg_dl_nat.srv.pcap.gz"
+DAMAGED = CORPUS / "reg_dl_v6__cut.mob.pcap.gz"
+PEPSCOPE = Path(sys.executable).with_name("pepscope")
+
+
+def pepscope(*arguments: object, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([PEPSCOPE, *map(str, arguments)], input=stdin, capture_output=True, timeout=60, check=False)
+
+
+def assert_one_sentence(done: subprocess.CompletedProcess[bytes], *words: str) -> None:
+    message = done.stderr.decode()
+    assert done.returncode == 2, message
+    assert message.startswith("pepscope: ")
+    assert message.count("\n") == 1, message
+    assert done.stdout == b""
+    for word in words:
+        assert word in message
+
+
+def test_table_fits_80_columns() -> None:
+    done = pepscope("inspect", MANY)
+    assert done.returncode == 0
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) == 23
+    assert all(len(line) <= 80 for line in lines[1:])
+    assert b"\x1b" not in done.stdout, "colours only on a terminal"
+
+
+def test_table_of_ipv6_and_damage() -> None:
+    done = pepscope("inspect", DAMAGED)
+    text = done.stdout.decode()
+    assert done.returncode == 0
+    assert "warning: " in text
+    assert "damaged at byte" in text
+    assert "\n      [2001:db8:" in text
+
+
+def test_json_follows_its_schema() -> None:
+    done = pepscope("inspect", "--json", MANY)
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, load_schema("inspect-1"))
+    assert len(document["connections"]) == 20
+    assert document["packets"] == sum(one["packets"] for one in document["connections"])
+
+
+def test_damage_is_in_the_json_and_on_standard_error() -> None:
+    done = pepscope("inspect", "--json", DAMAGED)
+    document = json.loads(done.stdout)
+    jsonschema.validate(document, load_schema("inspect-1"))
+    assert "damaged" in document["warnings"][0]
+    assert b"damaged" in done.stderr
+    assert document["connections"][0]["client"].startswith("[")
+
+
+def test_csv_and_parquet_hold_the_same(tmp_path: Path) -> None:
+    comma = pd.read_csv(io.BytesIO(pepscope("inspect", "--csv", MANY).stdout))
+    target = tmp_path / "connections.parquet"
+    assert pepscope("inspect", "--parquet", "-o", target, MANY).returncode == 0
+    parquet = pd.read_parquet(target)
+    assert list(comma.columns) == list(parquet.columns)
+    assert list(comma["down_stream_bytes"]) == list(parquet["down_stream_bytes"])
+    assert list(comma["client_address"]) == list(parquet["client_address"])
+
+
+def test_standard_input_plain_and_compressed() -> None:
+    compressed = MANY.read_bytes()
+    expected = json.loads(pepscope("inspect", "--json", MANY).stdout)["connections"]
+    for content in (compressed, gzip.decompress(compressed)):
+        document = json.loads(pepscope("inspect", "--json", "-", stdin=content).stdout)
+        assert document["connections"] == expected
+
+
+def test_memory_changes_nothing() -> None:
+    assert pepscope("inspect", "--json", "--memory", "1MiB", MANY).stdout == pepscope("inspect", "--json", MANY).stdout
+
+
+def test_filter() -> None:
+    document = json.loads(pepscope("inspect", "--json", "--filter", "src port 5001", ONE).stdout)
+    assert document["connections"][0]["up"]["packets"] == 0
+    assert document["connections"][0]["down"]["packets"] == document["packets"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("inspect", "/nonexistent/x.pcap"), ("/nonexistent/x.pcap", "no such file")),
+        (("inspect", "/"), ("directory",)),
+        (("inspect", "/dev/null"), ("/dev/null", "empty")),
+        (("inspect", __file__), ("neither pcap nor pcapng",)),
+        (("inspect", "--filter", "tcp prt 80", ONE), ("tcp prt 80", "syntax error")),
+        (("inspect", "--filter", "udp", ONE), ("removed by the filter",)),
+        (("inspect", "--memory", "lots", ONE), ("lots",)),
+        (("inspect", "--memory", "10", ONE), ("1MiB",)),
+        (("inspect", "-o", "/nonexistent/out.json", "--json", ONE), ("/nonexistent/out.json",)),
+        (("inspect",), ("FILE",)),
+        (("inspect", "--nonsense", ONE), ("--nonsense",)),
+        (("nonsense",), ("nonsense",)),
+    ],
+    ids=lambda value: value[-1].rsplit("/", 1)[-1] if isinstance(value, tuple) and isinstance(value[-1], str) else "",
+)
+def test_bad_input_is_one_sentence(arguments: tuple[object, ...], words: tuple[str, ...]) -> None:
+    assert_one_sentence(pepscope(*arguments), *words)
+
+
+def test_empty_standard_input() -> None:
+    assert_one_sentence(pepscope("inspect", "-", stdin=b""), "empty")
+
+
+def test_random_bytes_never_end_in_a_traceback() -> None:
+    content = gzip.decompress(ONE.read_bytes())
+    for position in range(0, 2000, 97):
+        damaged = content[:position] + bytes([255 - content[position]]) * 9 + content[position + 9 : 40_000]
+        done = pepscope("inspect", "--json", "-", stdin=damaged)
+        assert done.returncode in (0, 2), done.stderr
+        assert b"Traceback" not in done.stderr
+        assert b"internal" not in done.stderr
+
+
+def test_closed_pipe_is_quiet() -> None:
+    with subprocess.Popen(
+        [PEPSCOPE, "inspect", "--json", MANY], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141
+
+
+def test_interrupt_while_waiting_for_input_is_quiet() -> None:
+    with subprocess.Popen(
+        [PEPSCOPE, "inspect", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(gzip.decompress(ONE.read_bytes())[:2000])
+        process.stdin.flush()
+        time.sleep(0.7)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+        assert process.stderr.read().strip() == b""
+
+
+def test_help_names_every_command_and_imports_none() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", PEPSCOPE, "--help"], capture_output=True, text=True, check=True
+    )
+    for command in ("detect", "explain", "inspect"):
+        assert f"\n  {command} " in done.stdout
+    for module in ("numpy", "pandas", "plotly", "detector", "reports"):
+        assert f"| {module}\n" not in done.stderr.replace(" ", "").replace("|", "| ")
+
+
+def test_version() -> None:
+    assert pepscope("--version").stdout.decode().startswith("pepscope, version 0.")
+
+
+@pytest.mark.parametrize(("arguments", "limit_s"), [(("--help",), 0.15), (("inspect", "--json", "-"), 0.5)])
+def test_start_up_is_quick(arguments: tuple[str, ...], limit_s: float) -> None:
+    content = gzip.decompress(ONE.read_bytes())[:1000]
+    times_s = []
+    for _ in range(5):
+        start_s = time.perf_counter()
+        assert pepscope(*arguments, stdin=content).returncode == 0
+        times_s.append(time.perf_counter() - start_s)
+    # The processor time of a busy machine is not ours: the least of five is.
+    assert min(times_s) < limit_s, statistics.median(times_s)
+
+
+def test_colours_and_progress_need_a_terminal() -> None:
+    environment = {**os.environ, "TERM": "xterm"}
+    done = subprocess.run([PEPSCOPE, "inspect", ONE], capture_output=True, env=environment, check=True)
+    assert b"\x1b" not in done.stdout + done.stderr
