@@ -128,7 +128,7 @@ def detect(
 
 def _write(result: DetectionResult, as_json: bool, as_csv: bool, files: dict[str, str | None]) -> None:
     """Results to standard output, pages and tables to their files."""
-    from pepscope.plugins import writer
+    from pepscope.writers import writer
 
     for name, path in files.items():
         if path is not None:
@@ -155,7 +155,7 @@ def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
 @click.argument("verdict", type=click.Path(allow_dash=True), metavar="VERDICT.json")
 def explain(verdict: str) -> None:
     """Put the evidence of a verdict (the output of `pepscope detect --json`) into prose."""
-    from pepscope.plugins import writer
+    from pepscope.writers import writer
 
     try:
         text = sys.stdin.read() if verdict == "-" else Path(verdict).read_text(encoding="utf-8")
