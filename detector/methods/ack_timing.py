@@ -1,0 +1,201 @@
+"""Acknowledgement timing: Methods 1 and 2 of Wei et al. (UMass TR 2005-59, section III-A) and their general form.
+
+An acknowledgement that reached the sender before the receiver can have sent it was made by somebody in between. The
+general form asks whether any clock relation of bounded drift, with the steps that clocks make, fits all data and
+acknowledgements (`detector.clock`); Method 1 takes the clocks as synchronised, Method 2 takes the offset from the first
+datum. Absence of violations is weak: a split point that never queues shows none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clouds import FlowClouds, ack_points, data_points, loss_share, spared_points
+from detector.curves import NEVER
+from detector.pair import ClockMode, Pair
+from pepscope.packets import Direction, Int64Array
+from pepscope.results import Evidence, FloatArray, Number, Outcome
+
+METHOD = "ack_timing"
+
+#: Coarsest tick of an ordinary host's capture clock (64 Hz timers): a slack of this size counts half.
+COARSE_TICK_S = 1 / 64
+
+#: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
+TICKING_SHARE = 0.05
+
+#: Acknowledgements needed at the sender before their absence of violations says anything.
+LEAST_ACKS = 10
+
+#: Weight of a fit: a split point without a queue fits as well. A least acknowledgement round trip that is the whole
+#: path's, as data in both directions show it, leaves only split points at the receiver's end of the path.
+FIT_STRENGTH = 0.3
+WHOLE_PATH_STRENGTH = 0.6
+WHOLE_PATH_SHARE = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """Methods 1 and 2 on one flow: violating share, least margin (s, negative when violated), and how many violate."""
+
+    share: float
+    margin_s: float
+    violating: int
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Test whether the acknowledgements' timing allows an end-to-end connection."""
+    flow = _larger(clock)
+    if flow is None or len(flow.ack_seen_ns) == 0:
+        reason = "needs the connection in both captures, aligned by payload or sequence numbers"
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, f"Acknowledgement timing {reason}.")
+    first, second = published(flow, ClockMode.SYNCHRONISED), published(flow, ClockMode.OFFSET)
+    tick_s = _tick_s(pair)
+    violating = violations(flow, clock)
+    numbers: dict[str, Number] = {
+        "direction": flow.direction.name.lower(),
+        "clocks": clock.mode.value,
+        "clock_basis": clock.basis.value,
+        "slack_s": _finite(clock.slack_s),
+        "exact_slack_s": _finite(clock.exact_slack_s),
+        "violating_share": float(violating.mean()),
+        "violating_acks": int(violating.sum()),
+        "acks": len(flow.ack_seen_ns),
+        "lower_constraints": clock.lower_points,
+        "upper_constraints": clock.upper_points,
+        "spared_constraints": clock.lower_spared + clock.upper_spared,
+        "method1_share": first.share,
+        "method1_margin_s": _finite(first.margin_s),
+        "method2_share": second.share,
+        "method2_margin_s": _finite(second.margin_s),
+        "offset_s": clock.pieces[0].offset_ns / 1e9,
+        "drift_ppm": clock.pieces[0].drift * 1e6,
+        "pieces": len(clock.pieces),
+        "step_s": clock.steps_s[0] if clock.steps_s else None,
+        "round_trip_min_s": _finite(clock.round_trip_min_s),
+        "timestamp_tick_s": tick_s,
+    }
+    if clock.mode is not ClockMode.GENERAL:
+        return _judge_published(flow, clock, first if clock.mode is ClockMode.SYNCHRONISED else second, numbers)
+    return _judge_general(clock, tick_s, int(violating.sum()), numbers)
+
+
+def published(flow: FlowClouds, mode: ClockMode) -> _Published:
+    """Method 1 (theta = 0) or Method 2 with i = 1 (theta from the first datum), with the receiver's own ACK times."""
+    known = flow.ack_sent_ns != NEVER
+    if not known.any() or len(flow.data_sent_ns) == 0:
+        return _Published(0.0, math.inf, 0)
+    theta = 0 if mode is ClockMode.SYNCHRONISED else int(flow.data_arrived_ns[0] - flow.data_sent_ns[0])
+    margin = (flow.ack_seen_ns[known] - flow.ack_sent_ns[known] + theta) / 1e9
+    violating = margin < -TIMESTAMP_ERROR_S
+    return _Published(float(violating.mean()), float(margin.min()), int(violating.sum()))
+
+
+def violations(flow: FlowClouds, clock: ClockRelation) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Which acknowledgements came too early even under the offset, per piece, that suits the flow's data best.
+
+    The drift is that of the best line; the offset is moved towards the acknowledgements until the data forbid it.
+    """
+    ack_x, ack_y = ack_points(flow, as_sent=False)
+    data_x, data_y = data_points(flow)
+    sign = 1.0 if flow.direction is Direction.DOWN else -1.0
+    ack_rest, data_rest = (sign * _rest(clock, x, y) for x, y in ((ack_x, ack_y), (data_x, data_y)))
+    result = np.zeros(len(ack_x), np.bool_)
+    for piece_start, piece_end in _spans(clock):
+        inside = (ack_x >= piece_start) & (ack_x < piece_end)
+        bounds = data_rest[(data_x >= piece_start) & (data_x < piece_end)]
+        if len(bounds):
+            result |= inside & (ack_rest < bounds.max() - TIMESTAMP_ERROR_S * 1e9)
+    return result
+
+
+def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers: dict[str, Number]) -> Evidence:
+    tolerated = TIMESTAMP_ERROR_S + tick_s
+    caveats = ["Lost capture packets can move single points; as many as they explain were left out."]
+    if len(clock.pieces) > 1:
+        caveats.append("A clock was taken to have stepped; the pieces were tested separately.")
+    if clock.slack_s < -tolerated:
+        overlap = -clock.slack_s
+        spared = clock.lower_spared + clock.upper_spared
+        strength = overlap / (overlap + COARSE_TICK_S) * max(violating, 1) / (max(violating, 1) + spared)
+        summary = (
+            f"{violating} of {numbers['acks']} acknowledgements reached the sender before the receiver can have sent "
+            f"them, whatever the clocks: data and acknowledgements contradict each other by {overlap:.3g} s."
+        )
+        if violating == 0:
+            summary = (
+                f"No clock fits the acknowledgements of both directions together: they are {overlap:.3g} s too early "
+                "for an end-to-end connection."
+            )
+        return Evidence(METHOD, Outcome.SPLIT, "acks-before-data", strength, summary, numbers, tuple(caveats))
+    if not math.isfinite(clock.slack_s) or min(clock.lower_points, clock.upper_points) < LEAST_ACKS:
+        summary = "Too few data and acknowledgements at both ends for their timing to say anything."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, tuple(caveats))
+    caveats.append("A split point that never queues would fit as well.")
+    path_s = clock.data_high_s - clock.data_low_s
+    numbers["data_round_trip_s"] = _finite(path_s)
+    if math.isfinite(path_s) and clock.round_trip_min_s >= WHOLE_PATH_SHARE * path_s:
+        summary = (
+            f"Even the fastest acknowledgement took the whole path's round trip ({clock.round_trip_min_s:.3g} s; data "
+            f"alone show {path_s:.3g} s), and one clock fits all packets with {clock.slack_s:.3g} s to spare."
+        )
+        return Evidence(
+            METHOD, Outcome.INTACT, "acks-cross-whole-path", WHOLE_PATH_STRENGTH, summary, numbers, tuple(caveats)
+        )
+    summary = f"One admissible clock fits all data and acknowledgements, with {clock.slack_s:.3g} s to spare."
+    return Evidence(METHOD, Outcome.INTACT, "acks-after-data", FIT_STRENGTH, summary, numbers, tuple(caveats))
+
+
+def _judge_published(flow: FlowClouds, clock: ClockRelation, found: _Published, numbers: dict[str, Number]) -> Evidence:
+    name = "Method 1 (synchronised clocks)" if clock.mode is ClockMode.SYNCHRONISED else "Method 2 (constant offset)"
+    caveats = (f"{name} was asked for: a clock that drifts, steps or is off otherwise fakes violations.",)
+    if clock.mode is ClockMode.SYNCHRONISED and len(flow.data_sent_ns):
+        early_s = float((flow.data_arrived_ns - flow.data_sent_ns).min()) / 1e9
+        if early_s < -TIMESTAMP_ERROR_S:
+            summary = f"Data arrive {-early_s:.3g} s before they are sent: the clocks are not synchronised."
+            return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, caveats)
+    spared = spared_points(len(flow.ack_seen_ns) * loss_share(flow.receiver_missed))
+    if found.violating > spared:
+        overlap = -found.margin_s
+        strength = overlap / (overlap + COARSE_TICK_S) * found.violating / (found.violating + spared)
+        summary = f"By {name}, {found.share:.0%} of the acknowledgements came too early, by up to {overlap:.3g} s."
+        return Evidence(METHOD, Outcome.SPLIT, "acks-before-data", strength, summary, numbers, caveats)
+    if len(flow.ack_seen_ns) < LEAST_ACKS:
+        summary = "Too few acknowledgements for their timing to say anything."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, caveats)
+    summary = f"By {name} no body of acknowledgements came too early."
+    return Evidence(METHOD, Outcome.INTACT, "acks-after-data", FIT_STRENGTH, summary, numbers, caveats)
+
+
+def _larger(clock: ClockRelation) -> FlowClouds | None:
+    """The flow with most data points."""
+    return max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
+
+
+def _rest(clock: ClockRelation, x: Int64Array, y: Int64Array) -> FloatArray:
+    return np.asarray(y - clock.server_minus_client_ns(x), np.float64)
+
+
+def _spans(clock: ClockRelation) -> list[tuple[float, float]]:
+    starts = [-math.inf, *(float(piece.start_ns) for piece in clock.pieces[1:]), math.inf]
+    return list(itertools.pairwise(starts))
+
+
+def _tick_s(pair: Pair) -> float:
+    """The coarser capture's clock tick, where many successive packets bear the same time; else 0."""
+    ticks = [0.0]
+    for vantage in pair.vantages:
+        gaps = np.diff(vantage.packets.time_ns[:100_000])
+        later = gaps[gaps > 0]
+        if len(later) and (gaps == 0).mean() >= TICKING_SHARE:
+            ticks.append(float(later.min()) / 1e9)
+    return max(ticks)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

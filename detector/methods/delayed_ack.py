@@ -1,0 +1,154 @@
+"""Delayed acknowledgements: Method 3 of Wei et al. (UMass TR 2005-59, section III-A).
+
+When the receiver holds back every acknowledgement by T, no end-to-end round trip at the sender can be shorter than T.
+Shorter ones come from somebody else. T is given by the user, or read off the receiver's own capture. Round trips are
+timed from the first copy of the last byte that an acknowledgement covers and left out where it was sent again (Karn);
+only acknowledgements without data, SYN, FIN and RST count at the sender and at the receiver, since a delay put on pure
+acknowledgements lets the others through.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector import curves
+from detector.clock import ClockRelation
+from detector.clouds import SPARED_LEAST
+from detector.curves import NEVER
+from detector.pair import Pair, Vantage
+from pepscope.packets import Direction, Int64Array
+from pepscope.results import Evidence, FloatArray, Number, Outcome
+
+METHOD = "delayed_ack"
+
+#: Longest delay that a receiver may put on an acknowledgement by itself (RFC 9293 section 3.8.6.3: below 0.5 s).
+DELAYED_ACK_LIMIT_S = 0.5
+
+#: In a bulk transfer an ordinary receiver answers at least every second full segment at once, so that a delay on all of
+#: many acknowledgements was put there; common stacks' delayed-ACK timers end at 0.2 s.
+BULK_ACKS = 20
+BULK_DELAY_S = 0.2
+
+#: Fewer acknowledgements say nothing.
+LEAST_ACKS = 3
+
+#: Netem and timers release a held packet this much early.
+TIMER_ERROR_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A delay T on the acknowledgements of one direction, and where it is known from."""
+
+    direction: Direction
+    delay_s: float
+    given: bool
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Compare the least round trip at the sender with the delay that the receiver put on its acknowledgements."""
+    held = [found for direction in Direction if (found := _held(pair, direction)) is not None]
+    judged = [made for item in held if (made := _judge(pair, item, clock)) is not None]
+    if not judged:
+        summary = "The receiver did not hold back its acknowledgements, as far as is known (--ack-delay tells)."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary)
+    return max(judged, key=lambda item: (item.outcome is Outcome.SPLIT, item.strength))
+
+
+def acknowledgement_delays_s(receiver: Vantage, direction: Direction) -> FloatArray:
+    """At the receiver: from the arrival of the last byte that each plain acknowledgement covers to its sending."""
+    arrived = curves.first_arrivals(receiver.packets, direction)
+    sent = curves.acknowledgements(receiver.packets, direction)
+    chosen = sent.plain & (sent.value > max(sent.floor, 0))
+    arrival = arrived.at(sent.value[chosen] - 1)
+    known = arrival != NEVER
+    return np.asarray((sent.time_ns[chosen][known] - arrival[known]) / 1e9, np.float64)
+
+
+def round_trips_s(sender: Vantage, direction: Direction) -> FloatArray:
+    """At the sender: from the first copy of the last byte that each plain acknowledgement covers to its arrival."""
+    sent = curves.first_sent(sender.packets, direction)
+    seen = curves.acknowledgements(sender.packets, direction)
+    start, end, _ = curves.retransmitted_ranges(sender.packets, direction)
+    chosen = seen.plain & (seen.value > max(seen.floor, 0))
+    value = seen.value[chosen]
+    left = sent.at(value - 1)
+    known = (left != NEVER) & ~_within(value - 1, start, end)
+    return np.asarray((seen.time_ns[chosen][known] - left[known]) / 1e9, np.float64)
+
+
+def _held(pair: Pair, direction: Direction) -> _Held | None:
+    if pair.options.ack_delay_s is not None:
+        return _Held(direction, pair.options.ack_delay_s, given=True)
+    receiver = pair.receiver(direction)
+    if receiver is None:
+        return None
+    delays = acknowledgement_delays_s(receiver, direction)
+    if len(delays) < LEAST_ACKS:
+        return None
+    least = float(delays.min())
+    needed = BULK_DELAY_S if len(delays) >= BULK_ACKS else DELAYED_ACK_LIMIT_S
+    return _Held(direction, least, given=False) if least > needed else None
+
+
+def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
+    sender = pair.sender(held.direction)
+    if sender is None:
+        return None
+    round_trips = np.sort(round_trips_s(sender, held.direction))
+    if len(round_trips) < LEAST_ACKS:
+        return None
+    path_s = _path_s(sender, held.direction, clock)
+    short = int((round_trips < held.delay_s - TIMER_ERROR_S).sum())
+    source = "as given" if held.given else "as its own capture shows"
+    numbers: dict[str, Number] = {
+        "direction": held.direction.name.lower(),
+        "ack_delay_s": held.delay_s,
+        "ack_delay_given": held.given,
+        "round_trip_min_s": float(round_trips[0]),
+        "round_trips": len(round_trips),
+        "shorter_than_delay": short,
+        "path_round_trip_s": path_s,
+    }
+    caveats = ["Radio networks that make acknowledgements themselves do the same without splitting the payload."]
+    if held.given:
+        caveats.append("The delay was taken as given; it must hold for every acknowledgement.")
+    if short > min(SPARED_LEAST, len(round_trips) // 2):
+        strength = short / (short + SPARED_LEAST)
+        summary = (
+            f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), yet {short} of "
+            f"{len(round_trips)} round trips at the sender are shorter, down to {round_trips[0]:.3g} s: somebody else "
+            "acknowledges."
+        )
+        return Evidence(METHOD, Outcome.SPLIT, "acks-not-from-receiver", strength, summary, numbers, tuple(caveats))
+    # A path slower than the delay would pass however it is made.
+    strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
+    summary = (
+        f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), and no round trip at the sender "
+        f"is shorter (least {round_trips[0]:.3g} s of {len(round_trips)}): nobody else acknowledges."
+    )
+    return Evidence(METHOD, Outcome.INTACT, "acks-only-from-receiver", strength, summary, numbers, tuple(caveats))
+
+
+def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> float | None:
+    """Upper bound of the path's round trip without held acknowledgements: the handshake's, or what data show."""
+    connection = sender.connection
+    gap = connection.handshake_syn_ack_ns if direction is Direction.UP else connection.handshake_ack_ns
+    known = [] if gap is None else [gap / 1e9]
+    two_way = clock.data_high_s - clock.data_low_s
+    if math.isfinite(two_way):
+        known.append(two_way)
+    return min(known, default=None)
+
+
+def _within(offsets: Int64Array, start: Int64Array, end: Int64Array) -> curves.BoolArray:
+    """Which offsets lie in one of the ranges (an offset near a repeated range may count as inside; no harm)."""
+    if len(start) == 0:
+        return np.zeros(len(offsets), np.bool_)
+    order = np.argsort(start, kind="stable")
+    reach = np.maximum.accumulate(end[order])
+    index = np.searchsorted(start[order], offsets, side="right") - 1
+    return np.asarray((index >= 0) & (reach[np.maximum(index, 0)] > offsets), np.bool_)

@@ -1,0 +1,166 @@
+"""Progress: how far the sender is ahead of the receiver.
+
+End to end, no byte is acknowledged to the sender before it has arrived. What is acknowledged and has not arrived sits
+in a box in between. A relay (Split-TCP) holds a buffer's worth; a store-and-forward proxy takes the transfer in at the
+wired rate and forwards it later, so that the sender is done when the receiver has little, or has not even begun.
+
+The clocks are taken at their friendliest: the offset under which the flow's own data arrive as early as causality
+allows (`detector.clock`), so that an unknown clock cannot fake a lead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clouds import FlowClouds
+from detector.curves import NEVER, first_arrivals
+from detector.methods.ack_timing import violations
+from detector.pair import Pair
+from pepscope.packets import Direction, Int64Array, TcpFlag
+from pepscope.results import Evidence, Number, Outcome
+
+METHOD = "progress"
+
+#: Weight of a fit; the same observation as the acknowledgements' timing, seen in bytes.
+FIT_STRENGTH = 0.2
+
+#: Flows smaller than the initial window (RFC 6928) are on their way before anybody answers.
+LEAST_BYTES = 10 * 1460
+
+#: A sender that is done while the receiver has less than this, and was never held back, was taken in at its own rate.
+FAR_AHEAD_SHARE = 0.5
+
+#: A receive window below this share of what it had been holds the sender back. Auto-tuned windows of a box that reads
+#: as fast as it receives stay above half; one that is closed by a full buffer falls to a segment or to zero.
+HELD_BACK_SHARE = 0.1
+
+#: A relay may hold this much of a transfer without closing its window: Linux's default limits for one receive and one
+#: send buffer (6 MiB and 4 MiB). A lead below it tells less of a relay from a proxy.
+RELAY_BUFFER_BYTES = 10 * 2**20
+
+#: Share acknowledged to the sender when the receiver's first byte came, from which the transfer was stored first.
+STORED_SHARE = 0.5
+
+#: A relay that is still connecting onward takes in about one unscaled receive window; more than two were stored.
+STORED_BYTES = 2 * 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """How one flow's sender is ahead, under the friendliest clock. Bytes at or below 0 mean never ahead."""
+
+    total_bytes: int
+    most_bytes: int  # most that was acknowledged and had not arrived
+    delivered_share_when_done: float  # arrived when the last byte was acknowledged to the sender
+    acknowledged_share_at_start: float  # acknowledged to the sender when the first byte arrived
+    acknowledged_at_start_bytes: int
+    held_back: bool  # the window advertised to the sender was closed, or nearly
+    silence_s: float  # from the first byte sent to the first that arrived
+    sender_duration_s: float
+    receiver_duration_s: float
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Measure how many acknowledged bytes the receiver did not have yet."""
+    flow = max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
+    found = None if flow is None else measure_lead(pair, flow, clock)
+    if flow is None or found is None or found.total_bytes < LEAST_BYTES:
+        summary = "The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "progress-unknown", 0.0, summary)
+    violating = int(violations(flow, clock).sum())
+    numbers: dict[str, Number] = {
+        "direction": flow.direction.name.lower(),
+        "total_bytes": found.total_bytes,
+        "lead_bytes": found.most_bytes,
+        "lead_share": found.most_bytes / found.total_bytes,
+        "delivered_share_when_sender_done": found.delivered_share_when_done,
+        "acknowledged_share_when_receiver_began": found.acknowledged_share_at_start,
+        "sender_held_back": found.held_back,
+        "silence_s": found.silence_s,
+        "sender_duration_s": found.sender_duration_s,
+        "receiver_duration_s": found.receiver_duration_s,
+    }
+    if clock.separable or clock.slack_s >= -TIMESTAMP_ERROR_S or found.most_bytes <= 0:
+        summary = "Under some admissible clock nothing was acknowledged to the sender before it had arrived."
+        queueless = ("A split point that never queues looks the same.",)
+        return Evidence(METHOD, Outcome.INTACT, "sender-in-step", FIT_STRENGTH, summary, numbers, queueless)
+    spared = clock.lower_spared + clock.upper_spared
+    strength = max(violating, 1) / (max(violating, 1) + spared)
+    if found.acknowledged_share_at_start >= STORED_SHARE and found.acknowledged_at_start_bytes >= STORED_BYTES:
+        summary = (
+            f"{found.acknowledged_share_at_start:.0%} of {found.total_bytes} bytes had been acknowledged to the sender "
+            "before the first byte reached the receiver: stored first, then forwarded."
+        )
+        return Evidence(METHOD, Outcome.SPLIT, "stored-before-forwarded", strength, summary, numbers)
+    if found.delivered_share_when_done <= FAR_AHEAD_SHARE and not found.held_back:
+        summary = (
+            f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
+            f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: the transfer was "
+            "taken in and forwarded later."
+        )
+        fits = found.most_bytes < RELAY_BUFFER_BYTES
+        caveats = ("A relay whose buffers hold the whole transfer looks the same.",) if fits else ()
+        return Evidence(METHOD, Outcome.SPLIT, "sender-far-ahead", strength, summary, numbers, caveats)
+    summary = (
+        f"Up to {found.most_bytes} bytes were acknowledged to the sender before they reached the receiver; when the "
+        f"sender was done, {found.delivered_share_when_done:.0%} had arrived."
+    )
+    return Evidence(METHOD, Outcome.SPLIT, "sender-ahead", strength, summary, numbers)
+
+
+def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | None:
+    """The lead of `flow`'s sender; None where times at both ends are missing."""
+    receiver = pair.receiver(flow.direction)
+    if receiver is None or len(flow.data_sent_ns) < 2 or len(flow.ack_seen_ns) < 2:
+        return None
+    shift = pair.receiver_shift(flow.direction)
+    held = first_arrivals(receiver.packets, flow.direction)
+    order = np.argsort(held.time_ns, kind="stable")
+    # Times at the receiver, brought onto the sender's clock with no forward delay at best.
+    arrival = _on_sender_clock(flow, clock, held.time_ns[order])
+    best = int((flow.data_sent_ns - _on_sender_clock(flow, clock, flow.data_arrived_ns)).max())
+    arrival = np.maximum.accumulate(arrival + best)
+    reached = np.maximum.accumulate(held.end[order]) + shift
+    arrived = np.concatenate([[int(held.start.min()) + shift], reached])
+    first = int(held.start.min()) + shift
+    total = int(max(flow.ack_value[-1], reached[-1])) - first
+    at_ack = arrived[np.searchsorted(arrival, flow.ack_seen_ns + round(TIMESTAMP_ERROR_S * 1e9), side="right")]
+    done = int(np.searchsorted(flow.ack_value, min(int(flow.ack_value[-1]), int(reached[-1])), side="left"))
+    known = flow.arrival_ns != NEVER
+    lead = (flow.ack_value - at_ack)[known]
+    began = int(np.searchsorted(flow.ack_seen_ns, arrival[0], side="left"))
+    acknowledged = int(flow.ack_value[began - 1]) - first if began else 0
+    return Lead(
+        total,
+        int(lead.max()) if len(lead) else 0,
+        (int(at_ack[min(done, len(at_ack) - 1)]) - first) / max(total, 1),
+        acknowledged / max(total, 1),
+        acknowledged,
+        _held_back(pair, flow.direction),
+        float(arrival[0] - flow.data_sent_ns[0]) / 1e9,
+        float(flow.ack_seen_ns[-1] - flow.data_sent_ns[0]) / 1e9,
+        float(arrival[-1] - arrival[0]) / 1e9,
+    )
+
+
+def _held_back(pair: Pair, direction: Direction) -> bool:
+    """Whether the receive window that the sender was shown fell to a small share of what it had been."""
+    sender = pair.sender(direction)
+    if sender is None:
+        return False
+    packets = sender.packets
+    shown = (packets.direction != direction) & ((packets.flags & (TcpFlag.SYN | TcpFlag.RST)) == 0)
+    window = packets.window_bytes[shown].astype(np.float64)
+    return bool((window < HELD_BACK_SHARE * np.maximum.accumulate(window)).any()) or bool((window == 0).any())
+
+
+def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64Array) -> Int64Array:
+    """Receiver times on the sender's clock by the relation found (the constant is settled by the caller)."""
+    if flow.direction is Direction.DOWN:
+        return clock.to_server_ns(receiver_ns)
+    # The relation runs over client times; its drift over one delay is below a microsecond per millisecond.
+    client = receiver_ns - round(clock.pieces[0].offset_ns)
+    return receiver_ns - np.rint(clock.server_minus_client_ns(client)).astype(np.int64)
