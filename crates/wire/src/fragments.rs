@@ -198,6 +198,14 @@ mod tests {
     }
 
     #[test]
+    fn the_last_fragment_sets_the_end() {
+        let mut fragments = Fragments::default();
+        assert_eq!(fragments.add(key(1), 0, 0, true, &[9; 32], 32), Err(Reject::FragmentHeld));
+        let done = fragments.add(key(1), 0, 8, false, &[8; 12], 12);
+        assert_eq!(done, Ok(Assembled { captured: vec![9; 20], wire_bytes: 20 }));
+    }
+
+    #[test]
     fn number_bytes_and_age_are_bounded() {
         let mut fragments = Fragments::default();
         for identification in 0..5_000 {

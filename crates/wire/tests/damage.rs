@@ -103,6 +103,11 @@ fn absurd_block_lengths() {
     assert_eq!(offset, good.len() as u64, "{sentence}");
     let mismatch = [good.clone(), [order.u32(6), order.u32(16), [0; 4], order.u32(20)].concat()].concat();
     assert!(damage_of(mismatch).2.contains("16 bytes at its start and 20 at its end"));
+    // A frame may not reach into the end of its block, let alone into the next.
+    let mut overlong = files::obsolete_packet(order, 0, 1, &frame());
+    overlong[20..24].copy_from_slice(&order.u32(97));
+    let overlong = [good.clone(), overlong, vec![0; 200]].concat();
+    assert!(damage_of(overlong).2.contains("97 captured bytes in a block with room for 96"));
     let nowhere = [good, files::enhanced_packet(order, 7, 1, &[0; 40], 40)].concat();
     assert!(damage_of(nowhere).2.contains("interface 7, which was not described"));
 }
