@@ -1,0 +1,181 @@
+"""Content: the same transfer with other bytes or another size, or an answer that the server never gave (a cache)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from detector.pair import Pair, Vantage
+from pepscope.packets import Direction, PayloadSample, TcpFlag
+from pepscope.results import Evidence, Number, Outcome
+
+if TYPE_CHECKING:
+    from detector.clock import ClockRelation
+
+METHOD = "content"
+#: Payload pieces that must have been compared before bytes are said to differ.
+FEWEST_PIECES = 3
+#: Share of pieces that agree: above the first the bytes are the same, below the second they are others.
+SAME_SHARE = 0.9
+OTHER_SHARE = 0.5
+#: Application gateways (FTP, SIP behind NAT) replace an address in a control stream and shift what follows.
+GATEWAY_BYTES = 64
+#: Header fields that an HTTP proxy adds or changes.
+PROXY_FIELDS = frozenset({b"via", b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-cache", b"age"})
+_METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"HTTP/1.")
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Compare bytes and sizes of both streams at the two vantages.
+
+    Findings: `rewritten-headers` (split, by a proxy that understands HTTP), `other-bytes` (split, recompressed),
+    `other-size` (split), `same-content`, `no-payload`, `no-counterpart`.
+    """
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None:
+        return _inapplicable(
+            "no-counterpart",
+            "Only one capture holds this connection: a cache may have answered, or the other capture missed it.",
+        )
+    for direction in Direction:
+        left, arrived = _opening(pair.sender(direction), direction), _opening(pair.receiver(direction), direction)
+        if left is not None and arrived is not None and _headers_differ(left, arrived):
+            added = sorted(name.decode("ascii") for name in _added_fields(left, arrived))
+            known = [name for name in added if name.encode() in PROXY_FIELDS]
+            return Evidence(
+                METHOD, Outcome.SPLIT, "rewritten-headers", (0.98 if known else 0.9) * pair.pairing_confidence,
+                f"The HTTP {'request' if direction is Direction.UP else 'response'} arrives with another header than "
+                f"it left with{f' (added: {chr(44).join(added)})' if added else ''}: a proxy wrote it.",
+                {"direction": direction.name.lower(), "added_fields": ", ".join(added)},
+            )  # fmt: skip
+    return _bytes_and_sizes(pair, client, server)
+
+
+def examine_unpaired(pair: Pair, others: Sequence[Pair]) -> Evidence:
+    """Examine a connection that only the client's capture holds, given the other pairs of the same two captures.
+
+    A cache shows if another connection to the same server made the same request and got the same answer, if that one
+    has a counterpart at the server with other sequence numbers (so somebody stands in between), and if it came first.
+    Findings: `served-from-cache` (split, proxy), `no-counterpart`.
+    """
+    alone = pair.client_side
+    if alone is None or pair.server_side is not None:
+        return _inapplicable("no-counterpart", "Only a connection without counterpart at the server can be a cache's.")
+    for other in others:
+        near, far = other.client_side, other.server_side
+        if near is None or far is None or near.connection.first_time_ns >= alone.connection.first_time_ns:
+            continue
+        same_server = near.connection.server == alone.connection.server
+        between = _sequence_numbers(near) != _sequence_numbers(far)
+        if same_server and between and all(_same_opening(near, alone, d) for d in Direction):
+            return Evidence(
+                METHOD, Outcome.SPLIT, "served-from-cache", 0.8,
+                f"The same answer as to {near.connection.client} earlier, but no connection at the server: "
+                "somebody in between answered from a cache.",
+                {"earlier_client": near.connection.client, "answer_bytes": alone.connection.down.stream_bytes},
+                ("A server capture that ended too early would look the same.",),
+            )  # fmt: skip
+    return _inapplicable(
+        "no-counterpart", "The server's capture lacks this connection, and no earlier one has the same content."
+    )
+
+
+def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
+    numbers: dict[str, Number] = {}
+    for direction in Direction:
+        name = direction.name.lower()
+        alignment = pair.alignment.get(direction)
+        sizes = [v.flow(direction).stream_bytes for v in (client, server)]
+        numbers |= {f"{name}_client_side_bytes": sizes[0], f"{name}_server_side_bytes": sizes[1]}
+        if alignment is not None:
+            numbers |= {f"{name}_pieces_compared": alignment.compared, f"{name}_pieces_equal": alignment.matched}
+            if alignment.compared >= FEWEST_PIECES and alignment.matched < OTHER_SHARE:
+                return Evidence(
+                    METHOD, Outcome.SPLIT, "other-bytes", (1.0 - alignment.matched) * pair.pairing_confidence,
+                    f"{1 - alignment.matched:.0%} of the payload compared differs between the captures: the content "
+                    "was changed on the way.", numbers,
+                    ("Two different connections taken for one would look the same.",),
+                )  # fmt: skip
+    for direction in Direction:
+        changed = size_change(client, server, direction)
+        if changed is not None and changed != 0:
+            strong = abs(changed) > GATEWAY_BYTES
+            return Evidence(
+                METHOD, Outcome.SPLIT, "other-size", (0.9 if strong else 0.4) * pair.pairing_confidence,
+                f"The {direction.name.lower()} stream ends {abs(changed)} bytes "
+                f"{'later' if changed > 0 else 'earlier'} where it arrives than where it left: it was rewritten.",
+                numbers, () if strong else ("An application gateway of a NAT changes sizes by a few bytes, too.",),
+            )  # fmt: skip
+    compared = sum(a.compared for a in pair.alignment.values())
+    if compared == 0:
+        return _inapplicable("no-payload", "The captures hold no payload to compare.", numbers)
+    return _inapplicable(
+        "same-content", "Bytes and sizes are the same at both ends, as a relay leaves them too.", numbers
+    )
+
+
+def size_change(client: Vantage, server: Vantage, direction: Direction) -> int | None:
+    """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
+    ends = []
+    for vantage in (client, server) if direction is Direction.UP else (server, client):
+        packets = vantage.packets
+        fins = (packets.direction == direction) & ((packets.flags & TcpFlag.FIN) != 0)
+        if vantage.flow(direction).initial_sequence_number is None or not fins.any():
+            return None
+        end = packets.sequence_offset[fins] + packets.payload_bytes[fins].astype(np.int64)
+        ends.append(int(end.max()))
+    return ends[1] - ends[0]
+
+
+def _opening(vantage: Vantage | None, direction: Direction) -> bytes | None:
+    """The captured first bytes of a stream that starts like an HTTP message; None where that was not captured."""
+    if vantage is None or vantage.flow(direction).initial_sequence_number is None:
+        return None
+    piece = _first_piece(vantage.payload.get(direction))
+    return piece if piece is not None and piece.startswith(_METHODS) else None
+
+
+def _first_piece(sample: PayloadSample | None) -> bytes | None:
+    if sample is None:
+        return None
+    at_start = np.flatnonzero(sample.offsets == 0)
+    return max((sample.pieces[int(i)] for i in at_start), key=len, default=None)
+
+
+def _headers_differ(left: bytes, arrived: bytes) -> bool:
+    """Whether the headers differ where both were captured."""
+    common = min(len(left), len(arrived))
+    return left[:common].split(b"\r\n\r\n")[0] != arrived[:common].split(b"\r\n\r\n")[0]
+
+
+def _fields(message: bytes) -> set[bytes]:
+    """Names of the complete header lines captured, in lower case."""
+    lines = message.split(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+    return {line.split(b":")[0].strip().lower() for line in lines if b":" in line and line.isascii()}
+
+
+def _added_fields(left: bytes, arrived: bytes) -> set[bytes]:
+    """Header fields that arrived and did not leave; only a proxy's own ones where the left header is cut short."""
+    added = _fields(arrived) - _fields(left)
+    return added if b"\r\n\r\n" in left else added & PROXY_FIELDS
+
+
+def _sequence_numbers(vantage: Vantage) -> tuple[int | None, int | None]:
+    return vantage.connection.up.initial_sequence_number, vantage.connection.down.initial_sequence_number
+
+
+def _same_opening(one: Vantage, two: Vantage, direction: Direction) -> bool:
+    """Whether two connections carry streams of one size that begin with the same bytes."""
+    first, second = (_first_piece(v.payload.get(direction)) for v in (one, two))
+    if one.flow(direction).stream_bytes != two.flow(direction).stream_bytes or not first or not second:
+        return False
+    if direction is Direction.DOWN:
+        return True  # response headers carry dates; the size agrees
+    common = min(len(first), len(second))
+    return first[:common] == second[:common]
+
+
+def _inapplicable(finding: str, summary: str, numbers: dict[str, Number] | None = None) -> Evidence:
+    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers or {})

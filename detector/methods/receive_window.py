@@ -1,0 +1,179 @@
+"""Receive window at the sender: a split point's buffer fills and empties, a store-and-forward proxy's stays open.
+
+Wei et al., section III-A, tell Split-TCP from a TCP proxy by it. A slow reader closes its window end to end, so what
+the sender saw is held against what the receiver itself advertised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from detector.pair import Pair, Vantage
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope.results import Evidence, Number, Outcome
+
+if TYPE_CHECKING:
+    from detector.clock import ClockRelation
+
+METHOD = "receive_window"
+#: A window is shut below this share of its largest value, and open again above the other.
+SHUT_SHARE = 0.05
+OPEN_SHARE = 0.5
+#: A receiver whose window never fell below this share of what it had been kept up with the network.
+KEPT_UP_SHARE = 0.25
+#: The sender's transfer must take less than this share of the receiver's for the receiver to be far behind.
+FAR_BEHIND_SHARE = 0.7
+#: Streams shorter than this fill no buffer.
+SHORTEST_STREAM_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCourse:
+    """How a window went: full-shut-full cycles, extremes in bytes, and its least share of what it had been before."""
+
+    cycles: int
+    times_shut: int
+    least_bytes: int
+    largest_bytes: int
+    least_share: float
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Compare the receive window that the sender saw with the one that the receiver advertised.
+
+    Findings: `window-alternates` (split, Split-TCP), `window-open-receiver-behind` (split, TCP proxy), `slow-reader`,
+    `alternation-unexplained`, `window-unremarkable`, `too-short`, `needs-sender-capture`.
+    """
+    if not pair.vantages:
+        return _inapplicable("needs-sender-capture", "No capture of this connection.", {})
+    direction = bulk_direction(pair)
+    sender, receiver = pair.sender(direction), pair.receiver(direction)
+    if sender is None:
+        return _inapplicable("needs-sender-capture", "The window that the sender sees needs the sender's capture.", {})
+    if sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES:
+        return _inapplicable("too-short", "Too little data to fill a receive buffer.", {})
+    seen = window_course(sender.packets, direction.reverse)
+    numbers: dict[str, Number] = {
+        "direction": direction.name.lower(),
+        "sender_saw_cycles": seen.cycles,
+        "sender_saw_least_bytes": seen.least_bytes,
+        "sender_saw_largest_bytes": seen.largest_bytes,
+    }
+    if receiver is None:
+        if seen.cycles >= 1:
+            return _inapplicable(
+                "alternation-unexplained",
+                f"The window at the sender went from full to shut and back {seen.cycles} times: a split point's buffer "
+                "or a slow reader; the receiver's capture would tell.", numbers,
+            )  # fmt: skip
+        return _inapplicable("window-unremarkable", "The window at the sender stayed open.", numbers)
+    made = window_course(receiver.packets, direction.reverse)
+    numbers |= {
+        "receiver_cycles": made.cycles,
+        "receiver_least_bytes": made.least_bytes,
+        "receiver_largest_bytes": made.largest_bytes,
+    }
+    kept_up = made.least_share > KEPT_UP_SHARE
+    if seen.times_shut and kept_up:
+        strength = 1.0 - 0.5 ** (1 + seen.cycles)
+        return Evidence(
+            METHOD, Outcome.SPLIT, "window-alternates", strength * pair.pairing_confidence,
+            f"The sender saw its receive window shut {seen.times_shut} times, but the receiver never advertised less "
+            f"than {made.least_bytes} bytes: somebody else's buffer filled up.", numbers,
+            ("A window regulator that shuts the window to pace the sender would look alike.",),
+        )  # fmt: skip
+    if seen.times_shut or made.times_shut:
+        return _inapplicable(
+            "slow-reader",
+            "The receiver itself shuts its window (a slow reader), so a shut window at the sender says nothing.",
+            numbers,
+        )
+    return _open_window(pair, direction, sender, receiver, seen, made, numbers)
+
+
+def _open_window(
+    pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, seen: WindowCourse, made: WindowCourse,
+    numbers: dict[str, Number],
+) -> Evidence:  # fmt: skip
+    spans = transfer_spans(pair, direction, sender, receiver)
+    if spans is not None:
+        sender_s, receiver_s, span_bytes = spans
+        numbers |= {"sender_transfer_s": sender_s, "receiver_transfer_s": receiver_s}
+        share = sender_s / receiver_s if receiver_s > 0 else 1.0
+        behind = (1.0 - share) * span_bytes
+        steady = seen.least_share > KEPT_UP_SHARE
+        if share < FAR_BEHIND_SHARE and behind > made.largest_bytes and steady:
+            numbers["behind_bytes"] = int(behind)
+            return Evidence(
+                METHOD, Outcome.SPLIT, "window-open-receiver-behind", min(0.95, 1.0 - share) * pair.pairing_confidence,
+                f"The window at the sender stayed open, all was acknowledged in {sender_s:.2f} s, and the receiver "
+                f"needed {receiver_s:.2f} s for the same bytes: they waited in a store that takes everything at once.",
+                numbers, ("A Split-TCP buffer larger than the transfer looks the same.",),
+            )  # fmt: skip
+    return _inapplicable("window-unremarkable", "The window at the sender says nothing special.", numbers)
+
+
+def bulk_direction(pair: Pair) -> Direction:
+    """The direction that carries more stream bytes, at whichever vantage exists."""
+    vantage = pair.vantages[0]
+    up, down = vantage.connection.up.stream_bytes, vantage.connection.down.stream_bytes
+    return Direction.UP if up > down else Direction.DOWN
+
+
+def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
+    """The course of the windows advertised by packets in `direction`."""
+    advertised = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN) == 0)
+    windows = packets.window_bytes[advertised & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)].astype(np.int64)
+    if len(windows) == 0:
+        return WindowCourse(0, 0, 0, 0, 1.0)
+    largest = int(windows.max())
+    opened = int(np.argmax(windows > OPEN_SHARE * windows[0]))
+    windows = windows[opened:]
+    # Full is what it had been so far: kernels grow their buffers during a transfer.
+    full = np.maximum.accumulate(windows)
+    state = np.where(windows <= SHUT_SHARE * full, -1, np.where(windows >= OPEN_SHARE * full, 1, 0))
+    state = state[state != 0]
+    changes = state[np.flatnonzero(np.diff(state, prepend=0) != 0)]
+    shut = int(np.count_nonzero(changes == -1))
+    reopened = int(np.count_nonzero((changes[:-1] == -1) & (changes[1:] == 1))) if len(changes) > 1 else 0
+    least_share = float((windows / np.maximum(full, 1)).min())
+    return WindowCourse(reopened, shut, int(windows.min()), largest, least_share)
+
+
+def transfer_spans(
+    pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage
+) -> tuple[float, float, int] | None:
+    """Seconds that one common byte range took at the sender (first sent to acknowledged) and at the receiver (first to
+    last arrival), and its bytes; needs no clock relation. End to end the first is never the shorter one."""
+    shift = pair.receiver_shift(direction)
+    sent, received = _data(sender.packets, direction, 0), _data(receiver.packets, direction, shift)
+    if sent is None or received is None:
+        return None
+    acks = (sender.packets.direction == direction.reverse) & (
+        sender.packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
+    )
+    ack_offset, ack_time = sender.packets.acknowledgement_offset[acks], sender.packets.time_ns[acks]
+    low = max(int(sent[0].min()), int(received[0].min()))
+    high = min(int(sent[1].max()), int(received[1].max()), int(ack_offset.max(initial=0)))
+    if high - low < SHORTEST_STREAM_BYTES:
+        return None
+    first_sent = int(sent[2][sent[1] > low].min())
+    acknowledged = int(ack_time[ack_offset >= high].min())
+    first_arrival = int(received[2][received[1] > low].min())
+    last_arrival = int(received[2][received[1] >= high].min())
+    return (acknowledged - first_sent) / 1e9, (last_arrival - first_arrival) / 1e9, high - low
+
+
+def _data(packets: PacketColumns, direction: Direction, shift: int) -> tuple[Int64Array, Int64Array, Int64Array] | None:
+    chosen = (packets.direction == direction) & (packets.payload_bytes > 0)
+    if not chosen.any():
+        return None
+    start = packets.sequence_offset[chosen] + shift
+    return start, start + packets.payload_bytes[chosen].astype(np.int64), packets.time_ns[chosen]
+
+
+def _inapplicable(finding: str, summary: str, numbers: dict[str, Number]) -> Evidence:
+    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers)

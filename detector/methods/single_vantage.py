@@ -1,0 +1,118 @@
+"""One capture only: what it can honestly say. It hints and measures; it never accuses.
+
+Everything that a split does to one end's view, something harmless does too: a slow reader shuts windows, a near CDN
+answers handshakes quickly, a busy server thinks. So this method reports numbers and says which capture would settle it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from detector.methods.receive_window import bulk_direction, window_course
+from detector.pair import Pair, Vantage
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope.results import Evidence, Number, Outcome
+
+if TYPE_CHECKING:
+    from detector.clock import ClockRelation
+
+METHOD = "single_vantage"
+#: Answers that never come sooner than this multiple of the handshake, over enough exchanges, are worth a hint.
+ANSWER_RATIO = 3.0
+FEWEST_EXCHANGES = 3
+#: Initial TTL values of common stacks: a packet that arrives with one has passed no router.
+INITIAL_TTLS = frozenset({64, 128, 255})
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Measure what one capture shows: handshake, data and application round trips, window, hops.
+
+    Findings, all inapplicable: `needs-second-capture`, `hints-of-split` (numbers name the hints), `both-ends-captured`.
+    """
+    if len(pair.vantages) != 1:
+        return Evidence(
+            METHOD, Outcome.INAPPLICABLE, "both-ends-captured", 0.0,
+            "Both ends are captured: the two-ended methods say more." if pair.vantages else "No capture to look at.",
+        )  # fmt: skip
+    vantage = pair.vantages[0]
+    at_client = pair.client_side is not None
+    remote = Direction.DOWN if at_client else Direction.UP
+    numbers = _measure(vantage, at_client)
+    hints = _hints(pair, vantage, remote, numbers)
+    numbers["hints"] = ", ".join(hints)
+    where = "server" if at_client else "client (mobile)"
+    settle = f"A capture of the same transfer at the {where} would settle it."
+    if hints:
+        return Evidence(
+            METHOD, Outcome.INAPPLICABLE, "hints-of-split", 0.0,
+            f"One capture cannot decide; it hints at something in between ({', '.join(hints)}). {settle}", numbers,
+            ("Slow readers, near CDN nodes and server think time cause the same hints.",),
+        )  # fmt: skip
+    return Evidence(
+        METHOD, Outcome.INAPPLICABLE, "needs-second-capture", 0.0,
+        f"Only the {'client' if at_client else 'server'}'s side was captured, which cannot tell a split. {settle}",
+        numbers,
+    )  # fmt: skip
+
+
+def _measure(vantage: Vantage, at_client: bool) -> dict[str, Number]:
+    connection = vantage.connection
+    handshake = connection.handshake_syn_ack_ns if at_client else connection.handshake_ack_ns
+    local = connection.up if at_client else connection.down
+    numbers: dict[str, Number] = {
+        "side": "client" if at_client else "server",
+        "side_guessed": connection.side_guessed,
+        "handshake_s": None if handshake is None else handshake / 1e9,
+        "data_round_trip_min_s": None if local.round_trip_time_min_ns is None else local.round_trip_time_min_ns / 1e9,
+    }
+    answers = answer_times_ns(vantage.packets, Direction.UP if at_client else Direction.DOWN)
+    numbers["exchanges"] = len(answers)
+    numbers["answer_min_s"] = float(answers.min()) / 1e9 if len(answers) else None
+    return numbers
+
+
+def answer_times_ns(packets: PacketColumns, asked: Direction) -> Int64Array:
+    """Nanoseconds from the last byte of each question in `asked` to the first byte of the answer to it.
+
+    A new question begins where data follows data of the other direction; an answer must acknowledge the question whole.
+    """
+    at = np.flatnonzero((packets.payload_bytes > 0) & ((packets.flags & TcpFlag.SYN) == 0))
+    way = packets.direction[at]
+    turn = np.flatnonzero((way[:-1] == asked) & (way[1:] == asked.reverse))
+    question, answer = at[turn], at[turn + 1]
+    end = packets.sequence_offset[question] + packets.payload_bytes[question].astype(np.int64)
+    complete = packets.acknowledgement_offset[answer] >= end
+    times: Int64Array = (packets.time_ns[answer] - packets.time_ns[question])[complete]
+    return times
+
+
+def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, Number]) -> list[str]:
+    hints = []
+    handshake, answer, exchanges = (numbers[key] for key in ("handshake_s", "answer_min_s", "exchanges"))
+    if (
+        isinstance(handshake, float)
+        and isinstance(answer, float)
+        and isinstance(exchanges, int)
+        and exchanges >= FEWEST_EXCHANGES
+        and answer > ANSWER_RATIO * handshake
+    ):
+        hints.append("answers take far longer than the handshake")
+    course = window_course(vantage.packets, bulk_direction(pair).reverse)
+    numbers["window_cycles"] = course.cycles
+    if course.cycles and bulk_direction(pair) is remote.reverse:
+        hints.append("the far window alternates between full and shut")
+    packets = vantage.packets
+    arrived = (packets.direction == remote) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
+    arrived &= (packets.flags & TcpFlag.RST) == 0
+    opening = arrived & ((packets.flags & TcpFlag.SYN) != 0)
+    later = arrived & ((packets.flags & TcpFlag.SYN) == 0)
+    if later.any():
+        common = int(np.bincount(packets.ttl[later]).argmax())
+        numbers["arriving_ttl"] = common
+        if common in INITIAL_TTLS:
+            hints.append("the far end seems to be no router away")
+        if opening.any() and int(packets.ttl[opening][0]) != common:
+            hints.append("the handshake and the data have different TTL")
+    return hints
