@@ -38,7 +38,7 @@ pub struct Tally {
     /// Frames for which the file gives no time; they got that of the frame before them.
     pub frames_without_time: u64,
     pub link_types: Vec<LinkTypeCount>,
-    /// Bytes of the capture read so far, after decompression.
+    /// Bytes of the capture after decompression; known at the end.
     pub bytes_read: u64,
     /// Where reading ended too early.
     pub damage: Option<Damage>,
