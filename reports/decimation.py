@@ -47,8 +47,9 @@ def step_indices(value: FloatArray, limit: int) -> IndexArray:
     count = len(value)
     if count <= 2:
         return np.arange(count, dtype=np.int64)
-    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
-    corners = np.unique(np.concatenate([[0], changes, [count - 1]])).astype(np.int64)
+    corner = np.ones(count, dtype=np.bool_)
+    corner[1:-1] = value[1:-1] != value[:-2]
+    corners = np.flatnonzero(corner).astype(np.int64)
     return corners[envelope_indices(value[corners], limit)]
 
 

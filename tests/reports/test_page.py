@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from pepscope.packets import Direction
 from pepscope.results import Evidence, Kind, Outcome
 from reports.errors import ReportError
 from reports.figures import choose_limit, flow_figures, point_count
@@ -144,6 +145,14 @@ def test_many_connections_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
     assert text.count('<script type="application/json"') == MAX_DRAWN
     assert "figures are drawn for 50" in text
     assert "the table lists 2,000 of 2,560 connections" in text
+
+
+def test_a_request_beside_a_download_is_folded_away() -> None:
+    down = make_series()
+    up = replace(down, direction=Direction.UP)
+    text = page_text(make_result(make_pair(Kind.REGULAR, series=(up, down))))
+    flows = re.findall(r'<details class="flow"( open)?><summary><h3>(\w+), [^<]*: ([^<]*)</h3>', text)
+    assert flows == [(" open", "Download", "2.5 MB"), ("", "Upload", "120 B")]
 
 
 def test_clouds_keep_every_deciding_point() -> None:
