@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 __all__: list[str]
 __version__: Final[str]
+is_release_build: Final[bool]
 
 def read_capture(
     path: str,

@@ -22,6 +22,7 @@ mod _core {
         if std::env::var_os("PEPSCOPE_DEBUG").is_none() {
             std::panic::set_hook(Box::new(|_| {}));
         }
+        module.add("is_release_build", !cfg!(debug_assertions))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }
