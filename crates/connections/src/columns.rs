@@ -1,7 +1,8 @@
 //! Packets as columns: appended in capture order, grouped by connection at the end.
 
-use crate::connection::{Connection, Reading, NO_ACKNOWLEDGEMENT};
+use crate::connection::Connection;
 use crate::payload_sample::payload_hash;
+use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
 
 /// A SACK block (RFC 2018) of one packet, as offsets in the stream that the packet acknowledges.

@@ -14,6 +14,7 @@ pub mod mark;
 mod opening;
 mod parked;
 mod payload_sample;
+mod reading;
 mod retransmission;
 mod round_trip;
 mod sequence;
@@ -25,6 +26,7 @@ mod window;
 
 pub use analysis::{Analysis, Connections, Settings};
 pub use columns::{Columns, SackBlock};
-pub use connection::{Close, NO_ACKNOWLEDGEMENT};
+pub use connection::Close;
 pub use payload_sample::{PayloadPieces, PIECE_BYTES};
+pub use reading::NO_ACKNOWLEDGEMENT;
 pub use summary::{address_text, tunnel_name, ConnectionSummary, FlowSummary};
