@@ -77,7 +77,8 @@ def flow_series(pair: Pair, clock: ClockRelation, direction: Direction) -> FlowS
     forward_at, forward, ack_at, ack = _clouds(clock.clouds.get(direction), axis, offset, drift)
     over = ack - (offset + drift * ack_at)
     related = axis.clock is not None
-    shift = pair.receiver_shift(direction)
+    # Where the two streams hold different bytes, each end counts its own.
+    shift = pair.receiver_shift(direction) if direction in pair.alignment else 0
     return FlowSeries(
         direction=direction,
         forward_time_s=forward_at,

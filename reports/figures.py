@@ -144,7 +144,9 @@ def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, vi
         return f"{idea} No line was fitted here."
     if abs(series.line_offset_s) >= 1e-3:
         idea += f" The clocks' offset, {series.line_offset_s:,.3f} s, is taken off here."
-    drift = f" (drift {series.line_drift * 1e6:.3g} ppm)" if abs(series.line_drift) >= 1e-7 else ""
+    drift = (
+        f" (with the drift that fits best, {series.line_drift * 1e6:.3g} ppm)" if abs(series.line_drift) >= 1e-7 else ""
+    )
     total = len(series.ack_time_s)
     if violating:
         worst = format_seconds(float(max(0.0, -np.nanmin(below))))

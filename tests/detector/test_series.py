@@ -163,6 +163,14 @@ def test_one_vantage_draws_what_it_saw() -> None:
     assert set(series.round_trip_time_s.tolist()) == {0.08}
 
 
+def test_streams_that_cannot_be_aligned_are_drawn_but_not_compared() -> None:
+    both = transfer(Direction.DOWN)
+    series, _ = series_of(Pair(both.client_side, both.server_side, {}, 0.5), Direction.DOWN)
+    assert len(series.forward_time_s) == len(series.ack_time_s) == 0
+    assert len(series.sender_data_time_s) == len(series.receiver_data_time_s) == 200
+    assert series.receiver_data_time_s[0] == pytest.approx(series.sender_data_time_s[0], abs=0.001)
+
+
 def test_throughput_adds_up_to_the_payload() -> None:
     series, _ = series_of(transfer(Direction.UP), Direction.UP)
     width = series.throughput_at_s[1] - series.throughput_at_s[0]
