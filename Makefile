@@ -65,13 +65,13 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds $(FUZZ_SECONDS)
 
 validate: install ## Score the detector on the captures whose truth is known
-	$(BIN)/python -m detector.validation tests/corpus
+	$(BIN)/python -m benchmarks.validation
 
 bench: install ## Run side by side with tcptrace and tshark
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python -m benchmarks.run
 
-docs: install ## Build the documentation pages
-	$(BIN)/python docs/build.py
+docs: install ## Draw the figures of the documentation
+	$(BIN)/python docs/draw_figures.py
 
 wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
 	$(BIN)/pip install --quiet 'build>=1.2'

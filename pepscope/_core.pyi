@@ -5,7 +5,8 @@ from typing import Any, Final, final
 
 import numpy.typing as npt
 
-__all__: list[str]
+__all__ = ["Capture", "__version__", "is_release_build", "read_capture"]
+
 __version__: Final[str]
 is_release_build: Final[bool]
 
