@@ -28,6 +28,7 @@ from detector.clouds import (
     ack_points,
     data_points,
     flow_clouds,
+    least_hold_ns,
     least_round_trip_ns,
     loss_share,
     spared_points,
@@ -49,8 +50,8 @@ STEP_INTERVAL_S = 900.0
 #: that a step would have to explain leaves none.
 STEP_SLACK_SHARE = 0.5
 
-#: A piece between steps holds at least so many times the spared points on each side.
-PIECE_POINTS = 4
+#: Of a round trip whose acknowledgements the receiver held back, at least this share is taken for the path's.
+HELD_PATH_SHARE = 0.05
 
 #: Time bins for the test and for the search for steps.
 TEST_BINS = 4096
@@ -250,9 +251,10 @@ def _pieces(
     single = (_piece(most, constraints, most.slack_ns),)
     if most.slack_ns >= -TIMESTAMP_ERROR_S * 1e9 or not math.isfinite(round_trip_ns):
         return single, most
+    path_ns = max(round_trip_ns - least_hold_ns(clouds), HELD_PATH_SHARE * round_trip_ns)
     # A step of one host's clock is a clean cut only on that host's time axis.
     for server_clock in (False, True):
-        stepped = _stepped(_gather(clouds, server_clock=server_clock), limit, STEP_SLACK_SHARE * round_trip_ns)
+        stepped = _stepped(_gather(clouds, server_clock=server_clock), limit, STEP_SLACK_SHARE * path_ns)
         if stepped is not None:
             return (_on_client_clock(stepped) if server_clock else stepped), most
     return single, most
@@ -291,14 +293,15 @@ def _stepped(constraints: _Constraints, limit: float, needed_ns: float) -> tuple
                 bad = middle
         made = test(first, good)
         start, end = float(times[first]), float(times[good]) + 1.0
-        points = len(lower.between(start, end)), len(upper.between(start, end))
-        if points[0] <= PIECE_POINTS * constraints.lower_spared or points[1] <= PIECE_POINTS * constraints.upper_spared:
-            return None
         pieces.append(_piece(made, constraints, made.slack_ns, start, end))
         first = good + 1
-    jumps = [abs(_line(b, b.start_ns) - _line(a, b.start_ns)) for a, b in itertools.pairwise(pieces)]
-    # A smaller step would have left room for one line end to end.
-    return tuple(pieces) if all(jump >= needed_ns for jump in jumps) else None
+    for before, after in itertools.pairwise(pieces):
+        # A smaller step would have left room for one line end to end. Pieces of few packets, as at the ends of a
+        # connection, cannot be judged.
+        judged = math.isfinite(before.slack_ns) and math.isfinite(after.slack_ns)
+        if judged and abs(_line(after, after.start_ns) - _line(before, after.start_ns)) < needed_ns:
+            return None
+    return tuple(pieces)
 
 
 def _piece(

@@ -96,6 +96,13 @@ def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
     return float(known.min()) if len(known) else math.inf
 
 
+def least_hold_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
+    """Least time for which the receiver of the larger flow held an acknowledgement back; 0 where unknown."""
+    largest = max(clouds.values(), key=lambda flow: len(flow.data_sent_ns))
+    known = (largest.arrival_ns != NEVER) & (largest.ack_sent_ns != NEVER)
+    return max(0.0, float((largest.ack_sent_ns - largest.arrival_ns)[known].min())) if known.any() else 0.0
+
+
 def loss_share(missed: tuple[float, int]) -> float:
     """Share of packets that a capture loses, given how many data packets it missed and how many it holds.
 

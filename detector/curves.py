@@ -5,7 +5,7 @@ All functions are vectorised over packets; offsets are stream offsets as in `Pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,12 @@ from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketCo
 
 #: A time that is not known, or never came.
 NEVER = np.int64(np.iinfo(np.int64).max)
+
+#: Timestamps of one host's receive queues are out of order by less; a fall beyond it is a clock that was set back.
+BACKWARD_STEP_NS = 10_000_000
+
+#: More falls than this are a file out of order.
+BACKWARD_STEPS = 3
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -119,6 +125,25 @@ def retransmitted_ranges(packets: PacketColumns, direction: Direction) -> tuple[
     return start[repeats], end[repeats], time_ns[repeats]
 
 
+def without_backward_steps(packets: PacketColumns) -> PacketColumns:
+    """Columns whose times no longer fold back where the capture's clock was set back.
+
+    A capture is written in order, so a time that falls far is a step of the clock. What follows is moved to continue
+    where time had got to; the true gap between the two packets, which is lost, remains as a small forward step. Files
+    merged out of order fall back again and again and are left as they are.
+    """
+    if len(packets) < 2:
+        return packets
+    gaps = np.diff(packets.time_ns)
+    falls = np.flatnonzero(gaps < -BACKWARD_STEP_NS)
+    if len(falls) == 0 or len(falls) > BACKWARD_STEPS:
+        return packets
+    raised = np.zeros(len(packets), np.int64)
+    for place in falls.tolist():
+        raised[place + 1 :] -= gaps[place]
+    return replace(packets, time_ns=packets.time_ns + raised)
+
+
 def missed_ranges(packets: PacketColumns, direction: Direction) -> tuple[Int64Array, Int64Array]:
     """Start and end of byte ranges that were acknowledged within the capture but never captured."""
     held = first_arrivals(packets, direction)
@@ -185,7 +210,8 @@ def _hole_fillers(
     late, hole = late[inside], hole[inside]
     low = np.maximum(start[late], hole_start[hole])
     high = np.minimum(end[late], hole_end[hole])
-    _, first = np.unique(low, return_index=True)  # capture order decides among copies that begin alike
+    # Capture order decides among equal copies.
+    _, first = np.unique(np.stack([low, high], axis=1), axis=0, return_index=True)
     low, high, when = low[first], high[first], time_ns[late][first]
     if np.any(low[1:] < high[:-1]):
         return _sweep(low, high, when)

@@ -21,6 +21,7 @@ import numpy as np
 
 from detector import anchors
 from detector.alignment import align
+from detector.curves import without_backward_steps
 from detector.pair import DetectOptions, Pair, StreamAlignment, Vantage
 from detector.vantage_side import client_nearness, first_is_client_side
 from pepscope.connections import Connection
@@ -356,7 +357,8 @@ def _confidence(ground: Ground, alignments: Iterable[StreamAlignment]) -> float:
 
 
 def _vantage(capture: ConnectionSource, number: int) -> Vantage:
-    return Vantage(capture.path, capture.connections[number], capture.packets(number), capture.payload(number))
+    packets = without_backward_steps(capture.packets(number))
+    return Vantage(capture.path, capture.connections[number], packets, capture.payload(number))
 
 
 def _turn_guessed(first: Vantage, second: Vantage) -> tuple[Vantage, Vantage]:

@@ -17,7 +17,7 @@ import numpy as np
 from detector import curves
 from detector.clock import ClockRelation
 from detector.clouds import SPARED_LEAST
-from detector.curves import NEVER
+from detector.curves import NEVER, BoolArray
 from detector.pair import Pair, Vantage
 from pepscope.packets import Direction, Int64Array
 from pepscope.results import Evidence, FloatArray, Number, Outcome
@@ -34,6 +34,9 @@ BULK_DELAY_S = 0.2
 
 #: Fewer acknowledgements say nothing.
 LEAST_ACKS = 3
+
+#: A step of the sender's clock explains short round trips only while they are fewer than this share.
+MOSTLY = 0.9
 
 #: Netem and timers release a held packet this much early.
 TIMER_ERROR_S = 0.002
@@ -68,8 +71,11 @@ def acknowledgement_delays_s(receiver: Vantage, direction: Direction) -> FloatAr
     return np.asarray((sent.time_ns[chosen][known] - arrival[known]) / 1e9, np.float64)
 
 
-def round_trips_s(sender: Vantage, direction: Direction) -> FloatArray:
-    """At the sender: from the first copy of the last byte that each plain acknowledgement covers to its arrival."""
+def round_trips_s(sender: Vantage, direction: Direction) -> tuple[FloatArray, FloatArray]:
+    """At the sender: round trips from the first copy of the last byte that each plain acknowledgement covers.
+
+    Returns the times (s, from the first) at which they ended, and the round trips (s).
+    """
     sent = curves.first_sent(sender.packets, direction)
     seen = curves.acknowledgements(sender.packets, direction)
     start, end, _ = curves.retransmitted_ranges(sender.packets, direction)
@@ -77,7 +83,8 @@ def round_trips_s(sender: Vantage, direction: Direction) -> FloatArray:
     value = seen.value[chosen]
     left = sent.at(value - 1)
     known = (left != NEVER) & ~_within(value - 1, start, end)
-    return np.asarray((seen.time_ns[chosen][known] - left[known]) / 1e9, np.float64)
+    came = seen.time_ns[chosen][known]
+    return np.asarray((came - came[:1]) / 1e9, np.float64), np.asarray((came - left[known]) / 1e9, np.float64)
 
 
 def _held(pair: Pair, direction: Direction) -> _Held | None:
@@ -98,17 +105,19 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     sender = pair.sender(held.direction)
     if sender is None:
         return None
-    round_trips = np.sort(round_trips_s(sender, held.direction))
+    came, round_trips = round_trips_s(sender, held.direction)
     if len(round_trips) < LEAST_ACKS:
         return None
+    least = float(round_trips.min())
     path_s = _path_s(sender, held.direction, clock)
-    short = int((round_trips < held.delay_s - TIMER_ERROR_S).sum())
+    too_short = round_trips < held.delay_s - TIMER_ERROR_S
+    short = int(too_short.sum())
     source = "as given" if held.given else "as its own capture shows"
     numbers: dict[str, Number] = {
         "direction": held.direction.name.lower(),
         "ack_delay_s": held.delay_s,
         "ack_delay_given": held.given,
-        "round_trip_min_s": float(round_trips[0]),
+        "round_trip_min_s": least,
         "round_trips": len(round_trips),
         "shorter_than_delay": short,
         "path_round_trip_s": path_s,
@@ -116,21 +125,39 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     caveats = ["Radio networks that make acknowledgements themselves do the same without splitting the payload."]
     if held.given:
         caveats.append("The delay was taken as given; it must hold for every acknowledgement.")
-    if short > min(SPARED_LEAST, len(round_trips) // 2):
+    if _body(came, round_trips, too_short):
         strength = short / (short + SPARED_LEAST)
         summary = (
             f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), yet {short} of "
-            f"{len(round_trips)} round trips at the sender are shorter, down to {round_trips[0]:.3g} s: somebody else "
+            f"{len(round_trips)} round trips at the sender are shorter, down to {least:.3g} s: somebody else "
             "acknowledges."
         )
         return Evidence(METHOD, Outcome.SPLIT, "acks-not-from-receiver", strength, summary, numbers, tuple(caveats))
+    if short > SPARED_LEAST:
+        summary = f"{short} round trips are shorter than the delay, all at one time, as when the sender's clock is set."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary, numbers, tuple(caveats))
     # A path slower than the delay would pass however it is made.
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
     summary = (
         f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), and no round trip at the sender "
-        f"is shorter (least {round_trips[0]:.3g} s of {len(round_trips)}): nobody else acknowledges."
+        f"is shorter (least {least:.3g} s of {len(round_trips)}): nobody else acknowledges."
     )
     return Evidence(METHOD, Outcome.INTACT, "acks-only-from-receiver", strength, summary, numbers, tuple(caveats))
+
+
+def _body(came: FloatArray, round_trips: FloatArray, too_short: BoolArray) -> bool:
+    """Whether the short round trips are many, and not all those during which one step of the sender's clock fell.
+
+    A step shortens what is under way when it happens: acknowledgements that come within one longest round trip.
+    """
+    short = int(too_short.sum())
+    if short <= min(SPARED_LEAST, len(round_trips) // 2):
+        return False
+    if short >= MOSTLY * len(round_trips):
+        return True
+    times = came[too_short]
+    within = np.searchsorted(times, times + float(round_trips.max()), side="right") - np.arange(short)
+    return short - int(within.max()) > SPARED_LEAST
 
 
 def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> float | None:
@@ -144,7 +171,7 @@ def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> floa
     return min(known, default=None)
 
 
-def _within(offsets: Int64Array, start: Int64Array, end: Int64Array) -> curves.BoolArray:
+def _within(offsets: Int64Array, start: Int64Array, end: Int64Array) -> BoolArray:
     """Which offsets lie in one of the ranges (an offset near a repeated range may count as inside; no harm)."""
     if len(start) == 0:
         return np.zeros(len(offsets), np.bool_)

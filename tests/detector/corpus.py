@@ -1,0 +1,87 @@
+"""The corpus of real captures for the detector's tests, and variations of it made from the packet columns."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from detector.pair import DetectOptions, Pair
+from detector.pairing import pair_captures
+from pepscope.capture import open_capture
+from pepscope.packets import Mark, PacketColumns, TcpFlag
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+RUNS = {run["id"]: run for run in json.loads((CORPUS / "manifest.json").read_text())["runs"]}
+
+
+@functools.lru_cache(maxsize=4)
+def capture(name: str):
+    return open_capture(str(CORPUS / name))
+
+
+@dataclass(frozen=True)
+class Variation:
+    """What to do to a capture: clock changes in seconds and ppm, a step in the middle, lost packets."""
+
+    offset_s: float = 0.0
+    drift_ppm: float = 0.0
+    step_s: float = 0.0
+    lost_share: float = 0.0
+    timestamps: bool = True
+    seed: int = 0
+
+
+class Varied:
+    """A capture with one variation applied to every connection's columns."""
+
+    def __init__(self, source, variation: Variation) -> None:
+        self.path = source.path
+        self.connections = source.connections
+        self._source = source
+        self._variation = variation
+
+    def payload(self, number: int):
+        return self._source.payload(number)
+
+    def packets(self, number: int) -> PacketColumns:
+        return vary(self._source.packets(number), self._variation)
+
+
+def vary(packets: PacketColumns, variation: Variation) -> PacketColumns:
+    time = packets.time_ns.astype(np.int64)
+    begin, end = int(time.min()), int(time.max())
+    moved = time + np.rint((time - begin) * variation.drift_ppm * 1e-6).astype(np.int64)
+    moved += round(variation.offset_s * 1e9)
+    moved += np.where(time > (begin + end) // 2, round(variation.step_s * 1e9), 0)
+    marks = packets.marks if variation.timestamps else packets.marks & ~np.uint16(Mark.HAS_TIMESTAMPS)
+    changed = replace(packets, time_ns=moved, marks=marks)
+    random = np.random.default_rng(variation.seed)
+    kept = (random.random(len(time)) >= variation.lost_share) | ((packets.flags & TcpFlag.SYN) != 0)
+    return PacketColumns(**{name: getattr(changed, name)[kept] for name in PacketColumns.__slots__})
+
+
+def pairs(run_id: str, mobile: Variation | None = None, server: Variation | None = None, options=None) -> list[Pair]:
+    files = RUNS[run_id]["files"]
+    sides = [capture(files[side]["name"]) for side in ("mobile", "server")]
+    first, second = (Varied(side, how) if how else side for side, how in zip(sides, (mobile, server), strict=True))
+    return list(pair_captures(first, second, options or DetectOptions()))
+
+
+def end_points(pair: Pair) -> tuple[str | None, str | None]:
+    """Client end points as the mobile's and the server's capture show them."""
+    names = {Path(v.capture).name.split(".")[1][:3]: v.connection.client for v in pair.vantages}
+    return names.get("mob"), names.get("srv")
+
+
+def truth(run_id: str) -> dict[tuple[str | None, str | None], dict[str, Any]]:
+    return {(_client(flow, "mobile"), _client(flow, "server")): flow for flow in RUNS[run_id]["flows"]}
+
+
+def _client(flow: dict[str, Any], side: str) -> str | None:
+    shown = flow.get(f"{side}_capture")
+    return shown.split(" > ")[0] if shown else None

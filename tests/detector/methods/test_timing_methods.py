@@ -1,0 +1,103 @@
+import math
+
+import pytest
+
+from detector.clock import relate
+from detector.methods import ack_timing, delayed_ack, progress
+from detector.pair import ClockMode, DetectOptions
+from pepscope.results import Outcome
+from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
+
+
+def evidence(method, pair):
+    made = method.examine(pair, relate(pair))
+    assert 0.0 <= made.strength <= 1.0
+    assert all(not isinstance(v, float) or math.isfinite(v) for v in made.numbers.values())
+    return made
+
+
+@pytest.mark.parametrize("run_id", sorted(RUNS))
+def test_against_the_truth(run_id):
+    flows = truth(run_id)
+    for pair in pairs(run_id):
+        flow = flows[end_points(pair)]
+        made = {method: evidence(method, pair) for method in (ack_timing, delayed_ack, progress)}
+        if flow["class"] == "regular":
+            assert all(item.outcome is not Outcome.SPLIT for item in made.values())
+        elif flow["passive_detectable"]:
+            assert made[ack_timing].outcome is Outcome.SPLIT
+            assert made[ack_timing].strength > 0.5
+        if "proxy" not in flow["acceptable_kinds"]:
+            assert made[progress].finding not in ("sender-far-ahead", "stored-before-forwarded")
+        elif flow["acceptable_kinds"] == ["proxy"]:
+            assert made[progress].finding in ("sender-far-ahead", "stored-before-forwarded")
+
+
+@pytest.mark.parametrize("run_id", ["reg_dl_slowreader_rate__off", "spl_ha_dl_small_umts__off"])
+def test_method_1_refuses_clocks_that_are_not_synchronised(run_id):
+    (pair,) = pairs(run_id, Variation(offset_s=-9.0), options=DetectOptions(clocks=ClockMode.SYNCHRONISED))
+    assert evidence(ack_timing, pair).outcome is Outcome.INAPPLICABLE
+
+
+@pytest.mark.parametrize("mode", [ClockMode.SYNCHRONISED, ClockMode.OFFSET])
+@pytest.mark.parametrize(
+    ("run_id", "outcome"),
+    [
+        ("reg_dl_cubic_lte", Outcome.INTACT),
+        ("reg_dl_slowreader_rate__drop_mob3", Outcome.INTACT),
+        ("spl_ha_dl_small_umts", Outcome.SPLIT),
+        ("prx_ngx_2M_umts", Outcome.SPLIT),
+    ],
+)
+def test_methods_1_and_2_as_published(mode, run_id, outcome):
+    (pair,) = pairs(run_id, options=DetectOptions(clocks=mode))
+    assert evidence(ack_timing, pair).outcome is outcome
+
+
+def test_published_numbers_agree_with_the_reference():
+    for run_id in ("spl_ha_dl_small_umts", "prx_ngx_2M_umts", "reg_dl_cubic_lte"):
+        (pair,) = pairs(run_id)
+        reference = RUNS[run_id]["flows"][0]["reference"]["download"]
+        numbers = evidence(ack_timing, pair).numbers
+        assert numbers["method1_share"] == pytest.approx(reference["m1_frac"], abs=0.02)
+        assert numbers["method2_share"] == pytest.approx(reference["m2_frac_i1"], abs=0.02)
+
+
+@pytest.mark.parametrize(("run_id", "delay_s"), [("act_reg_ul_T2", 2.0), ("act_reg_dl_T3", 3.0)])
+def test_held_acknowledgements_show_that_nobody_else_answers(run_id, delay_s):
+    for given in (None, delay_s):
+        (pair,) = pairs(run_id, options=DetectOptions(ack_delay_s=given))
+        made = evidence(delayed_ack, pair)
+        assert made.finding == "acks-only-from-receiver"
+        assert made.numbers["ack_delay_s"] == pytest.approx(delay_s, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "delay_s"), [("act_ha_ul_T2", 2.0), ("act_ha_dl_T4", 4.0), ("act_ngx_upload_T3", 3.0)]
+)
+def test_held_acknowledgements_show_who_else_answers(run_id, delay_s):
+    for given in (None, delay_s):
+        (pair,) = pairs(run_id, options=DetectOptions(ack_delay_s=given))
+        made = evidence(delayed_ack, pair)
+        assert made.finding == "acks-not-from-receiver"
+        assert made.numbers["round_trip_min_s"] < made.numbers["ack_delay_s"]
+
+
+def test_an_ordinary_receiver_holds_nothing_back():
+    for run_id in ("reg_dl_cubic_lte", "reg_dl_slowreader_rate", "spl_ha_ul_cellslow", "spl_ha_chat"):
+        assert all(evidence(delayed_ack, pair).outcome is Outcome.INAPPLICABLE for pair in pairs(run_id))
+
+
+def test_one_capture_is_not_enough():
+    (pair,) = [pair for pair in pairs("prx_ngx_cache") if len(pair.vantages) == 1]
+    assert all(evidence(method, pair).outcome is Outcome.INAPPLICABLE for method in (ack_timing, delayed_ack, progress))
+
+
+@pytest.mark.parametrize("step_s", [-0.6, 0.6, 10.0])
+@pytest.mark.parametrize("at_mobile", [True, False])
+@pytest.mark.parametrize("run_id", ["act_reg_ul_T2", "act_reg_dl_T3"])
+def test_a_clock_that_is_set_fakes_no_foreign_acknowledgements(run_id, at_mobile, step_s):
+    how = Variation(step_s=step_s)
+    (pair,) = pairs(run_id, how if at_mobile else None, None if at_mobile else how)
+    for method in (ack_timing, delayed_ack, progress):
+        assert evidence(method, pair).outcome is not Outcome.SPLIT
