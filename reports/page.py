@@ -64,7 +64,7 @@ def page_text(result: DetectionResult) -> str:
     for rank, index in enumerate(order[:MAX_SECTIONS]):
         pair = result.pairs[index]
         figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
-        sections.append(_section(index, pair, figures, opened=rank == 0))
+        sections.append(_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
         if figures:
             data.append(_figure_data(index, figures))
     return _fill(
@@ -189,10 +189,12 @@ def _limits(total: int, drawn: int) -> str:
     )
 
 
-def _section(index: int, pair: PairResult, figures: list[list[Figure]], opened: bool) -> str:
+def _section(index: int, pair: PairResult, figures: list[list[Figure]], *, opened: bool, alone: bool) -> str:
     first = pair.vantages[0]
     share = verdict_probability(pair)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
+    # The page's headline already says it where there is only one connection.
+    meaning = "" if alone else f'<p class="verdict">{escape(KIND_SENTENCES[pair.verdict])}</p>'
     drawings = "".join(
         _flow(index, position, pair, pair.series[position], figures[position])
         for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))
@@ -201,7 +203,7 @@ def _section(index: int, pair: PairResult, figures: list[list[Figure]], opened: 
         f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
         f'<summary>{_badge(pair.verdict)}{probability}<span class="endpoints">{escape(first.client)} '
         f'<span aria-label="to">→</span> {escape(first.server)}</span></summary><div class="body">'
-        f'<p class="verdict">{escape(KIND_SENTENCES[pair.verdict])}</p><p>{escape(pair.reason)}</p>'
+        f'{meaning}<p class="reason">{escape(pair.reason)}</p>'
         f"{_probabilities(pair)}{_facts(pair)}{_evidence(pair.evidence)}{drawings}</div></details>"
     )
 

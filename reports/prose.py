@@ -17,6 +17,9 @@ from reports.wording import KIND_NAMES, KIND_SENTENCES, method_name
 #: Connections told at length.
 MAX_TOLD = 20
 
+#: Numbers told of one piece of evidence; methods put the telling ones first.
+MAX_NUMBERS = 10
+
 #: Below this payload a transfer tells little: it fits into the first window of most senders, and no queue builds up.
 SHORT_TRANSFER_BYTES = 50_000
 
@@ -131,7 +134,10 @@ def _pieces(items: Sequence[Evidence], width: int) -> Iterator[str]:
             "  ",
             "    ",
         )
-        numbers = "; ".join(": ".join(describe_number(key, value)) for key, value in item.numbers.items())
+        known = [(key, value) for key, value in item.numbers.items() if value is not None]
+        numbers = "; ".join(": ".join(describe_number(key, value)) for key, value in known[:MAX_NUMBERS])
+        if len(known) > MAX_NUMBERS:
+            numbers += f"; {len(known) - MAX_NUMBERS} more in the JSON"
         if numbers:
             yield from _wrap(f"({numbers})", width, "    ", "    ")
 

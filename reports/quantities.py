@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-#: Last words of names in `Evidence.numbers` that stand for a share of a whole.
-_SHARE_NAMES = ("fraction", "share", "ratio", "matched", "overlap", "confidence")
+#: Words of names in `Evidence.numbers` that stand for a share of a whole.
+_SHARE_NAMES = ("fraction", "share", "ratio", "matched", "overlap", "confidence", "agreement")
 
 
 def format_seconds(seconds: float) -> str:
@@ -67,7 +67,7 @@ def describe_number(name: str, value: float | int | str | bool | None) -> tuple[
         return _label(name.removesuffix("_bytes")), format_bytes(value)
     if name.endswith("_ppm"):
         return _label(name.removesuffix("_ppm")), f"{_digits(value)} ppm"
-    if isinstance(value, float) and 0 <= value <= 1 and name.split("_")[-1] in _SHARE_NAMES:
+    if isinstance(value, float) and 0 <= value <= 1 and not set(name.split("_")).isdisjoint(_SHARE_NAMES):
         return _label(name), format_percent(value)
     return _label(name), format_count(value) if isinstance(value, int) else _digits(value)
 

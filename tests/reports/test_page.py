@@ -119,7 +119,7 @@ def test_nothing_from_a_capture_becomes_markup(browser: Browser, tmp_path: Path)
     visit.draw_all()
     assert visit.page.title().startswith("pepscope: ")
     assert visit.page.locator("img").count() == 0
-    assert visit.page.locator(".verdict + p").inner_text() == hostile
+    assert visit.page.locator("p.reason").inner_text() == hostile
     assert visit.complaints == []
 
 

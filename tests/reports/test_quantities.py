@@ -34,6 +34,7 @@ def test_percentages_say_certain_only_where_it_is(share: float, text: str) -> No
         ("clock_drift_ppm", 12.5, ("clock drift", "12.5 ppm")),
         ("window_bytes", 65535, ("window", "65.5 kB")),
         ("violating_fraction", 0.51, ("violating fraction", "51 %")),
+        ("delivered_share_when_done", 0.99, ("delivered share when done", "99 %")),
         ("segments", 1998, ("segments", "1,998")),
         ("timestamps", True, ("timestamps", "yes")),
         ("offset_s", None, ("offset s", "not known")),
