@@ -72,6 +72,7 @@ def read_segments(
             wanted &= kept
     at = np.flatnonzero(wanted)
     flags = packets.flags[at]
+    stamped = (packets.marks[at] & Mark.HAS_TIMESTAMPS) != 0
     return Segments(
         start=packets.sequence_offset[at] + sequence_shift,
         length=packets.payload_bytes[at].astype(np.int64),
@@ -79,9 +80,9 @@ def read_segments(
         window=packets.window_bytes[at].astype(np.int64),
         push=(flags & TcpFlag.PSH) != 0,
         first_copy=(packets.marks[at] & Mark.RETRANSMISSION) == 0,
-        has_timestamps=(packets.marks[at] & Mark.HAS_TIMESTAMPS) != 0,
-        tsval=packets.tsval[at].astype(np.int64),
-        tsecr=packets.tsecr[at].astype(np.int64),
+        has_timestamps=stamped,
+        tsval=np.where(stamped, packets.tsval[at], 0).astype(np.int64),
+        tsecr=np.where(stamped, packets.tsecr[at], 0).astype(np.int64),
         ip_id=packets.ip_id[at].astype(np.int64),
         ttl=packets.ttl[at].astype(np.int64),
     )

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from detector.methods.identity import examine
+from detector.methods.identity.agreement import LEAST_CHANCE, MOST_NATS, log_likelihood_ratio
+from detector.methods.identity.segments import SAMPLE_PACKETS, thinning_for
+from detector.pair import StreamAlignment
+from pepscope.packets import Direction
+from pepscope.results import Outcome
+from tests.detector import rewriting as rw
+from tests.detector.corpus import RUNS, end_points, pairs, truth
+
+CLOCK = None  # identity needs none
+FEW = (
+    "reg_dl_reno_loss1", "reg_dl_short10k", "reg_dl_nat", "reg_dl_slowreader_rate", "reg_ul_slowreader_srv__midone",
+    "reg_dl_bloat_1M__mid", "reg_dl_nots_nosack", "reg_dl_v6", "reg_bidir", "spl_ha_chat", "spl_ha_dl_short10k",
+    "spl_ha_dl_fastcell", "spl_ha_ul_cellslow", "spl_ha_dl_srcip__mid", "spl_ha_mixed", "prx_ngx_2M_umts",
+)  # fmt: skip
+BOTH = rw.in_turn(rw.without_timestamps, rw.without_ip_id)
+VARIANTS = {
+    "no timestamps": (rw.without_timestamps, rw.without_timestamps),
+    "IP ID zeroed": (None, rw.without_ip_id),
+    "IP ID scrambled": (None, rw.scrambled_ip_id),
+    "neither timestamps nor IP ID": (BOTH, BOTH),
+    "timestamps modulated": (None, rw.modulated_timestamps),
+    "windows narrowed": (None, rw.narrowed_windows),
+    "5 % lost by both captures": (rw.losing(0.05, 1), rw.losing(0.05, 2)),
+    "burst lost": (rw.losing_a_burst, None),
+    "burst lost, nothing but offsets": (rw.in_turn(BOTH, rw.losing_a_burst), BOTH),
+    "ACKs thinned": (None, rw.thinned_acknowledgements),
+    "send offload": (rw.offloaded(Direction.UP), rw.offloaded(Direction.DOWN)),
+    "receive offload": (rw.offloaded(Direction.DOWN), rw.offloaded(Direction.UP)),
+    "receive offload, nothing but offsets": (
+        rw.in_turn(rw.offloaded(Direction.DOWN), BOTH),
+        rw.in_turn(rw.offloaded(Direction.UP), BOTH),
+    ),
+}
+#: With these something decisive is left in every packet, so every connection must be decided.
+DECIDED = {
+    "no timestamps", "IP ID zeroed", "IP ID scrambled", "timestamps modulated", "windows narrowed",
+    "5 % lost by both captures", "burst lost", "ACKs thinned", "send offload", "receive offload",
+}  # fmt: skip
+
+
+def known(run_id):
+    flows = truth(run_id)
+    for pair in pairs(run_id):
+        if len(pair.vantages) == 2:
+            regular = flows[end_points(pair)]["class"] == "regular"
+            yield pair, Outcome.INTACT if regular else Outcome.SPLIT
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_every_connection_of_the_corpus_is_told(run_id):
+    for pair, expected in known(run_id):
+        found = examine(pair, CLOCK)
+        assert (found.outcome, found.finding) == (
+            expected,
+            "same-packets" if expected is Outcome.INTACT else "other-packets",
+        ), found.summary
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("run_id", FEW)
+def test_rewritten_packets_never_mislead(run_id, variant):
+    opposite = {Outcome.INTACT: Outcome.SPLIT, Outcome.SPLIT: Outcome.INTACT}
+    for pair, expected in known(run_id):
+        found = examine(rw.changed(pair, *VARIANTS[variant]), CLOCK)
+        assert found.outcome is not opposite[expected], found.summary
+        if variant in DECIDED:
+            assert found.outcome is expected, found.summary
+
+
+@pytest.mark.parametrize(
+    ("run_id", "server", "rewriter"),
+    [
+        ("reg_dl_nat", None, "nat"),
+        ("reg_dl_mss1200", None, "mss-clamping"),
+        ("reg_dl_cubic_lte", rw.modulated_timestamps, "timestamp-modulating"),
+        ("reg_dl_cubic_lte", rw.narrowed_windows, "window-regulator"),
+        ("reg_dl_cubic_lte", rw.scrambled_ip_id, "ip-id-rewriting"),
+        ("reg_dl_cubic_lte", rw.thinned_acknowledgements, "ack-thinning"),
+        ("reg_dl_cubic_lte", rw.offloaded(Direction.DOWN), "offload"),
+    ],
+)
+def test_names_the_harmless_rewriter(run_id, server, rewriter):
+    for pair in pairs(run_id):
+        found = examine(rw.changed(pair, None, server), CLOCK)
+        assert found.finding == "same-packets"
+        assert found.numbers["rewriters"] == rewriter
+        assert len(found.caveats) == 1
+
+
+def test_foreign_acknowledgements_of_the_far_ends_data_are_told_apart_from_a_split():
+    (pair,) = pairs("reg_dl_cubic_lte")
+    found = examine(rw.changed(pair, None, rw.own_acknowledgements), CLOCK)
+    assert found.finding == "acks-nobody-sent"
+    assert found.outcome is not Outcome.SPLIT
+
+
+def test_one_capture_is_not_enough():
+    (pair,) = pairs("reg_dl_cubic_lte")
+    assert examine(replace(pair, server_side=None), CLOCK).finding == "needs-second-capture"
+
+
+def test_offsets_that_nothing_supports_are_not_compared():
+    (pair,) = pairs("spl_ha_dl_small_umts__mid")
+    lost = replace(pair, alignment={d: StreamAlignment(0, 0, 0.0) for d in Direction})
+    assert examine(lost, CLOCK).finding == "not-aligned"
+
+
+def test_no_overlap_in_time_is_too_few_segments():
+    (pair,) = pairs("reg_dl_cubic_lte")
+    half = len(pair.client_side.packets) // 2
+    first = rw.changed(
+        pair,
+        lambda p: rw.keep(p, slice(0, half // 4)),
+        lambda p: rw.keep(p, slice(len(p) - half // 4, len(p))),
+    )
+    assert examine(first, CLOCK).outcome is Outcome.INAPPLICABLE
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_likelihood_ratio_is_bounded_and_silent_without_contrast(share):
+    assert abs(log_likelihood_ratio(1e9, share, 0.97, LEAST_CHANCE)) <= MOST_NATS
+    assert log_likelihood_ratio(100, share, 0.5, 0.6) == 0.0
+    assert log_likelihood_ratio(0, share, 0.97, LEAST_CHANCE) == 0.0
+
+
+def test_large_connections_are_sampled():
+    assert thinning_for(SAMPLE_PACKETS) == 1
+    assert thinning_for(500_000) > 10
