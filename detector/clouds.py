@@ -10,7 +10,7 @@ import numpy as np
 
 from detector import curves
 from detector.curves import NEVER
-from detector.pair import Pair
+from detector.pair import Pair, Vantage
 from pepscope.packets import Direction, Int64Array, PacketColumns
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
@@ -56,7 +56,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     alignment = pair.alignment.get(direction)
     if sender is None or receiver is None or alignment is None:
         return None
-    begins = all(side.flow(direction).initial_sequence_number is not None for side in (sender, receiver))
+    begins = _began(sender, direction) and _began(receiver, direction)
     if alignment.matched < 0.5 and (not begins or alignment.compared >= COMPARED_PIECES):
         return None
     sent = curves.first_sent(sender.packets, direction)
@@ -83,10 +83,15 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
         returned.reaching(seen.value[useful] - shift),
         arrived.at(seen.value[useful] - 1 - shift),
         round_trip[useful],
-        curves.missed_packets(sender.packets, direction),
-        curves.missed_packets(receiver.packets, direction),
+        curves.missed_packets(sent, seen, from_start=_began(sender, direction)),
+        curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),
         flow.retransmitted_packets / max(flow.data_packets, 1),
     )
+
+
+def _began(vantage: Vantage, direction: Direction) -> bool:
+    """Whether the capture holds the beginning of the stream."""
+    return vantage.flow(direction).initial_sequence_number is not None
 
 
 def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:

@@ -144,30 +144,31 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     return replace(packets, time_ns=packets.time_ns + raised)
 
 
-def missed_ranges(packets: PacketColumns, direction: Direction) -> tuple[Int64Array, Int64Array]:
-    """Start and end of byte ranges that were acknowledged within the capture but never captured."""
-    held = first_arrivals(packets, direction)
-    acks = acknowledgements(packets, direction)
+def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[Int64Array, Int64Array]:
+    """Start and end of byte ranges that were acknowledged within the capture but are not in `held`.
+
+    `from_start` says that the capture holds the SYN, so that the stream should begin at offset 0. The last offset
+    acknowledged may be the FIN's, which is no byte, and is not counted.
+    """
     if len(held.start) == 0 or len(acks.value) == 0:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # The last acknowledged offset may be the FIN's, which is no byte.
-    fin = bool(((packets.flags & TcpFlag.FIN) != 0)[packets.direction == direction].any())
-    top = int(acks.value[-1]) - int(fin)
-    first = 0 if _saw_syn(packets) else int(held.start[0])
+    top = int(acks.value[-1])
+    if top == int(held.end[-1]) + 1:
+        top -= 1
+    first = 0 if from_start else int(held.start[0])
     start = np.concatenate([[first], held.end])
     end = np.minimum(np.concatenate([held.start, [max(top, int(held.end[-1]))]]), top)
     real = end > start
     return start[real].astype(np.int64), end[real].astype(np.int64)
 
 
-def missed_packets(packets: PacketColumns, direction: Direction) -> tuple[float, int]:
+def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[float, int]:
     """Data packets that the capture admits to have missed (estimated from bytes), and those that it holds."""
-    start, end = missed_ranges(packets, direction)
-    sizes = packets.payload_bytes[(packets.direction == direction) & (packets.payload_bytes > 0)]
-    if len(sizes) == 0:
+    count = len(held.start)
+    if count == 0:
         return 0.0, 0
-    lost = np.ceil((end - start) / float(sizes.mean())).sum()
-    return float(lost), len(sizes)
+    start, end = missed_ranges(held, acks, from_start=from_start)
+    return float(np.ceil((end - start) * (count / max(held.covered_bytes(), 1))).sum()), count
 
 
 def _saw_syn(packets: PacketColumns) -> bool:

@@ -64,7 +64,9 @@ def test_without_a_syn_the_first_value_is_a_floor():
 
 def test_missed_ranges_are_acknowledged_and_never_captured():
     rows = [SYN, down(1, 0, 100), down(2, 200, 100), up_ack(3, 400)]
-    start, end = missed_ranges(columns(rows), Direction.DOWN)
+    packets = columns(rows)
+    held, acks = first_arrivals(packets, Direction.DOWN), acknowledgements(packets, Direction.DOWN)
+    start, end = missed_ranges(held, acks, from_start=True)
     assert list(zip(start.tolist(), end.tolist(), strict=True)) == [(100, 200), (300, 400)]
 
 
