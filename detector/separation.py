@@ -116,8 +116,9 @@ def thin(cloud: Cloud, kept: int, bins: int, *, highest: bool) -> Cloud:
         return cloud
     first, last = float(cloud.x_ns.min()), float(cloud.x_ns.max())
     width = max(last - first, 1.0) / bins
-    place = np.minimum(((cloud.x_ns - first) / width).astype(np.int64), bins - 1)
-    order = np.lexsort((-cloud.y_ns if highest else cloud.y_ns, place))
+    place = np.minimum(((cloud.x_ns - first) / width).astype(np.int16), np.int16(bins - 1))
+    by_value = np.argsort(-cloud.y_ns if highest else cloud.y_ns)
+    order = by_value[np.argsort(place[by_value], kind="stable")]  # 16-bit keys sort by radix
     place = place[order]
     rank = np.arange(len(order)) - np.searchsorted(place, place, side="left")
     chosen = np.sort(order[rank < kept])
