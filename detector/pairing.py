@@ -289,7 +289,9 @@ def _sequence_numbers(connection: Connection) -> Hashable | None:
 
 
 def _end_points(connection: Connection) -> Hashable | None:
-    return frozenset((connection.client, connection.server))
+    return frozenset(
+        ((connection.client_address, connection.client_port), (connection.server_address, connection.server_port))
+    )
 
 
 def _lengths(connection: Connection) -> Hashable | None:
