@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 METHOD = "identity"
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
+#: The segments of both directions at one vantage.
+BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all.
 FEWEST_SEGMENTS = 6
 
@@ -51,14 +53,14 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
         return _inapplicable("needs-second-capture", "Only one capture holds this connection: no segments to compare.")
-    shifts = _shifts(pair)
-    if shifts is None:
+    sides = _aligned_segments(pair, client, server)
+    if sides is None:
         return _inapplicable(
             "not-aligned",
             "The captures' byte offsets cannot be laid over each other (no SYN, no payload and no packet in common): "
             "capture from the start of the connection, or more of the payload.",
         )
-    comparisons = {d: _compare_direction(pair, d, shifts) for d in Direction}
+    comparisons = {d: _compare_direction(client, server, d, sides) for d in Direction}
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     if arrived < FEWEST_SEGMENTS:
         return _inapplicable(
@@ -68,37 +70,29 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     return _judge(pair, client, server, comparisons)
 
 
-def _ends(pair: Pair, direction: Direction) -> tuple[Vantage, Vantage]:
-    """Vantages at the emitter and the arriver of packets in `direction`."""
-    emitter, arriver = pair.sender(direction), pair.receiver(direction)
-    if emitter is None or arriver is None:
-        raise ValueError("identity compares two vantages")
-    return emitter, arriver
+def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[BothWays, BothWays] | None:
+    """Segments at the client's and at the server's vantage, in the client side's offsets.
 
-
-def _shifts(pair: Pair) -> dict[Direction, int] | None:
-    """For each stream what to add to the server side's offsets to get the client side's.
-
-    Packets that look alike whatever their offsets say so best; else the pair's alignment where payload or both SYNs
-    support it; None where nothing does.
+    Packets that look alike whatever their offsets show best how streams lie over each other; else the pair's alignment
+    is used where payload or both SYNs support it; None where nothing does.
     """
+    thinning = thinning_for(max(len(client.packets), len(server.packets)))
     shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
-    best: dict[Direction, int] = {}
+    near = read_segments(client, dict.fromkeys(Direction, 0), thinning)
+    far = read_segments(server, shifts, thinning)
+    best: dict[Direction, int] | None = None
     joined = 0
     for direction in Direction:
-        emitter, arriver = _ends(pair, direction)
-        sign = 1 if emitter is pair.client_side else -1
-        thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
-        emitted = read_segments(emitter, direction, 0, 0, thinning)
-        own, other = sign * shifts[direction], sign * shifts[direction.reverse]
-        arrived = read_segments(arriver, direction, own, other, thinning)
-        found = shift_from_fields(emitted, arrived)
+        emitted, arrived = (near, far) if direction is Direction.UP else (far, near)
+        found = shift_from_fields(emitted[direction], arrived[direction])
         if found is not None and found.share > 0.5 and found.joined > joined:
-            joined = found.joined
+            joined, sign = found.joined, 1 if direction is Direction.UP else -1
             best = {direction: sign * found.sequence, direction.reverse: sign * found.acknowledgement}
-    if best:
-        return {d: shifts[d] + best[d] for d in Direction}
-    return shifts if all(_alignment_supported(pair, d) for d in Direction) else None
+    if best is None:
+        return (near, far) if all(_alignment_supported(pair, d) for d in Direction) else None
+    if any(best.values()):
+        far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning)
+    return near, far
 
 
 def _alignment_supported(pair: Pair, direction: Direction) -> bool:
@@ -109,13 +103,15 @@ def _alignment_supported(pair: Pair, direction: Direction) -> bool:
     return all(f.initial_sequence_number is not None or f.data_packets == 0 for f in flows)
 
 
-def _compare_direction(pair: Pair, direction: Direction, shifts: Mapping[Direction, int]) -> DirectionComparison:
-    emitter, arriver = _ends(pair, direction)
-    sign = 1 if emitter is pair.client_side else -1
+def _compare_direction(
+    client: Vantage, server: Vantage, direction: Direction, sides: tuple[BothWays, BothWays]
+) -> DirectionComparison:
+    upward = direction is Direction.UP
+    emitter, arriver = (client, server) if upward else (server, client)
+    at_emitter, at_arriver = sides if upward else sides[::-1]
+    emitted, arrived = at_emitter[direction], at_arriver[direction]
     thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
-    emitted = read_segments(emitter, direction, 0, 0, thinning)
-    arrived = read_segments(arriver, direction, sign * shifts[direction], sign * shifts[direction.reverse], thinning)
-    reverse = read_segments(emitter, direction.reverse, 0, 0, thinning)
+    reverse = at_emitter[direction.reverse]
     reverse_data = reverse.take(reverse.length > 0)
     unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from detector.pair import Vantage
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, TcpFlag
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
 
 BoolArray = npt.NDArray[np.bool_]
 
 #: Above this many packets a connection is compared on a sample of its stream regions.
-SAMPLE_PACKETS = 40_000
+SAMPLE_PACKETS = 20_000
 #: Fewer packets that look alike do not fix the offsets of two captures against each other.
 FEWEST_JOINED = 8
 #: Copies of one byte range that are looked at.
@@ -51,26 +52,41 @@ class Segments:
         return Segments(*(getattr(self, name)[which] for name in self.__slots__))
 
 
-def read_segments(
-    vantage: Vantage, direction: Direction, sequence_shift: int, acknowledgement_shift: int, thinning: int
-) -> Segments:
-    """Read the segments of `direction` without SYN and RST (those are made or changed by all kinds of boxes).
+def read_segments(vantage: Vantage, shifts: Mapping[Direction, int], thinning: int) -> dict[Direction, Segments]:
+    """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of boxes).
 
-    Shifts are added to stream offsets. With `thinning` m > 1 only every m-th region of 64 KiB of a stream is kept, the
-    same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
+    `shifts` are added to the offsets of each stream. With `thinning` m > 1 only every m-th region of 64 KiB of a stream
+    is kept, the same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
     """
     packets = vantage.packets
-    wanted = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST) == 0)
+    wanted = (packets.flags & np.uint16(TcpFlag.SYN | TcpFlag.RST)) == 0
     wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
     if thinning > 1:
-        place = np.where(packets.payload_bytes > 0, packets.sequence_offset, 0)
-        place = np.where(packets.payload_bytes > 0, place + sequence_shift, packets.acknowledgement_offset)
-        place = np.where(packets.payload_bytes > 0, place, place + acknowledgement_shift)
-        last = place + np.maximum(packets.payload_bytes.astype(np.int64) - 1, 0)
-        kept = _region_kept(place, thinning) | _region_kept(last, thinning)
+        kept = _sampled(packets, shifts, thinning)
         if np.count_nonzero(wanted & kept) >= SAMPLE_PACKETS // 8:
             wanted &= kept
     at = np.flatnonzero(wanted)
+    down = packets.direction[at] == Direction.DOWN
+    return {
+        Direction.UP: _segments(packets, at[~down], shifts[Direction.UP], shifts[Direction.DOWN]),
+        Direction.DOWN: _segments(packets, at[down], shifts[Direction.DOWN], shifts[Direction.UP]),
+    }
+
+
+def _sampled(packets: PacketColumns, shifts: Mapping[Direction, int], thinning: int) -> BoolArray:
+    """Packets whose data, or whose acknowledgement, lies in a region that is kept."""
+    data = packets.payload_bytes > 0
+    place = np.where(data, packets.sequence_offset, packets.acknowledgement_offset)
+    if any(shifts.values()):
+        of_down = data == (packets.direction == Direction.DOWN)
+        place += np.where(of_down, shifts[Direction.DOWN], shifts[Direction.UP])
+    place >>= _REGION_BITS
+    place *= _MIX
+    # The top bits of the product are as good as random: compare instead of dividing.
+    return np.asarray(place.view(np.uint64) < np.uint64((1 << 64) // thinning))
+
+
+def _segments(packets: PacketColumns, at: Int64Array, sequence_shift: int, acknowledgement_shift: int) -> Segments:
     flags = packets.flags[at]
     stamped = (packets.marks[at] & Mark.HAS_TIMESTAMPS) != 0
     return Segments(
@@ -91,11 +107,6 @@ def read_segments(
 def thinning_for(packets: int) -> int:
     """Every how many-th region is enough for a connection of so many packets."""
     return max(1, -(-packets // SAMPLE_PACKETS))
-
-
-def _region_kept(offset: Int64Array, thinning: int) -> BoolArray:
-    mixed = ((offset >> _REGION_BITS) * _MIX) >> 33
-    return np.asarray((mixed % thinning) == 0)
 
 
 def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:
