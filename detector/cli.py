@@ -27,12 +27,13 @@ _FAIL_KINDS = {
 }
 
 
-class Duration(click.ParamType):
+class Duration(click.ParamType[float]):
     """A time such as `10s`, `500ms` or `2`; seconds where no unit is given."""
 
     name = "duration"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
         if isinstance(value, float):
             return value
         match = _DURATION.fullmatch(str(value).strip())
@@ -41,12 +42,13 @@ class Duration(click.ParamType):
         return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
 
 
-class FailOn(click.ParamType):
+class FailOn(click.ParamType[frozenset[str]]):
     """A comma-separated list of verdicts; `split` stands for split-tcp and tcp-proxy."""
 
     name = "verdicts"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """Verdicts as they stand in results."""
         if isinstance(value, frozenset):
             return value
         kinds: set[str] = set()
@@ -82,7 +84,9 @@ class FailOn(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
 @click.option("--parquet", type=click.Path(dir_okay=False), metavar="FILE", help="Write a Parquet table.")
-@click.option("--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped.")
+@click.option(
+    "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
+)
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
 @click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
 def detect(

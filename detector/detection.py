@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from detector.clock import relate
-from detector.methods import METHODS
+from detector.methods import METHODS, content
 from detector.pair import ClockMode, DetectOptions, Pair
 from detector.pairing import Match, PairedCaptures, pair_captures
 from detector.series import flow_series
@@ -59,10 +59,16 @@ def detect(
     return DetectionResult(tuple(_summary(capture) for capture in captures), tuple(results))
 
 
-def judge_pair(pair: Pair) -> PairResult:
-    """Examine one pair by every method and weigh what they found."""
+def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
+    """Examine one pair by every method and weigh what they found.
+
+    `earlier` are pairs of the same captures that got an answer of the same size before; a connection without
+    counterpart at the server may have been answered from their copy.
+    """
     clock = relate(pair)
     evidence = tuple(examine(pair, clock) for examine in METHODS)
+    if earlier:
+        evidence = (*evidence, content.examine_unpaired(pair, earlier))
     judgement = judge(evidence)
     vantages = pair.vantages
     return PairResult(
@@ -93,7 +99,8 @@ def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm
 def _judge_all(paired: PairedCaptures, progress: Callable[[int, int], object] | None) -> list[PairResult]:
     results: list[PairResult] = []
     for pair in paired:
-        results.append(judge_pair(pair))
+        alone = pair.server_side is None and paired.has_both
+        results.append(judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ()))
         if progress is not None:
             progress(len(results), len(paired))
     return results

@@ -69,6 +69,9 @@ CONFIDENCE = {
     Ground.ALONE: 1.0,
 }
 
+#: Earlier pairs to look at where a connection may have been answered from a cache.
+EARLIER_PAIRS = 4
+
 #: Anchors that must agree before payload alone makes a pair: one may be a common phrase.
 PAYLOAD_ANCHORS = 3
 
@@ -100,6 +103,7 @@ class PairedCaptures:
         self._first = first
         self._second = second
         self._options = options
+        self._answers: dict[tuple[str, int], list[Match]] | None = None
         self._lean = self._capture_lean()
 
     def __len__(self) -> int:
@@ -123,6 +127,39 @@ class PairedCaptures:
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
         confidence = _confidence(match.ground, alignment.values())
         return Pair(client_side, server_side, alignment, confidence, self._options)
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there are two captures."""
+        return self._second is not None
+
+    def earlier_with_same_answer(self, alone: Pair) -> tuple[Pair, ...]:
+        """Pairs whose connection to the same server got as many bytes, before `alone` (client's side only) began."""
+        vantage = alone.client_side
+        if vantage is None or self._second is None:
+            return ()
+        wanted = vantage.connection
+        found = []
+        for match in self._by_answer().get((wanted.server, wanted.down.stream_bytes), ()):
+            pair = self.pair(match)
+            near = pair.client_side
+            if near is not None and near.connection.first_time_ns < wanted.first_time_ns:
+                found.append(pair)
+            if len(found) == EARLIER_PAIRS:
+                break
+        return tuple(found)
+
+    def _by_answer(self) -> dict[tuple[str, int], list[Match]]:
+        """Pairs by server and answer size, as either capture shows them; made when first asked for."""
+        if self._answers is None:
+            self._answers = defaultdict(list)
+            for match in self.matches:
+                if match.first is None or match.second is None or self._second is None:
+                    continue
+                seen = (self._first.connections[match.first], self._second.connections[match.second])
+                for key in {(connection.server, connection.down.stream_bytes) for connection in seen}:
+                    self._answers[key].append(match)
+        return self._answers
 
     def _single(self, vantage: Vantage | None, match: Match) -> Pair:
         if vantage is None:

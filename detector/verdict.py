@@ -57,7 +57,23 @@ FINDINGS: Mapping[str, Weight] = {
     # acknowledgements held back on purpose: needs no clock, so it stands beside the timing
     "acks-not-from-receiver": Weight("held-acks", 7.0),
     "acks-only-from-receiver": Weight("held-acks", -5.0),
+    # the window at the sender against the one that the receiver advertised
+    "window-alternates": Weight("window", 4.0, -4.0),
+    "window-open-receiver-behind": Weight("window", 3.0, 1.0),
+    # other bytes: only somebody who reassembles the stream can change it
+    "rewritten-headers": Weight("content", 7.0),
+    "other-bytes": Weight("content", 5.0, 1.5),
+    "other-size": Weight("content", 4.0, 1.5),
+    "served-from-cache": Weight("content", 5.0, 6.0),
+    # what aborts leave behind
+    "acknowledged-beyond-abort": Weight("teardown", 5.0),
+    "abort-end-to-end": Weight("teardown", -0.5),
 }
+
+
+#: Findings of methods that could not decide, whose sentences say what an inconclusive verdict lacks.
+TELLING = frozenset({"needs-second-capture", "hints-of-split", "no-counterpart", "too-alike", "too-few-segments"})
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -76,7 +92,9 @@ def weight_of(evidence: Evidence) -> Weight:
 
 def judge(evidence: Iterable[Evidence]) -> Judgement:
     """Weigh all evidence on one connection."""
-    spoken = [item for item in evidence if item.outcome is not Outcome.INAPPLICABLE]
+    everything = list(evidence)
+    spoken = [item for item in everything if item.outcome is not Outcome.INAPPLICABLE]
+    silent = [item for item in everything if item.outcome is Outcome.INAPPLICABLE]
     weights = [weight_of(item) for item in spoken]
     split_logit = PRIOR_SPLIT_LOGIT + _combined((w.family, w.split) for w in weights)
     proxy_logit = PRIOR_PROXY_LOGIT + _combined((w.family, w.proxy) for w in weights)
@@ -86,7 +104,7 @@ def judge(evidence: Iterable[Evidence]) -> Judgement:
         Kind.SPLIT_TCP: split * (1.0 - proxy),
         Kind.TCP_PROXY: split * proxy,
     }
-    return _decide(spoken, split, proxy, probability)
+    return _decide(spoken, silent, split, proxy, probability)
 
 
 def _combined(voices: Iterable[tuple[str, float]]) -> float:
@@ -103,13 +121,15 @@ def _logistic(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, logit))))
 
 
-def _decide(spoken: list[Evidence], split: float, proxy: float, probability: Mapping[Kind, float]) -> Judgement:
+def _decide(
+    spoken: list[Evidence], silent: list[Evidence], split: float, proxy: float, probability: Mapping[Kind, float]
+) -> Judgement:
     if split >= DECISION_PROBABILITY:
         kind = Kind.TCP_PROXY if proxy > 0.5 else Kind.SPLIT_TCP
         return Judgement(kind, probability, _split_reason(spoken, proxy))
     if split <= 1.0 - DECISION_PROBABILITY:
         return Judgement(Kind.REGULAR, probability, _strongest(spoken, -1).summary)
-    return Judgement(Kind.INCONCLUSIVE, probability, _inconclusive_reason(spoken))
+    return Judgement(Kind.INCONCLUSIVE, probability, _inconclusive_reason(spoken, silent))
 
 
 def _strongest(spoken: list[Evidence], sign: int) -> Evidence:
@@ -128,7 +148,7 @@ def _split_reason(spoken: list[Evidence], proxy: float) -> str:
     return f"{leading.summary} Nothing tells a relay from a store-and-forward proxy here."
 
 
-def _inconclusive_reason(spoken: list[Evidence]) -> str:
+def _inconclusive_reason(spoken: list[Evidence], silent: list[Evidence]) -> str:
     """Name the contradiction, or what is missing."""
     weighty = [item for item in spoken if abs(weight_of(item).split) >= 1.0]
     for_split = [item for item in weighty if weight_of(item).split > 0]
@@ -137,4 +157,6 @@ def _inconclusive_reason(spoken: list[Evidence]) -> str:
         return f"The evidence disagrees: {_strongest(for_split, 1).summary} But: {_strongest(against, -1).summary}"
     if for_split:
         return f"A hint of a split, too weak for a verdict: {_strongest(for_split, 1).summary}"
-    return "No method found enough to decide."
+    return " ".join(dict.fromkeys(item.summary for item in silent if item.finding in TELLING)) or (
+        "No method found enough to decide."
+    )

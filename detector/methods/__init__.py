@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from detector.clock import ClockRelation
-from detector.methods import ack_timing, delayed_ack, identity, progress
+from detector.methods import (
+    ack_timing,
+    content,
+    delayed_ack,
+    identity,
+    progress,
+    receive_window,
+    single_vantage,
+    teardown,
+)
 from detector.pair import Pair
 from pepscope.results import Evidence
 
@@ -17,4 +26,8 @@ METHODS: tuple[Method, ...] = (
     ack_timing.examine,
     delayed_ack.examine,
     progress.examine,
+    receive_window.examine,
+    content.examine,
+    teardown.examine,
+    single_vantage.examine,
 )

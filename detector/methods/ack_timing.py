@@ -8,18 +8,17 @@ datum. Absence of violations is weak: a split point that never queues shows none
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
-from detector.clouds import FlowClouds, ack_points, data_points, loss_share, spared_points
+from detector.clouds import FlowClouds, loss_share, spared_points
 from detector.curves import NEVER
+from detector.early_acks import violations
 from detector.pair import ClockMode, Pair
-from pepscope.packets import Direction, Int64Array
-from pepscope.results import Evidence, FloatArray, Number, Outcome
+from pepscope.results import Evidence, Number, Outcome
 
 METHOD = "ack_timing"
 
@@ -96,24 +95,6 @@ def published(flow: FlowClouds, mode: ClockMode) -> _Published:
     return _Published(float(violating.mean()), float(margin.min()), int(violating.sum()))
 
 
-def violations(flow: FlowClouds, clock: ClockRelation) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which acknowledgements came too early even under the offset, per piece, that suits the flow's data best.
-
-    The drift is that of the best line; the offset is moved towards the acknowledgements until the data forbid it.
-    """
-    ack_x, ack_y = ack_points(flow, as_sent=False)
-    data_x, data_y = data_points(flow)
-    sign = 1.0 if flow.direction is Direction.DOWN else -1.0
-    ack_rest, data_rest = (sign * _rest(clock, x, y) for x, y in ((ack_x, ack_y), (data_x, data_y)))
-    result = np.zeros(len(ack_x), np.bool_)
-    for piece_start, piece_end in _spans(clock):
-        inside = (ack_x >= piece_start) & (ack_x < piece_end)
-        bounds = data_rest[(data_x >= piece_start) & (data_x < piece_end)]
-        if len(bounds):
-            result |= inside & (ack_rest < bounds.max() - TIMESTAMP_ERROR_S * 1e9)
-    return result
-
-
 def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers: dict[str, Number]) -> Evidence:
     tolerated = TIMESTAMP_ERROR_S + tick_s
     caveats = ["Lost capture packets can move single points; as many as they explain were left out."]
@@ -175,15 +156,6 @@ def _judge_published(flow: FlowClouds, clock: ClockRelation, found: _Published, 
 def _larger(clock: ClockRelation) -> FlowClouds | None:
     """The flow with most data points."""
     return max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
-
-
-def _rest(clock: ClockRelation, x: Int64Array, y: Int64Array) -> FloatArray:
-    return np.asarray(y - clock.server_minus_client_ns(x), np.float64)
-
-
-def _spans(clock: ClockRelation) -> list[tuple[float, float]]:
-    starts = [-math.inf, *(float(piece.start_ns) for piece in clock.pieces[1:]), math.inf]
-    return list(itertools.pairwise(starts))
 
 
 def _tick_s(pair: Pair) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clouds import FlowClouds
 from detector.curves import NEVER, first_arrivals
-from detector.methods.ack_timing import violations
+from detector.early_acks import violations
 from detector.pair import Pair
 from pepscope.packets import Direction, Int64Array, TcpFlag
 from pepscope.results import Evidence, Number, Outcome

@@ -6,39 +6,25 @@ the sender saw is held against what the receiver itself advertised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from detector.pair import Pair, Vantage
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from detector.window_course import WindowCourse, bulk_direction, window_course
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns
 from pepscope.results import Evidence, Number, Outcome
 
 if TYPE_CHECKING:
     from detector.clock import ClockRelation
 
 METHOD = "receive_window"
-#: A window is shut below this share of its largest value, and open again above the other.
-SHUT_SHARE = 0.05
-OPEN_SHARE = 0.5
 #: A receiver whose window never fell below this share of what it had been kept up with the network.
 KEPT_UP_SHARE = 0.25
 #: The sender's transfer must take less than this share of the receiver's for the receiver to be far behind.
 FAR_BEHIND_SHARE = 0.7
 #: Streams shorter than this fill no buffer.
 SHORTEST_STREAM_BYTES = 64 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class WindowCourse:
-    """How a window went: full-shut-full cycles, extremes in bytes, and its least share of what it had been before."""
-
-    cycles: int
-    times_shut: int
-    least_bytes: int
-    largest_bytes: int
-    least_share: float
 
 
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
@@ -114,33 +100,6 @@ def _open_window(
                 numbers, ("A Split-TCP buffer larger than the transfer looks the same.",),
             )  # fmt: skip
     return _inapplicable("window-unremarkable", "The window at the sender says nothing special.", numbers)
-
-
-def bulk_direction(pair: Pair) -> Direction:
-    """The direction that carries more stream bytes, at whichever vantage exists."""
-    vantage = pair.vantages[0]
-    up, down = vantage.connection.up.stream_bytes, vantage.connection.down.stream_bytes
-    return Direction.UP if up > down else Direction.DOWN
-
-
-def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
-    """The course of the windows advertised by packets in `direction`."""
-    advertised = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN) == 0)
-    windows = packets.window_bytes[advertised & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)].astype(np.int64)
-    if len(windows) == 0:
-        return WindowCourse(0, 0, 0, 0, 1.0)
-    largest = int(windows.max())
-    opened = int(np.argmax(windows > OPEN_SHARE * windows[0]))
-    windows = windows[opened:]
-    # Full is what it had been so far: kernels grow their buffers during a transfer.
-    full = np.maximum.accumulate(windows)
-    state = np.where(windows <= SHUT_SHARE * full, -1, np.where(windows >= OPEN_SHARE * full, 1, 0))
-    state = state[state != 0]
-    changes = state[np.flatnonzero(np.diff(state, prepend=0) != 0)]
-    shut = int(np.count_nonzero(changes == -1))
-    reopened = int(np.count_nonzero((changes[:-1] == -1) & (changes[1:] == 1))) if len(changes) > 1 else 0
-    least_share = float((windows / np.maximum(full, 1)).min())
-    return WindowCourse(reopened, shut, int(windows.min()), largest, least_share)
 
 
 def transfer_spans(

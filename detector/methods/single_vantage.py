@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.methods.receive_window import bulk_direction, window_course
 from detector.pair import Pair, Vantage
+from detector.window_course import bulk_direction, window_course
 from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
 from pepscope.results import Evidence, Number, Outcome
 

@@ -1,0 +1,52 @@
+"""How an advertised window went over a connection: shut and open, its extremes, what it kept of what it had been."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.pair import Pair
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
+
+#: A window is shut below this share of its largest value, and open again above the other.
+SHUT_SHARE = 0.05
+OPEN_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCourse:
+    """How a window went: full-shut-full cycles, extremes in bytes, and its least share of what it had been before."""
+
+    cycles: int
+    times_shut: int
+    least_bytes: int
+    largest_bytes: int
+    least_share: float
+
+
+def bulk_direction(pair: Pair) -> Direction:
+    """The direction that carries more stream bytes, at whichever vantage exists."""
+    vantage = pair.vantages[0]
+    up, down = vantage.connection.up.stream_bytes, vantage.connection.down.stream_bytes
+    return Direction.UP if up > down else Direction.DOWN
+
+
+def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
+    """The course of the windows advertised by packets in `direction`."""
+    advertised = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN) == 0)
+    windows = packets.window_bytes[advertised & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)].astype(np.int64)
+    if len(windows) == 0:
+        return WindowCourse(0, 0, 0, 0, 1.0)
+    largest = int(windows.max())
+    opened = int(np.argmax(windows > OPEN_SHARE * windows[0]))
+    windows = windows[opened:]
+    # Full is what it had been so far: kernels grow their buffers during a transfer.
+    full = np.maximum.accumulate(windows)
+    state = np.where(windows <= SHUT_SHARE * full, -1, np.where(windows >= OPEN_SHARE * full, 1, 0))
+    state = state[state != 0]
+    changes = state[np.flatnonzero(np.diff(state, prepend=0) != 0)]
+    shut = int(np.count_nonzero(changes == -1))
+    reopened = int(np.count_nonzero((changes[:-1] == -1) & (changes[1:] == 1))) if len(changes) > 1 else 0
+    least_share = float((windows / np.maximum(full, 1)).min())
+    return WindowCourse(reopened, shut, int(windows.min()), largest, least_share)

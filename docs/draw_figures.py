@@ -1,0 +1,77 @@
+"""Draw the documentation's figures: judge captures of the corpus, open the page, photograph one figure of each.
+
+Run by `make docs`; needs Debian's chromium and the development tools.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from detector.detection import detect
+from reports.page import write_page
+
+ROOT = Path(__file__).parent.parent
+CORPUS = ROOT / "tests" / "corpus"
+FIGURES = ROOT / "docs" / "figures"
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """One figure of the docs: a run of the corpus and the title that the page gives the figure."""
+
+    name: str
+    run: str
+    title: str
+
+
+CLOUDS = "Can one clock explain both data and acknowledgements?"
+SEQUENCE = "Time and sequence at both ends"
+DELAY = "One-way delay of each packet, in sending order"
+ROUND_TRIP = "Round-trip time at the sender"
+WINDOW = "Receive window"
+
+DRAWINGS = (
+    Drawing("split-clouds", "spl_ha_dl_large_umts", CLOUDS),
+    Drawing("regular-clouds", "reg_dl_nat", CLOUDS),
+    Drawing("split-sequence", "spl_ha_dl_small_umts", SEQUENCE),
+    Drawing("proxy-sequence", "prx_ngx_2M_umts", SEQUENCE),
+    Drawing("regular-sequence", "reg_dl_nat", SEQUENCE),
+    Drawing("split-delay", "spl_ha_dl_large_umts", DELAY),
+    Drawing("held-acks-split", "act_ha_ul_T2", ROUND_TRIP),
+    Drawing("held-acks-regular", "act_reg_ul_T2", ROUND_TRIP),
+    Drawing("split-window", "spl_ha_dl_small_umts", WINDOW),
+    Drawing("slow-reader-window", "reg_dl_slowreader_rate", WINDOW),
+    Drawing("abort-sequence", "spl_ha_dl_abort", SEQUENCE),
+)
+
+
+def main() -> None:
+    """Draw them all."""
+    FIGURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": 1100, "height": 900}, color_scheme="light")
+        for drawing in DRAWINGS:
+            _draw(page, drawing, Path(folder) / f"{drawing.name}.html")
+        browser.close()
+
+
+def _draw(page: Page, drawing: Drawing, path: Path) -> None:
+    server, mobile = (str(next(CORPUS.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in ("srv", "mob"))
+    write_page(detect(server, mobile, series=True), path)
+    page.goto(path.as_uri())
+    figure = page.locator("figure", has_text=drawing.title).first
+    figure.scroll_into_view_if_needed()
+    figure.locator(".main-svg").first.wait_for(timeout=30_000)
+    page.wait_for_timeout(500)
+    figure.locator(".plot").screenshot(path=FIGURES / f"{drawing.name}.png")
+    print(f"docs/figures/{drawing.name}.png")
+
+
+if __name__ == "__main__":
+    main()
