@@ -49,6 +49,15 @@ def scrambled_ip_id(packets: PacketColumns) -> PacketColumns:
     return replace(packets, ip_id=ids)
 
 
+def own_ip_id(packets: PacketColumns) -> PacketColumns:
+    """A NAT counts each direction's packets itself."""
+    ids = np.zeros_like(packets.ip_id)
+    for direction in Direction:
+        chosen = packets.direction == direction
+        ids[chosen] = (40_000 + np.arange(np.count_nonzero(chosen))).astype(np.uint16)
+    return replace(packets, ip_id=ids)
+
+
 def modulated_timestamps(packets: PacketColumns) -> PacketColumns:
     """A firewall between client and this (server's) capture adds a constant to the client's clock."""
     up, constant = packets.direction == Direction.UP, np.uint32(0x9ABCDEF1)

@@ -28,12 +28,10 @@ IP_ID_NATS = 16 * math.log(2)
 #: A timestamp offset that had to be fitted, and a window that reader and kernel may reproduce, convince this far alone.
 FITTED_NATS = 3.0
 WINDOW_NATS = 3.0
-#: Boxes that rewrite IP IDs or windows without splitting exist: over all segments together, disagreement there says no
-#: more than that one connection in a hundred, or in twenty, passes such a box.
-#: Boxes that put counters of their own in place of a sender's counting IP IDs are rarer than ones that scramble them.
-REWRITABLE_NATS = {"ip-id": math.log(100.0), "ip-id-counter": math.log(1000.0), "window": math.log(20.0)}
-#: IP IDs that mostly grow by no more than this from one segment to the next count one connection's packets.
-COUNTER_STEP = 4
+#: Boxes that rewrite IP IDs or windows without splitting exist (NATs give IDs of their own): all disagreement in these
+#: fields together says no more than that one connection in a hundred passes one, which alone never makes a split.
+REWRITABLE_FIELDS = frozenset({"ip-id", "window"})
+REWRITABLE_NATS = math.log(100.0)
 #: Bound of what one field says: beyond this the model, not the data, is in doubt.
 MOST_NATS = 60.0
 TIMESTAMP_WRAP = 1 << 32
@@ -77,7 +75,8 @@ def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = N
             if only is not None and name not in only:
                 continue
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
-    return sum(max(nats, -REWRITABLE_NATS.get(name, math.inf)) for name, nats in by_field.items())
+    excused = sum(nats for name, nats in by_field.items() if name in REWRITABLE_FIELDS and nats < 0)
+    return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS)
 
 
 def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
@@ -167,12 +166,6 @@ def _ip_id_informative(emitted: Segments, arrived: Segments) -> bool:
     return all(len(s) > 1 and int(s.ip_id.min()) != int(s.ip_id.max()) for s in (emitted, arrived))
 
 
-def _counts(ids: Int64Array) -> bool:
-    """Whether these IP IDs, in capture order, come from a counter of this connection alone."""
-    steps = np.diff(ids) % (1 << 16)
-    return len(steps) > 0 and float(((steps >= 1) & (steps <= COUNTER_STEP)).mean()) > 0.5
-
-
 def _compare_common(
     left: Segments, came: Segments, ids: bool, whole: BoolArray, shift: tuple[int, int]
 ) -> ClassComparison:
@@ -193,8 +186,7 @@ def _compare_common(
         equal = float((left.ip_id[whole] == came.ip_id[whole]).mean())
         count = int(whole.sum())
         nats = log_likelihood_ratio(count, equal, SAME, LEAST_CHANCE)
-        name = "ip-id-counter" if nats < 0 and _counts(came.ip_id) and _counts(left.ip_id) else "ip-id"
-        fields[name] = FieldAgreement(count, equal, min(IP_ID_NATS * min(1.0, count / 4), nats))
+        fields["ip-id"] = FieldAgreement(count, equal, min(IP_ID_NATS * min(1.0, count / 4), nats))
     scale, fields["window"] = _window_agreement(left.window, came.window)
     scaled = np.where(scale >= 0, came.window << max(scale, 0), came.window >> max(-scale, 0))
     hops = most_common(left.ttl - came.ttl)[0]
