@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
 import time
@@ -92,7 +93,9 @@ def _await_line(process: subprocess.Popen[str], ready: str) -> None:
     assert process.stderr is not None
     deadline = time.monotonic() + READY_TIMEOUT_S
     said = ""
-    while time.monotonic() < deadline:
+    while (left_s := deadline - time.monotonic()) > 0:
+        if not select.select([process.stderr], [], [], left_s)[0]:
+            break
         line = process.stderr.readline()
         said += line
         if ready in line:
