@@ -46,7 +46,7 @@ test: system-packages install lint rust-tests fuzz-short python-tests ## Lint an
 lint: install ## Style, types, import direction, stubs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy pepscope detector reports tests
+	$(BIN)/mypy pepscope detector reports
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/stubtest --mypy-config-file setup.cfg pepscope._core
 	cargo fmt --all --check
@@ -59,7 +59,7 @@ python-tests: install ## Tests of the Python rooms and of the packaging
 	$(BIN)/pytest
 
 fuzz-short:
-	cargo run --release --quiet --package pepscope-fuzz -- --seconds 10
+	cargo run --release --quiet --package pepscope-fuzz -- --seconds 3
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds $(FUZZ_SECONDS)
