@@ -20,7 +20,7 @@ def main() -> None:
     """Arguments: listening address and port, server address and port. One connection."""
     address, port, server, server_port = sys.argv[1:]
     with socket.create_server((address, int(port))) as listener:
-        print("ready", file=sys.stderr, flush=True)
+        sys.stderr.write("ready\n")
         down, _ = listener.accept()
     down.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER)
     with down, socket.create_connection((server, int(server_port))) as up:

@@ -18,7 +18,7 @@ def _text(length: int) -> bytes:
 def serve(address: str, port: int, length: int) -> None:
     """Answer one request."""
     with socket.create_server((address, port)) as listener:
-        print("ready", file=sys.stderr, flush=True)
+        sys.stderr.write("ready\n")
         connection, _ = listener.accept()
     with connection:
         connection.recv(100)

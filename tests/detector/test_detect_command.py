@@ -1,0 +1,117 @@
+"""`pepscope detect` and `explain` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import pepscope
+from pepscope.errors import CaptureError, UsageError
+
+PEPSCOPE = Path(sysconfig.get_path("scripts")) / "pepscope"
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+def run(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([PEPSCOPE, *arguments], capture_output=True, input=stdin, timeout=60, check=False)
+
+
+def both(name: str) -> tuple[Path, Path]:
+    return CORPUS / f"{name}.srv.pcap.gz", CORPUS / f"{name}.mob.pcap.gz"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [("reg_dl_nat", "regular"), ("spl_ha_dl_srcip", "split-tcp"), ("prx_ngx_2M_umts", "tcp-proxy")],
+)
+def test_order_of_the_captures_does_not_matter(name: str, verdict: str) -> None:
+    server, mobile = map(str, both(name))
+    forward, backward = pepscope.detect(server, mobile), pepscope.detect(mobile, server)
+    assert [pair.verdict.value for pair in forward.pairs] == [verdict]
+    assert forward.pairs[0].probability == backward.pairs[0].probability
+    assert forward.pairs[0].evidence == backward.pairs[0].evidence
+    assert list(forward.to_frame()["verdict"]) == [verdict]
+
+
+def test_fail_on_turns_a_verdict_into_an_exit_status() -> None:
+    split, regular = both("spl_ha_dl_srcip"), both("reg_dl_nat")
+    assert run("detect", *split).returncode == 0
+    assert run("detect", *split, "--fail-on", "split").returncode == 1
+    assert run("detect", *split, "--fail-on", "tcp-proxy,inconclusive").returncode == 0
+    assert run("detect", *regular, "--fail-on", "split,inconclusive").returncode == 0
+
+
+def test_one_capture_is_inconclusive_and_no_success_where_a_verdict_was_asked_for() -> None:
+    server, _ = both("spl_ha_dl_srcip")
+    (pair,) = pepscope.detect(str(server)).pairs
+    assert pair.verdict.value == "inconclusive"
+    assert len(pair.vantages) == 1
+    assert "capture" in pair.reason
+    finished = run("detect", server, "--fail-on", "split")
+    assert finished.returncode == 1
+    assert b"could be judged" in finished.stderr
+
+
+def test_a_capture_may_come_from_standard_input() -> None:
+    server, mobile = both("spl_ha_dl_srcip")
+    finished = run("detect", server, "-", "--json", stdin=mobile.read_bytes())
+    (pair,) = json.loads(finished.stdout)["pairs"]
+    assert pair["verdict"] == "split-tcp"
+    assert {vantage["capture"] for vantage in pair["vantages"]} == {str(server), "-"}
+
+
+def test_every_output_is_written(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"out.{name}" for name in ("html", "parquet", "junit")}
+    options = [part for name, path in files.items() for part in (f"--{name}", str(path))]
+    finished = run("detect", *both("spl_ha_dl_srcip"), "--csv", *options)
+    assert finished.returncode == 0, finished.stderr
+    assert b"split-tcp" in finished.stdout
+    assert all(path.stat().st_size > 100 for path in files.values())
+
+
+def test_explain_tells_the_evidence_in_prose(tmp_path: Path) -> None:
+    verdict = tmp_path / "verdict.json"
+    verdict.write_bytes(run("detect", *both("spl_ha_dl_srcip"), "--json").stdout)
+    told = run("explain", verdict)
+    assert told.returncode == 0
+    assert b"split" in told.stdout
+    assert run("explain", "-", stdin=verdict.read_bytes()).stdout == told.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("detect", "missing.pcap"),
+        ("detect", "a", "b", "c"),
+        ("detect", "-", "-"),
+        ("detect", "a", "--json", "--csv"),
+        ("detect", "a", "--ack-delay", "soon"),
+        ("detect", "a", "--ack-delay", "0"),
+        ("detect", "a", "--fail-on", "weather"),
+        ("detect", "a", "--memory", "much"),
+        ("explain", "missing.json"),
+        ("explain", str(CORPUS / "manifest.json")),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_status_2(arguments: tuple[str, ...]) -> None:
+    finished = run(*arguments)
+    assert finished.returncode == 2
+    assert finished.stdout == b""
+    assert finished.stderr.startswith(b"pepscope: ")
+    assert finished.stderr.count(b"\n") == 1
+    assert b"Traceback" not in finished.stderr
+
+
+def test_errors_are_types_of_ours(tmp_path: Path) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no capture at all, but long enough to look for a magic number")
+    with pytest.raises(CaptureError):
+        pepscope.detect(str(text))
+    with pytest.raises(UsageError):
+        pepscope.detect("-", "-")
+    with pytest.raises(UsageError):
+        pepscope.detect(str(text), clocks="atomic")
