@@ -93,14 +93,16 @@ def _await_line(process: subprocess.Popen[str], ready: str) -> None:
     assert process.stderr is not None
     deadline = time.monotonic() + READY_TIMEOUT_S
     said = ""
+    # Straight from the descriptor: what a buffered reader holds back already, select does not see.
+    descriptor = process.stderr.fileno()
     while (left_s := deadline - time.monotonic()) > 0:
-        if not select.select([process.stderr], [], [], left_s)[0]:
+        if not select.select([descriptor], [], [], left_s)[0]:
             break
-        line = process.stderr.readline()
-        said += line
-        if ready in line:
+        chunk = os.read(descriptor, 4096).decode()
+        said += chunk
+        if ready in said:
             return
-        if not line:
+        if not chunk:
             break
     raise RuntimeError(f"{process.args!r} did not start: {said}")
 
