@@ -20,6 +20,10 @@ LOSS_TAIL = 1e-4
 #: So many constraints on each side are never counted.
 SPARED_LEAST = 2
 
+#: Data and acknowledgements of one flow that are held against each other; of longer flows every k-th is taken. Fewer
+#: constraints can only make room for a clock, so a sample never accuses where the whole would not.
+POINTS_LIMIT = 1 << 16
+
 #: With fewer compared pieces, disagreement may lie in a rewritten header alone, and lengths keep the alignment.
 COMPARED_PIECES = 4
 
@@ -66,27 +70,38 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     arrived = curves.first_arrivals(receiver.packets, direction)
     seen = curves.acknowledgements(sender.packets, direction)
     returned = curves.acknowledgements(receiver.packets, direction)
-    arrival = arrived.at(sent.start - shift)
+    data = _every(len(sent.start))
+    arrival = arrived.at(sent.start[data] - shift)
     known = arrival != NEVER
     # Values that were reached before the sender's capture began are late there, which is harmless.
-    last_byte = sent.at(seen.value - 1)
-    useful = seen.value > max(seen.floor, 0)
-    round_trip = np.where(last_byte == NEVER, NEVER, seen.time_ns - last_byte)
-    round_trip[_repeated(sender.packets, direction, seen)] = NEVER
+    acks = np.flatnonzero(seen.value > max(seen.floor, 0))
+    acks = acks[_every(len(acks))]
+    value, seen_ns = seen.value[acks], seen.time_ns[acks]
+    last_byte = sent.at(value - 1)
+    round_trip = np.where(last_byte == NEVER, NEVER, seen_ns - last_byte)
+    round_trip[_repeated(sender.packets, direction, value, seen_ns)] = NEVER
     flow = sender.flow(direction)
     return FlowClouds(
         direction,
-        sent.time_ns[known],
+        sent.time_ns[data][known],
         arrival[known],
-        seen.value[useful],
-        seen.time_ns[useful],
-        returned.reaching(seen.value[useful] - shift),
-        arrived.at(seen.value[useful] - 1 - shift),
-        round_trip[useful],
+        value,
+        seen_ns,
+        returned.reaching(value - shift),
+        arrived.at(value - 1 - shift),
+        round_trip,
         curves.missed_packets(sent, seen, from_start=_began(sender, direction)),
         curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),
         flow.retransmitted_packets / max(flow.data_packets, 1),
     )
+
+
+def _every(count: int) -> Int64Array:
+    """Places of at most `POINTS_LIMIT` of `count` points, evenly spread, and the last one."""
+    step = -(-count // POINTS_LIMIT)
+    if step <= 1:
+        return np.arange(count)
+    return np.append(np.arange(0, count - 1, step), count - 1)
 
 
 def _began(vantage: Vantage, direction: Direction) -> bool:
@@ -156,17 +171,19 @@ def _points(
     return (server if server_clock else client), server - client
 
 
-def _repeated(packets: PacketColumns, direction: Direction, seen: curves.AckTimes) -> curves.BoolArray:
+def _repeated(
+    packets: PacketColumns, direction: Direction, value: Int64Array, seen_ns: Int64Array
+) -> curves.BoolArray:
     """Acknowledgements whose last byte was sent again before they came (Karn)."""
     start, end, time_ns = curves.retransmitted_ranges(packets, direction)
-    result = np.zeros(len(seen.value), np.bool_)
+    result = np.zeros(len(value), np.bool_)
     if len(start) == 0:
         return result
     order = np.argsort(start, kind="stable")
     reach = np.maximum.accumulate(end[order])
-    index = np.searchsorted(start[order], seen.value - 1, side="right") - 1
-    inside = (index >= 0) & (reach[np.maximum(index, 0)] >= seen.value)
+    index = np.searchsorted(start[order], value - 1, side="right") - 1
+    inside = (index >= 0) & (reach[np.maximum(index, 0)] >= value)
     # One early repeat anywhere in the range is enough: a sample less is no loss.
     earliest = np.minimum.accumulate(time_ns[order])
-    result[inside] = earliest[index[inside]] <= seen.time_ns[inside]
+    result[inside] = earliest[index[inside]] <= seen_ns[inside]
     return result
