@@ -114,30 +114,36 @@ impl ColumnBuilder {
     }
 }
 
-fn scatter<T: Copy + Default>(column: &mut Vec<T>, row_of: &[u32]) {
-    let mut grouped = vec![T::default(); column.len()];
+/// Put each value of `column` at its row. The old buffer becomes the `spare` for the next column of that type: fresh
+/// pages cost more than the sorting.
+fn scatter<T: Copy + Default>(column: &mut Vec<T>, row_of: &[u32], spare: &mut Vec<T>) {
+    spare.resize(column.len(), T::default());
     for (value, &row) in column.iter().zip(row_of) {
-        grouped[row as usize] = *value;
+        spare[row as usize] = *value;
     }
-    *column = grouped;
+    std::mem::swap(column, spare);
 }
 
 impl Columns {
     fn scatter(&mut self, row_of: &[u32]) {
-        scatter(&mut self.time_ns, row_of);
-        scatter(&mut self.direction, row_of);
-        scatter(&mut self.sequence_offset, row_of);
-        scatter(&mut self.acknowledgement_offset, row_of);
-        scatter(&mut self.payload_bytes, row_of);
-        scatter(&mut self.window_bytes, row_of);
-        scatter(&mut self.flags, row_of);
-        scatter(&mut self.tsval, row_of);
-        scatter(&mut self.tsecr, row_of);
-        scatter(&mut self.ip_id, row_of);
-        scatter(&mut self.ttl, row_of);
-        scatter(&mut self.payload_hash, row_of);
-        scatter(&mut self.marks, row_of);
-        scatter(&mut self.round_trip_time_ns, row_of);
+        let mut spare = Vec::new();
+        scatter(&mut self.time_ns, row_of, &mut spare);
+        scatter(&mut self.sequence_offset, row_of, &mut spare);
+        scatter(&mut self.acknowledgement_offset, row_of, &mut spare);
+        scatter(&mut self.round_trip_time_ns, row_of, &mut spare);
+        let mut spare = Vec::new();
+        scatter(&mut self.payload_bytes, row_of, &mut spare);
+        scatter(&mut self.window_bytes, row_of, &mut spare);
+        scatter(&mut self.tsval, row_of, &mut spare);
+        scatter(&mut self.tsecr, row_of, &mut spare);
+        scatter(&mut self.payload_hash, row_of, &mut spare);
+        let mut spare = Vec::new();
+        scatter(&mut self.flags, row_of, &mut spare);
+        scatter(&mut self.ip_id, row_of, &mut spare);
+        scatter(&mut self.marks, row_of, &mut spare);
+        let mut spare = Vec::new();
+        scatter(&mut self.direction, row_of, &mut spare);
+        scatter(&mut self.ttl, row_of, &mut spare);
         for block in &mut self.sack_blocks {
             block.packet = row_of[block.packet as usize];
         }
