@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import json
 import statistics
 import subprocess
-import time
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+LAUNCHER = Path(__file__).with_name("launch.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,8 @@ class Run:
 
     wall_s: float
     processor_s: float  # user and system
-    peak_bytes: int  # resident
+    peak_bytes: int  # resident; a value at `floor_bytes` means no more than that
+    floor_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,7 @@ class Median:
     wall_s: float
     processor_s: float
     peak_bytes: int
+    floor_bytes: int
     runs: int
 
 
@@ -38,19 +44,11 @@ class CommandFailedError(RuntimeError):
 
 def run_once(command: Sequence[str], core: int) -> Run:
     """Run `command` on one core; its output goes nowhere."""
-    started = time.perf_counter()
-    with subprocess.Popen(
-        ["taskset", "--cpu-list", str(core), *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        wall_s = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise CommandFailedError(f"exit status {process.returncode}: {' '.join(command)}")
-    return Run(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(core), *command]
+    report = json.loads(subprocess.run(launcher, capture_output=True, check=True, text=True).stdout)
+    if report["exit_status"] != 0:
+        raise CommandFailedError(f"exit status {report['exit_status']}: {' '.join(command)}\n{report['complaints']}")
+    return Run(report["wall_s"], report["processor_s"], report["peak_bytes"], report["floor_bytes"])
 
 
 def compare(commands: Mapping[str, Sequence[str]], repetitions: int, core: int) -> dict[str, Median]:
@@ -66,6 +64,7 @@ def compare(commands: Mapping[str, Sequence[str]], repetitions: int, core: int) 
             statistics.median(run.wall_s for run in kept),
             statistics.median(run.processor_s for run in kept),
             round(statistics.median(run.peak_bytes for run in kept)),
+            max(run.floor_bytes for run in kept),
             len(kept),
         )
         for name, kept in runs.items()

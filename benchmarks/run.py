@@ -131,27 +131,42 @@ def start_up(bench: Bench) -> Outcome:
     ]
 
 
+#: Everything that one capture has, held in memory at once: summaries, packet columns and payload samples.
+_HOLD_COLUMNS = """
+import sys
+from pepscope.capture import open_capture
+capture = open_capture(sys.argv[1], memory_bytes=8 << 30)
+held = [capture.packets(connection.id) for connection in capture.connections]
+assert sum(map(len, held)) == capture.tcp_packet_count
+"""
+
+
 def memory(bench: Bench) -> Outcome:
-    """Peak memory: bytes a packet when analysed in memory, and what a limit of 256 MiB makes of it."""
+    """Peak memory: bytes a packet with all columns in memory, and what a limit of 256 MiB makes of it.
+
+    `inspect` keeps no packet columns, so it says nothing of bytes a packet; the library and `detect` do.
+    """
     limit = 256 << 20
-    capture, web = bench.path("bulk.sender.pcap"), bench.path("web.pcap")
+    capture, other, web = bench.path("bulk.sender.pcap"), bench.path("bulk.receiver.pcap"), bench.path("web.pcap")
+    small = bench.path("small.pcap")
     medians = bench.compare(
-        small=pepscope("inspect", "--json", bench.path("small.pcap")),
-        bulk=pepscope("inspect", "--json", "--memory", "8GiB", capture),
-        detect=pepscope("detect", "--json", "--memory", "8GiB", capture, bench.path("bulk.receiver.pcap")),
+        small_columns=[sys.executable, "-c", _HOLD_COLUMNS, small],
+        bulk_columns=[sys.executable, "-c", _HOLD_COLUMNS, capture],
+        small_detect=pepscope("detect", "--json", small),
+        bulk_detect=pepscope("detect", "--json", "--memory", "8GiB", capture, other),
+        detect_limited=pepscope("detect", "--json", "--memory", "256MiB", capture, other),
         bulk_limited=pepscope("inspect", "--json", "--memory", "256MiB", capture),
         web_limited=pepscope("inspect", "--json", "--memory", "256MiB", web),
     )
-    base = medians["small"].peak_bytes
-    each = (medians["bulk"].peak_bytes - base) / captures.BULK_PACKETS
-    both = (medians["detect"].peak_bytes - base) / (2 * captures.BULK_PACKETS)
+    each = (medians["bulk_columns"].peak_bytes - medians["small_columns"].peak_bytes) / captures.BULK_PACKETS
+    both = (medians["bulk_detect"].peak_bytes - medians["small_detect"].peak_bytes) / (2 * captures.BULK_PACKETS)
     claims = [
-        Claim("memory", "inspect, bytes a packet", each, "B", "<= 100", each <= 100),
+        Claim("memory", "columns, bytes a packet", each, "B", "<= 100", each <= 100),
         Claim("memory", "detect, bytes a packet", both, "B", "<= 100", both <= 100),
     ]
-    for name in ("bulk_limited", "web_limited"):
+    for name in ("bulk_limited", "web_limited", "detect_limited"):
         peak = medians[name].peak_bytes
-        claims.append(Claim("memory", f"{name} of 256 MiB", peak / 2**20, "MiB", "<= 256", peak <= limit))
+        claims.append(Claim("memory", f"{name} to 256 MiB", peak / 2**20, "MiB", "<= 256", peak <= limit))
     return medians, claims
 
 
@@ -222,12 +237,18 @@ def main() -> int:
     return 0 if everything_holds else 1
 
 
+def _size(median: Median) -> str:
+    """Peak memory; what lies below the launcher's own size cannot be told apart."""
+    sign = "<" if median.peak_bytes <= median.floor_bytes else " "
+    return f"{sign}{median.peak_bytes / 2**20:8.1f} MiB"
+
+
 def _print(name: str, medians: dict[str, Median], claims: list[Claim]) -> None:
     print(f"\n{name}")
     for command, median in medians.items():
         print(
             f"  {command:14} wall {median.wall_s:8.3f} s   processor {median.processor_s:8.3f} s"
-            f"   peak {median.peak_bytes / 2**20:8.1f} MiB   of {median.runs} runs"
+            f"   peak {_size(median)}   of {median.runs} runs"
         )
     for claim in claims:
         mark = "holds" if claim.holds else "FAILS"
