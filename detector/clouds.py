@@ -171,9 +171,7 @@ def _points(
     return (server if server_clock else client), server - client
 
 
-def _repeated(
-    packets: PacketColumns, direction: Direction, value: Int64Array, seen_ns: Int64Array
-) -> curves.BoolArray:
+def _repeated(packets: PacketColumns, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
     """Acknowledgements whose last byte was sent again before they came (Karn)."""
     start, end, time_ns = curves.retransmitted_ranges(packets, direction)
     result = np.zeros(len(value), np.bool_)
