@@ -1,0 +1,12 @@
+//! TCP endpoints, congestion control and proxies as state machines that do no I/O and never ask for the time.
+//!
+//! What they exchange is a [`Segment`]: the header fields that matter, with the real 32-bit sequence space, and the name
+//! of the content that a payload is cut from instead of its bytes.
+
+mod packet;
+mod segment;
+
+pub use packet::{Packet, VoiceFrame};
+pub use segment::{
+    ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
+};
