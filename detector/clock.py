@@ -155,7 +155,7 @@ def relate(pair: Pair) -> ClockRelation:
     exact = separate(constraints.lower, constraints.upper, limit)
     data = _data_separation(clouds, constraints, limit)
     if mode is ClockMode.GENERAL:
-        found, most = _pieces(clouds, constraints, limit, round_trip_ns)
+        found, most = _pieces(clouds, constraints, limit, round_trip_ns, exact)
         two_way = math.isfinite(data.low_ns) and math.isfinite(data.high_ns)
         basis = ClockBasis.TWO_WAY_DATA if two_way else ClockBasis.DATA_AND_ACKS
         if two_way and most.slack_ns < 0 and len(found) == 1:
@@ -243,10 +243,14 @@ def _fixed(constraints: _Constraints, offset_ns: int) -> tuple[tuple[ClockPiece,
 
 
 def _pieces(
-    clouds: Mapping[Direction, FlowClouds], constraints: _Constraints, limit: float, round_trip_ns: float
+    clouds: Mapping[Direction, FlowClouds],
+    constraints: _Constraints,
+    limit: float,
+    round_trip_ns: float,
+    exact: Separation,
 ) -> tuple[tuple[ClockPiece, ...], Separation]:
     most = separate_most(
-        constraints.lower, constraints.upper, limit, constraints.lower_spared, constraints.upper_spared
+        constraints.lower, constraints.upper, limit, constraints.lower_spared, constraints.upper_spared, exact=exact
     )
     single = (_piece(most, constraints, most.slack_ns),)
     if most.slack_ns >= -TIMESTAMP_ERROR_S * 1e9 or not math.isfinite(round_trip_ns):

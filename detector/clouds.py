@@ -11,7 +11,7 @@ import numpy as np
 from detector import curves
 from detector.curves import NEVER
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Int64Array, PacketColumns
+from pepscope.packets import Direction, Int64Array
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
 LOSS_TAIL = 1e-4
@@ -63,13 +63,13 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     begins = _began(sender, direction) and _began(receiver, direction)
     if alignment.matched < 0.5 and (not begins or alignment.compared >= COMPARED_PIECES):
         return None
-    sent = curves.first_sent(sender.packets, direction)
+    sent = sender.derived(curves.first_sent, direction)
     if len(sent.start) == 0:
         return None
     shift = pair.receiver_shift(direction)
-    arrived = curves.first_arrivals(receiver.packets, direction)
-    seen = curves.acknowledgements(sender.packets, direction)
-    returned = curves.acknowledgements(receiver.packets, direction)
+    arrived = receiver.derived(curves.first_arrivals, direction)
+    seen = sender.derived(curves.acknowledgements, direction)
+    returned = receiver.derived(curves.acknowledgements, direction)
     data = _every(len(sent.start))
     arrival = arrived.at(sent.start[data] - shift)
     known = arrival != NEVER
@@ -79,7 +79,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     value, seen_ns = seen.value[acks], seen.time_ns[acks]
     last_byte = sent.at(value - 1)
     round_trip = np.where(last_byte == NEVER, NEVER, seen_ns - last_byte)
-    round_trip[_repeated(sender.packets, direction, value, seen_ns)] = NEVER
+    round_trip[_repeated(sender, direction, value, seen_ns)] = NEVER
     flow = sender.flow(direction)
     return FlowClouds(
         direction,
@@ -171,9 +171,9 @@ def _points(
     return (server if server_clock else client), server - client
 
 
-def _repeated(packets: PacketColumns, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
+def _repeated(sender: Vantage, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
     """Acknowledgements whose last byte was sent again before they came (Karn)."""
-    start, end, time_ns = curves.retransmitted_ranges(packets, direction)
+    start, end, time_ns = sender.derived(curves.retransmitted_ranges, direction)
     result = np.zeros(len(value), np.bool_)
     if len(start) == 0:
         return result

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar, cast
 
 from pepscope.connections import Connection, FlowSummary
 from pepscope.packets import Direction, PacketColumns, PayloadSample
+
+Made = TypeVar("Made")
 
 
 class ClockMode(StrEnum):
@@ -34,6 +38,14 @@ class Vantage:
     connection: Connection
     packets: PacketColumns
     payload: dict[Direction, PayloadSample]
+    _made: dict[tuple[object, Direction], object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def derived(self, make: Callable[[PacketColumns, Direction], Made], direction: Direction) -> Made:
+        """What `make` gives for this vantage's packets; made once, however many methods ask."""
+        key = (make, direction)
+        if key not in self._made:
+            self._made[key] = make(self.packets, direction)
+        return cast("Made", self._made[key])
 
     def flow(self, direction: Direction) -> FlowSummary:
         """Summary of the flow in `direction`."""

@@ -180,7 +180,7 @@ def _sequence(
         chosen = np.flatnonzero((packets.direction == direction) & (packets.payload_bytes > 0))
         data_at = clocked(packets.time_ns[chosen])
         data = (packets.sequence_offset[chosen] + packets.payload_bytes[chosen] + shift).astype(np.float64)
-        times = acknowledgements(packets, direction)
+        times = vantage.derived(acknowledgements, direction)
         ack_at = clocked(times.time_ns)
         ack = (times.value + shift).astype(np.float64)
     return {

@@ -61,11 +61,14 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     return max(judged, key=lambda item: (item.outcome is Outcome.SPLIT, item.strength))
 
 
-def acknowledgement_delays_s(receiver: Vantage, direction: Direction) -> FloatArray:
-    """At the receiver: from the arrival of the last byte that each plain acknowledgement covers to its sending."""
-    arrived = curves.first_arrivals(receiver.packets, direction)
-    sent = curves.acknowledgements(receiver.packets, direction)
-    chosen = sent.plain & (sent.value > max(sent.floor, 0))
+def acknowledgement_delays_s(receiver: Vantage, direction: Direction, at_most: int | None = None) -> FloatArray:
+    """At the receiver: from the arrival of the last byte that each plain acknowledgement covers to its sending.
+
+    With `at_most` only the first so many are timed.
+    """
+    arrived = receiver.derived(curves.first_arrivals, direction)
+    sent = receiver.derived(curves.acknowledgements, direction)
+    chosen = np.flatnonzero(sent.plain & (sent.value > max(sent.floor, 0)))[:at_most]
     arrival = arrived.at(sent.value[chosen] - 1)
     known = arrival != NEVER
     return np.asarray((sent.time_ns[chosen][known] - arrival[known]) / 1e9, np.float64)
@@ -76,9 +79,9 @@ def round_trips_s(sender: Vantage, direction: Direction) -> tuple[FloatArray, Fl
 
     Returns the times (s, from the first) at which they ended, and the round trips (s).
     """
-    sent = curves.first_sent(sender.packets, direction)
-    seen = curves.acknowledgements(sender.packets, direction)
-    start, end, _ = curves.retransmitted_ranges(sender.packets, direction)
+    sent = sender.derived(curves.first_sent, direction)
+    seen = sender.derived(curves.acknowledgements, direction)
+    start, end, _ = sender.derived(curves.retransmitted_ranges, direction)
     chosen = seen.plain & (seen.value > max(seen.floor, 0))
     value = seen.value[chosen]
     left = sent.at(value - 1)
@@ -92,6 +95,9 @@ def _held(pair: Pair, direction: Direction) -> _Held | None:
         return _Held(direction, pair.options.ack_delay_s, given=True)
     receiver = pair.receiver(direction)
     if receiver is None:
+        return None
+    # One prompt acknowledgement is enough to know that not all were held.
+    if acknowledgement_delays_s(receiver, direction, BULK_ACKS).min(initial=math.inf) <= BULK_DELAY_S:
         return None
     delays = acknowledgement_delays_s(receiver, direction)
     if len(delays) < LEAST_ACKS:

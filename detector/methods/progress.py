@@ -19,7 +19,8 @@ from detector.clouds import FlowClouds
 from detector.curves import NEVER, first_arrivals
 from detector.early_acks import violations
 from detector.pair import Pair
-from pepscope.packets import Direction, Int64Array, TcpFlag
+from detector.window_course import window_course
+from pepscope.packets import Direction, Int64Array
 from pepscope.results import Evidence, Number, Outcome
 
 METHOD = "progress"
@@ -117,7 +118,7 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
     if receiver is None or len(flow.data_sent_ns) < 2 or len(flow.ack_seen_ns) < 2:
         return None
     shift = pair.receiver_shift(flow.direction)
-    held = first_arrivals(receiver.packets, flow.direction)
+    held = receiver.derived(first_arrivals, flow.direction)
     order = np.argsort(held.time_ns, kind="stable")
     # Times at the receiver, brought onto the sender's clock with no forward delay at best.
     arrival = _on_sender_clock(flow, clock, held.time_ns[order])
@@ -149,12 +150,7 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
 def _held_back(pair: Pair, direction: Direction) -> bool:
     """Whether the receive window that the sender was shown fell to a small share of what it had been."""
     sender = pair.sender(direction)
-    if sender is None:
-        return False
-    packets = sender.packets
-    shown = (packets.direction != direction) & ((packets.flags & (TcpFlag.SYN | TcpFlag.RST)) == 0)
-    window = packets.window_bytes[shown].astype(np.float64)
-    return bool((window < HELD_BACK_SHARE * np.maximum.accumulate(window)).any()) or bool((window == 0).any())
+    return sender is not None and sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
 
 
 def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64Array) -> Int64Array:

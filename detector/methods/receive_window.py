@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from detector.curves import acknowledgements, first_arrivals, first_sent
 from detector.pair import Pair, Vantage
 from detector.window_course import WindowCourse, bulk_direction, window_course
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns
+from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         return _inapplicable("needs-sender-capture", "The window that the sender sees needs the sender's capture.", {})
     if sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES:
         return _inapplicable("too-short", "Too little data to fill a receive buffer.", {})
-    seen = window_course(sender.packets, direction.reverse)
+    seen = sender.derived(window_course, direction.reverse)
     numbers: dict[str, Number] = {
         "direction": direction.name.lower(),
         "sender_saw_cycles": seen.cycles,
@@ -56,7 +57,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
                 "or a slow reader; the receiver's capture would tell.", numbers,
             )  # fmt: skip
         return _inapplicable("window-unremarkable", "The window at the sender stayed open.", numbers)
-    made = window_course(receiver.packets, direction.reverse)
+    made = receiver.derived(window_course, direction.reverse)
     numbers |= {
         "receiver_cycles": made.cycles,
         "receiver_least_bytes": made.least_bytes,
@@ -108,30 +109,19 @@ def transfer_spans(
     """Seconds that one common byte range took at the sender (first sent to acknowledged) and at the receiver (first to
     last arrival), and its bytes; needs no clock relation. End to end the first is never the shorter one."""
     shift = pair.receiver_shift(direction)
-    sent, received = _data(sender.packets, direction, 0), _data(receiver.packets, direction, shift)
-    if sent is None or received is None:
+    sent, acks = sender.derived(first_sent, direction), sender.derived(acknowledgements, direction)
+    received = receiver.derived(first_arrivals, direction)
+    if min(len(sent.start), len(received.start), len(acks.value)) == 0:
         return None
-    acks = (sender.packets.direction == direction.reverse) & (
-        sender.packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
-    )
-    ack_offset, ack_time = sender.packets.acknowledgement_offset[acks], sender.packets.time_ns[acks]
-    low = max(int(sent[0].min()), int(received[0].min()))
-    high = min(int(sent[1].max()), int(received[1].max()), int(ack_offset.max(initial=0)))
+    low = max(int(sent.start[0]), int(received.start[0]) + shift)
+    high = min(int(sent.end[-1]), int(received.end[-1]) + shift, int(acks.value[-1]))
     if high - low < SHORTEST_STREAM_BYTES:
         return None
-    first_sent = int(sent[2][sent[1] > low].min())
-    acknowledged = int(ack_time[ack_offset >= high].min())
-    first_arrival = int(received[2][received[1] > low].min())
-    last_arrival = int(received[2][received[1] >= high].min())
-    return (acknowledged - first_sent) / 1e9, (last_arrival - first_arrival) / 1e9, high - low
-
-
-def _data(packets: PacketColumns, direction: Direction, shift: int) -> tuple[Int64Array, Int64Array, Int64Array] | None:
-    chosen = (packets.direction == direction) & (packets.payload_bytes > 0)
-    if not chosen.any():
-        return None
-    start = packets.sequence_offset[chosen] + shift
-    return start, start + packets.payload_bytes[chosen].astype(np.int64), packets.time_ns[chosen]
+    began = int(sent.time_ns[np.searchsorted(sent.end, low, side="right") :].min())
+    acknowledged = int(acks.time_ns[np.searchsorted(acks.value, high) :].min())
+    first_arrival = int(received.time_ns[np.searchsorted(received.end, low - shift, side="right") :].min())
+    last_arrival = int(received.time_ns[np.searchsorted(received.end, high - shift) :].min())
+    return (acknowledged - began) / 1e9, (last_arrival - first_arrival) / 1e9, high - low
 
 
 def _inapplicable(finding: str, summary: str, numbers: dict[str, Number]) -> Evidence:

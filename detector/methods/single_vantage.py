@@ -99,7 +99,7 @@ def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, N
         and answer > ANSWER_RATIO * handshake
     ):
         hints.append("answers take far longer than the handshake")
-    course = window_course(vantage.packets, bulk_direction(pair).reverse)
+    course = vantage.derived(window_course, bulk_direction(pair).reverse)
     numbers["window_cycles"] = course.cycles
     if course.cycles and bulk_direction(pair) is remote.reverse:
         hints.append("the far window alternates between full and shut")
