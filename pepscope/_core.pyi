@@ -51,7 +51,15 @@ class Capture:
         """Partition of a connection, and where its packets start and stop in there."""
 
     def load_partition(self, partition: int) -> tuple[npt.NDArray[Any], ...]:
-        """The packet columns of a partition in the order of PacketColumns; the one in memory is handed over once."""
+        """Columns as in PacketColumns, then row, left and right of SACK blocks; those in memory are handed over once."""
+
+    @property
+    def datagram_flow_count(self) -> int: ...
+    def datagram_flow(self, index: int) -> dict[str, Any]:
+        """Fields of one UDP flow."""
+
+    def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
+        """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
     def payload(self, index: int) -> list[tuple[list[int], list[bytes]]]:
         """Stream offsets and pieces of each direction."""

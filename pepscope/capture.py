@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from pepscope.packets import Direction, PacketColumns, PayloadSample
+    from pepscope.datagrams import DatagramFlow, DatagramSample
+    from pepscope.packets import Direction, PacketColumns, PayloadSample, SackBlocks
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
 #: Connections whose JSON is made at once.
 _JSON_BATCH = 4096
+
+#: Columns of SACK blocks behind those of the packets: row, left edge, right edge.
+_SACK_COLUMNS = 3
 
 
 def open_capture(
@@ -28,6 +32,7 @@ def open_capture(
     memory_bytes: int | None = None,
     payload: bool = True,
     columns: bool = True,
+    datagrams: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Capture:
     """Read a capture and analyse its TCP connections.
@@ -35,7 +40,8 @@ def open_capture(
     `path` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or `-` for standard input. `filter` keeps the
     packets that match an expression in libpcap's language. Packet columns that take more than `memory_bytes` (default
     1 GiB) are kept in temporary files and loaded by parts; results are the same. Without `payload` or `columns` the
-    payload samples or packet columns are not kept. `progress` is called with the bytes of the file read so far and in
+    payload samples (of TCP streams and of UDP flows) or packet columns are not kept. With `datagrams` a capture that
+    holds UDP datagrams but no TCP is read as well. `progress` is called with the bytes of the file read so far and in
     all (0 where that is not known).
 
     Raises CaptureError for what is no capture and for a capture without TCP, FilterError for a filter that does not
@@ -59,10 +65,10 @@ def open_capture(
             if link_type not in programs:
                 raise FilterError(f"the filter {filter!r} has no meaning on link type {name} of {path}")
     warnings = tuple(core.warnings)
-    if core.tcp_packet_count == 0:
-        found = "; ".join(sentence.replace("the capture holds", "it holds") for sentence in warnings)
-        raise CaptureError(f"nothing to analyse in {path}: {found}")
-    return Capture(str(path), core, warnings)
+    capture = Capture(str(path), core, warnings)
+    if core.tcp_packet_count == 0 and not (datagrams and core.datagram_flow_count):
+        raise capture.nothing_to_analyse()
+    return capture
 
 
 class Capture:
@@ -82,6 +88,11 @@ class Capture:
     def packet_count(self) -> int:
         """Packets in the file, TCP or not, less those that the filter removed."""
         return self._core.packet_count
+
+    def nothing_to_analyse(self) -> CaptureError:
+        """The error to raise where a capture without TCP is of no use."""
+        found = "; ".join(sentence.replace("the capture holds", "it holds") for sentence in self.warnings)
+        return CaptureError(f"nothing to analyse in {self.path}: {found}")
 
     @property
     def tcp_packet_count(self) -> int:
@@ -113,11 +124,46 @@ class Capture:
         """Packets of one connection: views of the columns of its partition, not copies."""
         from pepscope.packets import PacketColumns
 
+        columns, start, stop = self._load(connection_id)
+        return PacketColumns(*(column[start:stop] for column in columns[:-_SACK_COLUMNS]))
+
+    def sack_blocks(self, connection_id: int) -> SackBlocks:
+        """Selective acknowledgements of one connection, as its packets carry them."""
+        from pepscope.packets import SackBlocks
+
+        columns, start, stop = self._load(connection_id)
+        packet, left, right = columns[-_SACK_COLUMNS:]
+        first, last = packet.searchsorted((start, stop)).tolist()
+        return SackBlocks(packet[first:last] - start, left[first:last], right[first:last])
+
+    def _load(self, connection_id: int) -> tuple[tuple[npt.NDArray[Any], ...], int, int]:
+        """The columns of a connection's partition, and where its rows start and stop."""
         partition, start, stop = self._core.packet_range(connection_id)
         if self._partition is None or self._partition[0] != partition:
             self._partition = None  # let go of the old one before the new one is loaded
             self._partition = (partition, self._core.load_partition(partition))
-        return PacketColumns(*(column[start:stop] for column in self._partition[1]))
+        return self._partition[1], start, stop
+
+    @property
+    def datagram_flows(self) -> Sequence[DatagramFlow]:
+        """The UDP flows outside known tunnels, by first datagram; empty where no payload is kept."""
+        from pepscope.datagrams import DatagramFlow
+
+        return [DatagramFlow(**self._core.datagram_flow(index)) for index in range(self._core.datagram_flow_count)]
+
+    def datagram_samples(self, flow_id: int) -> tuple[DatagramSample, DatagramSample]:
+        """The datagrams kept of each side of a UDP flow, its first sender's first."""
+        import numpy as np
+
+        from pepscope.datagrams import DatagramSample
+
+        first, second = (
+            DatagramSample(
+                np.asarray(rank, np.int64), np.asarray(time_ns, np.int64), np.asarray(length, np.int64), tuple(pieces)
+            )
+            for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
+        )
+        return first, second
 
     def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
         """The payload kept of each direction."""

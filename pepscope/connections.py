@@ -16,7 +16,7 @@ class Close(StrEnum):
 
 #: How a connection ended and what it was tunnelled in, in the order of the codes in `Capture.connection_columns`.
 CLOSES = tuple(Close)
-TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan")
+TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Connection:
     close: Close
     handshake_syn_ack_ns: int | None  # SYN to SYN-ACK
     handshake_ack_ns: int | None  # SYN-ACK to the client's first ACK
-    tunnel: str  # "none", "gtp-u", "gre", "ip-in-ip", "vxlan"
+    tunnel: str  # one of TUNNELS; "udp" is an unknown header with whole IP packets behind it
     tunnel_up: int  # tunnel identifier (TEID, key, VNI) of each flow; 0 where none
     tunnel_down: int
     up: FlowSummary

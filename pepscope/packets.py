@@ -99,6 +99,23 @@ class PacketColumns:
 
 
 @dataclass(frozen=True, slots=True)
+class SackBlocks:
+    """Selective acknowledgement blocks (RFC 2018) of one connection, in the order of their packets.
+
+    Block i is in packet `packet[i]` (a row of the connection's `PacketColumns`) and reports the bytes [left, right) of
+    the stream that the packet acknowledges, as offsets in it. A duplicate report (D-SACK, RFC 2883) lies below
+    the packet's acknowledgement.
+    """
+
+    packet: Int64Array
+    left: Int64Array
+    right: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.packet)
+
+
+@dataclass(frozen=True, slots=True)
 class PayloadSample:
     """Captured payload of one direction, kept for the same stream regions in every capture.
 

@@ -5,13 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::json::write_connection;
 use pepscope_connections::spill::{rank_by_first_packet, Partitions};
-use pepscope_connections::{Columns, ConnectionSummary, Connections, PayloadPieces, Settings};
+use pepscope_connections::{Columns, ConnectionSummary, Connections, DatagramFlow, PayloadPieces, Settings};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::read::{counts, spill_failure, Analysed};
+use crate::datagrams;
+use crate::read::{counts, spill_failure, Analysed, ObservedFlows};
 use crate::summaries::{self, Fields};
 
 /// Stream offsets and the bytes there.
@@ -49,16 +50,24 @@ pub(crate) struct Capture {
     /// Where parts are loaded from; `None` where all is in memory.
     parked: Option<(Partitions, Settings)>,
     loaded: Mutex<Option<Loaded>>,
+    observed: ObservedFlows,
 }
 
 impl Capture {
-    pub(crate) fn new(tally: Tally, analysed: Analysed) -> PyResult<Self> {
+    pub(crate) fn new(tally: Tally, analysed: Analysed, observed: ObservedFlows) -> PyResult<Self> {
         Ok(match analysed {
             Analysed::InMemory(mut connections) => {
                 let mut loaded = Loaded::take_from(0, &mut connections);
                 let starts = loaded.columns.as_mut().map(|columns| std::mem::take(&mut columns.starts));
                 let part = Part { connections: *connections, starts: starts.unwrap_or_default() };
-                Capture { tally, parts: vec![part], order: Vec::new(), parked: None, loaded: Mutex::new(Some(loaded)) }
+                Capture {
+                    tally,
+                    parts: vec![part],
+                    order: Vec::new(),
+                    parked: None,
+                    loaded: Mutex::new(Some(loaded)),
+                    observed,
+                }
             }
             Analysed::Parked { partitions, connections, settings } => Capture {
                 tally,
@@ -69,6 +78,7 @@ impl Capture {
                     .collect(),
                 parked: Some((partitions, settings)),
                 loaded: Mutex::new(None),
+                observed,
             },
         })
     }
@@ -117,6 +127,11 @@ impl Capture {
         found.ok_or_else(|| PyIndexError::new_err(format!("connection {index} of {}", self.count())))
     }
 
+    fn observed_flow(&self, index: usize) -> PyResult<&DatagramFlow> {
+        let flows = &self.observed.flows;
+        flows.get(index).ok_or_else(|| PyIndexError::new_err(format!("UDP flow {index} of {}", flows.len())))
+    }
+
     fn part(&self, index: usize) -> PyResult<&Part> {
         self.parts.get(index).ok_or_else(|| PyIndexError::new_err(format!("partition {index} of {}", self.parts.len())))
     }
@@ -150,6 +165,7 @@ impl Capture {
         for (name, count) in counts(&self.tally) {
             named.set_item(name, count)?;
         }
+        named.set_item("datagrams_left_out", self.observed.left_out)?;
         Ok(named)
     }
 
@@ -199,12 +215,17 @@ impl Capture {
         }
     }
 
-    /// The packet columns of a partition in the order of PacketColumns; the one in memory is handed over once.
+    /// The packet columns of a partition in the order of PacketColumns, then row, left and right edge of its SACK blocks;
+    /// the one in memory is handed over once.
     fn load_partition<'py>(&self, py: Python<'py>, partition: usize) -> PyResult<Bound<'py, PyTuple>> {
         self.part(partition)?;
         let taken = py.detach(|| self.with_loaded(partition, true, |loaded| Ok(loaded.columns.take())))?;
         let columns =
             taken.ok_or_else(|| PyValueError::new_err("the packets of this partition were handed over before"))?;
+        let blocks = &columns.sack_blocks;
+        let sack_packet: Vec<i64> = blocks.iter().map(|block| i64::from(block.packet)).collect();
+        let sack_left: Vec<i64> = blocks.iter().map(|block| block.left).collect();
+        let sack_right: Vec<i64> = blocks.iter().map(|block| block.right).collect();
         PyTuple::new(
             py,
             [
@@ -222,8 +243,27 @@ impl Capture {
                 handed_over(py, columns.payload_hash),
                 handed_over(py, columns.marks),
                 handed_over(py, columns.round_trip_time_ns),
+                handed_over(py, sack_packet),
+                handed_over(py, sack_left),
+                handed_over(py, sack_right),
             ],
         )
+    }
+
+    #[getter]
+    fn datagram_flow_count(&self) -> usize {
+        self.observed.flows.len()
+    }
+
+    /// Fields of one UDP flow.
+    fn datagram_flow<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
+        datagrams::fields(py, index, self.observed_flow(index)?)
+    }
+
+    /// Rank, time, length and kept bytes of the datagrams that were kept of each side of one UDP flow.
+    fn datagram_samples<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[datagrams::Sample<'py>; 2]> {
+        let [first, second] = &self.observed_flow(index)?.sides;
+        Ok([datagrams::sample(py, first), datagrams::sample(py, second)])
     }
 
     /// Stream offsets and pieces of each direction.

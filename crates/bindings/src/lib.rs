@@ -1,6 +1,7 @@
 //! `pepscope._core`: the Rust crates as Python sees them. Conversions only.
 
 mod capture;
+mod datagrams;
 mod read;
 mod standard_input;
 mod summaries;

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pepscope_connections::spill::{Partitions, Spill, SpillError};
-use pepscope_connections::{Analysis, Connections, Settings};
+use pepscope_connections::{Analysis, Connections, DatagramFlow, DatagramFlows, Settings};
 use pepscope_wire::bpf::{Filter, Instruction, Program};
 use pepscope_wire::segment::Segment;
-use pepscope_wire::{CaptureReader, Tally};
+use pepscope_wire::{CaptureReader, Datagram, DatagramObserver, Tally};
 use pyo3::prelude::*;
 
 use crate::capture::Capture;
@@ -25,6 +26,9 @@ const FEWEST_PARTITIONS: usize = 4;
 /// Each is an open file, and systems allow 1024 of them.
 const MOST_PARTITIONS: usize = 64;
 
+/// UDP flows get this part of the memory allowed.
+const DATAGRAM_SHARE: u64 = 8;
+
 type FilterPrograms = HashMap<u16, Vec<(u16, u8, u8, u32)>>;
 
 /// Read and analyse a capture.
@@ -41,7 +45,14 @@ pub(crate) fn read_capture(
     let filter = filter_programs.map(compiled).transpose()?;
     let settings = Settings { columns, payload };
     py.detach(|| {
-        let source = Source { path, filter, interruption: Interruption::default() };
+        let datagram_memory_bytes = payload.then_some((memory_bytes / DATAGRAM_SHARE) as usize);
+        let mut source = Source {
+            path,
+            filter,
+            interruption: Interruption::default(),
+            datagram_memory_bytes,
+            flows: SharedFlows::default(),
+        };
         let mut reader = source.open()?;
         // Standard input cannot be read twice, so its segments are parked from the start.
         let spill = if source.is_standard_input() && columns { Some(new_spill(MOST_PARTITIONS)?) } else { None };
@@ -62,7 +73,8 @@ pub(crate) fn read_capture(
         if let Some(raised) = source.interruption.take() {
             return Err(raised);
         }
-        Capture::new(reader.tally().clone(), analysed)
+        let flows = source.take_flows();
+        Capture::new(reader.tally().clone(), analysed, flows)
     })
 }
 
@@ -75,11 +87,47 @@ struct Source {
     path: PathBuf,
     filter: Option<Filter>,
     interruption: Interruption,
+    /// `None` where UDP flows are not wanted.
+    datagram_memory_bytes: Option<usize>,
+    flows: SharedFlows,
+}
+
+/// UDP flows of the latest pass, shared by the reader that meets the datagrams and the source that wants them.
+#[derive(Clone, Default)]
+struct SharedFlows(Arc<Mutex<Option<DatagramFlows>>>);
+
+impl SharedFlows {
+    fn replace(&self, flows: Option<DatagramFlows>) -> Option<DatagramFlows> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), flows)
+    }
+}
+
+impl DatagramObserver for SharedFlows {
+    fn observe(&mut self, datagram: &Datagram<'_>) {
+        if let Some(flows) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            flows.push(datagram);
+        }
+    }
+}
+
+/// The UDP flows of a capture, and how many datagrams found no room among them.
+#[derive(Default)]
+pub(crate) struct ObservedFlows {
+    pub(crate) flows: Vec<DatagramFlow>,
+    pub(crate) left_out: u64,
 }
 
 impl Source {
     fn is_standard_input(&self) -> bool {
         self.path.as_os_str() == "-"
+    }
+
+    fn take_flows(&mut self) -> ObservedFlows {
+        let flows = self.flows.replace(None);
+        flows.map_or_else(ObservedFlows::default, |flows| ObservedFlows {
+            left_out: flows.left_out(),
+            flows: flows.finish(),
+        })
     }
 
     fn open(&self) -> PyResult<CaptureReader> {
@@ -94,6 +142,10 @@ impl Source {
         let mut reader = opened.map_err(|error| CaptureError::new_err(error.to_string()))?;
         if let Some(filter) = &self.filter {
             reader.set_filter(filter.clone());
+        }
+        if let Some(limit) = self.datagram_memory_bytes {
+            self.flows.replace(Some(DatagramFlows::new(limit)));
+            reader.set_observer(Box::new(self.flows.clone()));
         }
         Ok(reader)
     }

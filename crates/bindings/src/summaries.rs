@@ -137,6 +137,7 @@ fn tunnel_code(kind: TunnelKind) -> u8 {
         TunnelKind::Gre => 2,
         TunnelKind::IpInIp => 3,
         TunnelKind::Vxlan => 4,
+        TunnelKind::Udp => 5,
     }
 }
 

@@ -178,6 +178,7 @@ fn tunnel_code(kind: TunnelKind) -> u8 {
         TunnelKind::Gre => 2,
         TunnelKind::IpInIp => 3,
         TunnelKind::Vxlan => 4,
+        TunnelKind::Udp => 5,
     }
 }
 
@@ -188,6 +189,7 @@ fn tunnel_of(code: u8) -> Option<TunnelKind> {
         2 => TunnelKind::Gre,
         3 => TunnelKind::IpInIp,
         4 => TunnelKind::Vxlan,
+        5 => TunnelKind::Udp,
         _ => return None,
     })
 }

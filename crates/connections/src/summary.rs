@@ -153,6 +153,7 @@ pub fn tunnel_name(kind: TunnelKind) -> &'static str {
         TunnelKind::Gre => "gre",
         TunnelKind::IpInIp => "ip-in-ip",
         TunnelKind::Vxlan => "vxlan",
+        TunnelKind::Udp => "udp",
     }
 }
 

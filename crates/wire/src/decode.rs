@@ -1,5 +1,6 @@
 //! One frame to its TCP segment, through every header and tunnel in between.
 
+use crate::datagram::{Datagram, DatagramPlace};
 use crate::error::Reject;
 use crate::fragments::Fragments;
 use crate::ip::{self, protocol, Content};
@@ -30,6 +31,8 @@ pub struct Frame<'a> {
 pub struct Decoder {
     fragments: Fragments,
     assembled: Vec<u8>,
+    /// What the latest frame held instead of TCP.
+    datagram: Option<DatagramPlace>,
 }
 
 enum Walked {
@@ -44,15 +47,28 @@ impl Decoder {
 
     /// The TCP segment of a frame, or why there is none.
     pub fn decode<'a>(&'a mut self, frame: Frame<'a>) -> Result<Segment<'a>, Reject> {
+        self.datagram = None;
         let link = LinkType::from_number(frame.link_type).ok_or(Reject::UnknownLinkType)?;
         let place = self.locate(link, frame.time_ns, frame.bytes, frame.wire_bytes as usize)?;
         let base = if place.assembled { &self.assembled } else { frame.bytes };
         place.segment(base, frame.index, frame.time_ns).ok_or(Reject::Malformed)
     }
 
+    /// The UDP datagram with payload, outside every known tunnel, that `frame` held; only right after its `decode`.
+    pub fn datagram<'a>(&'a self, frame: &Frame<'a>) -> Option<Datagram<'a>> {
+        let place = self.datagram?;
+        let base = if place.assembled { &self.assembled } else { frame.bytes };
+        place.datagram(base, frame.index, frame.time_ns)
+    }
+
     /// Datagrams of which some fragment has not come (yet).
     pub fn unfinished_datagrams(&self) -> u64 {
         self.fragments.unfinished_datagrams()
+    }
+
+    /// Where the UDP datagram stands at which the latest frame that holds no TCP ended.
+    pub(crate) fn datagram_place(&self) -> Option<DatagramPlace> {
+        self.datagram
     }
 
     /// The datagram that a place with `assembled` set refers to.
@@ -84,19 +100,22 @@ impl Decoder {
     ) -> Result<Place, Reject> {
         let mut passed = Passed::nothing();
         let frame = View::new(bytes, wire_bytes);
-        let mut walked = walk(Layer::Link(link), frame, &mut passed, &mut self.fragments, time_ns)?;
+        let mut walked = walk(Layer::Link(link), frame, &mut passed, &mut self.fragments, time_ns);
         let mut assembled = false;
-        loop {
+        let located = loop {
             match walked {
-                Walked::Segment(place) => return Ok(Place { assembled, ..place }),
-                Walked::Datagram { protocol, captured, wire_bytes } => {
+                Ok(Walked::Segment(place)) => break Ok(Place { assembled, ..place }),
+                Ok(Walked::Datagram { protocol, captured, wire_bytes }) => {
                     self.assembled = captured;
                     assembled = true;
                     let view = View::new(&self.assembled, wire_bytes);
-                    walked = walk(Layer::IpPayload(protocol), view, &mut passed, &mut self.fragments, time_ns)?;
+                    walked = walk(Layer::IpPayload(protocol), view, &mut passed, &mut self.fragments, time_ns);
                 }
+                Err(reject) => break Err(reject),
             }
-        }
+        };
+        self.datagram = passed.datagram.map(|place| DatagramPlace { assembled, ..place });
+        located
     }
 }
 
@@ -136,7 +155,7 @@ fn walk(
             },
             Layer::IpPayload(number) => match number {
                 protocol::TCP => (Layer::Tcp, view),
-                protocol::UDP => tunnel::udp(view)?,
+                protocol::UDP => tunnel::udp(view, passed)?,
                 protocol::GRE => tunnel::gre(view, passed)?,
                 protocol::IPV4 | protocol::IPV6 => tunnel::ip_in_ip(view, passed),
                 protocol::MPLS => (Layer::EtherType(ethertype::MPLS_UNICAST), view),

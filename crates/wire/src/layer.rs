@@ -1,5 +1,6 @@
 //! What may come next inside a frame, and what the headers passed so far have told.
 
+use crate::datagram::DatagramPlace;
 use crate::link::LinkType;
 use crate::segment::{Tunnel, TunnelKind};
 
@@ -40,6 +41,8 @@ pub(crate) struct Passed {
     pub(crate) ip: IpHeader,
     pub(crate) tunnel: Tunnel,
     pub(crate) layers_left: u8,
+    /// The UDP datagram at which the walk ended, if it did.
+    pub(crate) datagram: Option<DatagramPlace>,
 }
 
 /// Headers in one another: four tunnels with VLAN tags and labels stay well below.
@@ -51,6 +54,7 @@ impl Passed {
             ip: IpHeader::default(),
             tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
             layers_left: MOST_LAYERS,
+            datagram: None,
         }
     }
 }

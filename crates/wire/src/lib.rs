@@ -5,10 +5,12 @@
 pub mod bpf;
 pub mod compression;
 mod container;
+mod datagram;
 mod decode;
 mod error;
 mod ethertype;
 mod fragments;
+mod inner_packet;
 mod ip;
 mod layer;
 mod link;
@@ -23,6 +25,7 @@ mod view;
 mod window;
 mod wireless;
 
+pub use datagram::{Datagram, DatagramObserver};
 pub use decode::{Decoder, Frame};
 pub use error::{CaptureError, Damage, Reject};
 pub use link::{link_type_name, KNOWN_LINK_TYPES};

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::bpf::Filter;
 use crate::compression;
 use crate::container::{pcap, Break, Container, FrameSpan};
+use crate::datagram::DatagramObserver;
 use crate::decode::Decoder;
-use crate::error::{CaptureError, Damage};
+use crate::error::{CaptureError, Damage, Reject};
 use crate::link::LinkType;
 use crate::place::Place;
 use crate::segment::Segment;
@@ -46,6 +47,7 @@ pub struct CaptureReader {
     container: Container,
     decoder: Decoder,
     filter: Option<Filter>,
+    observer: Option<Box<dyn DatagramObserver>>,
     tally: Tally,
     current: Option<CurrentLink>,
     ended: bool,
@@ -99,6 +101,7 @@ impl CaptureReader {
             container,
             decoder: Decoder::new(),
             filter: None,
+            observer: None,
             tally,
             current: None,
             ended: false,
@@ -110,6 +113,11 @@ impl CaptureReader {
     /// Lets only those frames through that the filter's programs accept.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = Some(filter);
+    }
+
+    /// Shows every UDP datagram with payload outside known tunnels to `observer`, before the segments after it.
+    pub fn set_observer(&mut self, observer: Box<dyn DatagramObserver>) {
+        self.observer = Some(observer);
     }
 
     /// Counts so far; complete once `next_segment` has given `None`.
@@ -175,8 +183,27 @@ impl CaptureReader {
                     self.tally.tcp_segments += 1;
                     return Some((span, place));
                 }
-                Err(reject) => self.tally.count_reject(reject),
+                Err(reject) => {
+                    self.tally.count_reject(reject);
+                    if reject == Reject::NotTcp && self.observer.is_some() {
+                        self.observe(span);
+                    }
+                }
             }
+        }
+    }
+
+    /// Show the observer the datagram that the frame holds, if it does.
+    #[inline(never)]
+    fn observe(&mut self, span: FrameSpan) {
+        let (Some(observer), Some(place)) = (&mut self.observer, self.decoder.datagram_place()) else { return };
+        let base = if place.assembled {
+            self.decoder.assembled()
+        } else {
+            self.window.slice(span.position, span.captured_bytes)
+        };
+        if let Some(datagram) = place.datagram(base, self.tally.frames - 1, span.time_ns) {
+            observer.observe(&datagram);
         }
     }
 

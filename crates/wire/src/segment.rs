@@ -21,6 +21,8 @@ pub enum TunnelKind {
     Gre,
     IpInIp,
     Vxlan,
+    /// An unknown header in UDP with whole IP packets behind it.
+    Udp,
 }
 
 /// Tunnel kind and its identifier: GTP-U TEID, GRE key, VXLAN VNI; zero where it has none.

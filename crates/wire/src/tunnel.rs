@@ -1,6 +1,8 @@
 //! Tunnels over IP and UDP: GRE, GTP-U, VXLAN, and IP in IP.
 
+use crate::datagram::{self, DatagramPlace};
 use crate::error::Reject;
+use crate::inner_packet;
 use crate::layer::{Layer, Passed};
 use crate::link::LinkType;
 use crate::segment::{Tunnel, TunnelKind};
@@ -12,9 +14,9 @@ const VXLAN_PORT: u16 = 4789;
 /// What Linux used before the assignment, and still does by default.
 const OLD_VXLAN_PORT: u16 = 8472;
 
-/// Steps over a UDP header into the tunnel that its ports name.
-pub(crate) fn udp(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
-    const HEADER_BYTES: usize = 8;
+/// Steps over a UDP header into the tunnel that its ports name, or to the TCP packet that it carries anyway.
+pub(crate) fn udp<'a>(view: View<'a>, passed: &mut Passed) -> Result<(Layer, View<'a>), Reject> {
+    use datagram::HEADER_BYTES;
     let source = view.u16_be(0)?;
     let destination = view.u16_be(2)?;
     if destination == GTP_U_PORT || source == GTP_U_PORT {
@@ -22,8 +24,28 @@ pub(crate) fn udp(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
     } else if destination == VXLAN_PORT || destination == OLD_VXLAN_PORT {
         Ok((Layer::Vxlan, view.advance(HEADER_BYTES)?))
     } else {
-        Err(Reject::NotTcp)
+        unknown_udp(view, passed)
     }
+}
+
+/// What travels on other ports: packets in a tunnel that is not known here, or a datagram worth remembering.
+fn unknown_udp<'a>(view: View<'a>, passed: &mut Passed) -> Result<(Layer, View<'a>), Reject> {
+    // The UDP length tells padding apart, except in super-packets, where it does not fit and is zero.
+    let Ok(length) = view.u16_be(4).map(usize::from) else { return Err(Reject::NotTcp) };
+    let view = if length < datagram::HEADER_BYTES { view } else { view.with_wire_bytes(length.min(view.wire_bytes())) };
+    let Ok(payload) = view.advance(datagram::HEADER_BYTES) else { return Err(Reject::NotTcp) };
+    if let Some(packet) = inner_packet::find(payload) {
+        passed.tunnel = Tunnel { kind: TunnelKind::Udp, identifier: 0 };
+        return Ok((Layer::Ip, packet));
+    }
+    passed.datagram = Some(DatagramPlace {
+        start: view.start(),
+        captured_end: view.end(),
+        wire_bytes: view.wire_bytes(),
+        assembled: false,
+        ip: passed.ip,
+    });
+    Err(Reject::NotTcp)
 }
 
 /// GTP-U user data (3GPP TS 29.281 section 5), extension headers included.
