@@ -5,7 +5,16 @@
 //! live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
 mod hop;
+mod loss;
+mod queue;
 mod random;
+mod serialisation;
+mod settings;
+mod wired;
 
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
+pub use loss::{GilbertElliott, Loss, LossSettings};
+pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings};
 pub use random::Random;
+pub use settings::SettingsError;
+pub use wired::{LineSettings, Wired, WiredSettings};
