@@ -3,6 +3,7 @@
 //! What they exchange is a [`Segment`]: the header fields that matter, with the real 32-bit sequence space, and the name
 //! of the content that a payload is cut from instead of its bytes.
 
+pub mod control;
 mod packet;
 mod segment;
 
