@@ -4,10 +4,16 @@
 //! of the content that a payload is cut from instead of its bytes.
 
 pub mod control;
+mod flow_table;
 mod packet;
+mod rewriter;
 mod segment;
+mod voice;
 
+pub use flow_table::FLOW_LIMIT;
 pub use packet::{Packet, VoiceFrame};
+pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
 pub use segment::{
     ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
 };
+pub use voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
