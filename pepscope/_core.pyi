@@ -51,7 +51,7 @@ class Capture:
         """Partition of a connection, and where its packets start and stop in there."""
 
     def load_partition(self, partition: int) -> tuple[npt.NDArray[Any], ...]:
-        """Columns as in PacketColumns, then row, left and right of SACK blocks; those in memory are handed over once."""
+        """Columns as in PacketColumns, then row, left and right of SACK blocks; from memory they come only once."""
 
     @property
     def datagram_flow_count(self) -> int: ...

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, TcpFlag
+from pepscope.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, SackBlocks, TcpFlag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ class OracleRow:
     ip_id: int
     ttl: int
     timestamps: tuple[int, int] | None
-    has_sack: bool
+    sack_blocks: tuple[tuple[int, int], ...]  # edges as on the wire, ascending
     maximum_segment_size: int | None
     window_scale: int | None
     sack_permitted: bool
@@ -83,7 +83,9 @@ def assert_same_packets(capture: Capture, rows: Iterable[OracleRow]) -> None:
     groups = grouped_by_connection(rows, capture)
     assert len(capture.connections) == len(groups)
     for connection, group in zip(capture.connections, groups, strict=True):
-        _assert_same_connection(connection, capture.packets(connection.id), group)
+        ours = capture.packets(connection.id)
+        _assert_same_connection(connection, ours, group)
+        _assert_sack_blocks_agree(ours, capture.sack_blocks(connection.id), group)
 
 
 def _assert_same_connection(connection: Connection, ours: PacketColumns, rows: list[OracleRow]) -> None:
@@ -140,6 +142,21 @@ def _window_shifts(connection: Connection, rows: list[OracleRow]) -> tuple[int, 
     return (min(up or 0, 14), min(down or 0, 14)) if answered else (0, 0)
 
 
+def _assert_sack_blocks_agree(ours: PacketColumns, blocks: SackBlocks, rows: list[OracleRow]) -> None:
+    """Edges lie as far from the acknowledgement as on the wire."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for packet, left, right in zip(blocks.packet.tolist(), blocks.left.tolist(), blocks.right.tolist(), strict=True):
+        base = rows[packet].acknowledgement - int(ours.acknowledgement_offset[packet])
+        found.setdefault(packet, []).append(((base + left) % _WRAP, (base + right) % _WRAP))
+    whole = (ours.marks & Mark.HEADER_TRUNCATED) == 0
+    acknowledges = (ours.flags & TcpFlag.ACK) > 0
+    theirs = {index: row.sack_blocks for index, row in enumerate(rows) if row.sack_blocks}
+    wanted = {index: list(theirs.get(index, ())) for index in theirs.keys() | found.keys()}
+    for index in wanted:
+        if whole[index] and acknowledges[index]:
+            assert sorted(found.get(index, [])) == wanted[index]
+
+
 def _assert_options_agree(connection: Connection, ours: PacketColumns, rows: list[OracleRow]) -> None:
     stamped = (ours.marks & Mark.HAS_TIMESTAMPS) > 0
     whole = (ours.marks & Mark.HEADER_TRUNCATED) == 0  # of options that were cut, decoders keep what they like
@@ -148,7 +165,7 @@ def _assert_options_agree(connection: Connection, ours: PacketColumns, rows: lis
     for index in np.flatnonzero(stamped & whole).tolist():
         assert theirs[index] == (int(ours.tsval[index]), int(ours.tsecr[index]))
     sacked = ((ours.marks & Mark.HAS_SACK) > 0)[whole]
-    np.testing.assert_array_equal(sacked, np.array([row.has_sack for row in rows], bool)[whole])
+    np.testing.assert_array_equal(sacked, np.array([bool(row.sack_blocks) for row in rows], bool)[whole])
     for direction, flow in enumerate((connection.up, connection.down)):
         syns = [
             row

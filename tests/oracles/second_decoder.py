@@ -9,6 +9,7 @@ import dpkt
 
 from tests.captures import containers
 from tests.oracles.columns import OracleRow
+from tests.oracles.truth import sack_edges
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +62,7 @@ def _row(time_ns: int, packet: bytes) -> OracleRow | None:
         identification,
         ttl,
         (int.from_bytes(stamp[:4]), int.from_bytes(stamp[4:])) if stamp else None,
-        dpkt.tcp.TCP_OPT_SACK in options,
+        sack_edges(options.get(dpkt.tcp.TCP_OPT_SACK, b"")),
         int.from_bytes(segment_size) if segment_size else None,
         scale[0] if scale else None,
         dpkt.tcp.TCP_OPT_SACKOK in options,

@@ -37,13 +37,19 @@ def truth_rows(segments: Iterable[Segment], times_ns: Sequence[int] | None = Non
                 segment.ip_id if segment.version == 4 else 0,
                 segment.ttl,
                 (int.from_bytes(stamp[:4], "big"), int.from_bytes(stamp[4:], "big")) if stamp else None,
-                5 in options,
+                sack_edges(options.get(5, b"")),
                 int.from_bytes(size, "big") if size else None,
                 scale[0] if scale else None,
                 4 in options,
             )
         )
     return rows
+
+
+def sack_edges(value: bytes) -> tuple[tuple[int, int], ...]:
+    """Left and right edges of a SACK option (RFC 2018), ascending."""
+    edges = [int.from_bytes(value[at : at + 4], "big") for at in range(0, len(value), 4)]
+    return tuple(sorted(zip(edges[::2], edges[1::2], strict=True)))
 
 
 def parsed_options(options: bytes) -> dict[int, bytes]:

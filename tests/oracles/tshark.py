@@ -31,6 +31,7 @@ _FIELDS = (
     "tcp.options.timestamp.tsval",
     "tcp.options.timestamp.tsecr",
     "tcp.options.sack_le",
+    "tcp.options.sack_re",
     "tcp.options.mss_val",
     "tcp.options.wscale.shift",
     "tcp.options.sack_perm",
@@ -56,7 +57,7 @@ _SETTINGS = (
 def tshark_rows(path: Path) -> list[OracleRow]:
     """Every TCP packet of the innermost headers, in file order."""
     command = ["tshark", "-n", "-r", str(path), "-Y", "tcp && !icmp && !icmpv6", "-T", "fields"]
-    command += ["-E", "occurrence=l", "-E", "separator=/t"]
+    command += ["-E", "occurrence=a", "-E", "aggregator=;", "-E", "separator=/t"]
     for setting in _SETTINGS:
         command += ["-o", setting]
     for field in _FIELDS:
@@ -65,7 +66,10 @@ def tshark_rows(path: Path) -> list[OracleRow]:
     return [_row(dict(zip(_FIELDS, line.split("\t"), strict=True))) for line in output.splitlines()]
 
 
-def _row(field: dict[str, str]) -> OracleRow:
+def _row(every: dict[str, str]) -> OracleRow:
+    # Of headers in one another, the innermost comes last.
+    field = {name: values.split(";")[-1] for name, values in every.items()}
+    edges = zip(every["tcp.options.sack_le"].split(";"), every["tcp.options.sack_re"].split(";"), strict=True)
     # The innermost IP header is the last of the two that the protocol list names.
     layers = [layer for layer in field["frame.protocols"].split(":") if layer in ("ip", "ipv6")]
     version_6 = layers[-1] == "ipv6"
@@ -84,7 +88,7 @@ def _row(field: dict[str, str]) -> OracleRow:
         0 if version_6 else int(field["ip.id"], 16),
         int(field["ipv6.hlim"] if version_6 else field["ip.ttl"]),
         (int(stamp), int(field["tcp.options.timestamp.tsecr"])) if stamp else None,
-        bool(field["tcp.options.sack_le"]),
+        tuple(sorted((int(left), int(right)) for left, right in edges if left)),
         _optional(field["tcp.options.mss_val"]),
         _optional(field["tcp.options.wscale.shift"]),
         bool(field["tcp.options.sack_perm"]),
