@@ -1,0 +1,9 @@
+//! What taps see, as capture files.
+
+pub mod addresses;
+pub mod clock;
+pub mod coalescing;
+pub mod content;
+pub mod frame;
+pub mod pcapng;
+pub mod tap;

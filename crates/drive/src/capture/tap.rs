@@ -1,0 +1,149 @@
+//! A place where packets are captured, with what real captures do to the truth.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use pepscope_path::{Direction, Nanoseconds, Random};
+use pepscope_tcp::Packet;
+
+use super::addresses::{AddressBook, Translation};
+use super::clock::{Clock, ClockSettings};
+use super::coalescing::{Coalescer, CoalescingSettings};
+use super::content::Contents;
+use super::frame::Framer;
+use super::pcapng::{Interface, LinkType, PcapngWriter};
+
+/// The longest frame: an Ethernet header and the longest IP packet.
+const LONGEST_FRAME_BYTES: usize = 65_549;
+
+/// What a capture point records, and how badly.
+#[derive(Clone, Debug)]
+pub struct TapSettings {
+    pub name: String,
+    pub description: String,
+    pub link_type: LinkType,
+    /// Most bytes kept of a frame; 0 for all.
+    pub snap_bytes: u32,
+    pub clock: ClockSettings,
+    /// With which a packet is missing from the capture though it passed.
+    pub loss_probability: f64,
+    pub coalescing: Option<CoalescingSettings>,
+    pub translation: Option<Translation>,
+    /// Packets that pass in [`from_ns`, `until_ns`) of true time are recorded.
+    pub from_ns: Nanoseconds,
+    pub until_ns: Nanoseconds,
+}
+
+/// How much a tap saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TapCounts {
+    pub written_packets: u64,
+    /// Lost by the capture.
+    pub missed_packets: u64,
+}
+
+/// A running capture.
+pub struct Tap {
+    from_ns: Nanoseconds,
+    until_ns: Nanoseconds,
+    coalescer: Option<Coalescer>,
+    recorder: Recorder,
+}
+
+impl Tap {
+    /// Begins a capture into `sink`; `server_ports` by flow, `seed` for what the capture loses.
+    #[must_use]
+    pub fn new(
+        settings: &TapSettings,
+        server_ports: Vec<u16>,
+        contents: Arc<Contents>,
+        seed: u64,
+        sink: Box<dyn Write + Send>,
+    ) -> Self {
+        let interface = Interface {
+            name: settings.name.clone(),
+            description: settings.description.clone(),
+            link_type: settings.link_type,
+            snap_bytes: settings.snap_bytes,
+        };
+        let snap_bytes = match settings.snap_bytes as usize {
+            0 => LONGEST_FRAME_BYTES,
+            bytes => bytes.min(LONGEST_FRAME_BYTES),
+        };
+        let recorder = Recorder {
+            framer: Framer::new(settings.link_type, AddressBook::new(server_ports, settings.translation), contents),
+            writer: PcapngWriter::new(sink, &interface, snap_bytes),
+            clock: Clock::new(settings.clock.clone()),
+            snap_bytes,
+            loss_probability: settings.loss_probability,
+            random: Random::new(seed, &format!("capture {}", settings.name)),
+            counts: TapCounts::default(),
+        };
+        Self {
+            from_ns: settings.from_ns,
+            until_ns: settings.until_ns,
+            coalescer: settings.coalescing.map(Coalescer::new),
+            recorder,
+        }
+    }
+
+    /// Takes note of a packet that passes at `now`.
+    #[inline]
+    pub fn record(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
+        if now < self.from_ns || now >= self.until_ns {
+            return;
+        }
+        match &mut self.coalescer {
+            None => self.recorder.record(now, direction, packet),
+            Some(coalescer) => {
+                coalescer.push(now, direction, packet, |at, way, shown| self.recorder.record(at, way, shown));
+            }
+        }
+    }
+
+    /// Whether the capture can no longer be written.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.recorder.writer.has_failed()
+    }
+
+    /// Ends the capture.
+    ///
+    /// # Errors
+    /// Whatever first went wrong in writing it.
+    pub fn finish(mut self, now: Nanoseconds) -> io::Result<TapCounts> {
+        let Self { coalescer, recorder, .. } = &mut self;
+        if let Some(coalescer) = coalescer {
+            coalescer.finish(|at, way, shown| recorder.record(at, way, shown));
+        }
+        let Recorder { writer, mut clock, counts, .. } = self.recorder;
+        writer.finish(clock.reading(now), counts.written_packets + counts.missed_packets, counts.missed_packets)?;
+        Ok(counts)
+    }
+}
+
+/// The part that writes, once it is known what is shown when.
+struct Recorder {
+    framer: Framer,
+    writer: PcapngWriter,
+    clock: Clock,
+    snap_bytes: usize,
+    loss_probability: f64,
+    random: Random,
+    counts: TapCounts,
+}
+
+impl Recorder {
+    #[inline]
+    fn record(&mut self, at: Nanoseconds, direction: Direction, packet: &Packet) {
+        if self.random.chance(self.loss_probability) {
+            self.counts.missed_packets += 1;
+            return;
+        }
+        let original = self.framer.frame_bytes(packet);
+        let captured = original.min(self.snap_bytes);
+        let framer = &mut self.framer;
+        self.writer.packet(self.clock.reading(at), captured, original, |out| framer.write(direction, packet, out));
+        self.counts.written_packets += 1;
+    }
+}

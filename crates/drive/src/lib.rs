@@ -1,0 +1,3 @@
+//! The virtual-time driver: a scenario becomes a chain of hosts and hops, runs, and leaves captures and ground truth.
+
+pub mod capture;
