@@ -6,6 +6,7 @@
 pub mod control;
 mod flow_table;
 mod packet;
+pub mod proxy;
 mod rewriter;
 mod segment;
 mod voice;
