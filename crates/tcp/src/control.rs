@@ -4,10 +4,15 @@
 //! threshold and, if it paces, the rate. Recovery inflates the window by itself where an algorithm asks for it (RFC 5681,
 //! section 3.2, steps 4 and 5): a control's window never contains that inflation.
 
+mod cubic;
+mod hystart;
+mod jersey;
 mod reno;
 
 use pepscope_path::Nanoseconds;
 
+pub use cubic::Cubic;
+pub use jersey::{BandwidthEstimate, Jersey};
 pub use reno::Reno;
 
 /// What a control is built from once a connection is established.
@@ -144,6 +149,10 @@ pub enum ControlKind {
     /// Additive increase, multiplicative decrease (RFC 5681).
     #[default]
     Reno,
+    /// RFC 9438; with `hystart`, slow start as in RFC 9406.
+    Cubic { hystart: bool },
+    /// TCP-Jersey (seed 002); wants [`crate::EcnMode::EveryPacket`] at both ends.
+    Jersey,
 }
 
 impl ControlKind {
@@ -152,6 +161,8 @@ impl ControlKind {
     pub fn build(self, settings: &ControlSettings) -> Box<dyn CongestionControl> {
         match self {
             Self::Reno => Box::new(Reno::new(settings)),
+            Self::Cubic { hystart } => Box::new(Cubic::new(settings, hystart)),
+            Self::Jersey => Box::new(Jersey::new(settings)),
         }
     }
 }

@@ -32,6 +32,13 @@ impl Reno {
         }
     }
 
+    /// For a control that opens the window as this one does and closes it otherwise.
+    pub(super) fn set_window(&mut self, window_bytes: u64, threshold_bytes: u64) {
+        self.window_bytes = window_bytes.max(self.segment_bytes);
+        self.threshold_bytes = threshold_bytes;
+        self.remainder = 0;
+    }
+
     /// Half of what was in flight, at least two segments (RFC 5681, equation 4).
     fn halve(&mut self, in_flight_bytes: u64) {
         self.threshold_bytes = (in_flight_bytes / 2).max(2 * self.segment_bytes);
