@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 300
+SEED ?= 1
 export SETUPTOOLS_RUST_CARGO_PROFILE := release
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -12,7 +13,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate docs wheel clean system-packages
+.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh docs wheel clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -66,6 +67,10 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 
 validate: install ## Score the detector on the captures whose truth is known
 	$(BIN)/python -m benchmarks.validation
+
+validate-fresh: install ## Make captures nobody developed on (root, Linux; SEED=1) and score the detector on them
+	$(BIN)/python -m benchmarks.fresh -o build/fresh --seed $(SEED)
+	$(BIN)/python -m benchmarks.validation --corpus build/fresh --as-recorded --askings
 
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.askings import AS_RECORDED, ASKINGS
 from benchmarks.variants import VARIANTS, TwoEnds
 from tests.captures.containers import CaptureFile, read_capture, write_pcap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
-AS_RECORDED = "as recorded"
 UNPAIRED = "unpaired"
 VERDICTS = ("regular", "split-tcp", "tcp-proxy", "inconclusive", UNPAIRED)
 SPLIT_VERDICTS = {"split-tcp", "tcp-proxy"}
@@ -35,10 +35,17 @@ ALONE = ("ack_timing", "identity")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run of the manifest in one variant."""
+    """A run of a corpus' manifest in one variant of its captures, asked about in one way."""
 
+    corpus: Path
     run: dict[str, Any]
     variant: str
+    asking: str = AS_RECORDED
+
+    @property
+    def captures(self) -> str:
+        """What the report calls these captures."""
+        return self.variant if self.asking == AS_RECORDED else self.asking
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,9 @@ def score_case(case: Case) -> list[Score]:
     """Detect on the two captures of a case and compare with its truth, flow by flow."""
     with tempfile.TemporaryDirectory(prefix="pepscope-") as directory:
         paths = _files(case, Path(directory))
-        result = _detect(list(paths.values()))
+        asking = ASKINGS[case.asking]
+        paths = {end: paths[end] for end in asking.ends if end in paths}
+        result = _detect(list(paths.values()), asking.options)
     pairs = _pairs(result)
     scores = [_score_flow(case, flow, pairs, paths) for flow in case.run["flows"]]
     return scores + _strays(case, pairs, paths)
@@ -91,7 +100,7 @@ def score_case(case: Case) -> list[Score]:
 def _files(case: Case, directory: Path) -> dict[str, str]:
     """Paths of the case's captures by end; variants are written into `directory`."""
     recorded = {
-        end: CORPUS / case.run["files"][end]["name"] for end in ("server", "mobile") if end in case.run["files"]
+        end: case.corpus / case.run["files"][end]["name"] for end in ("server", "mobile") if end in case.run["files"]
     }
     if case.variant == AS_RECORDED:
         return {end: str(path) for end, path in recorded.items()}
@@ -111,10 +120,10 @@ def read_if_there(path: Path | None) -> CaptureFile | None:
     return None if path is None else read_capture(path)
 
 
-def _detect(paths: list[str]) -> Any:
+def _detect(paths: list[str], options: Mapping[str, Any]) -> Any:
     import pepscope
 
-    return pepscope.detect(*paths)
+    return pepscope.detect(*paths, **options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,9 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
     wanted = _wanted(flow, paths)
     found = next((judged for judged in pairs if judged.vantages == wanted), None)
     acceptable = frozenset(VERDICT_OF_KIND[kind] for kind in flow["acceptable_kinds"])
-    common = (case.run["id"], case.variant, flow["class"], acceptable, flow.get("passive_detectable"))
+    if found is None and UNPAIRED in flow["acceptable_kinds"]:
+        found = next((judged for judged in pairs if judged.vantages.items() <= wanted.items()), None)
+    common = (case.run["id"], case.captures, flow["class"], acceptable, flow.get("passive_detectable"))
     if found is None:
         return Score(*common, UNPAIRED, "the two captures of this flow were not paired", {}, {})
     evidence = found.pair.evidence
@@ -173,7 +184,7 @@ def _strays(case: Case, pairs: list[_JudgedPair], paths: dict[str, str]) -> list
     known = [_wanted(flow, paths) for flow in case.run["flows"]]
     return [
         Score(
-            case.run["id"], case.variant, "regular", frozenset({"regular"}), None,
+            case.run["id"], case.captures, "regular", frozenset({"regular"}), None,
             str(judged.pair.verdict), f"(a pair that does not exist) {judged.pair.reason}", {}, {},
         )
         for judged in pairs
@@ -181,13 +192,15 @@ def _strays(case: Case, pairs: list[_JudgedPair], paths: dict[str, str]) -> list
     ]  # fmt: skip
 
 
-def cases(variants: Sequence[str], only: str | None) -> list[Case]:
-    """Every run as recorded, and every base run in every variant."""
-    runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
+def cases(corpus: Path, variants: Sequence[str], askings: Sequence[str], only: str | None) -> list[Case]:
+    """Every run as recorded, every base run in every variant, and every run asked about in every way that is fair."""
+    runs = json.loads((corpus / "manifest.json").read_text())["runs"]
     chosen = [run for run in runs if only is None or only in run["id"]]
-    return [Case(run, AS_RECORDED) for run in chosen] + [
-        Case(run, variant) for variant in variants for run in chosen if run["variant"] is None
-    ]
+    return (
+        [Case(corpus, run, AS_RECORDED) for run in chosen]
+        + [Case(corpus, run, variant) for variant in variants for run in chosen if run["variant"] is None]
+        + [Case(corpus, run, AS_RECORDED, name) for name in askings for run in chosen if ASKINGS[name].fair(run)]
+    )
 
 
 def report(scores: list[Score]) -> str:
@@ -277,6 +290,8 @@ def _listed(title: str, scores: list[Score]) -> str:
 def main() -> int:
     """Score, print the report, and fail on a false alarm or on a split called regular."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, default=CORPUS, help="directory with manifest.json and its captures")
+    parser.add_argument("--askings", action="store_true", help="also ask in other ways: order, one capture, clocks")
     parser.add_argument("--as-recorded", action="store_true", help="leave the variants out")
     parser.add_argument("--variant", action="append", choices=list(VARIANTS), help="only these variants")
     parser.add_argument("--only", help="only runs whose name holds this")
@@ -284,7 +299,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     variants = [] if arguments.as_recorded else arguments.variant or list(VARIANTS)
-    chosen = cases(variants, arguments.only)
+    askings = [name for name in ASKINGS if name != AS_RECORDED] if arguments.askings else []
+    chosen = cases(arguments.corpus, variants, askings, arguments.only)
     with ProcessPoolExecutor(arguments.workers) as pool:
         scores = [score for scored in pool.map(score_case, chosen) for score in scored]
     text = report(scores)

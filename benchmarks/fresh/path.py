@@ -1,0 +1,178 @@
+"""The path of one experiment: server, link, middle, link, mobile, each in a namespace of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.fresh import namespaces
+from benchmarks.fresh.links import Link
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+ROOT = Path(__file__).parents[2]
+READY_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class PathPlan:
+    """Links down (towards the mobile) and up on either side of the middle, and how hosts are attached.
+
+    With `ethernet` the hosts sit behind a veth pair with segmentation and receive offload, as behind a network card.
+    `settings` are kernel parameters by place (`server`, `middle`, `mobile`).
+    """
+
+    wired_down: Link = field(default_factory=Link)
+    wired_up: Link = field(default_factory=Link)
+    cell_down: Link = field(default_factory=Link)
+    cell_up: Link = field(default_factory=Link)
+    cell_mtu: int = 1500
+    ethernet: bool = False
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    congestion_control: str = "cubic"
+
+
+class NetworkPath:
+    """The namespaces while they exist; a context manager that removes them."""
+
+    def __init__(self, plan: PathPlan, number: int, seed: str, directory: Path) -> None:
+        self.plan = plan
+        self.directory = directory
+        self._seed = seed
+        stem = f"{namespaces.PREFIX}-{os.getpid()}-{number}"
+        self.server, self.middle, self.mobile = f"{stem}-server", f"{stem}-middle", f"{stem}-mobile"
+        self._edges = (f"{stem}-server-edge", f"{stem}-mobile-edge") if plan.ethernet else (self.server, self.mobile)
+        chance = random.Random(seed)
+        third, host = chance.randrange(1, 250), chance.randrange(10, 200)
+        self.server_address, self.wired_address = f"198.18.{third}.{host}", f"198.18.{third}.1"
+        self.mobile_address, self.cell_address = f"100.{64 + third % 60}.7.{host}", f"100.{64 + third % 60}.7.1"
+        self.server_address_6, self.wired_address_6 = f"2001:db8:{third}::{host}", f"2001:db8:{third}::1"
+        self.mobile_address_6, self.cell_address_6 = f"2001:db8:fe:{third}::{host}", f"2001:db8:fe:{third}::1"
+        self.device = {"server": "host0" if plan.ethernet else "wired", "mobile": "host0" if plan.ethernet else "cell"}
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> NetworkPath:
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+        for name in {self.server, self.middle, self.mobile, *self._edges}:
+            namespaces.remove(name)
+
+    def start(self, namespace: str, *arguments: str, log: str = "") -> subprocess.Popen[str]:
+        """Start a process in a namespace; it is ended with the path."""
+        output = (self.directory / (log or f"{len(self._processes)}.log")).open("w")
+        process = subprocess.Popen(
+            ["ip", "netns", "exec", namespace, *arguments], stdout=output, stderr=subprocess.STDOUT, text=True, cwd=ROOT
+        )
+        output.close()
+        self._processes.append(process)
+        return process
+
+    def start_python(self, namespace: str, module: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start a module of this package in a namespace."""
+        return self.start(
+            namespace, sys.executable, "-m", f"benchmarks.fresh.{module}", *arguments, log=f"{module}.out"
+        )
+
+    def wait_listening(self, namespace: str, port: int) -> None:
+        """Wait until something listens on a port."""
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            if f":{port} " in namespaces.inside(namespace, "ss", "-Hltn"):
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"nothing listens on port {port} in {namespace}")
+
+    def _build(self) -> None:
+        for name in dict.fromkeys((self.server, self.middle, self.mobile, *self._edges)):
+            namespaces.create(name)
+        self._link("wired", self._edges[0], (self.plan.wired_up, self.plan.wired_down), 1500)
+        self._link("cell", self._edges[1], (self.plan.cell_down, self.plan.cell_up), self.plan.cell_mtu)
+        self._address_middle()
+        self._address_host("server", self.server, self._edges[0], "wired")
+        self._address_host("mobile", self.mobile, self._edges[1], "cell")
+        for place in ("server", "middle", "mobile"):
+            namespaces.sysctl(getattr(self, place), self.plan.settings.get(place, {}))
+
+    def _link(self, device: str, edge: str, links: tuple[Link, Link], mtu: int) -> None:
+        """Emulate between the middle and an edge: first the link away from the middle, then the one towards it."""
+        for name in (self.middle, edge):
+            namespaces.command("ip", "-n", name, "tuntap", "add", device, "mode", "tun")
+            namespaces.command("ip", "-n", name, "link", "set", device, "mtu", str(mtu), "txqueuelen", "2000", "up")
+        settings = self.directory / f"{device}.json"
+        settings.write_text(
+            json.dumps(
+                {
+                    "first_namespace": self.middle, "first_device": device, "second_namespace": edge,
+                    "second_device": device, "seed": f"{self._seed}/{device}",
+                    "links": [dataclasses.asdict(link) for link in links],
+                }
+            )
+        )  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
+            stdout=subprocess.PIPE, stderr=(self.directory / f"{device}.err").open("w"), text=True, cwd=ROOT,
+        )  # fmt: skip
+        self._processes.append(process)
+        if process.stdout is None or process.stdout.readline().strip() != "ready":
+            raise RuntimeError(f"the emulator of {device} did not start")
+
+    def _address_middle(self) -> None:
+        for device, address, address_6 in (
+            ("wired", self.wired_address, self.wired_address_6),
+            ("cell", self.cell_address, self.cell_address_6),
+        ):
+            namespaces.command("ip", "-n", self.middle, "addr", "add", f"{address}/32", "dev", device)
+            namespaces.command("ip", "-n", self.middle, "-6", "addr", "add", f"{address_6}/128", "dev", device)
+            host, _, _ = address.rpartition(".")
+            self._route(self.middle, f"{host}.0/24", device)
+            self._route(self.middle, f"{address_6.rpartition('::')[0]}::/64", device)
+
+    def _route(self, namespace: str, destination: str, *through: str) -> None:
+        """A route whose connections use the plan's congestion control (the default of the machine may be another)."""
+        family = ("-6",) if ":" in destination else ()
+        namespaces.command(
+            "ip", "-n", namespace, *family, "route", "add", destination, *through[:-1], "dev",
+            through[-1], "congctl", self.plan.congestion_control,
+        )  # fmt: skip
+
+    def _address_host(self, place: str, host: str, edge: str, device: str) -> None:
+        address = getattr(self, f"{place}_address")
+        address_6 = getattr(self, f"{place}_address_6")
+        if host == edge:
+            namespaces.command("ip", "-n", host, "addr", "add", f"{address}/32", "dev", device)
+            namespaces.command("ip", "-n", host, "-6", "addr", "add", f"{address_6}/128", "dev", device)
+            self._route(host, "0.0.0.0/0", device)
+            self._route(host, "::/0", device)
+            return
+        namespaces.command(
+            "ip", "-n", host, "link", "add", "host0", "type", "veth", "peer", "name", "edge0", "netns", edge
+        )
+        for name, end in ((host, "host0"), (edge, "edge0")):
+            namespaces.command("ip", "-n", name, "link", "set", end, "up")
+            namespaces.inside(name, "ethtool", "-K", end, "tso", "on", "gso", "on", "gro", "on")
+        namespaces.command("ip", "-n", host, "addr", "add", f"{address}/32", "dev", "host0")
+        namespaces.command("ip", "-n", edge, "addr", "add", "169.254.7.1/32", "dev", "edge0")
+        namespaces.command("ip", "-n", host, "route", "add", "169.254.7.1", "dev", "host0")
+        self._route(host, "0.0.0.0/0", "via", "169.254.7.1", "host0")
+        namespaces.command("ip", "-n", edge, "route", "add", f"{address}/32", "dev", "edge0")
+        namespaces.command("ip", "-n", edge, "route", "add", "default", "dev", device)

@@ -1,0 +1,70 @@
+"""Which connection at the mobile is which at the server, from what the applications and our own proxy logged."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.fresh.scenario import KIND_SHOWS_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from benchmarks.fresh.client import Job
+    from benchmarks.fresh.scenario import Scenario
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The entries of a log, none where there is no file."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def flows(scenario: Scenario, jobs: list[Job], directory: Path) -> list[dict[str, Any]]:
+    """The flows of one run, as `tests/corpus/manifest.json` has them."""
+    at_server: dict[str, list[str]] = defaultdict(list)
+    for entry in read_log(directory / "origin.jsonl"):
+        if "token" in entry:
+            at_server[entry["token"]].append(f"{entry['peer']} > {entry['local']}")
+    done = {entry["client"]: entry["done"] for entry in read_log(directory / "relay.jsonl") if "client" in entry}
+    by_token = {token: job for job in jobs for token in _tokens(job)}
+    found: list[dict[str, Any]] = []
+    for entry in sorted(read_log(directory / "client.jsonl"), key=lambda item: item["time"]):
+        if "local" not in entry:
+            continue
+        job = by_token[entry["tokens"][0]]
+        # A token that the server did not see (again) was answered by somebody else.
+        far = next((at_server[token].pop(0) for token in entry["tokens"] if at_server[token]), None)
+        found.append(_flow(scenario, job, f"{entry['local']} > {entry['peer']}", far, done.get(entry["local"])))
+    return found
+
+
+def _tokens(job: Job) -> list[str]:
+    return [request["token"] for request in job.requests] or [job.token]
+
+
+def _size(job: Job) -> int:
+    return sum(int(request["bytes"]) + int(request.get("put", 0)) for request in job.requests) + sum(
+        sum(pair) for pair in job.chat
+    )
+
+
+def _flow(scenario: Scenario, job: Job, near: str, far: str | None, done: str | None) -> dict[str, Any]:
+    split = scenario.truth != "regular" and (job.proxy is not None or job.port in scenario.intercepted)
+    kind = scenario.truth if split else "regular"
+    if done is not None:
+        kind = "split" if done == "relayed" else "proxy"  # our own proxy says itself what it did
+    acceptable = [kind]
+    aborted = job.abort_after is not None or any("reset=" in r.get("query", "") for r in job.requests)
+    if kind != "regular" and (not scenario.kind_shows or _size(job) < KIND_SHOWS_BYTES or aborted):
+        acceptable = ["split", "proxy"]
+    if far is None or (split and scenario.other_content):
+        acceptable.append("unpaired")
+    direction = "upload" if any("put" in request for request in job.requests) else "download"
+    flow: dict[str, Any] = {
+        "mobile_capture": near, "class": kind, "acceptable_kinds": acceptable, "direction": direction,
+        "bytes": _size(job), "passive_detectable": None, "proxy_log": done,
+    }  # fmt: skip
+    if far is not None:
+        flow["server_capture"] = far
+    return flow
