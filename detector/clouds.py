@@ -63,7 +63,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     begins = _began(sender, direction) and _began(receiver, direction)
     if alignment.matched < 0.5 and (not begins or alignment.compared >= COMPARED_PIECES):
         return None
-    sent = sender.derived(curves.first_sent, direction)
+    sent = sender.derived(curves.sent_data, direction).first_copies
     if len(sent.start) == 0:
         return None
     shift = pair.receiver_shift(direction)
@@ -173,15 +173,15 @@ def _points(
 
 def _repeated(sender: Vantage, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
     """Acknowledgements whose last byte was sent again before they came (Karn)."""
-    start, end, time_ns = sender.derived(curves.retransmitted_ranges, direction)
+    repeats = sender.derived(curves.sent_data, direction).repeats
     result = np.zeros(len(value), np.bool_)
-    if len(start) == 0:
+    if len(repeats.start) == 0:
         return result
-    order = np.argsort(start, kind="stable")
-    reach = np.maximum.accumulate(end[order])
-    index = np.searchsorted(start[order], value - 1, side="right") - 1
+    order = np.argsort(repeats.start, kind="stable")
+    reach = np.maximum.accumulate(repeats.end[order])
+    index = np.searchsorted(repeats.start[order], value - 1, side="right") - 1
     inside = (index >= 0) & (reach[np.maximum(index, 0)] >= value)
     # One early repeat anywhere in the range is enough: a sample less is no loss.
-    earliest = np.minimum.accumulate(time_ns[order])
+    earliest = np.minimum.accumulate(repeats.time_ns[order])
     result[inside] = earliest[index[inside]] <= seen_ns[inside]
     return result

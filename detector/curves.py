@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope import _core
+from pepscope.packets import Direction, Int64Array, PacketColumns, TcpFlag
 
 #: A time that is not known, or never came.
 NEVER = np.int64(np.iinfo(np.int64).max)
@@ -67,62 +68,54 @@ class AckTimes:
         return np.where(known, self.time_ns[np.minimum(index, len(self.value) - 1)], NEVER)
 
 
-def first_sent(packets: PacketColumns, direction: Direction) -> ByteTimes:
-    """First copies at the sender: only data beyond everything sent before.
+@dataclass(frozen=True, slots=True)
+class SentData:
+    """One direction's data in capture order: what lay beyond everything before, and the segments that began below.
 
-    Bytes that appear first below the highest offset sent are copies whose original the capture missed (a sender sends
-    in order), so their time is not that of the first copy and they are left out.
+    At the sender the former are first copies. Bytes that appear first below the highest offset sent are copies whose
+    original the capture missed (a sender sends in order), so their time is not that of the first copy. `repeats` are
+    whole segments and may overlap.
     """
-    time_ns, start, end = _data(packets, direction)
-    before = _reached_before(end, start)
-    advances = end > before
-    return ByteTimes(np.maximum(start, before)[advances], end[advances], time_ns[advances])
+
+    first_copies: ByteTimes
+    repeats: ByteTimes
+
+
+def sent_data(packets: PacketColumns, direction: Direction) -> SentData:
+    """Tell the first copies of `direction`'s data from segments that begin below the highest offset sent before."""
+    beyond, below = _core.data_ranges(
+        direction, packets.time_ns, packets.direction, packets.sequence_offset, packets.payload_bytes
+    )
+    return SentData(ByteTimes(*beyond), ByteTimes(*below))
 
 
 def first_arrivals(packets: PacketColumns, direction: Direction) -> ByteTimes:
     """First arrival of every byte at the receiver; what fills a hole counts when it arrives."""
-    time_ns, start, end = _data(packets, direction)
-    if len(start) == 0:
-        return ByteTimes(start, end, time_ns)
-    before = _reached_before(end, start)
-    before[0] = start.min()
-    advances = end > before
-    new_start = np.maximum(start, before)[advances]
-    new_end, new_time = end[advances], time_ns[advances]
-    fills = _hole_fillers(time_ns, start, end, before, new_start, new_end)
+    came = sent_data(packets, direction)
+    fills = _hole_fillers(came)
     if len(fills.start) == 0:
-        return ByteTimes(new_start, new_end, new_time)
-    order = np.argsort(np.concatenate([new_start, fills.start]), kind="stable")
+        return came.first_copies
+    order = np.argsort(np.concatenate([came.first_copies.start, fills.start]), kind="stable")
     return ByteTimes(
-        np.concatenate([new_start, fills.start])[order],
-        np.concatenate([new_end, fills.end])[order],
-        np.concatenate([new_time, fills.time_ns])[order],
+        np.concatenate([came.first_copies.start, fills.start])[order],
+        np.concatenate([came.first_copies.end, fills.end])[order],
+        np.concatenate([came.first_copies.time_ns, fills.time_ns])[order],
     )
 
 
 def acknowledgements(packets: PacketColumns, direction: Direction) -> AckTimes:
     """Acknowledgements of `direction`'s data in capture order, reduced to those that advance."""
-    chosen = (packets.direction != direction) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
-    chosen &= (packets.flags & TcpFlag.RST) == 0
-    index = np.flatnonzero(chosen)
-    value = packets.acknowledgement_offset[index]
-    if len(index) == 0:
-        return AckTimes(value, packets.time_ns[index], np.zeros(0, np.bool_), 0)
-    highest = np.maximum.accumulate(value)
-    advances = np.ones(len(value), np.bool_)
-    advances[1:] = highest[1:] > highest[:-1]
-    kept = index[advances]
-    special = TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST
-    plain = (packets.payload_bytes[kept] == 0) & ((packets.flags[kept] & special) == 0)
-    floor = min(0, int(value[0])) if _saw_syn(packets) else int(value[0])
-    return AckTimes(packets.acknowledgement_offset[kept], packets.time_ns[kept], plain, floor)
-
-
-def retransmitted_ranges(packets: PacketColumns, direction: Direction) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """Start, end and time of every segment that repeats bytes already sent (at the sender), in capture order."""
-    time_ns, start, end = _data(packets, direction)
-    repeats = start < _reached_before(end, start)
-    return start[repeats], end[repeats], time_ns[repeats]
+    value, time_ns, plain = _core.acknowledgement_steps(
+        direction,
+        packets.time_ns,
+        packets.direction,
+        packets.acknowledgement_offset,
+        packets.payload_bytes,
+        packets.flags,
+    )
+    if len(value) == 0:
+        return AckTimes(value, time_ns, plain, 0)
+    return AckTimes(value, time_ns, plain, min(0, int(value[0])) if _saw_syn(packets) else int(value[0]))
 
 
 def without_backward_steps(packets: PacketColumns) -> PacketColumns:
@@ -175,45 +168,22 @@ def _saw_syn(packets: PacketColumns) -> bool:
     return bool((packets.flags[:64] & TcpFlag.SYN).any())
 
 
-def _data(packets: PacketColumns, direction: Direction) -> tuple[Int64Array, Int64Array, Int64Array]:
-    chosen = np.flatnonzero((packets.direction == direction) & (packets.payload_bytes > 0))
-    start = packets.sequence_offset[chosen]
-    return packets.time_ns[chosen], start, start + packets.payload_bytes[chosen].astype(np.int64)
-
-
-def _reached_before(end: Int64Array, start: Int64Array) -> Int64Array:
-    """Highest offset reached before each segment; the first segment has its own start."""
-    before = np.empty_like(end)
-    if len(end):
-        before[0] = start[0]
-        before[1:] = np.maximum.accumulate(end)[:-1]
-    return before
-
-
-def _hole_fillers(
-    time_ns: Int64Array,
-    start: Int64Array,
-    end: Int64Array,
-    before: Int64Array,
-    new_start: Int64Array,
-    new_end: Int64Array,
-) -> ByteTimes:
+def _hole_fillers(came: SentData) -> ByteTimes:
     """First arrivals below the highest offset reached: clipped to the holes between the advancing ranges."""
-    empty = np.zeros(0, np.int64)
-    gap = new_start[1:] > new_end[:-1]
-    hole_start, hole_end = new_end[:-1][gap], new_start[1:][gap]
+    beyond, late = came.first_copies, came.repeats
+    gap = beyond.start[1:] > beyond.end[:-1]
+    hole_start, hole_end = beyond.end[:-1][gap], beyond.start[1:][gap]
     if len(hole_start) == 0:
-        return ByteTimes(empty, empty, empty)
-    late = np.flatnonzero(start < before)
-    hole = np.searchsorted(hole_end, start[late], side="right")
-    inside = (hole < len(hole_start)) & (end[late] > hole_start[np.minimum(hole, len(hole_start) - 1)])
+        return ByteTimes(hole_start, hole_end, hole_end)
+    hole = np.searchsorted(hole_end, late.start, side="right")
+    inside = (hole < len(hole_start)) & (late.end > hole_start[np.minimum(hole, len(hole_start) - 1)])
     # A segment may span several holes; a filler of another segmentation is rare, so it is cut to the first of them.
-    late, hole = late[inside], hole[inside]
-    low = np.maximum(start[late], hole_start[hole])
-    high = np.minimum(end[late], hole_end[hole])
+    hole = hole[inside]
+    low = np.maximum(late.start[inside], hole_start[hole])
+    high = np.minimum(late.end[inside], hole_end[hole])
     # Capture order decides among equal copies.
     _, first = np.unique(np.stack([low, high], axis=1), axis=0, return_index=True)
-    low, high, when = low[first], high[first], time_ns[late][first]
+    low, high, when = low[first], high[first], late.time_ns[inside][first]
     if np.any(low[1:] < high[:-1]):
         return _sweep(low, high, when)
     return ByteTimes(low, high, when)

@@ -1,11 +1,14 @@
 """The Rust crates as Python sees them; `pepscope.capture` is the interface for people."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
+import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Capture", "__version__", "is_release_build", "read_capture"]
+__all__ = ["Capture", "__version__", "acknowledgement_steps", "data_ranges", "is_release_build", "read_capture"]
+
+_Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 __version__: Final[str]
 is_release_build: Final[bool]
@@ -19,6 +22,27 @@ def read_capture(
     progress: Callable[[int, int], object] | None,
 ) -> Capture:
     """Read and analyse a capture; `progress` gets bytes read and in all. Raises CaptureError, OSError."""
+
+def data_ranges(
+    wanted: int,
+    time_ns: npt.NDArray[np.int64],
+    direction: npt.NDArray[np.uint8],
+    sequence_offset: npt.NDArray[np.int64],
+    payload_bytes: npt.NDArray[np.uint32],
+) -> tuple[_Ranges, _Ranges]:
+    """Data of direction `wanted` as (start, end, time): ascending disjoint ranges beyond everything sent before, and
+    the segments that begin below that, whole."""
+
+def acknowledgement_steps(
+    wanted: int,
+    time_ns: npt.NDArray[np.int64],
+    direction: npt.NDArray[np.uint8],
+    acknowledgement_offset: npt.NDArray[np.int64],
+    payload_bytes: npt.NDArray[np.uint32],
+    flags: npt.NDArray[np.uint16],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Acknowledgements of the data of direction `wanted` that advance, without resets: value, time, and whether the
+    packet carried neither payload nor SYN or FIN."""
 
 @final
 class Capture:

@@ -79,13 +79,12 @@ def round_trips_s(sender: Vantage, direction: Direction) -> tuple[FloatArray, Fl
 
     Returns the times (s, from the first) at which they ended, and the round trips (s).
     """
-    sent = sender.derived(curves.first_sent, direction)
+    sent = sender.derived(curves.sent_data, direction)
     seen = sender.derived(curves.acknowledgements, direction)
-    start, end, _ = sender.derived(curves.retransmitted_ranges, direction)
     chosen = seen.plain & (seen.value > max(seen.floor, 0))
     value = seen.value[chosen]
-    left = sent.at(value - 1)
-    known = (left != NEVER) & ~_within(value - 1, start, end)
+    left = sent.first_copies.at(value - 1)
+    known = (left != NEVER) & ~_within(value - 1, sent.repeats.start, sent.repeats.end)
     came = seen.time_ns[chosen][known]
     return np.asarray((came - came[:1]) / 1e9, np.float64), np.asarray((came - left[known]) / 1e9, np.float64)
 

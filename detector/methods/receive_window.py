@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.curves import acknowledgements, first_arrivals, first_sent
+from detector.curves import acknowledgements, first_arrivals, sent_data
 from detector.pair import Pair, Vantage
 from detector.window_course import WindowCourse, bulk_direction, window_course
 from pepscope.packets import Direction
@@ -109,7 +109,8 @@ def transfer_spans(
     """Seconds that one common byte range took at the sender (first sent to acknowledged) and at the receiver (first to
     last arrival), and its bytes; needs no clock relation. End to end the first is never the shorter one."""
     shift = pair.receiver_shift(direction)
-    sent, acks = sender.derived(first_sent, direction), sender.derived(acknowledgements, direction)
+    sent = sender.derived(sent_data, direction).first_copies
+    acks = sender.derived(acknowledgements, direction)
     received = receiver.derived(first_arrivals, direction)
     if min(len(sent.start), len(received.start), len(acks.value)) == 0:
         return None

@@ -1,6 +1,6 @@
 import numpy as np
 
-from detector.curves import NEVER, acknowledgements, first_arrivals, first_sent, missed_ranges
+from detector.curves import NEVER, acknowledgements, first_arrivals, missed_ranges, sent_data
 from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 
 
@@ -36,11 +36,11 @@ def up_ack(time, value, size=0):
 
 
 def test_first_copies_are_those_beyond_everything_sent():
-    sent = first_sent(
+    sent = sent_data(
         columns([SYN, down(1, 0, 100), down(2, 200, 100), down(5, 100, 100), down(6, 250, 100)]), Direction.DOWN
     )
     # Bytes 100..199 first show below the highest: the capture missed their first copy.
-    assert sent.at(np.array([0, 99, 100, 200, 299, 300, 350])).tolist() == [1, 1, NEVER, 2, 2, 6, NEVER]
+    assert sent.first_copies.at(np.array([0, 99, 100, 200, 299, 300, 350])).tolist() == [1, 1, NEVER, 2, 2, 6, NEVER]
 
 
 def test_hole_fillers_arrive_when_they_arrive_and_earliest_counts():
@@ -85,6 +85,6 @@ def test_a_long_connection_is_fast():
     }
     packets = PacketColumns(**big)
     begin = time.perf_counter()
-    first_sent(packets, Direction.DOWN)
+    sent_data(packets, Direction.DOWN)
     first_arrivals(packets, Direction.DOWN)
     assert time.perf_counter() - begin < 5.0

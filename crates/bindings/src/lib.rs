@@ -3,6 +3,7 @@
 mod capture;
 mod datagrams;
 mod read;
+mod staircases;
 mod standard_input;
 mod summaries;
 
@@ -16,6 +17,8 @@ mod _core {
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::read::read_capture;
+    #[pymodule_export]
+    use crate::staircases::{acknowledgement_steps, data_ranges};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
