@@ -4,13 +4,17 @@
 //! threshold and, if it paces, the rate. Recovery inflates the window by itself where an algorithm asks for it (RFC 5681,
 //! section 3.2, steps 4 and 5): a control's window never contains that inflation.
 
+mod bandwidth_filter;
+mod bbr;
 mod cubic;
+mod full_pipe;
 mod hystart;
 mod jersey;
 mod reno;
 
 use pepscope_path::Nanoseconds;
 
+pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
 pub use jersey::{BandwidthEstimate, Jersey};
 pub use reno::Reno;
@@ -151,6 +155,8 @@ pub enum ControlKind {
     Reno,
     /// RFC 9438; with `hystart`, slow start as in RFC 9406.
     Cubic { hystart: bool },
+    /// BBR version 1, which paces.
+    Bbr,
     /// TCP-Jersey (seed 002); wants [`crate::EcnMode::EveryPacket`] at both ends.
     Jersey,
 }
@@ -162,6 +168,7 @@ impl ControlKind {
         match self {
             Self::Reno => Box::new(Reno::new(settings)),
             Self::Cubic { hystart } => Box::new(Cubic::new(settings, hystart)),
+            Self::Bbr => Box::new(Bbr::new(settings)),
             Self::Jersey => Box::new(Jersey::new(settings)),
         }
     }
