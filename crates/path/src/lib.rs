@@ -5,16 +5,27 @@
 //! live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
 mod hop;
+mod line;
 mod loss;
+mod opportunities;
 mod queue;
 mod random;
+mod rate_transmitter;
+mod rates;
 mod serialisation;
 mod settings;
+mod trace;
+mod variable_rate;
 mod wired;
 
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
 pub use loss::{GilbertElliott, Loss, LossSettings};
-pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings};
+pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
+pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use random::Random;
+pub use rate_transmitter::{RadioFrames, ServiceRule};
+pub use rates::{AfterLastStep, RateProfile, RateStep};
 pub use settings::SettingsError;
+pub use trace::{parse_csv, parse_mahimahi, parse_two_columns, CsvColumns, CsvTime, RateHolds, TraceError, TraceFault};
+pub use variable_rate::{ReportSettings, Service, VariableRate, VariableRateSettings, VaryingLineSettings};
 pub use wired::{LineSettings, Wired, WiredSettings};

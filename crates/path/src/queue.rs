@@ -10,6 +10,9 @@ pub enum QueueLimit {
     Packets(u32),
     /// IP bytes.
     Bytes(u64),
+    /// Radio frames, where the link sends such ([`crate::RadioFrames`]); the sent frames of a packet in service have
+    /// left the buffer.
+    Frames(u32),
 }
 
 /// Whether the packet in service takes a place of the buffer.
@@ -58,6 +61,9 @@ impl QueueSettings {
                 QueueLimit::Bytes(0) => {
                     return Err(SettingsError::new("queue limit in bytes", 0, "at least 1 with the packet in service"))
                 }
+                QueueLimit::Frames(0) => {
+                    return Err(SettingsError::new("queue limit in frames", 0, "at least 1 with the packet in service"))
+                }
                 _ => {}
             }
         }
@@ -73,28 +79,38 @@ impl QueueSettings {
         Ok(())
     }
 
-    /// Whether a packet of `bytes` may enter where `system` are already, `in_service_bytes` of them being the packet
+    /// Whether a packet of size `arriving` may enter where `system` are already, `in_service` of them being the packet
     /// that is sent now (`None` if the link is idle, which then takes the packet straight into service).
     #[inline]
     #[must_use]
-    pub fn admits(&self, system: Occupancy, in_service_bytes: Option<u32>, bytes: u32) -> bool {
-        match (self.places, in_service_bytes) {
+    pub fn admits(&self, system: Occupancy, in_service: Option<Size>, arriving: Size) -> bool {
+        match (self.places, in_service) {
             (Places::Waiting, None) => true,
-            (Places::Waiting, Some(served)) => self.limit.admits(system.without(served), bytes),
-            (Places::WaitingAndInService, _) => self.limit.admits(system, bytes),
+            (Places::Waiting, Some(served)) => self.limit.admits(system.without(served), arriving),
+            (Places::WaitingAndInService, _) => self.limit.admits(system, arriving),
         }
     }
 }
 
 impl QueueLimit {
     #[inline]
-    fn admits(self, occupied: Occupancy, bytes: u32) -> bool {
+    fn admits(self, occupied: Occupancy, arriving: Size) -> bool {
         match self {
             Self::Unlimited => true,
             Self::Packets(limit) => occupied.packets < limit,
-            Self::Bytes(limit) => occupied.bytes.saturating_add(u64::from(bytes)) <= limit,
+            Self::Bytes(limit) => occupied.bytes.saturating_add(u64::from(arriving.bytes)) <= limit,
+            Self::Frames(limit) => occupied.frames.saturating_add(arriving.frames) <= limit,
         }
     }
+}
+
+/// What one packet takes of a buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// IP bytes.
+    pub bytes: u32,
+    /// Radio frames; 0 where a link sends none.
+    pub frames: u32,
 }
 
 /// How full a buffer is.
@@ -103,25 +119,28 @@ pub struct Occupancy {
     pub packets: u32,
     /// IP bytes; a packet counts whole until its last bit is out.
     pub bytes: u64,
+    pub frames: u32,
 }
 
 impl Occupancy {
     #[inline]
-    pub(crate) fn add(&mut self, bytes: u32) {
+    pub(crate) fn add(&mut self, size: Size) {
         self.packets += 1;
-        self.bytes += u64::from(bytes);
+        self.bytes += u64::from(size.bytes);
+        self.frames += size.frames;
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, bytes: u32) {
+    pub(crate) fn remove(&mut self, size: Size) {
         self.packets -= 1;
-        self.bytes -= u64::from(bytes);
+        self.bytes -= u64::from(size.bytes);
+        self.frames -= size.frames;
     }
 
     #[inline]
     #[must_use]
-    pub(crate) fn without(mut self, bytes: u32) -> Self {
-        self.remove(bytes);
+    pub(crate) fn without(mut self, size: Size) -> Self {
+        self.remove(size);
         self
     }
 }
@@ -161,7 +180,7 @@ impl AverageQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings};
+    use super::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 
     fn settings(limit: QueueLimit, places: Places) -> QueueSettings {
         QueueSettings { limit, places, marking: None }
@@ -169,11 +188,12 @@ mod tests {
 
     /// How many of 100 packets of 500 bytes an empty link takes at one instant.
     fn admitted_at_once(settings: &QueueSettings) -> u32 {
+        let packet = Size { bytes: 500, frames: 13 };
         let mut system = Occupancy::default();
         for _ in 0..100 {
-            let in_service = (system.packets > 0).then_some(500);
-            if settings.admits(system, in_service, 500) {
-                system.add(500);
+            let in_service = (system.packets > 0).then_some(packet);
+            if settings.admits(system, in_service, packet) {
+                system.add(packet);
             }
         }
         system.packets
@@ -185,6 +205,7 @@ mod tests {
         assert_eq!(admitted_at_once(&settings(QueueLimit::Packets(15), Places::Waiting)), 16);
         assert_eq!(admitted_at_once(&settings(QueueLimit::Bytes(7_999), Places::WaitingAndInService)), 15);
         assert_eq!(admitted_at_once(&settings(QueueLimit::Bytes(7_999), Places::Waiting)), 16);
+        assert_eq!(admitted_at_once(&settings(QueueLimit::Frames(200), Places::WaitingAndInService)), 15); // seed 003
         assert_eq!(admitted_at_once(&settings(QueueLimit::Unlimited, Places::Waiting)), 100);
     }
 

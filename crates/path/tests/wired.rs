@@ -66,6 +66,17 @@ fn limits_in_bytes_count_bytes() {
 }
 
 #[test]
+fn a_wire_knows_no_radio_frames() {
+    let refused = |settings: LineSettings| {
+        let settings = WiredSettings { down: settings, up: LineSettings::default() };
+        Wired::<Probe>::new(&settings, 1, "link").unwrap_err().to_string()
+    };
+    let frames = refused(line(1_000, 0, QueueLimit::Frames(200)));
+    assert_eq!(frames, "queue limit of a wired link is 200 frames, but must be in packets or bytes");
+    assert_eq!(refused(line(0, 0, QueueLimit::Unlimited)), "rate_bit_s is 0, but must be at least 1 bit/s");
+}
+
+#[test]
 fn an_infinite_rate_takes_no_time_and_refuses_nothing() {
     let queue = QueueSettings { limit: QueueLimit::Packets(0), ..QueueSettings::default() };
     let settings = LineSettings { rate_bit_s: None, delay_ns: 7, queue, loss: LossSettings::None };
@@ -239,7 +250,7 @@ proptest! {
                 _ => {}
             });
             match line.queue.limit {
-                QueueLimit::Unlimited => {}
+                QueueLimit::Unlimited | QueueLimit::Frames(_) => {}
                 QueueLimit::Packets(limit) => prop_assert!(system[0] <= f64::from(limit) + 1.0),
                 QueueLimit::Bytes(limit) => prop_assert!(system[1] <= limit as f64 + 1_500.0),
             }

@@ -1,0 +1,215 @@
+//! One direction of a link: a buffer, a transmitter, losses and a delay.
+//!
+//! Service is first come, first served, so when a packet leaves is known when it arrives, whatever the transmitter. It
+//! is put straight into the ring of packets under way with the time of its arrival at the far end, and only a small
+//! record of its departure stays to say how full the buffer is. One packet costs one wake-up.
+
+use std::collections::VecDeque;
+
+use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
+use crate::loss::Loss;
+use crate::queue::{AverageQueue, Occupancy, QueueLimit, QueueSettings, Size};
+use crate::settings::SettingsError;
+
+/// When packets have been sent, given when they come.
+pub(crate) trait Transmitter {
+    /// Whether packets take time; where they take none, none ever waits.
+    #[inline]
+    fn takes_time(&self) -> bool {
+        true
+    }
+
+    /// When the last bit of the next packet is out, if it comes at `now` and the one before is out at `busy_until`.
+    fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds;
+
+    /// The typical time of a packet of `bytes`, in seconds.
+    fn packet_s(&self, bytes: u32) -> f64;
+
+    /// Radio frames that a packet of `bytes` is sent in.
+    #[inline]
+    fn frames(&self, _bytes: u32) -> u32 {
+        0
+    }
+
+    /// How many frames of the packet in service, which is out at `departure`, are still to be sent at `now`.
+    fn frames_left(&self, _now: Nanoseconds, _departure: Nanoseconds, bytes: u32) -> u32 {
+        self.frames(bytes)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Line<P, T> {
+    transmitter: T,
+    delay_ns: Nanoseconds,
+    queue: QueueSettings,
+    average: Option<AverageQueue>,
+    loss: Loss,
+    /// End of service and length of the packets in the system, the one in service first.
+    system: VecDeque<(Nanoseconds, u32)>,
+    occupancy: Occupancy,
+    busy_until: Nanoseconds,
+    under_way: VecDeque<(Nanoseconds, P)>,
+    next_ns: Nanoseconds,
+    counts: HopCounts,
+    departed_frames: u64,
+    overflowed_frames: u64,
+}
+
+impl<P: Datagram, T: Transmitter> Line<P, T> {
+    pub(crate) fn new(
+        transmitter: T,
+        delay_ns: Nanoseconds,
+        queue: &QueueSettings,
+        loss: Loss,
+    ) -> Result<Self, SettingsError> {
+        queue.check()?;
+        Ok(Self {
+            transmitter,
+            delay_ns,
+            queue: *queue,
+            average: queue.marking.map(AverageQueue::new),
+            loss,
+            system: VecDeque::new(),
+            occupancy: Occupancy::default(),
+            busy_until: 0,
+            under_way: VecDeque::new(),
+            next_ns: NEVER,
+            counts: HopCounts::default(),
+            departed_frames: 0,
+            overflowed_frames: 0,
+        })
+    }
+
+    /// Takes a packet that enters at `now`.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Nanoseconds, mut packet: P) {
+        let bytes = packet.length_bytes();
+        self.counts.offered_packets += 1;
+        self.counts.offered_bytes += u64::from(bytes);
+        let mut departure = now;
+        if self.transmitter.takes_time() {
+            self.forget_departed(now);
+            let arriving = self.size(bytes);
+            if !self.admits(now, arriving) {
+                self.counts.overflowed_packets += 1;
+                self.overflowed_frames += u64::from(arriving.frames);
+                return;
+            }
+            if self.average.is_some() && self.warns(now, bytes) && packet.understands_marks() {
+                packet.mark_congestion();
+                self.counts.marked_packets += 1;
+            }
+            self.busy_until = self.transmitter.finish(now, self.busy_until, bytes);
+            self.system.push_back((self.busy_until, bytes));
+            self.occupancy.add(arriving);
+            departure = self.busy_until;
+        }
+        if self.loss.loses_next() {
+            self.counts.lost_packets += 1;
+            return;
+        }
+        let arrival = departure.saturating_add(self.delay_ns);
+        if self.under_way.is_empty() {
+            self.next_ns = arrival;
+        }
+        self.under_way.push_back((arrival, packet));
+    }
+
+    /// When the first packet under way arrives; [`NEVER`] if there is none.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Nanoseconds {
+        self.next_ns
+    }
+
+    /// The first packet under way.
+    #[inline]
+    pub(crate) fn give(&mut self) -> Option<P> {
+        let (_, packet) = self.under_way.pop_front()?;
+        self.next_ns = self.under_way.front().map_or(NEVER, |&(arrival, _)| arrival);
+        self.counts.delivered_packets += 1;
+        self.counts.delivered_bytes += u64::from(packet.length_bytes());
+        Some(packet)
+    }
+
+    pub(crate) fn counts(&self) -> HopCounts {
+        self.counts
+    }
+
+    pub(crate) fn transmitter(&self) -> &T {
+        &self.transmitter
+    }
+
+    pub(crate) fn transmitter_mut(&mut self) -> &mut T {
+        &mut self.transmitter
+    }
+
+    /// Radio frames at `now`: waiting, sent since the start, refused since the start.
+    pub(crate) fn frames(&mut self, now: Nanoseconds) -> (u32, u64, u64) {
+        self.forget_departed(now);
+        let sent = self.sent_of_packet_in_service(now);
+        (self.occupancy.frames - sent, self.departed_frames + u64::from(sent), self.overflowed_frames)
+    }
+
+    pub(crate) fn observe(&self, now: Nanoseconds, direction: Direction, record: &mut dyn FnMut(&'static str, f64)) {
+        let departed = self.system.iter().take_while(|&&(departure, _)| departure <= now);
+        let system = departed.fold(self.occupancy, |occupancy, &(_, bytes)| occupancy.without(self.size(bytes)));
+        let (packets, bytes, average) = match direction {
+            Direction::Down => ("down_system_packets", "down_system_bytes", "down_average_queue_packets"),
+            Direction::Up => ("up_system_packets", "up_system_bytes", "up_average_queue_packets"),
+        };
+        record(packets, f64::from(system.packets));
+        record(bytes, system.bytes as f64);
+        if let Some(queue) = &self.average {
+            record(average, queue.average_packets());
+        }
+    }
+
+    #[inline]
+    fn size(&self, bytes: u32) -> Size {
+        Size { bytes, frames: self.transmitter.frames(bytes) }
+    }
+
+    #[inline]
+    fn admits(&self, now: Nanoseconds, arriving: Size) -> bool {
+        let mut system = self.occupancy;
+        let mut in_service = self.system.front().map(|&(_, bytes)| self.size(bytes));
+        if matches!(self.queue.limit, QueueLimit::Frames(_)) {
+            let sent = self.sent_of_packet_in_service(now);
+            system.frames -= sent;
+            if let Some(served) = &mut in_service {
+                served.frames -= sent;
+            }
+        }
+        self.queue.admits(system, in_service, arriving)
+    }
+
+    fn sent_of_packet_in_service(&self, now: Nanoseconds) -> u32 {
+        let Some(&(departure, bytes)) = self.system.front() else {
+            return 0;
+        };
+        self.transmitter.frames(bytes) - self.transmitter.frames_left(now, departure, bytes)
+    }
+
+    #[inline]
+    fn forget_departed(&mut self, now: Nanoseconds) {
+        while let Some(&(departure, bytes)) = self.system.front() {
+            if departure > now {
+                break;
+            }
+            self.system.pop_front();
+            let size = self.size(bytes);
+            self.departed_frames += u64::from(size.frames);
+            self.occupancy.remove(size);
+        }
+    }
+
+    /// Samples the average queue for an arrival of `bytes`; whether it is to be marked.
+    fn warns(&mut self, now: Nanoseconds, bytes: u32) -> bool {
+        let Some(average) = &mut self.average else {
+            return false;
+        };
+        let idle_s = now.saturating_sub(self.busy_until) as f64 / SECOND as f64;
+        let idle_packets = idle_s / self.transmitter.packet_s(bytes.max(1));
+        average.sample(self.occupancy.packets.saturating_sub(1), idle_packets)
+    }
+}

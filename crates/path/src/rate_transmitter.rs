@@ -1,0 +1,203 @@
+//! Service at a rate that changes in steps.
+
+use std::collections::VecDeque;
+
+use crate::hop::{Nanoseconds, NEVER, SECOND};
+use crate::line::Transmitter;
+use crate::rates::{RateProfile, Rates};
+use crate::settings::SettingsError;
+
+/// What a change of rate does to the packet in service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServiceRule {
+    /// Its remaining bits are sent at the new rate: the link delivers exactly what its rate offers.
+    #[default]
+    Exact,
+    /// It keeps the rate at which its service began, as in ns-2 and ns-3; where that is 0, service waits for the next
+    /// rate that is not. Deep fades then cost more than the rate says.
+    Frozen,
+}
+
+/// Radio frames that packets are cut into, each packet into whole ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RadioFrames {
+    /// 40 in seed 003, where a packet of 512 bytes makes 13 frames.
+    pub frame_bytes: u32,
+}
+
+/// Sends packets at the rates of a profile.
+#[derive(Clone, Debug)]
+pub(crate) struct RateTransmitter {
+    rates: Rates,
+    rule: ServiceRule,
+    radio_frames: Option<RadioFrames>,
+    /// What the last nanosecond of the packet before offered beyond its end, in bits times nanoseconds a second.
+    surplus: u128,
+    /// Begin and end of the services to come under [`ServiceRule::Frozen`], whose speed the profile does not tell.
+    frozen: VecDeque<(Nanoseconds, Nanoseconds)>,
+    /// Earliest time that [`RateTransmitter::offered_frames`] will ask for; [`NEVER`] if it will not.
+    reported_until: Nanoseconds,
+    offered_work: u128,
+}
+
+impl RateTransmitter {
+    pub(crate) fn new(
+        profile: &RateProfile,
+        rule: ServiceRule,
+        radio_frames: Option<RadioFrames>,
+        seed: u64,
+        name: &str,
+    ) -> Result<Self, SettingsError> {
+        if radio_frames.is_some_and(|frames| frames.frame_bytes == 0) {
+            return Err(SettingsError::new("frame_bytes", 0, "at least 1"));
+        }
+        Ok(Self {
+            rates: Rates::new(profile, seed, name)?,
+            rule,
+            radio_frames,
+            surplus: 0,
+            frozen: VecDeque::new(),
+            reported_until: NEVER,
+            offered_work: 0,
+        })
+    }
+
+    pub(crate) fn sends_frames(&self) -> bool {
+        self.radio_frames.is_some()
+    }
+
+    pub(crate) fn rate_at(&self, now: Nanoseconds) -> u64 {
+        self.rates.rate_at(now)
+    }
+
+    /// Keeps what [`RateTransmitter::offered_frames`] needs from the start on.
+    pub(crate) fn begin_reports(&mut self) {
+        self.reported_until = 0;
+    }
+
+    /// Whole frames that the profile offered since the last call (what is left of one carries over).
+    pub(crate) fn offered_frames(&mut self, until: Nanoseconds) -> u32 {
+        self.rates.make_until(until);
+        self.offered_work += self.rates.work(self.reported_until, until);
+        self.reported_until = until;
+        let frame = self.frame_work().max(1);
+        let frames = self.offered_work / frame;
+        self.offered_work %= frame;
+        u32::try_from(frames).unwrap_or(u32::MAX)
+    }
+
+    fn frame_work(&self) -> u128 {
+        self.radio_frames.map_or(0, |frames| work_of_bytes(u64::from(frames.frame_bytes)))
+    }
+
+    /// Bytes on the link for a packet of `bytes`: whole frames, where it sends such.
+    fn sent_bytes(&self, bytes: u32) -> u64 {
+        match self.radio_frames {
+            None => u64::from(bytes),
+            Some(frames) => u64::from(bytes.div_ceil(frames.frame_bytes)) * u64::from(frames.frame_bytes),
+        }
+    }
+
+    fn finish_exactly(&mut self, begin: Nanoseconds, work: u128) -> Nanoseconds {
+        let Some(mut work) = work.checked_sub(self.surplus) else {
+            self.surplus -= work;
+            return begin;
+        };
+        let mut position = begin;
+        let mut index = self.rates.index_at(begin);
+        loop {
+            let span = self.rates.span(index);
+            let offered = u128::from(span.rate_bit_s) * u128::from(span.end_ns - position);
+            if offered >= work {
+                let duration = divide_rounding_up(work, span.rate_bit_s);
+                self.surplus = u128::from(span.rate_bit_s) * u128::from(duration) - work;
+                return position + duration;
+            }
+            if span.end_ns == NEVER {
+                return NEVER;
+            }
+            work -= offered;
+            position = span.end_ns;
+            index += 1;
+        }
+    }
+
+    fn finish_frozen(&mut self, begin: Nanoseconds, work: u128) -> Nanoseconds {
+        let mut begin = begin;
+        let mut index = self.rates.index_at(begin);
+        let mut span = self.rates.span(index);
+        while span.rate_bit_s == 0 {
+            if span.end_ns == NEVER {
+                return NEVER;
+            }
+            begin = span.end_ns;
+            index += 1;
+            span = self.rates.span(index);
+        }
+        let end = begin.saturating_add(divide_rounding_up(work, span.rate_bit_s));
+        if self.sends_frames() {
+            self.frozen.push_back((begin, end));
+        }
+        end
+    }
+}
+
+impl Transmitter for RateTransmitter {
+    fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
+        self.rates.forget_before(now.min(self.reported_until));
+        while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
+            self.frozen.pop_front();
+        }
+        if busy_until < now {
+            self.surplus = 0;
+        }
+        let begin = busy_until.max(now);
+        let work = work_of_bytes(self.sent_bytes(bytes));
+        match self.rule {
+            ServiceRule::Exact => self.finish_exactly(begin, work),
+            ServiceRule::Frozen => self.finish_frozen(begin, work),
+        }
+    }
+
+    fn packet_s(&self, bytes: u32) -> f64 {
+        // The rate at hand stands for the typical one: idle spells are short against the average's memory.
+        let rate_bit_s = self.rates.first_rate_bit_s().max(1);
+        self.sent_bytes(bytes) as f64 * 8.0 / rate_bit_s as f64
+    }
+
+    fn frames(&self, bytes: u32) -> u32 {
+        self.radio_frames.map_or(0, |frames| bytes.div_ceil(frames.frame_bytes))
+    }
+
+    /// To the nanosecond: the surplus of a packet's last one is not told apart.
+    fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
+        let frames = self.frames(bytes);
+        if frames == 0 {
+            return 0;
+        }
+        let left = match self.rule {
+            ServiceRule::Exact => self.rates.work(now, departure).div_ceil(self.frame_work()),
+            ServiceRule::Frozen => {
+                let service = self.frozen.iter().find(|&&(_, end)| end == departure);
+                service.map_or(u128::from(frames), |&(begin, end)| {
+                    let left_ns = u128::from(end - now.max(begin).min(end));
+                    (u128::from(frames) * left_ns).div_ceil(u128::from((end - begin).max(1)))
+                })
+            }
+        };
+        u32::try_from(left).unwrap_or(u32::MAX).min(frames)
+    }
+}
+
+/// Work is in bits times nanoseconds a second, so that a rate in bit/s times nanoseconds is exact.
+fn work_of_bytes(bytes: u64) -> u128 {
+    u128::from(bytes) * 8 * u128::from(SECOND)
+}
+
+/// `work` / `rate`, at most [`NEVER`]; `rate` is not 0 where there is work.
+fn divide_rounding_up(work: u128, rate_bit_s: u64) -> u64 {
+    match u64::try_from(work) {
+        Ok(work) => work.div_ceil(rate_bit_s.max(1)),
+        Err(_) => u64::try_from(work.div_ceil(u128::from(rate_bit_s.max(1)))).unwrap_or(NEVER),
+    }
+}
