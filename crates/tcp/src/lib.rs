@@ -3,18 +3,38 @@
 //! What they exchange is a [`Segment`]: the header fields that matter, with the real 32-bit sequence space, and the name
 //! of the content that a payload is cut from instead of its bytes.
 
+mod connection;
 pub mod control;
+mod flight;
 mod flow_table;
+mod intervals;
 mod packet;
 pub mod proxy;
+mod reassembly;
+mod receiver;
+mod recovery;
+mod retransmission_timer;
 mod rewriter;
+mod run;
 mod segment;
+mod send_queue;
+mod sender;
+mod sequence;
+mod settings;
+mod state;
+mod statistics;
+mod timestamp_clock;
 mod voice;
 
+pub use connection::Connection;
 pub use flow_table::FLOW_LIMIT;
 pub use packet::{Packet, VoiceFrame};
 pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
+pub use run::Run;
 pub use segment::{
     ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
 };
+pub use settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
+pub use state::{Event, State};
+pub use statistics::Statistics;
 pub use voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};

@@ -1,0 +1,96 @@
+//! Time per data segment and its acknowledgement, both ends together, over a pipe that loses and delays nothing.
+//!
+//! `cargo run --release -p pepscope-tcp --example pipe [SEGMENTS]`
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use pepscope_path::{Nanoseconds, MICROSECOND, MILLISECOND};
+use pepscope_tcp::{Connection, ContentId, Recovery, Segment, Settings};
+
+const CONTENT: ContentId = ContentId(1);
+const ONE_WAY_DELAY: Nanoseconds = 20 * MILLISECOND;
+/// A 1500-byte packet at 100 Mbit/s.
+const SPACING: Nanoseconds = 120 * MICROSECOND;
+const WINDOW_SEGMENTS: u64 = 600;
+
+struct Pipe {
+    segments: VecDeque<(Nanoseconds, Segment)>,
+    last_arrival: Nanoseconds,
+}
+
+impl Pipe {
+    fn send(&mut self, now: Nanoseconds, segment: Segment) {
+        self.last_arrival = self.last_arrival.max(now + ONE_WAY_DELAY) + SPACING * u64::from(segment.payload_bytes > 0);
+        self.segments.push_back((self.last_arrival, segment));
+    }
+
+    fn take(&mut self, now: Nanoseconds) -> Option<Segment> {
+        if self.next() > now {
+            return None;
+        }
+        self.segments.pop_front().map(|(_, segment)| segment)
+    }
+
+    fn next(&self) -> Nanoseconds {
+        self.segments.front().map_or(Nanoseconds::MAX, |(arrival, _)| *arrival)
+    }
+}
+
+fn run(name: &str, settings: Settings, segments: u64) {
+    let total = segments * 1448;
+    let mut server = Connection::server(settings, 0, 0);
+    let mut client = Connection::client(settings, 0, 0);
+    let mut pipes = [(); 2].map(|()| Pipe { segments: VecDeque::with_capacity(4096), last_arrival: 0 });
+    let mut written = 0;
+    let mut read = 0;
+    let mut now = 0;
+    let begin = Instant::now();
+    client.connect(now);
+    while read < total {
+        if server.writable_bytes() > 0 && written < total {
+            written += server.write(CONTENT, written, total - written);
+        }
+        while let Some(segment) = server.poll_transmit(now) {
+            pipes[0].send(now, segment);
+        }
+        while let Some(run) = client.read(u64::MAX) {
+            read += run.bytes;
+        }
+        while let Some(segment) = client.poll_transmit(now) {
+            pipes[1].send(now, segment);
+        }
+        let timer = server.poll_timeout().min(client.poll_timeout());
+        now = pipes[0].next().min(pipes[1].next()).min(timer);
+        if let Some(segment) = pipes[0].take(now) {
+            client.handle_segment(now, &segment);
+        } else if let Some(segment) = pipes[1].take(now) {
+            server.handle_segment(now, &segment);
+        } else {
+            client.handle_timeout(now);
+            server.handle_timeout(now);
+        }
+    }
+    let elapsed = begin.elapsed();
+    let statistics = server.statistics();
+    println!(
+        "{name}: {:.1} ns a data segment with its ACKs, {} data segments, {} ACKs, {} sent again, {:.1} s simulated",
+        elapsed.as_nanos() as f64 / statistics.data_segments_sent as f64,
+        statistics.data_segments_sent,
+        statistics.segments_received,
+        statistics.retransmitted_segments,
+        now as f64 / 1e9,
+    );
+}
+
+fn main() {
+    let segments = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000_000);
+    let settings = Settings { receive_buffer_bytes: WINDOW_SEGMENTS * 1448, ..Settings::default() };
+    run("delayed ACKs", settings, segments);
+    run("an ACK a segment", Settings { delayed_acknowledgement: None, ..settings }, segments);
+    run(
+        "NewReno without options",
+        Settings { recovery: Recovery::NewReno, timestamps: false, sack: false, ..settings },
+        segments,
+    );
+}

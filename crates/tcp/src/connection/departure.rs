@@ -1,0 +1,155 @@
+//! Segments that leave.
+
+use pepscope_path::Nanoseconds;
+
+use super::Connection;
+use crate::segment::{Ecn, Flags, SackBlocks, Segment};
+use crate::sender::Outgoing;
+use crate::sequence::number;
+use crate::settings::EcnMode;
+use crate::state::State;
+
+/// Blocks that fit the option space with and without timestamps (RFC 2018, section 3).
+const SACK_BLOCKS: usize = 4;
+const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
+
+impl Connection {
+    /// The next segment that leaves at `now`.
+    ///
+    /// SACK blocks travel in pure ACKs only: an ACK for out-of-order data goes ahead of data that waits, so that data
+    /// segments need no room for them.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Segment> {
+        if self.reset_due.is_some() {
+            self.statistics.segments_sent += 1;
+            let mut reset = self.reset_due.take()?;
+            reset.ip_identification = self.next_identification();
+            return Some(reset);
+        }
+        if self.handshake.is_due {
+            let segment = self.handshake_segment(now);
+            return Some(self.count(segment));
+        }
+        if matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived) {
+            return None;
+        }
+        if self.receiver.is_due_alone() {
+            return Some(self.pure_acknowledgement(now));
+        }
+        if self.state.sends_data() {
+            if let Some(outgoing) = self.sender.poll_transmit(now, &mut self.statistics) {
+                return Some(self.data_segment(now, &outgoing));
+            }
+            if let Some(probe) = self.sender.poll_probe(now, &mut self.statistics) {
+                return Some(self.data_segment(now, &probe));
+            }
+        }
+        self.receiver.is_due().then(|| self.pure_acknowledgement(now))
+    }
+
+    #[inline]
+    fn data_segment(&mut self, now: Nanoseconds, outgoing: &Outgoing) -> Segment {
+        self.statistics.data_segments_sent += 1;
+        self.statistics.payload_bytes_sent += u64::from(outgoing.payload_bytes);
+        let mut flags = Flags::ACK;
+        if outgoing.has_push {
+            flags |= Flags::PSH;
+        }
+        if outgoing.has_fin {
+            flags |= Flags::FIN;
+        }
+        if outgoing.announces_reduction {
+            flags |= Flags::CWR;
+        }
+        // Neither what is sent again nor a probe may be marked (RFC 3168, sections 6.1.5 and 6.1.6).
+        let is_capable = outgoing.is_new && outgoing.payload_bytes > 0 && self.sender.ecn != EcnMode::Off;
+        let segment = Segment {
+            payload_bytes: outgoing.payload_bytes,
+            content: outgoing.content,
+            content_offset: outgoing.content_offset,
+            sequence: number(outgoing.start, self.sender.initial),
+            ecn: if is_capable { Ecn::Capable } else { Ecn::NotCapable },
+            ..self.acknowledging_segment(now, flags, SackBlocks::default())
+        };
+        self.count(segment)
+    }
+
+    #[inline]
+    fn pure_acknowledgement(&mut self, now: Nanoseconds) -> Segment {
+        let limit = if self.timestamps.is_active { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS };
+        let sack = self.receiver.sack_blocks(limit);
+        let segment = self.acknowledging_segment(now, Flags::ACK, sack);
+        self.count(segment)
+    }
+
+    #[inline]
+    fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sack: SackBlocks) -> Segment {
+        self.receiver.acknowledged();
+        self.last_acknowledgement = self.receiver.next();
+        if self.receiver.echo() {
+            flags |= Flags::ECE;
+        }
+        let window = self.receiver.offer_window(self.receiver.window_shift);
+        Segment {
+            flags,
+            sequence: self.sender.next_number(),
+            acknowledgement: self.receiver.acknowledgement(),
+            window,
+            timestamps: self.timestamps.is_active.then(|| self.timestamps.option(now)),
+            sack,
+            ..self.blank_segment()
+        }
+    }
+
+    #[inline]
+    pub(super) fn blank_segment(&self) -> Segment {
+        Segment {
+            flow: self.flow,
+            user: self.user,
+            time_to_live: self.settings.time_to_live,
+            version_6: self.settings.version_6,
+            ..Segment::default()
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, mut segment: Segment) -> Segment {
+        self.statistics.segments_sent += 1;
+        segment.ip_identification = self.next_identification();
+        segment
+    }
+
+    #[inline]
+    fn next_identification(&mut self) -> u16 {
+        let identification = self.ip_identification;
+        self.ip_identification = identification.wrapping_add(1);
+        identification
+    }
+
+    /// The RST of an abort.
+    pub(super) fn abort_segment(&mut self, now: Nanoseconds) -> Segment {
+        Segment {
+            flags: Flags::RST | Flags::ACK,
+            sequence: self.sender.next_number(),
+            acknowledgement: self.receiver.acknowledgement(),
+            timestamps: self.timestamps.is_active.then(|| self.timestamps.option(now)),
+            ..self.blank_segment()
+        }
+    }
+
+    /// The RST that answers a segment for which there is no connection (RFC 9293, section 3.10.7.1).
+    pub(super) fn refusal(&self, segment: &Segment) -> Option<Segment> {
+        if segment.flags.has(Flags::RST) {
+            return None;
+        }
+        Some(if segment.flags.has(Flags::ACK) {
+            Segment { flags: Flags::RST, sequence: segment.acknowledgement, ..self.blank_segment() }
+        } else {
+            Segment {
+                flags: Flags::RST | Flags::ACK,
+                acknowledgement: segment.sequence.wrapping_add(segment.sequence_length()),
+                ..self.blank_segment()
+            }
+        })
+    }
+}

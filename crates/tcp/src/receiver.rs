@@ -1,0 +1,333 @@
+//! The receiving half: what it takes, what it acknowledges and when, and the window that it offers.
+
+use pepscope_path::{Nanoseconds, NEVER};
+
+use crate::reassembly::Reassembly;
+use crate::run::{PlacedRun, Run};
+use crate::segment::{Ecn, Flags, SackBlocks, Segment};
+use crate::sequence::{number, position};
+use crate::settings::{DelayedAcknowledgement, EcnMode, Settings};
+use crate::statistics::Statistics;
+
+/// Which acknowledgement waits to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    No,
+    /// Any segment may carry it.
+    Yes,
+    /// For out-of-order data: alone and with its SACK blocks, so that the peer counts it as a duplicate.
+    Alone,
+}
+
+/// What a segment changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub readable: bool,
+    pub finished: bool,
+}
+
+/// Receiving half of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    initial: u32,
+    buffer: Reassembly,
+    buffer_bytes: u64,
+    /// Position up to which the application has read.
+    read: u64,
+    /// The farthest right edge that was offered: what it promised is kept (RFC 7323, section 2.4).
+    offered_edge: u64,
+    /// The window in the last ACK, in bytes.
+    offered_window: u64,
+    pub window_shift: u8,
+    segment_bytes: u64,
+    due: Due,
+    deadline: Nanoseconds,
+    delayed: Option<DelayedAcknowledgement>,
+    quick: u32,
+    unacknowledged_segments: u32,
+    fin: Option<u64>,
+    fin_taken: bool,
+    pub sack: bool,
+    report_duplicates: bool,
+    duplicate: Option<(u64, u64)>,
+    pub ecn: EcnMode,
+    echo: bool,
+}
+
+impl Receiver {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            initial: 0,
+            buffer: Reassembly::new(1),
+            buffer_bytes: settings.receive_buffer_bytes,
+            read: 1,
+            offered_edge: 1,
+            offered_window: 0,
+            window_shift: 0,
+            segment_bytes: u64::from(settings.maximum_segment_size),
+            due: Due::No,
+            deadline: NEVER,
+            delayed: settings.delayed_acknowledgement,
+            quick: settings.quick_acknowledgements,
+            unacknowledged_segments: 0,
+            fin: None,
+            fin_taken: false,
+            sack: false,
+            report_duplicates: settings.duplicate_sack,
+            duplicate: None,
+            ecn: EcnMode::Off,
+            echo: false,
+        }
+    }
+
+    /// The peer's initial sequence number.
+    pub fn begin(&mut self, initial: u32) {
+        self.initial = initial;
+    }
+
+    #[inline]
+    pub fn position(&self, wire: u32) -> u64 {
+        position(wire, self.initial, self.buffer.next())
+    }
+
+    /// The position expected next, FIN counted.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.buffer.next() + u64::from(self.fin_taken)
+    }
+
+    #[inline]
+    pub fn acknowledgement(&self) -> u32 {
+        number(self.next(), self.initial)
+    }
+
+    #[inline]
+    pub fn readable_bytes(&self) -> u64 {
+        self.buffer.ready_bytes()
+    }
+
+    /// Payload received in order since the start.
+    pub fn received_bytes(&self) -> u64 {
+        self.buffer.next() - 1
+    }
+
+    /// The window that the last ACK offered, in bytes.
+    pub fn offered_window(&self) -> u64 {
+        self.offered_window
+    }
+
+    /// Whether `start` .. `end` touches what may be sent to us (RFC 9293, section 3.10.7.4).
+    #[inline]
+    pub fn accepts(&self, start: u64, end: u64) -> bool {
+        let next = self.next();
+        let edge = self.offered_edge.max(next);
+        if start == end {
+            start >= next && start <= edge
+        } else {
+            end > next && (start < edge || start == next)
+        }
+    }
+
+    /// Takes the payload and FIN of a segment that starts at `start`.
+    #[inline]
+    pub fn take(&mut self, now: Nanoseconds, start: u64, segment: &Segment, statistics: &mut Statistics) -> Received {
+        let payload_end = start + u64::from(segment.payload_bytes);
+        let edge = self.offered_edge;
+        let had = self.buffer.next();
+        if segment.flags.has(Flags::FIN) && self.fin.is_none() && payload_end <= edge {
+            self.fin = Some(payload_end);
+        }
+        if segment.payload_bytes > 0 && !self.fin_taken {
+            let end = payload_end.min(edge).min(self.fin.unwrap_or(u64::MAX));
+            if start >= end {
+                statistics.outside_window += 1; // a probe of a closed window
+                self.due = Due::Alone;
+            } else if end <= had {
+                self.note_duplicate(start, payload_end.min(had), statistics);
+            } else {
+                let run = PlacedRun { start, end, content: segment.content, content_offset: segment.content_offset };
+                if start <= had {
+                    let had_gaps = self.buffer.has_gaps();
+                    self.buffer.append(run);
+                    self.acknowledge_in_order(now, had_gaps);
+                } else {
+                    statistics.out_of_order_segments += 1;
+                    if !self.buffer.hold(run) {
+                        self.note_duplicate(start, end, statistics);
+                    }
+                    self.due = Due::Alone;
+                }
+            }
+        } else if segment.payload_bytes > 0 {
+            self.note_duplicate(start, payload_end, statistics);
+        }
+        let mut received = Received { readable: self.buffer.next() > had, finished: false };
+        if self.fin == Some(self.buffer.next()) && !self.fin_taken {
+            self.fin_taken = true;
+            received.finished = true;
+            self.due = Due::Yes;
+        }
+        received
+    }
+
+    #[inline]
+    fn acknowledge_in_order(&mut self, now: Nanoseconds, had_gaps: bool) {
+        self.unacknowledged_segments += 1;
+        match self.delayed {
+            Some(delayed) if !had_gaps && self.quick == 0 && self.unacknowledged_segments < delayed.every => {
+                if self.deadline == NEVER {
+                    self.deadline = now.saturating_add(delayed.timeout);
+                }
+            }
+            _ => {
+                self.quick = self.quick.saturating_sub(1);
+                self.due = Due::Yes;
+            }
+        }
+    }
+
+    fn note_duplicate(&mut self, start: u64, end: u64, statistics: &mut Statistics) {
+        statistics.duplicate_segments += 1;
+        if self.report_duplicates && self.sack && start < end {
+            self.duplicate = Some((start, end));
+        }
+        self.due = Due::Alone;
+    }
+
+    /// Notes the marks of a segment for the echo.
+    #[inline]
+    pub fn note_marks(&mut self, segment: &Segment, statistics: &mut Statistics) {
+        if self.ecn == EcnMode::Off {
+            return;
+        }
+        if self.ecn == EcnMode::Standard && segment.flags.has(Flags::CWR) {
+            self.echo = false;
+        }
+        if segment.ecn == Ecn::Congestion {
+            statistics.marks_received += 1;
+            self.echo = true;
+        }
+    }
+
+    /// The same for data or FIN that was received before.
+    pub fn refuse_duplicate(&mut self, start: u64, end: u64, has_payload: bool, statistics: &mut Statistics) {
+        if has_payload {
+            self.note_duplicate(start, end, statistics);
+        } else {
+            self.due = Due::Alone;
+        }
+    }
+
+    /// An ACK at once, for a segment that is not acceptable.
+    pub fn demand_acknowledgement(&mut self) {
+        self.due = Due::Alone;
+    }
+
+    /// The connection opened and its third segment is due.
+    pub fn acknowledge_now(&mut self) {
+        if self.due == Due::No {
+            self.due = Due::Yes;
+        }
+    }
+
+    #[inline]
+    pub fn is_due_alone(&self) -> bool {
+        self.due == Due::Alone
+    }
+
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.due != Due::No
+    }
+
+    #[inline]
+    pub fn deadline(&self) -> Nanoseconds {
+        self.deadline
+    }
+
+    pub fn handle_timeout(&mut self, now: Nanoseconds) {
+        if now >= self.deadline {
+            self.deadline = NEVER;
+            self.acknowledge_now();
+        }
+    }
+
+    /// Reads, and offers the room if that at least doubles what the peer may send and is worth a segment or half the
+    /// buffer (RFC 9293, section 3.8.6.2.2; the doubling keeps a fast reader from sending an ACK a segment).
+    #[inline]
+    pub fn read(&mut self, limit: u64, is_open: bool) -> Option<Run> {
+        let run = self.buffer.read(limit)?;
+        self.read += run.bytes;
+        if is_open && !self.fin_taken {
+            let edge = self.read + self.buffer_bytes;
+            let growth = edge.saturating_sub(self.offered_edge);
+            let remaining = self.offered_edge.saturating_sub(self.next());
+            if growth >= self.segment_bytes.min(self.buffer_bytes / 2).max(1)
+                && growth >= remaining
+                && (edge - self.next()) >> self.window_shift > 0
+            {
+                self.acknowledge_now();
+            }
+        }
+        Some(run)
+    }
+
+    /// The window field for a segment that leaves now: the right edge moves only by a worthwhile step and never back.
+    #[inline]
+    pub fn offer_window(&mut self, shift: u8) -> u16 {
+        let next = self.next();
+        let target = self.read + self.buffer_bytes;
+        let step = self.segment_bytes.min(self.buffer_bytes / 2).max(1);
+        let edge = if target >= self.offered_edge + step { target } else { self.offered_edge };
+        let field = (edge.saturating_sub(next) >> shift).min(u64::from(u16::MAX));
+        self.offered_window = field << shift;
+        self.offered_edge = self.offered_edge.max(next + self.offered_window);
+        field as u16
+    }
+
+    /// ECE for a segment that leaves now.
+    #[inline]
+    pub fn echo(&mut self) -> bool {
+        let echo = self.echo;
+        if self.ecn == EcnMode::EveryPacket {
+            self.echo = false;
+        }
+        echo
+    }
+
+    /// A segment that leaves carries the acknowledgement.
+    #[inline]
+    pub fn acknowledged(&mut self) {
+        self.due = Due::No;
+        self.deadline = NEVER;
+        self.unacknowledged_segments = 0;
+    }
+
+    /// Blocks for a pure ACK, at most `limit` (RFC 2018, section 4; RFC 2883, section 4).
+    pub fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        if !self.sack {
+            return blocks;
+        }
+        let mut room = limit;
+        let mut push = |block: (u64, u64)| {
+            if room > 0 && blocks.push(number(block.0, self.initial), number(block.1, self.initial)) {
+                room -= 1;
+            }
+        };
+        if let Some(duplicate) = self.duplicate.take() {
+            push(duplicate);
+        }
+        for block in self.buffer.recent_blocks() {
+            push(*block);
+        }
+        blocks
+    }
+
+    /// Drops what was not read.
+    pub fn discard(&mut self) {
+        self.buffer.clear();
+        self.due = Due::No;
+        self.deadline = NEVER;
+    }
+}

@@ -1,0 +1,159 @@
+//! Repairing losses that duplicate ACKs or SACK blocks reveal, before the timer has to.
+
+mod newreno;
+mod reno;
+mod sack;
+mod tahoe;
+
+use pepscope_path::Nanoseconds;
+
+use crate::control::LossMeaning;
+use crate::flight::DUPLICATE_THRESHOLD;
+use crate::sender::Sender;
+use crate::settings::Recovery;
+use crate::statistics::Statistics;
+
+/// Where the repair of losses stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Episode {
+    kind: Recovery,
+    is_recovering: bool,
+    duplicates: u32,
+    /// Position after the newest segment when the last episode began (recover of RFC 6582).
+    recover: u64,
+    inflation_bytes: i64,
+    has_partial: bool,
+    has_rescued: bool,
+}
+
+impl Episode {
+    pub fn new(kind: Recovery) -> Self {
+        Self {
+            kind,
+            is_recovering: false,
+            duplicates: 0,
+            recover: 0,
+            inflation_bytes: 0,
+            has_partial: false,
+            has_rescued: false,
+        }
+    }
+
+    #[inline]
+    pub fn kind(&self) -> Recovery {
+        self.kind
+    }
+
+    /// Whether fast recovery goes on.
+    #[inline]
+    pub fn is_recovering(&self) -> bool {
+        self.is_recovering
+    }
+
+    /// What duplicates add to the congestion window (RFC 5681, section 3.2; RFC 3042).
+    #[inline]
+    pub fn inflation_bytes(&self) -> i64 {
+        self.inflation_bytes
+    }
+
+    /// The timer expired when `next` was the position to send next.
+    pub fn abandon(&mut self, next: u64) {
+        *self = Self { recover: next, ..Self::new(self.kind) };
+    }
+
+    pub fn may_rescue(&self) -> bool {
+        !self.has_rescued
+    }
+
+    pub fn rescued(&mut self) {
+        self.has_rescued = true;
+    }
+
+    fn begin(&mut self, recover: u64, inflation_bytes: i64) {
+        *self =
+            Self { is_recovering: true, recover, inflation_bytes, duplicates: self.duplicates, ..Self::new(self.kind) };
+    }
+
+    fn end(&mut self) {
+        *self = Self { recover: self.recover, ..Self::new(self.kind) };
+    }
+}
+
+impl Sender {
+    /// A duplicate ACK arrived.
+    pub(crate) fn recover_on_duplicate(&mut self, now: Nanoseconds, statistics: &mut Statistics) {
+        self.episode.duplicates += 1;
+        if self.episode.is_recovering {
+            match self.episode.kind {
+                Recovery::Reno | Recovery::NewReno => self.episode.inflation_bytes += self.segment_bytes as i64,
+                Recovery::Tahoe | Recovery::Sack => {}
+            }
+            return;
+        }
+        let reveals_loss = self.episode.duplicates >= DUPLICATE_THRESHOLD
+            || self.episode.kind == Recovery::Sack && self.flight.is_first_lost();
+        let unacknowledged = self.flight.unacknowledged();
+        let may_begin = match self.episode.kind {
+            Recovery::Tahoe => tahoe::may_begin(unacknowledged, self.episode.recover),
+            Recovery::Reno => reno::may_begin(unacknowledged, self.episode.recover),
+            Recovery::NewReno => newreno::may_begin(unacknowledged, self.episode.recover),
+            Recovery::Sack => sack::may_begin(unacknowledged, self.episode.recover),
+        };
+        if !reveals_loss {
+            if self.limited_transmit && self.episode.kind != Recovery::Sack && may_begin {
+                self.episode.inflation_bytes = i64::from(self.episode.duplicates) * self.segment_bytes as i64;
+            }
+            return;
+        }
+        if !may_begin {
+            self.episode.inflation_bytes = 0;
+            return;
+        }
+        let slows_down = self.control.judge_loss() == LossMeaning::Congestion;
+        if slows_down {
+            statistics.fast_retransmits += 1;
+        } else {
+            statistics.corruption_retransmits += 1;
+        }
+        match self.episode.kind {
+            Recovery::Tahoe => tahoe::begin(self, now, slows_down),
+            Recovery::Reno => reno::begin(self, now, slows_down),
+            Recovery::NewReno => newreno::begin(self, now, slows_down),
+            Recovery::Sack => sack::begin(self, now, slows_down),
+        }
+        self.is_forced = true;
+        self.restart_timer(now);
+    }
+
+    /// The cumulative acknowledgement advanced by `bytes`; whether the retransmission timer starts anew.
+    #[inline]
+    pub(crate) fn recover_on_advance(&mut self, now: Nanoseconds, bytes: u64, statistics: &mut Statistics) -> bool {
+        self.episode.duplicates = 0;
+        if !self.episode.is_recovering {
+            self.episode.inflation_bytes = 0;
+            // An ACK that advances over one loss may reveal the next (RFC 6675, section 5, step 4.1).
+            if self.episode.kind == Recovery::Sack
+                && self.flight.is_first_lost()
+                && sack::may_begin(self.flight.unacknowledged(), self.episode.recover)
+            {
+                self.recover_on_duplicate(now, statistics);
+                self.episode.duplicates = 0;
+            }
+            return true;
+        }
+        match self.episode.kind {
+            Recovery::Tahoe | Recovery::Reno => {
+                self.end_recovery(now);
+                true
+            }
+            Recovery::NewReno => newreno::advance(self, now, bytes),
+            Recovery::Sack => sack::advance(self, now),
+        }
+    }
+
+    fn end_recovery(&mut self, now: Nanoseconds) {
+        self.episode.end();
+        self.control.on_recovery_ended(now, self.flight.outstanding_bytes());
+        self.window_bytes = self.control.window_bytes();
+    }
+}

@@ -1,0 +1,287 @@
+//! The sending half: what may leave now, and what acknowledgements of it mean.
+
+mod acknowledge;
+mod rate;
+mod transmit;
+
+use pepscope_path::{Nanoseconds, NEVER};
+
+use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings};
+use crate::flight::Flight;
+use crate::recovery::Episode;
+use crate::retransmission_timer::RetransmissionTimer;
+use crate::segment::ContentId;
+use crate::send_queue::SendQueue;
+use crate::sequence::number;
+use crate::settings::{EcnMode, Recovery, Settings};
+use crate::statistics::Statistics;
+
+use rate::DeliveryRate;
+
+/// A segment that should leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub start: u64,
+    pub payload_bytes: u16,
+    pub content: ContentId,
+    pub content_offset: u64,
+    pub has_fin: bool,
+    pub has_push: bool,
+    pub is_new: bool,
+    /// Congestion-window-reduced flag (RFC 3168, section 6.1.2).
+    pub announces_reduction: bool,
+}
+
+/// What an acknowledgement was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// For data that was never sent.
+    Impossible,
+    Stale,
+    Taken {
+        /// The application waits for room and has some.
+        writable: bool,
+    },
+}
+
+/// Sending half of a connection.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) initial: u32,
+    pub(crate) flight: Flight,
+    pub(crate) queue: SendQueue,
+    pub(crate) control: Box<dyn CongestionControl>,
+    /// The control's window, asked for once an ACK.
+    pub(crate) window_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) episode: Episode,
+    pub(crate) timer: RetransmissionTimer,
+    pub(crate) deadline: Nanoseconds,
+    /// Times that the timer expired without an ACK in between.
+    pub(crate) retries: u32,
+    rate: DeliveryRate,
+    wants_sent: bool,
+    pub(crate) limited_transmit: bool,
+    pub(crate) ecn: EcnMode,
+    marks_answered_until: u64,
+    reduction_unannounced: bool,
+    /// The next retransmission leaves whatever the window says.
+    pub(crate) is_forced: bool,
+    is_window_limited: bool,
+    /// A round-trip sample is taken once what was in flight at the last one is acknowledged.
+    timed_until: u64,
+    /// Delivered according to duplicates without SACK, and not yet acknowledged.
+    assumed_bytes: u64,
+    // The peer's window.
+    right_edge: u64,
+    largest_window: u64,
+    window_field: u16,
+    window_sequence: u64,
+    window_acknowledgement: u64,
+    pub(crate) window_shift: u8,
+    window_limit: Option<u64>,
+    // Persist.
+    probe_deadline: Nanoseconds,
+    probe_interval: Nanoseconds,
+    probe_due: bool,
+    probed: bool,
+    // Pacing.
+    release_at: Nanoseconds,
+    pub(crate) pacing_deadline: Nanoseconds,
+    // Idle.
+    restart_after_idle: bool,
+    last_sent_at: Nanoseconds,
+    fin_requested: bool,
+    fin_sent: bool,
+}
+
+impl Sender {
+    pub fn new(settings: &Settings) -> Self {
+        let segment_bytes = u64::from(settings.maximum_segment_size.max(1));
+        let control = settings.control.build(&control_settings(settings, segment_bytes));
+        Self {
+            initial: settings.initial_sequence_number,
+            flight: Flight::new(1, control.needs_rate_samples()),
+            queue: SendQueue::new(settings.send_buffer_bytes),
+            window_bytes: control.window_bytes(),
+            rate: DeliveryRate::new(control.needs_rate_samples()),
+            wants_sent: control.needs_sent(),
+            control,
+            segment_bytes,
+            episode: Episode::new(settings.recovery),
+            timer: RetransmissionTimer::new(settings.retransmission),
+            deadline: NEVER,
+            retries: 0,
+            limited_transmit: settings.limited_transmit,
+            ecn: EcnMode::Off,
+            marks_answered_until: 0,
+            reduction_unannounced: false,
+            is_forced: false,
+            is_window_limited: true,
+            timed_until: 0,
+            assumed_bytes: 0,
+            right_edge: 1,
+            largest_window: 0,
+            window_field: 0,
+            window_sequence: 0,
+            window_acknowledgement: 0,
+            window_shift: 0,
+            window_limit: None,
+            probe_deadline: NEVER,
+            probe_interval: 0,
+            probe_due: false,
+            probed: false,
+            release_at: 0,
+            pacing_deadline: NEVER,
+            restart_after_idle: settings.restart_after_idle,
+            last_sent_at: 0,
+            fin_requested: false,
+            fin_sent: false,
+        }
+    }
+
+    /// The options are negotiated: `segment_bytes` of payload fit a segment.
+    pub fn begin(&mut self, settings: &Settings, segment_bytes: u64, sack: bool, handshake_was_retransmitted: bool) {
+        self.segment_bytes = segment_bytes.max(1);
+        self.control = settings.control.build(&control_settings(settings, self.segment_bytes));
+        self.window_bytes = self.control.window_bytes();
+        if settings.recovery == Recovery::Sack && !sack {
+            self.episode = Episode::new(Recovery::NewReno);
+        }
+        self.timer.begin_data(handshake_was_retransmitted);
+        self.deadline = NEVER;
+        self.retries = 0;
+    }
+
+    /// The window of a SYN, which is never scaled (RFC 7323, section 2.2).
+    pub fn begin_window(&mut self, field: u16, sequence: u64) {
+        self.window_field = field;
+        self.right_edge = self.flight.unacknowledged() + u64::from(field);
+        self.largest_window = u64::from(field);
+        self.window_sequence = sequence;
+        self.window_acknowledgement = self.flight.unacknowledged();
+    }
+
+    #[inline]
+    pub fn next_number(&self) -> u32 {
+        number(self.flight.next(), self.initial)
+    }
+
+    #[inline]
+    pub fn uses_sack(&self) -> bool {
+        self.episode.kind() == Recovery::Sack
+    }
+
+    /// Nothing is due any more.
+    pub fn stop(&mut self) {
+        self.deadline = NEVER;
+        self.probe_deadline = NEVER;
+        self.pacing_deadline = NEVER;
+    }
+
+    /// FIN follows the last byte written.
+    pub fn request_fin(&mut self) {
+        self.fin_requested = true;
+    }
+
+    pub fn is_fin_requested(&self) -> bool {
+        self.fin_requested
+    }
+
+    pub fn is_fin_acknowledged(&self) -> bool {
+        self.fin_sent && self.flight.outstanding_bytes() == 0
+    }
+
+    pub fn limit_window(&mut self, bytes: Option<u64>) {
+        self.window_limit = bytes;
+    }
+
+    /// The peer's window as it last offered it.
+    pub fn peer_window_bytes(&self) -> u64 {
+        self.right_edge.saturating_sub(self.flight.unacknowledged())
+    }
+
+    /// Written and not sent.
+    pub fn queued_bytes(&self) -> u64 {
+        self.queue.end().saturating_sub(self.flight.next())
+    }
+
+    /// Payload acknowledged since the start.
+    pub fn acknowledged_bytes(&self) -> u64 {
+        self.flight.unacknowledged().min(self.queue.end()).saturating_sub(1)
+    }
+
+    /// The next time that something is due here.
+    #[inline]
+    pub fn poll_timeout(&self) -> Nanoseconds {
+        self.deadline.min(self.probe_deadline).min(self.pacing_deadline)
+    }
+
+    #[inline]
+    pub(crate) fn restart_timer(&mut self, now: Nanoseconds) {
+        self.deadline =
+            if self.flight.outstanding_bytes() > 0 { now.saturating_add(self.timer.timeout()) } else { NEVER };
+    }
+
+    /// Tells the control to slow down, and the peer that it did where it asked for that.
+    pub(crate) fn slow_down(&mut self, now: Nanoseconds, cause: Cause, is_repeated: bool) {
+        let in_flight_bytes = self.flight.outstanding_bytes();
+        self.control.on_congestion(&Congestion { now, cause, in_flight_bytes, is_repeated });
+        self.window_bytes = self.control.window_bytes();
+        self.marks_answered_until = self.flight.next();
+        self.reduction_unannounced = self.ecn == EcnMode::Standard;
+    }
+
+    /// Serves the timers that are due; `false` once `retries_limit` is used up.
+    pub fn handle_timeout(&mut self, now: Nanoseconds, retries_limit: u32, statistics: &mut Statistics) -> bool {
+        if now >= self.pacing_deadline {
+            self.pacing_deadline = NEVER;
+        }
+        if now >= self.probe_deadline {
+            self.probe_deadline = NEVER;
+            if self.retries >= retries_limit {
+                return false;
+            }
+            self.probe_due = true;
+        }
+        if now < self.deadline {
+            return true;
+        }
+        if self.retries >= retries_limit {
+            self.deadline = NEVER;
+            return false;
+        }
+        statistics.timeouts += 1;
+        let is_repeated = self.retries > 0;
+        self.retries += 1;
+        self.slow_down(now, Cause::Timeout, is_repeated);
+        self.episode.abandon(self.flight.next());
+        self.flight.declare_all_lost();
+        self.assumed_bytes = 0;
+        self.timed_until = 0;
+        self.is_forced = true;
+        self.timer.back_off();
+        self.restart_timer(now);
+        true
+    }
+
+    /// Calls the control with an ACK and takes over its window.
+    #[inline]
+    fn tell_control(&mut self, acknowledged: &Acknowledged) {
+        if acknowledged.newly_acknowledged_bytes > 0 {
+            self.control.on_acknowledged(acknowledged);
+        } else {
+            self.control.on_duplicate(acknowledged);
+        }
+        self.window_bytes = self.control.window_bytes();
+    }
+}
+
+fn control_settings(settings: &Settings, segment_bytes: u64) -> ControlSettings {
+    ControlSettings {
+        maximum_segment_size: segment_bytes as u32,
+        initial_window_bytes: u64::from(settings.initial_window_segments.max(1)) * segment_bytes,
+        initial_slow_start_threshold_bytes: settings.initial_slow_start_threshold_bytes,
+        byte_counting_limit_segments: settings.byte_counting_limit_segments,
+    }
+}

@@ -1,0 +1,162 @@
+//! What arrives for the sender.
+
+use pepscope_path::{Nanoseconds, NEVER};
+
+use super::{Sender, Verdict};
+use crate::control::{Acknowledged, Cause};
+use crate::flight::Released;
+use crate::segment::{Flags, Segment};
+use crate::sequence::position;
+use crate::settings::EcnMode;
+use crate::statistics::Statistics;
+
+impl Sender {
+    /// Takes the acknowledgement, window and SACK blocks of a segment at `sequence`. `echoed_round_trip_time` is what
+    /// its timestamps say.
+    #[inline]
+    pub fn acknowledge(
+        &mut self,
+        now: Nanoseconds,
+        segment: &Segment,
+        sequence: u64,
+        echoed_round_trip_time: Option<Nanoseconds>,
+        statistics: &mut Statistics,
+    ) -> Verdict {
+        let oldest = self.flight.unacknowledged();
+        let acknowledgement = position(segment.acknowledgement, self.initial, oldest);
+        if acknowledgement > self.flight.next() && !self.accept_probe(now, acknowledgement) {
+            return Verdict::Impossible;
+        }
+        if acknowledgement < oldest {
+            return Verdict::Stale;
+        }
+        let pipe_before = self.flight.pipe_bytes();
+        let was_outstanding = self.flight.outstanding_bytes() > 0;
+        let window_is_same = segment.window == self.window_field;
+        self.update_window(segment.window, sequence, acknowledgement);
+
+        let advanced = acknowledgement > oldest;
+        let mut released = if advanced { self.flight.advance(acknowledgement) } else { Released::default() };
+        if self.uses_sack() && !segment.sack.is_empty() {
+            for (left, right) in segment.sack.as_slice() {
+                let left = position(*left, self.initial, oldest);
+                let right = position(*right, self.initial, oldest);
+                self.flight.report(left, right, &mut released);
+            }
+            self.flight.detect_losses(self.segment_bytes);
+        }
+        let is_duplicate = !advanced
+            && was_outstanding
+            && if self.uses_sack() {
+                released.newly_delivered_bytes > 0
+            } else {
+                segment.payload_bytes == 0 && !segment.flags.has(Flags::SYN | Flags::FIN) && window_is_same
+            };
+        if !advanced && !is_duplicate {
+            if !was_outstanding {
+                self.retries = 0; // an answer to a window probe
+            }
+            return Verdict::Taken { writable: false };
+        }
+        self.count_assumed(advanced, &mut released);
+
+        let round_trip_time = released.newest_sent_at.map(|sent_at| now - sent_at).or(echoed_round_trip_time);
+        let marked = self.ecn != EcnMode::Off && segment.flags.has(Flags::ECE);
+        let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp);
+        let was_recovering = self.episode.is_recovering();
+        let acknowledged = Acknowledged {
+            now,
+            newly_acknowledged_bytes: released.bytes,
+            newly_delivered_bytes: released.newly_delivered_bytes,
+            delivered_bytes: self.rate.delivered_bytes,
+            in_flight_bytes: pipe_before,
+            round_trip_time,
+            rate_sample,
+            marked,
+            in_recovery: was_recovering,
+            is_window_limited: self.is_window_limited,
+        };
+        if !advanced {
+            statistics.duplicate_acknowledgements += 1;
+            self.tell_control(&acknowledged);
+            self.recover_on_duplicate(now, statistics);
+            return Verdict::Taken { writable: false };
+        }
+        self.retries = 0;
+        if let Some(round_trip_time) = round_trip_time {
+            if acknowledgement > self.timed_until {
+                self.timer.sample(round_trip_time);
+                self.timed_until = self.flight.next();
+            }
+        }
+        self.tell_control(&acknowledged);
+        let restarts = self.recover_on_advance(now, released.bytes, statistics);
+        if restarts || self.flight.outstanding_bytes() == 0 {
+            self.restart_timer(now);
+        }
+        if marked {
+            self.answer_mark(now, statistics);
+        }
+        Verdict::Taken { writable: self.queue.acknowledge(acknowledgement, self.segment_bytes) }
+    }
+
+    /// Slows down once a window (RFC 3168, section 6.1.2).
+    fn answer_mark(&mut self, now: Nanoseconds, statistics: &mut Statistics) {
+        if self.ecn == EcnMode::Standard
+            && !self.episode.is_recovering()
+            && self.flight.unacknowledged() > self.marks_answered_until
+        {
+            statistics.mark_reactions += 1;
+            self.slow_down(now, Cause::Mark, false);
+        }
+    }
+
+    /// Without SACK each duplicate stands for one segment that arrived; the ACK that covers it must not count it again.
+    #[inline]
+    fn count_assumed(&mut self, advanced: bool, released: &mut Released) {
+        if self.uses_sack() {
+            return;
+        }
+        if advanced {
+            let counted = self.assumed_bytes.min(released.newly_delivered_bytes);
+            released.newly_delivered_bytes -= counted;
+            self.assumed_bytes = (self.assumed_bytes - counted).min(self.flight.outstanding_bytes());
+        } else {
+            let room = self.flight.outstanding_bytes().saturating_sub(self.assumed_bytes + 1);
+            released.newly_delivered_bytes = self.segment_bytes.min(room);
+            self.assumed_bytes += released.newly_delivered_bytes;
+        }
+    }
+
+    /// The peer took the byte of a window probe, which is in flight from now on.
+    fn accept_probe(&mut self, now: Nanoseconds, acknowledgement: u64) -> bool {
+        let next = self.flight.next();
+        if !self.probed || acknowledgement != next + 1 || self.queue.end() <= next {
+            return false;
+        }
+        let stamp = self.rate.stamp(now, &self.flight);
+        self.flight.push(1, false, now, stamp);
+        self.flight.resend(0, now, stamp); // when it left is not known
+        true
+    }
+
+    /// Takes a window that is not older than the last one (RFC 9293, section 3.10.7.4).
+    #[inline]
+    fn update_window(&mut self, field: u16, sequence: u64, acknowledgement: u64) {
+        if sequence < self.window_sequence
+            || (sequence == self.window_sequence && acknowledgement < self.window_acknowledgement)
+        {
+            return;
+        }
+        self.window_sequence = sequence;
+        self.window_acknowledgement = acknowledgement;
+        self.window_field = field;
+        let window = u64::from(field) << self.window_shift;
+        self.right_edge = acknowledgement + window;
+        self.largest_window = self.largest_window.max(window);
+        if self.probe_deadline != NEVER && self.right_edge > self.flight.next() {
+            self.probe_deadline = NEVER;
+            self.probe_interval = 0;
+        }
+    }
+}

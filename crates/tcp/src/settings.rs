@@ -1,0 +1,162 @@
+//! What one end of a connection is configured to do.
+
+use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
+
+use crate::control::ControlKind;
+
+/// How congestion marks are echoed and answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum EcnMode {
+    #[default]
+    Off,
+    /// Echoed until the sender says that it slowed down, which it does once a window (RFC 3168, section 6.1).
+    Standard,
+    /// Each mark is echoed once and the congestion control decides what it means (TCP-Jersey's congestion warning).
+    EveryPacket,
+}
+
+/// How losses are repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Fast retransmit, then slow start from one segment.
+    Tahoe,
+    /// Fast retransmit and fast recovery, which the first new ACK ends (RFC 5681, section 3.2).
+    Reno,
+    /// Fast recovery until all that was in flight is acknowledged (RFC 6582).
+    NewReno,
+    /// From the peer's selective acknowledgements (RFC 6675); as NewReno where the peer gives none.
+    #[default]
+    Sack,
+}
+
+/// Acknowledging less often than every segment (RFC 5681, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct DelayedAcknowledgement {
+    /// An ACK at the latest for every so many segments.
+    pub every: u32,
+    /// And at the latest so long after the first of them.
+    pub timeout: Nanoseconds,
+}
+
+impl Default for DelayedAcknowledgement {
+    /// Two segments (RFC 5681) and Linux's 40 ms.
+    fn default() -> Self {
+        Self { every: 2, timeout: 40 * MILLISECOND }
+    }
+}
+
+/// Bounds of the retransmission timeout (RFC 6298).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RetransmissionSettings {
+    /// Before the first round-trip sample.
+    pub initial: Nanoseconds,
+    pub minimum: Nanoseconds,
+    pub maximum: Nanoseconds,
+    /// G of RFC 6298: the least that is added to the smoothed round-trip time.
+    pub clock_granularity: Nanoseconds,
+}
+
+impl RetransmissionSettings {
+    /// The values of the papers: 3 s, 1 s and 60 s (RFC 2988's initial value; seed 001, section 4).
+    pub const CLASSIC: Self =
+        Self { initial: 3 * SECOND, minimum: SECOND, maximum: 60 * SECOND, clock_granularity: MILLISECOND };
+}
+
+impl Default for RetransmissionSettings {
+    /// Today's: 1 s (RFC 6298), 200 ms (Linux) and 120 s (Linux).
+    fn default() -> Self {
+        Self { initial: SECOND, minimum: 200 * MILLISECOND, maximum: 120 * SECOND, clock_granularity: MILLISECOND }
+    }
+}
+
+/// Settings of one end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Announced in the SYN, and the most that is sent: payload and TCP options.
+    pub maximum_segment_size: u16,
+    /// Data held for the application to read, out of order or in order.
+    pub receive_buffer_bytes: u64,
+    /// Data held that is not acknowledged or not sent yet.
+    pub send_buffer_bytes: u64,
+    pub initial_window_segments: u32,
+    /// `u64::MAX` for none.
+    pub initial_slow_start_threshold_bytes: u64,
+    /// Offered in the SYN (RFC 7323, section 2), at most 14; `None` offers none.
+    pub window_scale: Option<u8>,
+    pub timestamps: bool,
+    /// Selective acknowledgements are offered and, if both ends offer them, sent.
+    pub sack: bool,
+    /// Duplicates are reported in the first SACK block (RFC 2883).
+    pub duplicate_sack: bool,
+    pub ecn: EcnMode,
+    /// `None` acknowledges every segment.
+    pub delayed_acknowledgement: Option<DelayedAcknowledgement>,
+    /// So many segments are acknowledged at once at the start, as Linux does while the peer is in slow start.
+    pub quick_acknowledgements: u32,
+    /// New data on the first two duplicates (RFC 3042).
+    pub limited_transmit: bool,
+    pub retransmission: RetransmissionSettings,
+    pub recovery: Recovery,
+    pub control: ControlKind,
+    /// See [`crate::control::ControlSettings::byte_counting_limit_segments`].
+    pub byte_counting_limit_segments: Option<u32>,
+    /// Back to the initial window after an idle retransmission timeout (RFC 5681, section 4.1).
+    pub restart_after_idle: bool,
+    /// SYNs (or SYN-ACKs) sent again before giving up.
+    pub handshake_retries: u32,
+    /// Times that the same data is sent again by the timer before giving up (R2 of RFC 9293, section 3.8.3).
+    pub retransmission_retries: u32,
+    /// How long the end that closed first remembers (twice the segment lifetime; RFC 9293, section 3.6.1).
+    pub time_wait: Nanoseconds,
+    pub time_to_live: u8,
+    pub version_6: bool,
+    pub initial_sequence_number: u32,
+    /// The timestamp clock's value at time 0.
+    pub timestamp_offset: u32,
+    /// One step of the timestamp clock: 1 ms to 1 s (RFC 7323, section 5.4).
+    pub timestamp_tick: Nanoseconds,
+    /// Of the first packet; each further one adds 1.
+    pub ip_identification: u16,
+}
+
+impl Default for Settings {
+    /// A host of today without CUBIC.
+    fn default() -> Self {
+        Self {
+            maximum_segment_size: 1460,
+            receive_buffer_bytes: 4 << 20,
+            send_buffer_bytes: 4 << 20,
+            initial_window_segments: 10,
+            initial_slow_start_threshold_bytes: u64::MAX,
+            window_scale: Some(7),
+            timestamps: true,
+            sack: true,
+            duplicate_sack: true,
+            ecn: EcnMode::Off,
+            delayed_acknowledgement: Some(DelayedAcknowledgement::default()),
+            quick_acknowledgements: 16,
+            limited_transmit: true,
+            retransmission: RetransmissionSettings::default(),
+            recovery: Recovery::default(),
+            control: ControlKind::default(),
+            byte_counting_limit_segments: None,
+            restart_after_idle: true,
+            handshake_retries: 6,
+            retransmission_retries: 15,
+            time_wait: 60 * SECOND,
+            time_to_live: 64,
+            version_6: false,
+            initial_sequence_number: 0,
+            timestamp_offset: 0,
+            timestamp_tick: MILLISECOND,
+            ip_identification: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// The scale that is offered: one above 14 means 14 (RFC 7323, section 2.3).
+    pub(crate) fn offered_window_scale(&self) -> Option<u8> {
+        self.window_scale.map(|scale| scale.min(14))
+    }
+}
