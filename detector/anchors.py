@@ -52,6 +52,11 @@ class Votes:
 
 def stream_anchors(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
     """Hashes and stream offsets of one stream's anchors."""
+    return _sketch(*every_anchor(sample))
+
+
+def every_anchor(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
+    """Hashes and offsets of all anchors in the order of the pieces, repeats included."""
     sizes = np.array([len(piece) for piece in sample.pieces], np.int64)
     total = int(sizes.sum())
     if total < WINDOW_BYTES:
@@ -71,7 +76,7 @@ def stream_anchors(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
     windows = np.sort(raw[at[:, None] + np.arange(WINDOW_BYTES)], axis=1)
     at = at[(np.diff(windows, axis=1) != 0).sum(axis=1) + 1 >= DISTINCT_BYTES]
     offset = sample.offsets[piece[at]] + at - (ends - sizes)[piece[at]]
-    return _sketch(value[at], offset)
+    return value[at], offset
 
 
 def _sketch(value: UInt64Array, offset: Int64Array) -> tuple[UInt64Array, Int64Array]:

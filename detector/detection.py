@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from detector.clock import relate
-from detector.methods import METHODS, content
+from detector.matching import Match
+from detector.methods import METHODS, content, transport
+from detector.mispairing import unless_mispaired
 from detector.pair import ClockMode, DetectOptions, Pair
-from detector.pairing import Match, PairedCaptures, pair_captures
+from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
 from detector.verdict import judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import UsageError
 from pepscope.packets import Direction
-from pepscope.results import CaptureSummary, DetectionResult, Kind, PairResult, VantageName
+from pepscope.results import CaptureSummary, DetectionResult, Kind, Outcome, PairResult
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
@@ -50,9 +52,11 @@ def detect(
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
     captures = [
-        open_capture(path, filter=filter, memory_bytes=memory_bytes, columns=True, progress=progress) for path in paths
+        open_capture(path, filter=filter, memory_bytes=memory_bytes, datagrams=len(paths) > 1, progress=progress)
+        for path in paths
     ]
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
+    _refuse_useless(captures, paired)
     results = _judge_all(paired, progress)
     if series:
         _add_series(paired, results)
@@ -67,20 +71,26 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
     """
     clock = relate(pair)
     evidence = tuple(examine(pair, clock) for examine in METHODS)
+    if pair.datagram_leg is not None:
+        # What methods of one vantage cannot tell is no news where the other end was found.
+        spoken = (item for item in evidence if item.outcome is not Outcome.INAPPLICABLE)
+        evidence = (transport.examine(pair), *spoken)
     if earlier:
         evidence = (*evidence, content.examine_unpaired(pair, earlier))
-    judgement = judge(evidence)
-    vantages = pair.vantages
+    judgement = unless_mispaired(judge(evidence), pair)
+    vantages, leg = pair.vantages, pair.datagram_leg
     return PairResult(
-        vantages=tuple(VantageName(v.capture, v.connection.client, v.connection.server) for v in vantages),
+        vantages=pair.names,
         verdict=judgement.verdict,
         probability=judgement.probability,
         reason=judgement.reason,
         evidence=evidence,
-        packets=sum(v.connection.packets for v in vantages),
+        packets=sum(v.connection.packets for v in vantages) + (sum(leg.flow.datagrams) if leg else 0),
         payload_bytes_up=max(v.connection.up.stream_bytes for v in vantages),
         payload_bytes_down=max(v.connection.down.stream_bytes for v in vantages),
         duration_s=max(v.connection.last_time_ns - v.connection.first_time_ns for v in vantages) / 1e9,
+        pairing_confidence=pair.pairing_confidence,
+        pairing_ground=pair.pairing_ground,
     )
 
 
@@ -94,6 +104,14 @@ def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm
     if not 0 <= drift_limit_ppm <= 10_000:
         raise UsageError(f"the drift limit lies between 0 and 10000 ppm, not at {drift_limit_ppm}")
     return DetectOptions(mode, ack_delay_s, drift_limit_ppm)
+
+
+def _refuse_useless(captures: Sequence[Capture], paired: PairedCaptures) -> None:
+    """Raise CaptureError for a capture without TCP whose UDP flows carry no connection of the other."""
+    used = {match.leg.capture for match in paired.matches if match.leg is not None}
+    for capture in captures:
+        if capture.tcp_packet_count == 0 and capture.path not in used:
+            raise capture.nothing_to_analyse()
 
 
 def _judge_all(paired: PairedCaptures, progress: Callable[[int, int], object] | None) -> list[PairResult]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar, cast
 
+from detector.datagram_leg import DatagramLeg
 from pepscope.connections import Connection, FlowSummary
 from pepscope.packets import Direction, PacketColumns, PayloadSample
+from pepscope.results import VantageName
 
 Made = TypeVar("Made")
 
@@ -68,18 +70,33 @@ class StreamAlignment:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A connection at the client's side and/or the server's side; at least one is present."""
+    """A connection at the client's side and/or the server's side; at least one is present.
+
+    With one side only, `datagram_leg` may say that its bytes travel in UDP at the other.
+    """
 
     client_side: Vantage | None
     server_side: Vantage | None
     alignment: dict[Direction, StreamAlignment]
     pairing_confidence: float  # 0..1; 1 where only one vantage exists
     options: DetectOptions = field(default_factory=DetectOptions)
+    datagram_leg: DatagramLeg | None = None
+    pairing_ground: str = ""  # what the pairing was made on, in words
 
     @property
     def vantages(self) -> tuple[Vantage, ...]:
-        """The vantages that exist, client side first."""
+        """The TCP vantages that exist, client side first."""
         return tuple(v for v in (self.client_side, self.server_side) if v is not None)
+
+    @property
+    def names(self) -> tuple[VantageName, ...]:
+        """Where the connection was seen, client side first, in whatever transport."""
+        tcp = [VantageName(v.capture, v.connection.client, v.connection.server) for v in self.vantages]
+        if self.datagram_leg is None:
+            return tuple(tcp)
+        leg = self.datagram_leg
+        udp = VantageName(leg.capture, leg.client_end_point, leg.server_end_point, "udp")
+        return (*tcp, udp) if self.server_side is None else (udp, *tcp)
 
     def sender(self, direction: Direction) -> Vantage | None:
         """The vantage at the sender of `direction`'s data."""

@@ -46,6 +46,10 @@ FINDINGS: Mapping[str, Weight] = {
     "same-packets": Weight("identity", -8.0),
     "other-packets": Weight("identity", 8.0),
     "acks-nobody-sent": Weight("identity", -8.0),
+    # TCP here, UDP with the same bytes there; the kind is read off when they left
+    "transport-changed": Weight("identity", 8.0),
+    "transport-changed-relayed": Weight("identity", 8.0, -4.0),
+    "transport-changed-stored": Weight("identity", 8.0, 4.0),
     # timing: when acknowledgements came, and how far the sender got by them; one cause, one family
     "acks-before-data": Weight("timing", 6.0),
     "acks-after-data": Weight("timing", -1.0),
@@ -72,7 +76,9 @@ FINDINGS: Mapping[str, Weight] = {
 
 
 #: Findings of methods that could not decide, whose sentences say what an inconclusive verdict lacks.
-TELLING = frozenset({"needs-second-capture", "hints-of-split", "no-counterpart", "too-alike", "too-few-segments"})
+TELLING = frozenset(
+    {"needs-second-capture", "hints-of-split", "no-counterpart", "too-alike", "too-few-segments", "segments-in-udp"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ _FRAME_COLUMNS = (
     "capture_a",
     "client_a",
     "server_a",
+    "transport_a",
     "capture_b",
     "client_b",
     "server_b",
+    "transport_b",
     "verdict",
     "probability_regular",
     "probability_split_tcp",
@@ -53,12 +55,18 @@ def detection_document(result: DetectionResult) -> dict[str, Any]:
 def _pair(pair: PairResult) -> dict[str, Any]:
     return {
         "vantages": [
-            {"capture": vantage.capture, "client": vantage.client, "server": vantage.server}
+            {
+                "capture": vantage.capture,
+                "client": vantage.client,
+                "server": vantage.server,
+                "transport": vantage.transport,
+            }
             for vantage in pair.vantages
         ],
         "verdict": pair.verdict.value,
         "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
         "reason": pair.reason,
+        "pairing": {"confidence": float(pair.pairing_confidence), "ground": pair.pairing_ground or None},
         "packets": int(pair.packets),
         "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
         "duration_s": float(pair.duration_s),
@@ -96,6 +104,7 @@ def detection_frame(result: DetectionResult) -> pd.DataFrame:
             row[f"capture_{letter}"] = vantage.capture if vantage else None
             row[f"client_{letter}"] = vantage.client if vantage else None
             row[f"server_{letter}"] = vantage.server if vantage else None
+            row[f"transport_{letter}"] = vantage.transport if vantage else None
         row["verdict"] = pair.verdict.value
         for kind in _JUDGED:
             row[f"probability_{kind.name.lower()}"] = float(pair.probability.get(kind, 0.0))

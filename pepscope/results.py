@@ -61,6 +61,7 @@ class VantageName:
     capture: str
     client: str
     server: str
+    transport: str = "tcp"  # or "udp", where the connection's bytes travel in datagrams
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,8 @@ class PairResult:
     payload_bytes_down: int
     duration_s: float
     series: tuple[FlowSeries, ...] = ()
+    pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
+    pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
 
 
 @dataclass(frozen=True, slots=True)

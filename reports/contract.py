@@ -69,6 +69,8 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
         raise _wrong(f"{place}.vantages", "one or two vantages")
     shares = _mapping(item.get("probability"), f"{place}.probability")
     payload = _mapping(item.get("payload_bytes", {}), f"{place}.payload_bytes")
+    pairing = _mapping(item.get("pairing", {}), f"{place}.pairing")
+    ground = pairing.get("ground")
     return PairResult(
         vantages=tuple(
             _vantage(_mapping(vantage, f"{place}.vantages[{index}]"), f"{place}.vantages[{index}]")
@@ -87,11 +89,18 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
         payload_bytes_up=_count(payload, "up", f"{place}.payload_bytes") if payload else 0,
         payload_bytes_down=_count(payload, "down", f"{place}.payload_bytes") if payload else 0,
         duration_s=_number(item, "duration_s", place) if "duration_s" in item else 0.0,
+        pairing_confidence=_share(pairing, "confidence", f"{place}.pairing") if pairing else 1.0,
+        pairing_ground=ground if isinstance(ground, str) else "",
     )
 
 
 def _vantage(item: Mapping[str, Any], place: str) -> VantageName:
-    return VantageName(_text(item, "capture", place), _text(item, "client", place), _text(item, "server", place))
+    return VantageName(
+        _text(item, "capture", place),
+        _text(item, "client", place),
+        _text(item, "server", place),
+        _text(item, "transport", place) if "transport" in item else "tcp",
+    )
 
 
 def _evidence(item: Mapping[str, Any], place: str) -> Evidence:

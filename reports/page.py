@@ -222,12 +222,18 @@ def _probabilities(pair: PairResult) -> str:
 def _facts(pair: PairResult) -> str:
     rows = "".join(
         f'<tr><th scope="row" class="path">{escape(vantage.capture)}</th><td class="endpoint">{escape(vantage.client)}'
-        f" → {escape(vantage.server)}</td></tr>"
+        f" → {escape(vantage.server)}</td><td>{escape(vantage.transport.upper())}</td></tr>"
         for vantage in pair.vantages
     )
-    only = '<p class="limits">Only one capture holds this connection.</p>' if len(pair.vantages) == 1 else ""
+    if len(pair.vantages) == 1:
+        how = '<p class="limits">Only one capture holds this connection.</p>'
+    elif pair.pairing_ground:
+        sure = format_percent(pair.pairing_confidence)
+        how = f'<p class="limits">Paired by the {escape(pair.pairing_ground)}, {sure} sure.</p>'
+    else:
+        how = ""
     return (
-        f'<table class="vantages"><tbody>{rows}</tbody></table>{only}'
+        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
         f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
         f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"

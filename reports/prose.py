@@ -107,7 +107,10 @@ def _where(pair: PairResult) -> str:
         a, b = pair.vantages
         seen = f"Seen in {a.capture} and in {b.capture}"
         same = (a.client, a.server) == (b.client, b.server)
-        seen += "." if same else f", there as {b.client} -> {b.server}."
+        seen += "" if same else f", there as {b.client} -> {b.server}"
+        seen += "." if a.transport == b.transport else f", {a.transport.upper()} here and {b.transport.upper()} there."
+        if pair.pairing_ground:
+            seen += f" Paired by the {pair.pairing_ground} ({format_percent(pair.pairing_confidence)} sure)."
     if not pair.packets:
         return seen
     return (

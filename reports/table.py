@@ -109,10 +109,14 @@ def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str
 
 
 def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
-    if len(pair.vantages) == 1:
-        yield from _faint(f"seen in {printable(pair.vantages[0].capture)} only", width, colour)
     first, last = pair.vantages[0], pair.vantages[-1]
-    if (first.client, first.server) != (last.client, last.server):
+    if len(pair.vantages) == 1:
+        yield from _faint(f"seen in {printable(first.capture)} only", width, colour)
+    elif first.transport != last.transport:
+        for vantage in pair.vantages:
+            ends = f"{printable(vantage.client)} > {printable(vantage.server)}"
+            yield from _faint(f"{vantage.transport.upper()} {ends} in {printable(vantage.capture)}", width, colour)
+    elif (first.client, first.server) != (last.client, last.server):
         yield from _faint(
             f"{printable(last.client)} > {printable(last.server)} in {printable(last.capture)}", width, colour
         )

@@ -3,8 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detector.pairing import Ground, pair_captures
+from detector.detection import judge_pair
+from detector.matching import Ground
+from detector.pairing import pair_captures
 from pepscope.packets import Direction, PayloadSample
+from pepscope.results import Kind
 from tests.detector.corpus import RUNS, capture, end_points, pairs, truth
 
 
@@ -61,6 +64,60 @@ def test_one_capture_gives_single_vantage_pairs():
     found = pair_captures(capture(RUNS["reg_dl_par20"]["files"]["server"]["name"]), None)
     assert len(found) == len(truth("reg_dl_par20"))
     assert all(pair.client_side is None and pair.server_side is not None for pair in found)
+
+
+@pytest.mark.parametrize(
+    ("mobile", "server"),
+    [
+        ("act_ha_dl_T4", "act_reg_dl_T3"),
+        ("act_ha_dl_T4", "prx_ngx_2M_umts"),
+        ("prx_ngx_upload_strict", "act_ngx_upload_T3"),
+        ("reg_dl_par20", "prx_ngx_par6"),
+        ("spl_ha_dl_srcip", "spl_ha_dl_v6"),
+    ],
+)
+def test_captures_of_different_transfers_of_one_object_get_no_verdict(mobile, server):
+    first = capture(RUNS[mobile]["files"]["mobile"]["name"])
+    second = capture(RUNS[server]["files"]["server"]["name"])
+    assert {judge_pair(pair).verdict for pair in pair_captures(first, second)} == {Kind.INCONCLUSIVE}
+
+
+def test_the_same_payload_at_another_time_is_paired_with_little_confidence_and_not_judged():
+    files = RUNS["spl_ha_dl_srcip"]["files"]
+    mobile, server = capture(files["mobile"]["name"]), capture(files["server"]["name"])
+    late = Delayed(server, 3600.0)
+    (pair,) = pair_captures(mobile, late)
+    assert pair.pairing_ground == Ground.PAYLOAD_OTHER_TIME
+    assert pair.pairing_confidence < 0.5
+    result = judge_pair(pair)
+    assert result.verdict is Kind.INCONCLUSIVE
+    assert "not certain" in result.reason
+    assert judge_pair(next(iter(pair_captures(mobile, server)))).verdict is Kind.SPLIT_TCP
+
+
+class Delayed:
+    """A capture by a clock that is ahead."""
+
+    def __init__(self, source, seconds):
+        shift = round(seconds * 1e9)
+        self.path, self.payload = source.path, source.payload
+        self.connections = [
+            replace(c, first_time_ns=c.first_time_ns + shift, last_time_ns=c.last_time_ns + shift)
+            for c in source.connections
+        ]
+        self._source, self._shift = source, shift
+
+    def packets(self, number):
+        packets = self._source.packets(number)
+        return replace(packets, time_ns=packets.time_ns + self._shift)
+
+
+def test_pairing_tells_how_sure_it_is_and_why():
+    (upload,) = pairs("prx_ngx_upload_strict")
+    assert upload.pairing_ground == Ground.OWN_LENGTHS
+    assert 0.75 < upload.pairing_confidence < 0.9
+    for run_id, least in (("reg_dl_nat", 0.98), ("spl_ha_dl_srcip", 0.94), ("prx_ngx_par6", 0.79)):
+        assert all(least <= pair.pairing_confidence < 1.0 for pair in pairs(run_id)), run_id
 
 
 def test_missing_beginnings_are_aligned_by_payload():

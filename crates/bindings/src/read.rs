@@ -26,8 +26,8 @@ const FEWEST_PARTITIONS: usize = 4;
 /// Each is an open file, and systems allow 1024 of them.
 const MOST_PARTITIONS: usize = 64;
 
-/// UDP flows get this part of the memory allowed.
-const DATAGRAM_SHARE: u64 = 8;
+/// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
+const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
 
 type FilterPrograms = HashMap<u16, Vec<(u16, u8, u8, u32)>>;
 
@@ -45,7 +45,7 @@ pub(crate) fn read_capture(
     let filter = filter_programs.map(compiled).transpose()?;
     let settings = Settings { columns, payload };
     py.detach(|| {
-        let datagram_memory_bytes = payload.then_some((memory_bytes / DATAGRAM_SHARE) as usize);
+        let datagram_memory_bytes = payload.then_some(DATAGRAM_MEMORY_BYTES);
         let mut source = Source {
             path,
             filter,

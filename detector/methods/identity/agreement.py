@@ -106,8 +106,9 @@ def compare_data(emitted: Segments, arrived: Segments, largest_payload: int) -> 
     result = _compare_common(left, came, ids, whole, shift)
     fields = result.fields
     offload = max(int(emitted.length.max()), int(arrived.length.max(initial=0))) > largest_payload
-    if whole.any():
-        fields["push"] = _push_agreement(left.push[whole], came.push[whole])
+    clear = whole & ~_copies_differ_in_push(emitted, rows[found])
+    if clear.any():
+        fields["push"] = _push_agreement(left.push[clear], came.push[clear])
     if not offload:
         fields["boundaries"] = _boundary_agreement(emitted, came)
     changed = float(1 - whole.mean()) if len(whole) else 0.0
@@ -247,6 +248,14 @@ def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgr
     units = min(len(left), narrowing) if share >= 0.5 else len(np.unique(left)) - 1
     nats = log_likelihood_ratio(units, share, SAME, 0.5)
     return scale, FieldAgreement(len(left), share, min(WINDOW_NATS, nats))
+
+
+def _copies_differ_in_push(emitted: Segments, rows: Int64Array) -> BoolArray:
+    """Where one candidate bears PSH and another does not: a first copy cut from a longer write goes without, its
+    retransmission with it, and which of them arrived may be unknown."""
+    there = rows >= 0
+    pushed = emitted.push[np.maximum(rows, 0)]
+    return np.asarray((there & pushed).any(axis=1) & (there & ~pushed).any(axis=1))
 
 
 def _push_agreement(left: BoolArray, came: BoolArray) -> FieldAgreement:
