@@ -58,6 +58,8 @@ pub struct Bbr {
     is_recovering: bool,
     /// The delivery that ends packet conservation, one round after recovery began.
     conserved_until_bytes: Option<u64>,
+    /// The delivery of all that was in flight when the timer expired, which ends the recovery from that.
+    repaired_at_bytes: Option<u64>,
     delivered_bytes: u64,
 }
 
@@ -90,6 +92,7 @@ impl Bbr {
             window_before: 0,
             is_recovering: false,
             conserved_until_bytes: None,
+            repaired_at_bytes: None,
             delivered_bytes: 0,
         }
     }
@@ -191,12 +194,6 @@ impl Bbr {
         self.enter_cycle_phase(now, if drawn == 0 { 0 } else { drawn + 1 });
     }
 
-    fn enter_startup(&mut self) {
-        self.state = BbrState::Startup;
-        self.pacing_gain = HIGH_GAIN;
-        self.window_gain = HIGH_GAIN;
-    }
-
     /// Section 4.1.2.3; whether the minimum is older than the filter.
     fn update_minimum_round_trip(&mut self, acknowledged: &Acknowledged) -> bool {
         let now = acknowledged.now;
@@ -246,7 +243,8 @@ impl Bbr {
                     if self.pipe.is_full() {
                         self.enter_probe_bandwidth(now);
                     } else {
-                        self.enter_startup();
+                        self.state = BbrState::Startup;
+                        (self.pacing_gain, self.window_gain) = (HIGH_GAIN, HIGH_GAIN);
                     }
                 }
             }
@@ -267,6 +265,9 @@ impl Bbr {
         let minimum_bytes = MINIMUM_WINDOW_SEGMENTS * self.segment_bytes;
         if self.conserved_until_bytes.is_some_and(|end| self.delivered_bytes >= end) {
             self.conserved_until_bytes = None;
+        }
+        if self.repaired_at_bytes.is_some_and(|end| self.delivered_bytes >= end) {
+            self.end_recovery();
         }
         if self.conserved_until_bytes.is_some() {
             self.window_bytes = self.window_bytes.max(in_flight_bytes + delivered_bytes);
@@ -313,6 +314,13 @@ impl Bbr {
         };
     }
 
+    fn end_recovery(&mut self) {
+        self.is_recovering = false;
+        self.conserved_until_bytes = None;
+        self.repaired_at_bytes = None;
+        self.restore_window();
+    }
+
     fn restore_window(&mut self) {
         self.window_bytes = self.window_bytes.max(self.window_before);
     }
@@ -331,25 +339,24 @@ impl CongestionControl for Bbr {
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.cause {
             Cause::Mark => {}
-            Cause::FastRetransmit | Cause::FastRetransmitWithoutRecovery => {
+            Cause::FastRetransmit => {
                 self.save_window();
                 self.is_recovering = true;
                 self.window_bytes = congestion.in_flight_bytes.max(self.segment_bytes);
                 self.conserved_until_bytes = Some(self.delivered_bytes + congestion.in_flight_bytes);
             }
-            Cause::Timeout => {
+            Cause::Timeout | Cause::FastRetransmitWithoutRecovery => {
                 self.save_window();
                 self.is_recovering = true;
                 self.window_bytes = self.segment_bytes;
                 self.conserved_until_bytes = None;
+                self.repaired_at_bytes = Some(self.delivered_bytes + congestion.in_flight_bytes);
             }
         }
     }
 
     fn on_recovery_ended(&mut self, _now: Nanoseconds, _in_flight_bytes: u64) {
-        self.is_recovering = false;
-        self.conserved_until_bytes = None;
-        self.restore_window();
+        self.end_recovery();
     }
 
     /// Section 4.3.4.4: after a pause, at the bandwidth itself, so that no queue builds up.

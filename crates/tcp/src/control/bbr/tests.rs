@@ -225,6 +225,28 @@ fn a_loss_conserves_packets_for_a_round_and_the_window_comes_back() {
 }
 
 #[test]
+fn a_timeout_leaves_one_segment_until_all_that_was_in_flight_is_delivered() {
+    let mut path = IdealPath::new();
+    path.run_until(3 * SECOND);
+    let before = path.control.window_bytes();
+    let in_flight_bytes = path.in_flight_bytes();
+    path.control.on_congestion(&Congestion {
+        now: path.now,
+        cause: Cause::Timeout,
+        in_flight_bytes,
+        is_repeated: false,
+    });
+    assert_eq!(path.control.window_bytes(), SEGMENT);
+    let delivered = path.delivered_bytes;
+    while path.delivered_bytes < delivered + in_flight_bytes - SEGMENT {
+        path.run_until(path.now + MILLISECOND / 2);
+        assert!(path.control.window_bytes() <= before);
+    }
+    path.run_until(path.now + 2 * MILLISECOND);
+    assert!(path.control.window_bytes() >= before * 9 / 10);
+}
+
+#[test]
 fn a_mark_changes_nothing() {
     let mut path = IdealPath::new();
     path.run_until(SECOND);
