@@ -3,11 +3,15 @@
 //! What they exchange is a [`Segment`]: the header fields that matter, with the real 32-bit sequence space, and the name
 //! of the content that a payload is cut from instead of its bytes.
 
+mod application;
 mod connection;
+mod content_digest;
 pub mod control;
 mod flight;
 mod flow_table;
+mod host;
 mod intervals;
+mod next_times;
 mod packet;
 pub mod proxy;
 mod reassembly;
@@ -16,6 +20,7 @@ mod recovery;
 mod retransmission_timer;
 mod rewriter;
 mod run;
+mod script;
 mod segment;
 mod send_queue;
 mod sender;
@@ -23,14 +28,20 @@ mod sequence;
 mod settings;
 mod state;
 mod statistics;
+#[cfg(test)]
+mod test_path;
 mod timestamp_clock;
 mod voice;
 
+pub use application::ApplicationCounts;
 pub use connection::Connection;
+pub use content_digest::ContentDigest;
 pub use flow_table::FLOW_LIMIT;
+pub use host::{FlowResult, FlowSettings, Host, HostError, Outcome, Role};
 pub use packet::{Packet, VoiceFrame};
 pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
 pub use run::Run;
+pub use script::{Pause, Reading, Script, ScriptError, Step};
 pub use segment::{
     ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
 };

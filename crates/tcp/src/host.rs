@@ -1,0 +1,277 @@
+//! A machine at an end of the path: connections with an application each, and speakers.
+
+mod flow;
+
+use core::fmt;
+use std::collections::VecDeque;
+
+use pepscope_path::{Nanoseconds, Random, NEVER};
+
+use crate::application::{Application, ApplicationCounts};
+use crate::connection::Connection;
+use crate::flow_table::{FlowTable, FLOW_LIMIT};
+use crate::next_times::NextTimes;
+use crate::packet::Packet;
+use crate::script::ScriptError;
+use crate::segment::Segment;
+use crate::statistics::Statistics;
+use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
+
+use flow::Flow;
+pub use flow::{FlowResult, FlowSettings, Outcome, Role};
+
+/// Why a flow cannot be added.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HostError {
+    /// The host has that flow already.
+    FlowTaken {
+        flow: u32,
+    },
+    /// The number is [`FLOW_LIMIT`] or above.
+    FlowOutOfRange {
+        flow: u32,
+    },
+    Script(ScriptError),
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FlowTaken { flow } => write!(formatter, "Flow {flow} exists already."),
+            Self::FlowOutOfRange { flow } => {
+                write!(formatter, "Flow {flow} is out of range; flows are numbered from 0 to {}.", FLOW_LIMIT - 1)
+            }
+            Self::Script(error) => error.fmt(formatter),
+        }
+    }
+}
+
+impl core::error::Error for HostError {}
+
+impl From<ScriptError> for HostError {
+    fn from(error: ScriptError) -> Self {
+        Self::Script(error)
+    }
+}
+
+/// The machine. Calls come in the order that [`pepscope_path::Hop`] describes.
+#[derive(Debug)]
+pub struct Host {
+    name: String,
+    seed: u64,
+    flows: Vec<Flow>,
+    places: FlowTable<usize>,
+    times: NextTimes,
+    ready: VecDeque<usize>,
+    speakers: Vec<VoiceSource>,
+    speaker_times: NextTimes,
+    spoken: VecDeque<Packet>,
+    /// By user.
+    heard: Vec<VoiceReception>,
+    stray_packets: u64,
+}
+
+impl Host {
+    /// A host called `name` in the run with `seed`, which its applications and speakers draw from.
+    #[must_use]
+    pub fn new(seed: u64, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            seed,
+            flows: Vec::new(),
+            places: FlowTable::default(),
+            times: NextTimes::default(),
+            ready: VecDeque::new(),
+            speakers: Vec::new(),
+            speaker_times: NextTimes::default(),
+            spoken: VecDeque::new(),
+            heard: Vec::new(),
+            stray_packets: 0,
+        }
+    }
+
+    /// Adds one end of a flow.
+    ///
+    /// # Errors
+    /// The flow's number is taken or too large, or its script cannot be run.
+    pub fn add_flow(&mut self, settings: FlowSettings) -> Result<(), HostError> {
+        let FlowSettings { flow, user, role, start_ns, connection, script } = settings;
+        if self.places.get(flow).is_some() {
+            return Err(HostError::FlowTaken { flow });
+        }
+        let random = Random::new(self.seed, &format!("{}: flow {flow}", self.name));
+        let application = Application::new(&script, random)?;
+        let place = self.flows.len();
+        self.places.get_or_make(flow, || place).ok_or(HostError::FlowOutOfRange { flow })?;
+        let (connection, connect_ns) = match role {
+            Role::Client => (Connection::client(connection, flow, user), start_ns),
+            Role::Server => (Connection::server(connection, flow, user), NEVER),
+        };
+        let result = FlowResult {
+            flow,
+            user,
+            role,
+            outcome: Outcome::Open,
+            start_ns,
+            connected_ns: None,
+            peer_finished_ns: None,
+            ended_ns: None,
+            application: ApplicationCounts::default(),
+            statistics: Statistics::default(),
+        };
+        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false });
+        self.times.reserve(self.flows.len());
+        self.times.set(place, connect_ns);
+        Ok(())
+    }
+
+    /// Adds a speaker, whose frames the other end's host counts for its user.
+    pub fn add_speaker(&mut self, settings: VoiceSettings) {
+        let place = self.speakers.len();
+        let random = Random::new(self.seed, &format!("{}: speaker {place}", self.name));
+        self.speakers.push(VoiceSource::new(settings, random));
+        self.speaker_times.reserve(self.speakers.len());
+        self.speaker_times.set(place, self.speakers[place].poll_timeout());
+    }
+
+    /// Takes a packet from the path.
+    #[inline]
+    pub fn handle_packet(&mut self, now: Nanoseconds, packet: &Packet) {
+        match packet {
+            Packet::Tcp(segment) => self.handle_segment(now, segment),
+            Packet::Voice(frame) => {
+                let user = usize::from(frame.user);
+                if user >= self.heard.len() {
+                    self.heard.resize(user + 1, VoiceReception::default());
+                }
+                self.heard[user].receive(*frame);
+            }
+            Packet::Report { .. } => self.stray_packets += 1,
+        }
+    }
+
+    #[inline]
+    fn handle_segment(&mut self, now: Nanoseconds, segment: &Segment) {
+        let Some(place) = self.places.get(segment.flow).copied() else {
+            self.stray_packets += 1;
+            return;
+        };
+        self.flows[place].connection.handle_segment(now, segment);
+        self.proceed(now, place);
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Nanoseconds) {
+        while let Some(place) = self.speaker_times.due(now) {
+            let speaker = &mut self.speakers[place];
+            speaker.handle_timeout(now);
+            self.spoken.extend(speaker.poll_transmit().map(Packet::Voice));
+            self.speaker_times.set(place, speaker.poll_timeout());
+        }
+        while let Some(place) = self.times.due(now) {
+            let flow = &mut self.flows[place];
+            if flow.connect_ns <= now {
+                flow.connect_ns = NEVER;
+                flow.connection.connect(now);
+            }
+            flow.connection.handle_timeout(now);
+            self.times.set(place, NEVER); // set anew once it has nothing more to send
+            self.proceed(now, place);
+        }
+    }
+
+    /// Lets the application act on what happened.
+    #[inline]
+    fn proceed(&mut self, now: Nanoseconds, place: usize) {
+        let flow = &mut self.flows[place];
+        flow.take_events(now);
+        flow.application.advance(now, &mut flow.connection);
+        if flow.application.has_aborted() {
+            flow.end(now, Outcome::Aborted);
+        }
+        if !flow.is_ready {
+            flow.is_ready = true;
+            self.ready.push_back(place);
+        }
+    }
+
+    /// The next packet that leaves at `now`.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Packet> {
+        while let Some(place) = self.ready.front().copied() {
+            let flow = &mut self.flows[place];
+            if let Some(segment) = flow.connection.poll_transmit(now) {
+                return Some(Packet::Tcp(segment));
+            }
+            flow.is_ready = false;
+            self.times.set(place, flow.next_time());
+            self.ready.pop_front();
+        }
+        self.spoken.pop_front()
+    }
+
+    /// When [`Host::handle_timeout`] wants to be called next.
+    #[inline]
+    #[must_use]
+    pub fn poll_timeout(&self) -> Nanoseconds {
+        self.times.earliest().min(self.speaker_times.earliest())
+    }
+
+    /// What became of each flow so far, in the order in which they were added.
+    pub fn flows(&self) -> impl Iterator<Item = FlowResult> + '_ {
+        self.flows.iter().map(|flow| FlowResult {
+            application: flow.application.counts(),
+            statistics: *flow.connection.statistics(),
+            ..flow.result
+        })
+    }
+
+    /// The connection of `flow`.
+    #[must_use]
+    pub fn connection(&self, flow: u32) -> Option<&Connection> {
+        Some(&self.flows.get(*self.places.get(flow)?)?.connection)
+    }
+
+    /// What each speaker has sent, in the order in which they were added.
+    pub fn spoken(&self) -> impl Iterator<Item = VoiceCounts> + '_ {
+        self.speakers.iter().map(VoiceSource::counts)
+    }
+
+    /// What was heard of each user's speech, from user 0 on.
+    #[must_use]
+    pub fn heard(&self) -> &[VoiceReception] {
+        &self.heard
+    }
+
+    /// Packets of no flow that the host knows.
+    #[must_use]
+    pub fn stray_packets(&self) -> u64 {
+        self.stray_packets
+    }
+
+    /// Whether no flow is open any more.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.flows.iter().all(|flow| flow.result.outcome != Outcome::Open)
+    }
+
+    /// Calls `record` with each quantity worth plotting now: the flow, its name (with unit) and its value.
+    pub fn observe(&self, record: &mut dyn FnMut(u32, &'static str, f64)) {
+        for flow in &self.flows {
+            let (number, connection) = (flow.result.flow, &flow.connection);
+            let mut bytes = |name, value: u64| record(number, name, value as f64);
+            bytes("congestion_window_bytes", connection.congestion_window());
+            if connection.slow_start_threshold() != u64::MAX {
+                bytes("slow_start_threshold_bytes", connection.slow_start_threshold());
+            }
+            bytes("unacknowledged_bytes", connection.unacknowledged_bytes());
+            bytes("queued_bytes", connection.queued_bytes());
+            bytes("acknowledged_bytes", connection.bytes_acknowledged());
+            bytes("receive_window_bytes", connection.receive_window());
+            bytes("delivered_bytes", flow.application.read_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! One end of a connection and the application that uses it.
+
+use pepscope_path::Nanoseconds;
+
+use crate::application::{Application, ApplicationCounts, Socket};
+use crate::connection::Connection;
+use crate::run::Run;
+use crate::script::Script;
+use crate::segment::ContentId;
+use crate::settings::Settings;
+use crate::state::{Event, State};
+use crate::statistics::Statistics;
+
+/// Which end opens the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Connects at the flow's start.
+    Client,
+    /// Waits for the peer.
+    Server,
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSettings {
+    /// The same number at both ends, below [`FLOW_LIMIT`].
+    pub flow: u32,
+    /// The mobile at its radio end.
+    pub user: u16,
+    pub role: Role,
+    /// When a client connects.
+    pub start_ns: Nanoseconds,
+    pub connection: Settings,
+    pub script: Script,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It has not begun, or it goes on.
+    #[default]
+    Open,
+    /// Both ends finished.
+    Closed,
+    /// The application here reset it.
+    Aborted,
+    /// The peer reset it.
+    Reset,
+    /// The peer did not answer.
+    TimedOut,
+}
+
+/// What became of one end of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowResult {
+    pub flow: u32,
+    pub user: u16,
+    pub role: Role,
+    pub outcome: Outcome,
+    pub start_ns: Nanoseconds,
+    pub connected_ns: Option<Nanoseconds>,
+    /// The peer's FIN arrived after all its data.
+    pub peer_finished_ns: Option<Nanoseconds>,
+    /// Both ends had finished, or the connection was reset or given up.
+    pub ended_ns: Option<Nanoseconds>,
+    pub application: ApplicationCounts,
+    pub statistics: Statistics,
+}
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) connection: Connection,
+    pub(super) application: Application,
+    pub(super) result: FlowResult,
+    /// When to connect; [`NEVER`] once that is done.
+    pub(super) connect_ns: Nanoseconds,
+    /// It is in the queue of those that may have something to send.
+    pub(super) is_ready: bool,
+}
+
+impl Flow {
+    pub(super) fn take_events(&mut self, now: Nanoseconds) {
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.result.connected_ns.get_or_insert(now);
+                    self.application.establish(now);
+                }
+                Event::Readable => {}
+                Event::Writable => self.application.find_room(),
+                Event::PeerFinished => {
+                    self.result.peer_finished_ns.get_or_insert(now);
+                    self.application.finish_peer();
+                }
+                Event::Closed => self.conclude(now),
+                Event::Reset => self.end(now, Outcome::Reset),
+                Event::TimedOut => self.end(now, Outcome::TimedOut),
+            }
+        }
+        // TIME-WAIT serves the peer alone: for the application the connection is over.
+        if self.connection.state() == State::TimeWait {
+            self.conclude(now);
+        }
+    }
+
+    fn conclude(&mut self, now: Nanoseconds) {
+        self.note_end(now, Outcome::Closed);
+        self.application.conclude();
+    }
+
+    pub(super) fn end(&mut self, now: Nanoseconds, outcome: Outcome) {
+        self.note_end(now, outcome);
+        self.application.stop();
+    }
+
+    fn note_end(&mut self, now: Nanoseconds, outcome: Outcome) {
+        if self.result.outcome == Outcome::Open {
+            self.result.outcome = outcome;
+            self.result.ended_ns = Some(now);
+        }
+    }
+
+    pub(super) fn next_time(&self) -> Nanoseconds {
+        self.connection.poll_timeout().min(self.application.deadline()).min(self.connect_ns)
+    }
+}
+
+impl Socket for Connection {
+    fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64) -> u64 {
+        Connection::write(self, content, content_offset, bytes)
+    }
+
+    fn readable(&self) -> u64 {
+        Connection::readable(self)
+    }
+
+    fn read(&mut self, limit: u64) -> Option<Run> {
+        Connection::read(self, limit)
+    }
+
+    fn close(&mut self, now: Nanoseconds) {
+        Connection::close(self, now);
+    }
+
+    fn abort(&mut self, now: Nanoseconds) {
+        Connection::abort(self, now);
+    }
+}

@@ -1,0 +1,116 @@
+//! Two hosts and the hops between them, run in virtual time: the bench of this crate's tests.
+
+use pepscope_path::{
+    Direction, Hop, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, Wired, WiredSettings,
+    MILLISECOND, NEVER,
+};
+
+use crate::host::{FlowResult, FlowSettings, Host, Role};
+use crate::packet::Packet;
+use crate::script::Script;
+use crate::settings::Settings;
+
+pub(crate) struct TestPath {
+    pub server: Host,
+    pub mobile: Host,
+    pub hops: Vec<Box<dyn Hop<Packet>>>,
+    now: Nanoseconds,
+}
+
+impl TestPath {
+    pub fn new(hops: Vec<Box<dyn Hop<Packet>>>) -> Self {
+        Self { server: Host::new(1, "server"), mobile: Host::new(1, "mobile"), hops, now: 0 }
+    }
+
+    /// Adds both ends of a flow that the mobile opens at `start_ns`.
+    pub fn add(&mut self, flow: u32, start_ns: Nanoseconds, ends: [Settings; 2], scripts: [Script; 2]) {
+        let [server_settings, mobile_settings] = ends;
+        let [server_script, mobile_script] = scripts;
+        let end = |role, connection, script| FlowSettings { flow, user: 0, role, start_ns, connection, script };
+        self.server.add_flow(end(Role::Server, server_settings, server_script)).expect("a flow of the server");
+        self.mobile.add_flow(end(Role::Client, mobile_settings, mobile_script)).expect("a flow of the mobile");
+    }
+
+    /// Runs until nothing is due before `end`.
+    pub fn run_until(&mut self, end: Nanoseconds) {
+        loop {
+            let hops = self.hops.iter().map(|hop| hop.poll_timeout()).min().unwrap_or(NEVER);
+            let next = self.server.poll_timeout().min(self.mobile.poll_timeout()).min(hops);
+            if next > end {
+                self.now = end;
+                return;
+            }
+            assert!(next >= self.now, "time goes back from {} to {next}", self.now);
+            self.now = next;
+            self.server.handle_timeout(next);
+            self.mobile.handle_timeout(next);
+            for hop in &mut self.hops {
+                hop.handle_timeout(next);
+            }
+            while self.pass_on() {}
+        }
+    }
+
+    fn pass_on(&mut self) -> bool {
+        let mut moved = false;
+        while let Some(packet) = self.server.poll_transmit(self.now) {
+            self.deliver(0, Direction::Down, packet);
+            moved = true;
+        }
+        for place in 0..self.hops.len() {
+            while let Some((direction, packet)) = self.hops[place].poll_transmit(self.now) {
+                match direction {
+                    Direction::Down => self.deliver(place + 1, direction, packet),
+                    Direction::Up => self.deliver(place, direction, packet),
+                }
+                moved = true;
+            }
+        }
+        while let Some(packet) = self.mobile.poll_transmit(self.now) {
+            self.deliver(self.hops.len(), Direction::Up, packet);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Hands `packet` over the boundary before hop number `boundary`.
+    fn deliver(&mut self, boundary: usize, direction: Direction, packet: Packet) {
+        match direction {
+            Direction::Down if boundary == self.hops.len() => self.mobile.handle_packet(self.now, &packet),
+            Direction::Down => self.hops[boundary].handle_packet(self.now, direction, packet),
+            Direction::Up if boundary == 0 => self.server.handle_packet(self.now, &packet),
+            Direction::Up => self.hops[boundary - 1].handle_packet(self.now, direction, packet),
+        }
+    }
+
+    pub fn server_result(&self, flow: u32) -> FlowResult {
+        self.server.flows().find(|result| result.flow == flow).expect("a flow of the server")
+    }
+
+    pub fn mobile_result(&self, flow: u32) -> FlowResult {
+        self.mobile.flows().find(|result| result.flow == flow).expect("a flow of the mobile")
+    }
+
+    /// Fails unless each end read exactly what the other wrote.
+    pub fn assert_intact(&self, flow: u32) {
+        let (server, mobile) = (self.server_result(flow).application, self.mobile_result(flow).application);
+        assert_eq!((mobile.read_bytes, mobile.read_digest), (server.written_bytes, server.written_digest));
+        assert_eq!((server.read_bytes, server.read_digest), (mobile.written_bytes, mobile.written_digest));
+    }
+}
+
+/// A symmetrical wired link.
+pub(crate) fn wired(rate_bit_s: u64, delay_ms: u64, queue_packets: u32, loss_probability: f64) -> Box<dyn Hop<Packet>> {
+    let loss = match loss_probability {
+        0.0 => LossSettings::None,
+        probability => LossSettings::Independent { probability },
+    };
+    let line = LineSettings {
+        rate_bit_s: Some(rate_bit_s),
+        delay_ns: delay_ms * MILLISECOND,
+        queue: QueueSettings { limit: QueueLimit::Packets(queue_packets), ..QueueSettings::default() },
+        loss,
+    };
+    let settings = WiredSettings { down: line.clone(), up: line };
+    Box::new(Wired::new(&settings, 1, "wired").expect("a valid link"))
+}
