@@ -28,8 +28,8 @@ CONFIDENCE = {
 }
 
 
-#: Grounds that are content alone. Two connections without an address in common of which one direction agrees and the
-#: other does not are two fetches of one object rather than one fetch through a proxy that rewrites requests.
+#: Grounds that are content alone. Two connections with neither an address nor a request in common, of which one
+#: direction agrees and the other does not, are two fetches of one object rather than one fetch through a proxy.
 _CONTENT = (Ground.PAYLOAD, Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OTHER_TIME, Ground.OWN_LENGTHS, Ground.LENGTHS)
 STRANGERS = 0.3
 
@@ -54,7 +54,7 @@ CLOCKS_UNRELATED = 0.02
 def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], *, related: bool) -> float:
     """The ground's confidence, raised or lowered by what comparing the payload showed.
 
-    `related` says that the connections have an address in common.
+    `related` says that the connections have an address or a request in common.
     """
     start = CONFIDENCE[ground]
     compared = [(item.compared, item.matched) for item in alignments if item.compared]

@@ -13,6 +13,7 @@ from detector.curves import without_backward_steps
 from detector.datagram_leg import DatagramLeg
 from detector.matching import Ground, Match, Matcher
 from detector.pair import DetectOptions, Pair, Vantage
+from detector.same_request import same_request
 from detector.turning import turn_guessed
 from detector.vantage_side import client_nearness, first_is_client_side
 from pepscope.connections import Connection
@@ -59,7 +60,9 @@ class PairedCaptures:
         swap = first_is_client_side(first.connection, second.connection) or self._lean
         client_side, server_side = (second, first) if swap < 0 else (first, second)
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
-        related = _addresses_in_common(client_side.connection, server_side.connection)
+        related = _addresses_in_common(client_side.connection, server_side.connection) or same_request(
+            client_side.payload[Direction.UP], server_side.payload[Direction.UP]
+        )
         confidence = pairing_confidence(match.ground, alignment.values(), related=related)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 

@@ -6,6 +6,7 @@ import pytest
 from detector.detection import judge_pair
 from detector.matching import Ground
 from detector.pairing import pair_captures
+from detector.same_request import same_request
 from pepscope.packets import Direction, PayloadSample
 from pepscope.results import Kind
 from tests.detector.corpus import RUNS, capture, end_points, pairs, truth
@@ -126,3 +127,19 @@ def test_missing_beginnings_are_aligned_by_payload():
     assert aligned.shift_bytes != 0
     assert aligned.compared > 10
     assert aligned.matched == 1.0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        (b"GET /a?b HTTP/1.1\r\nHost: one\r\n", b"GET http://one/a?b HTTP/1.0\r\nVia: 1.1 p\r\n", True),
+        (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"GET /a HTTP/1.1\r\nAccept: */*\r\nHo", True),
+        (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"GET /a HTTP/1.1\r\nhost:two\r\n", False),
+        (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"GET /b HTTP/1.1\r\nHost: one\r\n", False),
+        (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"PUT /a HTTP/1.1\r\nHost: one\r\n", False),
+        (b"\x16\x03\x01 /a HTTP/1.1\r\n", b"\x16\x03\x01 /a HTTP/1.1\r\n", False),
+    ],
+)
+def test_a_request_is_known_again_in_a_proxys_form(left, right, same):
+    one, two = (PayloadSample(np.zeros(1, np.int64), (text,)) for text in (left, right))
+    assert same_request(one, two) is same
