@@ -229,8 +229,12 @@ enum Pass {
 /// Push every segment into the sink, looking now and then for Ctrl-C and telling how far we are.
 fn pass(reader: &mut CaptureReader, mut sink: Sink, progress: Option<&Py<PyAny>>) -> PyResult<Pass> {
     let mut until_look = SEGMENTS_BETWEEN_LOOKS;
-    while let Some(segment) = reader.next_segment().map_err(|error| CaptureError::new_err(error.to_string()))? {
-        sink.push(&segment).map_err(spill_failure)?;
+    loop {
+        match reader.visit_next(|segment| sink.push(segment)) {
+            Ok(Some(pushed)) => pushed.map_err(spill_failure)?,
+            Ok(None) => break,
+            Err(error) => return Err(CaptureError::new_err(error.to_string())),
+        }
         until_look -= 1;
         if until_look == 0 {
             until_look = SEGMENTS_BETWEEN_LOOKS;

@@ -27,7 +27,8 @@ pub struct Analysis {
     options_store: Vec<u8>,
     columns: ColumnBuilder,
     pieces: PieceStore,
-    latest: u32,
+    /// The latest connection of each `Key::hint`, which saves most searches in the table.
+    recent: [u32; 256],
 }
 
 impl Analysis {
@@ -39,7 +40,7 @@ impl Analysis {
             options_store: Vec::new(),
             columns: ColumnBuilder::default(),
             pieces: PieceStore::default(),
-            latest: 0,
+            recent: [0; 256],
         }
     }
 
@@ -78,30 +79,37 @@ impl Analysis {
 
     #[inline]
     fn assign(&mut self, key: &Key, segment: &Segment<'_>) -> (u32, usize) {
-        let is_syn = segment.flags & flag::SYN != 0;
-        if !is_syn {
-            if let Some(side) = self.connections.get(self.latest as usize).and_then(|latest| latest.key.side_of(key)) {
-                return (self.latest, side);
+        let hint = usize::from(key.hint());
+        if segment.flags & flag::SYN == 0 {
+            let recent = self.recent[hint];
+            if let Some(side) = self.connections.get(recent as usize).and_then(|recent| recent.key.side_of(key)) {
+                return (recent, side);
             }
         }
+        let (index, side) = self.look_up(key, segment);
+        self.recent[hint] = index;
+        (index, side)
+    }
+
+    fn look_up(&mut self, key: &Key, segment: &Segment<'_>) -> (u32, usize) {
         let hash = key.hash();
         let connections = &self.connections;
         match self.table.find(hash, key, |index| &connections[index as usize].key) {
             Place::Found { slot, connection, side } => {
-                self.latest = connection;
+                let is_syn = segment.flags & flag::SYN != 0;
                 if is_syn && connections[connection as usize].is_succeeded_by(side, segment) {
                     self.connections[connection as usize].release();
-                    self.latest = self.add(key, segment);
-                    self.table.replace(slot, self.latest);
-                    return (self.latest, 0);
+                    let successor = self.add(key, segment);
+                    self.table.replace(slot, successor);
+                    return (successor, 0);
                 }
                 (connection, side)
             }
             Place::Vacant { slot } => {
-                self.latest = self.add(key, segment);
+                let added = self.add(key, segment);
                 let connections = &self.connections;
-                self.table.insert(slot, hash, self.latest, |index| connections[index as usize].key.hash());
-                (self.latest, 0)
+                self.table.insert(slot, hash, added, |index| connections[index as usize].key.hash());
+                (added, 0)
             }
         }
     }

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use pepscope_wire::segment::Segment;
 use pepscope_wire::CaptureReader;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -16,11 +17,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Sums keep the decoded fields alive.
         let mut payload_bytes = 0_u64;
         let mut stamps = 0_u64;
-        while let Some(segment) = reader.next_segment()? {
+        let mut add = |segment: &Segment<'_>| {
             payload_bytes += u64::from(segment.payload_length);
             stamps = stamps.wrapping_add(segment.options.timestamps.map_or(0, |(value, _)| u64::from(value)));
             stamps = stamps.wrapping_add(u64::from(segment.sequence) ^ u64::from(segment.destination_port));
-        }
+        };
+        while reader.visit_next(&mut add)?.is_some() {}
         let elapsed_s = start.elapsed().as_secs_f64();
         let tally = reader.tally();
         println!(

@@ -51,7 +51,7 @@ impl Decoder {
         let link = LinkType::from_number(frame.link_type).ok_or(Reject::UnknownLinkType)?;
         let place = self.locate(link, frame.time_ns, frame.bytes, frame.wire_bytes as usize)?;
         let base = if place.assembled { &self.assembled } else { frame.bytes };
-        place.segment(base, frame.index, frame.time_ns).ok_or(Reject::Malformed)
+        place.show(base, frame.index, frame.time_ns, |segment| *segment).ok_or(Reject::Malformed)
     }
 
     /// The UDP datagram with payload, outside every known tunnel, that `frame` held; only right after its `decode`.
@@ -76,22 +76,16 @@ impl Decoder {
         &self.assembled
     }
 
-    #[inline(always)]
-    pub(crate) fn locate(
-        &mut self,
-        link: LinkType,
-        time_ns: i64,
-        bytes: &[u8],
-        wire_bytes: usize,
-    ) -> Result<Place, Reject> {
+    fn locate(&mut self, link: LinkType, time_ns: i64, bytes: &[u8], wire_bytes: usize) -> Result<Place, Reject> {
         match plain::locate(link, bytes) {
             Some(place) => Ok(place),
             None => self.locate_anywhere(link, time_ns, bytes, wire_bytes),
         }
     }
 
+    /// The long way for what `plain` does not know.
     #[inline(never)]
-    fn locate_anywhere(
+    pub(crate) fn locate_anywhere(
         &mut self,
         link: LinkType,
         time_ns: i64,

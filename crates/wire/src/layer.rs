@@ -62,6 +62,5 @@ impl Passed {
 /// IPv4 behind `::ffff:0:0/96`.
 #[inline]
 pub(crate) fn mapped_ipv4(address: [u8; 4]) -> [u8; 16] {
-    let [a, b, c, d] = address;
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+    (0xffff_0000_0000 | u128::from(u32::from_be_bytes(address))).to_be_bytes()
 }

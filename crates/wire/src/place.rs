@@ -1,7 +1,7 @@
 //! Where in a frame a TCP segment stands: found first, borrowed later.
 
 use crate::layer::IpHeader;
-use crate::segment::{Segment, Tunnel};
+use crate::segment::{Segment, TcpOptions, Tunnel};
 use crate::tcp;
 
 #[derive(Clone, Copy, Debug)]
@@ -17,15 +17,22 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Reads the TCP header that stands here in `base`; `None` if the place is not one of `base`.
+    /// Reads the TCP header that stands here in `base` and shows the segment to `act`; `None` if the place is not one of
+    /// `base`. The segment is not returned, since moving something so large right after writing it takes long.
     #[inline(always)]
-    pub(crate) fn segment<'a>(&self, base: &'a [u8], frame_index: u64, time_ns: i64) -> Option<Segment<'a>> {
+    pub(crate) fn show<'a, T>(
+        &self,
+        base: &'a [u8],
+        frame_index: u64,
+        time_ns: i64,
+        act: impl FnOnce(&Segment<'a>) -> T,
+    ) -> Option<T> {
         let tcp = base.get(self.tcp_start..self.captured_end)?;
         let header = tcp.first_chunk::<{ tcp::NEEDED_BYTES }>()?;
         let header_bytes = usize::from(header[12] >> 4) * 4;
         let options_end = header_bytes.min(tcp.len());
         let options_raw = tcp.get(tcp::HEADER_BYTES..options_end).unwrap_or_default();
-        Some(Segment {
+        let mut segment = Segment {
             frame_index,
             time_ns,
             ip_version: self.ip.version,
@@ -43,9 +50,11 @@ impl Place {
             payload_length: self.wire_bytes.saturating_sub(header_bytes) as u32,
             payload: tcp.get(header_bytes..).unwrap_or_default(),
             options_raw,
-            options: tcp::parse_options(options_raw),
+            options: TcpOptions::default(),
             header_truncated: tcp.len() < header_bytes,
             tunnel: self.tunnel,
-        })
+        };
+        tcp::read_options(options_raw, &mut segment.options);
+        Some(act(&segment))
     }
 }

@@ -37,20 +37,27 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// Reads the option bytes of a TCP header; what is cut or broken ends the reading.
-#[inline(always)]
 pub fn parse_options(raw: &[u8]) -> TcpOptions {
+    let mut options = TcpOptions::default();
+    read_options(raw, &mut options);
+    options
+}
+
+/// Reads the option bytes of a TCP header into `options`, which hold none yet.
+#[inline(always)]
+pub(crate) fn read_options(raw: &[u8], options: &mut TcpOptions) {
     if raw.is_empty() {
-        return TcpOptions::default();
+        return;
     }
     if raw.len() == 12 && raw.first_chunk::<4>() == Some(&USUAL_LAYOUT) {
-        return TcpOptions { timestamps: Some((word(raw, 4), word(raw, 8))), ..TcpOptions::default() };
+        options.timestamps = Some((word(raw, 4), word(raw, 8)));
+        return;
     }
-    parse_any_options(raw)
+    read_any_options(raw, options);
 }
 
 #[inline(never)]
-fn parse_any_options(mut rest: &[u8]) -> TcpOptions {
-    let mut options = TcpOptions::default();
+fn read_any_options(mut rest: &[u8], options: &mut TcpOptions) {
     while let Some((&first, after)) = rest.split_first() {
         if first == kind::END {
             break;
@@ -81,7 +88,6 @@ fn parse_any_options(mut rest: &[u8]) -> TcpOptions {
         }
         rest = rest.get(length..).unwrap_or_default();
     }
-    options
 }
 
 #[cfg(test)]
@@ -102,7 +108,9 @@ mod tests {
     #[test]
     fn usual_layout_equals_general_reading() {
         let raw = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8];
-        assert_eq!(parse_options(&raw), parse_any_options(&raw));
+        let mut general = TcpOptions::default();
+        read_any_options(&raw, &mut general);
+        assert_eq!(parse_options(&raw), general);
         assert_eq!(parse_options(&raw).timestamps, Some((0x0102_0304, 0x0506_0708)));
     }
 

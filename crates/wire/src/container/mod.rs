@@ -12,7 +12,7 @@ pub(crate) const USUAL_FRAME_BYTES: u32 = 256 << 10;
 pub(crate) const LARGEST_FRAME_BYTES: u32 = 16 << 20;
 
 /// A frame in the window's buffer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameSpan {
     pub(crate) position: usize,
     pub(crate) captured_bytes: usize,
@@ -92,12 +92,19 @@ impl Container {
         pcap::Pcap::recognise(magic).map(Container::Pcap)
     }
 
-    /// The next frame, `None` at a clean end.
+    /// Steps to the next frame and writes where it is; false at a clean end.
+    ///
+    /// Written in place, field by field: a structure that is handed on by value is read back in wider words than it was
+    /// written in, which stalls the processor for every packet.
     #[inline]
-    pub(crate) fn next_frame(&mut self, window: &mut ByteWindow) -> Result<Option<FrameSpan>, Break> {
+    pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
         match self {
-            Container::Pcap(pcap) => pcap.next_frame(window),
-            Container::Pcapng(pcapng) => pcapng.next_frame(window),
+            Container::Pcap(pcap) => pcap.next_frame(window, span),
+            Container::Pcapng(pcapng) => {
+                let Some(next) = pcapng.next_frame(window)? else { return Ok(false) };
+                *span = next;
+                Ok(true)
+            }
         }
     }
 }

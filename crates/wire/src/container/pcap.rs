@@ -53,10 +53,10 @@ impl Pcap {
     }
 
     #[inline]
-    pub(crate) fn next_frame(&mut self, window: &mut ByteWindow) -> Result<Option<FrameSpan>, Break> {
+    pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
         if let Err(shortage) = window.demand(self.record_header_bytes) {
             return match shortage {
-                Shortage::Ended if window.available().is_empty() => Ok(None),
+                Shortage::Ended if window.available().is_empty() => Ok(false),
                 other => Err(Break::short(window, other, "a record header", self.record_header_bytes as u64)),
             };
         }
@@ -78,13 +78,14 @@ impl Pcap {
         }
         let position = window.position() + self.record_header_bytes;
         window.consume(record_bytes);
-        Ok(Some(FrameSpan {
+        *span = FrameSpan {
             position,
             captured_bytes,
             wire_bytes,
             time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction,
             link_type: self.link_type,
             timed: true,
-        }))
+        };
+        Ok(true)
     }
 }
