@@ -266,3 +266,5 @@ fn release(way: &mut Way, direction: Direction, leaving: &mut VecDeque<(Directio
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transfers;

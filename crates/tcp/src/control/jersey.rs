@@ -21,9 +21,15 @@ pub struct BandwidthEstimate {
 }
 
 impl BandwidthEstimate {
-    /// Takes the ACK of `bytes` at `now`, with its round-trip time if it gave one. The first ACK is the data of one
-    /// round trip: R_1 = L_1 / RTT.
-    pub fn acknowledge(&mut self, now: Nanoseconds, bytes: u64, round_trip_time: Option<Nanoseconds>) {
+    /// Takes the ACK of `bytes` at `now`, with its round-trip time if it gave one. `in_flight_bytes` before the first
+    /// ACK are what one round trip carried: R_0 = flight / RTT.
+    pub fn acknowledge(
+        &mut self,
+        now: Nanoseconds,
+        bytes: u64,
+        in_flight_bytes: u64,
+        round_trip_time: Option<Nanoseconds>,
+    ) {
         if let Some(round_trip_time) = round_trip_time {
             let sample_s = round_trip_time as f64 / SECOND as f64;
             let smoothed_s = if self.round_trip_s > 0.0 { self.round_trip_s } else { sample_s };
@@ -33,7 +39,7 @@ impl BandwidthEstimate {
             return;
         }
         self.rate_bytes_s = match self.last_ns {
-            None => bytes as f64 / self.round_trip_s,
+            None => in_flight_bytes as f64 / self.round_trip_s,
             Some(last_ns) => {
                 let gap_s = now.saturating_sub(last_ns) as f64 / SECOND as f64;
                 (self.round_trip_s * self.rate_bytes_s + bytes as f64) / (gap_s + self.round_trip_s)
@@ -89,7 +95,8 @@ impl Jersey {
 
     fn observe(&mut self, acknowledged: &Acknowledged) {
         let bytes = acknowledged.newly_delivered_bytes;
-        self.estimate.acknowledge(acknowledged.now, bytes, acknowledged.round_trip_time);
+        let (now, in_flight_bytes) = (acknowledged.now, acknowledged.in_flight_bytes);
+        self.estimate.acknowledge(now, bytes, in_flight_bytes, acknowledged.round_trip_time);
     }
 
     /// At least two segments, as a threshold is elsewhere (RFC 5681, equation 4).
@@ -192,12 +199,12 @@ mod tests {
     fn the_estimate_follows_the_equation_by_hand() {
         let mut estimate = BandwidthEstimate::default();
         let round_trip_time = Some(100 * MILLISECOND);
-        estimate.acknowledge(0, 1000, round_trip_time);
+        estimate.acknowledge(0, 500, 1000, round_trip_time);
         assert_eq!(estimate.rate_bytes_s(), 10_000.0); // 1000 / 0.1
-        estimate.acknowledge(10 * MILLISECOND, 1000, round_trip_time);
+        estimate.acknowledge(10 * MILLISECOND, 1000, 9000, round_trip_time);
         // (0.1 * 10000 + 1000) / (0.01 + 0.1)
         assert!((estimate.rate_bytes_s() - 18_181.818).abs() < 0.001);
-        estimate.acknowledge(60 * MILLISECOND, 2000, round_trip_time);
+        estimate.acknowledge(60 * MILLISECOND, 2000, 9000, round_trip_time);
         // (0.1 * 18181.818 + 2000) / (0.05 + 0.1)
         assert!((estimate.rate_bytes_s() - 25_454.545).abs() < 0.001);
         assert_eq!(estimate.window_bytes(), 2545); // 0.1 * 25454.545
@@ -207,7 +214,7 @@ mod tests {
     fn steady_acknowledgements_are_estimated_at_their_rate() {
         let mut estimate = BandwidthEstimate::default();
         for number in 0..2_000 {
-            estimate.acknowledge(number * MILLISECOND, 1500, Some(100 * MILLISECOND));
+            estimate.acknowledge(number * MILLISECOND, 1500, 0, Some(100 * MILLISECOND));
         }
         assert!((estimate.rate_bytes_s() - 1.5e6).abs() < 1.0, "{}", estimate.rate_bytes_s());
         assert!(estimate.window_bytes().abs_diff(150_000) <= 1);
@@ -239,9 +246,10 @@ mod tests {
             is_repeated: false,
         };
         control.on_congestion(&congestion);
-        // Near 1000 bytes every 20 ms for 100 ms, the first ACK's 1000 bytes in 100 ms not quite forgotten.
+        // 1000 bytes every 20 ms are 5000 in 100 ms. R_0 began with 10000, and each of 20 ACKs left 0.1 / 0.12 of the
+        // difference: 5000 + 5000 (5 / 6)^20.
         let optimum = control.estimate().window_bytes();
-        assert!((4_800..=5_000).contains(&optimum), "{optimum}");
+        assert!(optimum.abs_diff(5_130) <= 1, "{optimum}");
         assert_eq!(control.window_bytes(), optimum);
         assert_eq!(control.slow_start_threshold_bytes(), optimum);
     }
