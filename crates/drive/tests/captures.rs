@@ -1,4 +1,5 @@
 //! Captures of packets made by hand, read by our own reader and checked word by word.
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::{self, Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};

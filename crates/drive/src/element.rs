@@ -1,0 +1,62 @@
+//! The parts of a chain behind one face, without a table of functions: what is called for every packet.
+
+use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, VariableRate, Wired};
+use pepscope_tcp::{Packet, Rewriter};
+
+/// Anything between the hosts.
+#[derive(Debug)]
+pub enum PathElement {
+    Wired(Box<Wired<Packet>>),
+    VariableRate(Box<VariableRate<Packet>>),
+    Rewriter(Box<Rewriter>),
+}
+
+macro_rules! each {
+    ($element:expr, $hop:ident => $call:expr) => {
+        match $element {
+            PathElement::Wired($hop) => $call,
+            PathElement::VariableRate($hop) => $call,
+            PathElement::Rewriter($hop) => $call,
+        }
+    };
+}
+
+impl PathElement {
+    /// Whether TCP connections end here: it answers for the far end.
+    #[must_use]
+    pub fn ends_connections(&self) -> bool {
+        match self {
+            Self::Wired(_) | Self::VariableRate(_) | Self::Rewriter(_) => false,
+        }
+    }
+}
+
+impl Hop<Packet> for PathElement {
+    #[inline]
+    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
+        each!(self, hop => hop.handle_packet(now, direction, packet));
+    }
+
+    #[inline]
+    fn handle_timeout(&mut self, now: Nanoseconds) {
+        each!(self, hop => hop.handle_timeout(now));
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
+        each!(self, hop => hop.poll_transmit(now))
+    }
+
+    #[inline]
+    fn poll_timeout(&self) -> Nanoseconds {
+        each!(self, hop => hop.poll_timeout())
+    }
+
+    fn counts(&self, direction: Direction) -> HopCounts {
+        each!(self, hop => hop.counts(direction))
+    }
+
+    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
+        each!(self, hop => hop.observe(now, record));
+    }
+}

@@ -1,0 +1,115 @@
+//! `[server]` and `[mobile]`: how the TCP of each end is set.
+
+use pepscope_path::MILLISECOND;
+use pepscope_tcp::control::ControlKind;
+use pepscope_tcp::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
+
+use super::fields::{Fields, Read};
+
+const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, section 2.3)
+
+/// Reads the settings of one end. All fields have defaults, those of a host of today:
+///
+/// | field | unit, range | default | meaning |
+/// |---|---|---|---|
+/// | `control` | see [`CONTROLS`] | `cubic` | congestion control |
+/// | `recovery` | `sack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired (RFC 6675, RFC 6582, RFC 5681) |
+/// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
+/// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |
+/// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
+/// | `initial_window_segments` | 1-1000 | 10 | RFC 6928 |
+/// | `initial_slow_start_threshold_bytes` | 1-2^40 | none | slow start ends there |
+/// | `window_scale` | 0-14, or -1 to offer none | least that covers the receive buffer | RFC 7323 |
+/// | `timestamps` | true, false | true | RFC 7323 |
+/// | `timestamp_tick_s` | 0.000001-1 | 0.001 | step of the timestamp clock |
+/// | `sack` | true, false | true | offered, and sent if both offer it (RFC 2018) |
+/// | `duplicate_sack` | true, false | true | RFC 2883 |
+/// | `limited_transmit` | true, false | true | RFC 3042 |
+/// | `ecn` | `off`, `standard`, `every-packet` | `off` | RFC 3168; every mark echoed once (TCP-Jersey) |
+/// | `delayed_acknowledgement_segments` | 1-1000 | 2 | an ACK at least for every so many; 1 acknowledges each at once |
+/// | `delayed_acknowledgement_timeout_s` | 0.001-10 | 0.04 | and at the latest after this |
+/// | `quick_acknowledgements` | 0-1000000 | 16 | so many segments are acknowledged at once at the start |
+/// | `retransmission_timeout_initial_s` | 0.001-1000 | 1 | RFC 6298; the papers' is 3 |
+/// | `retransmission_timeout_minimum_s` | 0.001-1000 | 0.2 | RFC 6298; the papers' is 1 |
+/// | `retransmission_timeout_maximum_s` | 0.001-1000 | 120 | RFC 6298; the papers' is 60 |
+/// | `byte_counting_limit_segments` | 1-1000 | none | growth an ACK in slow start (RFC 3465); none counts ACKs |
+/// | `restart_after_idle` | true, false | true | RFC 5681, section 4.1 |
+/// | `handshake_retries` | 0-20 | 6 | SYNs sent again |
+/// | `retransmission_retries` | 0-100 | 15 | timeouts for the same data before giving up |
+/// | `time_wait_s` | 0-240 | 60 | RFC 9293, section 3.6.1 |
+/// | `time_to_live` | 1-255 | 64 | of sent packets |
+///
+/// # Errors
+/// If a field is outside its range.
+pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
+    let defaults = Settings::default();
+    let control = fields.choice("control", CONTROLS)?;
+    let recovery = fields.choice(
+        "recovery",
+        &[
+            ("sack", Recovery::Sack),
+            ("new-reno", Recovery::NewReno),
+            ("reno", Recovery::Reno),
+            ("tahoe", Recovery::Tahoe),
+        ],
+    )?;
+    let receive_buffer_bytes =
+        fields.integer("receive_buffer_bytes", 1024..=MOST_BUFFER_BYTES, defaults.receive_buffer_bytes)?;
+    let every = fields.integer("delayed_acknowledgement_segments", 1..=1000, 2)? as u32;
+    let timeout = fields.seconds("delayed_acknowledgement_timeout_s", 0.001..=10.0, 0.04)?;
+    Ok(Settings {
+        maximum_segment_size: fields.integer("maximum_segment_size_bytes", 64..=65_495, 1460)? as u16,
+        receive_buffer_bytes,
+        send_buffer_bytes: fields.integer("send_buffer_bytes", 1024..=MOST_BUFFER_BYTES, defaults.send_buffer_bytes)?,
+        initial_window_segments: fields.integer("initial_window_segments", 1..=1000, 10)? as u32,
+        initial_slow_start_threshold_bytes: fields
+            .optional_integer("initial_slow_start_threshold_bytes", 1..=1 << 40)?
+            .unwrap_or(u64::MAX),
+        window_scale: read_window_scale(fields, receive_buffer_bytes)?,
+        timestamps: fields.flag("timestamps", true)?,
+        timestamp_tick: fields.seconds("timestamp_tick_s", 1e-6..=1.0, 0.001)?,
+        sack: fields.flag("sack", true)?,
+        duplicate_sack: fields.flag("duplicate_sack", true)?,
+        limited_transmit: fields.flag("limited_transmit", true)?,
+        ecn: fields.choice(
+            "ecn",
+            &[("off", EcnMode::Off), ("standard", EcnMode::Standard), ("every-packet", EcnMode::EveryPacket)],
+        )?,
+        delayed_acknowledgement: (every > 1).then_some(DelayedAcknowledgement { every, timeout }),
+        quick_acknowledgements: fields.integer("quick_acknowledgements", 0..=1_000_000, 16)? as u32,
+        retransmission: RetransmissionSettings {
+            initial: fields.seconds("retransmission_timeout_initial_s", 0.001..=1000.0, 1.0)?,
+            minimum: fields.seconds("retransmission_timeout_minimum_s", 0.001..=1000.0, 0.2)?,
+            maximum: fields.seconds("retransmission_timeout_maximum_s", 0.001..=1000.0, 120.0)?,
+            clock_granularity: MILLISECOND,
+        },
+        recovery,
+        control,
+        byte_counting_limit_segments: fields
+            .optional_integer("byte_counting_limit_segments", 1..=1000)?
+            .map(|limit| limit as u32),
+        restart_after_idle: fields.flag("restart_after_idle", true)?,
+        handshake_retries: fields.integer("handshake_retries", 0..=20, 6)? as u32,
+        retransmission_retries: fields.integer("retransmission_retries", 0..=100, 15)? as u32,
+        time_wait: fields.seconds("time_wait_s", 0.0..=240.0, 60.0)?,
+        time_to_live: fields.integer("time_to_live", 1..=255, 64)? as u8,
+        ..defaults
+    })
+}
+
+/// Names of the congestion controls; `cubic` has HyStart++ (RFC 9406), `cubic-without-hystart` has not.
+pub const CONTROLS: &[(&str, ControlKind)] = &[
+    ("cubic", ControlKind::Cubic { hystart: true }),
+    ("cubic-without-hystart", ControlKind::Cubic { hystart: false }),
+    ("reno", ControlKind::Reno),
+    ("jersey", ControlKind::Jersey),
+];
+
+fn read_window_scale(fields: &mut Fields, receive_buffer_bytes: u64) -> Read<Option<u8>> {
+    let least = (0..14).find(|scale| receive_buffer_bytes >> scale <= 65_535).unwrap_or(14);
+    let scale = fields.number("window_scale", -1.0..=14.0, f64::from(least))?;
+    if scale.fract() != 0.0 {
+        return Err(fields.refuse("window_scale", scale, "a whole number from -1 to 14"));
+    }
+    Ok((scale >= 0.0).then_some(scale as u8))
+}

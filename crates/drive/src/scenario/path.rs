@@ -1,0 +1,100 @@
+//! `[[path]]`: the hops from the server to the mobile, in order.
+
+use pepscope_path::{VariableRate, VariableRateSettings, Wired, WiredSettings};
+use pepscope_tcp::{AcknowledgementThinning, Rewriter, RewriterSettings};
+
+use super::fields::{Fields, Read};
+use super::link::{read_variable_rate, read_wired};
+use crate::element::PathElement;
+
+/// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
+#[derive(Clone, Debug)]
+pub struct HopDescription {
+    pub kind: &'static str,
+    pub name: String,
+    pub settings: HopSettings,
+    /// The whole name of its table, for refusals.
+    place: String,
+}
+
+/// Settings by kind.
+#[derive(Clone, Debug)]
+pub enum HopSettings {
+    Wired(WiredSettings),
+    VariableRate(VariableRateSettings),
+    Rewriter(RewriterSettings),
+}
+
+impl HopDescription {
+    /// Reads a hop by its `kind`: `wired`, `variable-rate` or `rewriter`. `name` is by default its kind and which one
+    /// of that kind it is: `wired-1`.
+    ///
+    /// # Errors
+    /// If a field is outside its range.
+    pub(super) fn read(fields: &mut Fields, earlier: &[&'static str]) -> Read<Self> {
+        let kind = fields.kind(&["wired", "variable-rate", "rewriter"])?;
+        let number = earlier.iter().filter(|other| **other == kind).count() + 1;
+        let name = fields.text("name", &format!("{kind}-{number}"))?;
+        let settings = match kind {
+            "wired" => HopSettings::Wired(read_wired(fields)?),
+            "variable-rate" => HopSettings::VariableRate(read_variable_rate(fields)?),
+            _ => HopSettings::Rewriter(read_rewriter(fields)?),
+        };
+        Ok(Self { kind, name, settings, place: fields.place().to_owned() })
+    }
+
+    /// The hop itself in the run with `seed`.
+    ///
+    /// # Errors
+    /// If the component refuses settings that are each within their ranges.
+    pub(crate) fn build(&self, seed: u64) -> Read<PathElement> {
+        let refused = |error| Fields::refusal(&self.place, &error);
+        Ok(match &self.settings {
+            HopSettings::Wired(settings) => {
+                PathElement::Wired(Box::new(Wired::new(settings, seed, &self.name).map_err(refused)?))
+            }
+            HopSettings::VariableRate(settings) => {
+                PathElement::VariableRate(Box::new(VariableRate::new(settings, seed, &self.name).map_err(refused)?))
+            }
+            HopSettings::Rewriter(settings) => {
+                PathElement::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &self.name)))
+            }
+        })
+    }
+}
+
+/// Reads a middlebox that changes headers only; by default nothing is changed:
+///
+/// | field | unit, range | meaning |
+/// |---|---|---|
+/// | `maximum_segment_size_bytes` | 64-65495 | the largest that a SYN may announce |
+/// | `shifts_sequence_numbers`, `shifts_timestamps` | true, false | by random constants, one a flow and direction |
+/// | `window_limit_bytes` | 1-2^30 | the largest window that may be advertised |
+/// | `zeroes_ip_identification` | true, false | |
+/// | `routers` | 0-255 | what is taken off the time to live |
+/// | `strips_timestamps`, `strips_sack`, `strips_window_scale` | true, false | options taken out |
+/// | `acknowledgement_thinning` | table | `keep_one_of` (1-1000, default 2), `hold_s` (0-1, default 0.01) |
+///
+/// # Errors
+/// If a field is outside its range.
+fn read_rewriter(fields: &mut Fields) -> Read<RewriterSettings> {
+    Ok(RewriterSettings {
+        maximum_segment_size_bytes: fields
+            .optional_integer("maximum_segment_size_bytes", 64..=65_495)?
+            .map(|bytes| bytes as u16),
+        shifts_sequence_numbers: fields.flag("shifts_sequence_numbers", false)?,
+        shifts_timestamps: fields.flag("shifts_timestamps", false)?,
+        window_limit_bytes: fields.optional_integer("window_limit_bytes", 1..=1 << 30)?.map(|bytes| bytes as u32),
+        zeroes_ip_identification: fields.flag("zeroes_ip_identification", false)?,
+        routers: fields.integer("routers", 0..=255, 0)? as u8,
+        strips_timestamps: fields.flag("strips_timestamps", false)?,
+        strips_sack: fields.flag("strips_sack", false)?,
+        strips_window_scale: fields.flag("strips_window_scale", false)?,
+        acknowledgement_thinning: fields.optional_section("acknowledgement_thinning", |thinning| {
+            Ok(AcknowledgementThinning {
+                keep_one_of: thinning.integer("keep_one_of", 1..=1000, 2)? as u32,
+                hold_ns: thinning.seconds("hold_s", 0.0..=1.0, 0.01)?,
+            })
+        })?,
+    })
+}

@@ -1,0 +1,369 @@
+//! The virtual clock: jumps from one wake-up to the next and carries packets along the chain.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use pepscope_path::{Direction, Hop, Nanoseconds, NEVER};
+use pepscope_tcp::{Host, Packet};
+
+use crate::capture::tap::{Tap, TapCounts};
+use crate::element::PathElement;
+use crate::truth::delays::Delays;
+use crate::truth::series::Series;
+
+/// Events between two looks at whoever watches; some milliseconds of work.
+const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
+/// Packets that may be carried without any time going by. More only happen if two parts answer each other for ever.
+const MOST_EVENTS_AT_ONE_TIME: u64 = 2_000_000;
+/// What is not the end of a leg.
+const NO_END: u8 = u8::MAX;
+
+/// Why a run ended badly; `Display` is one sentence.
+#[derive(Debug)]
+pub enum RunError {
+    /// A capture file cannot be written.
+    Capture { path: PathBuf, cause: std::io::Error },
+    /// The run does not get past this time.
+    Stalled { now: Nanoseconds },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capture { path, cause } => write!(out, "cannot write {}: {cause}", path.display()),
+            Self::Stalled { now } => write!(
+                out,
+                "the simulation does not get past {} s: packets go back and forth in no time; give the path a delay or a rate",
+                *now as f64 * 1e-9
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// How a run ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All flows finished, and the time after that went by.
+    Finished,
+    /// The duration went by.
+    TimeIsUp,
+    /// Whoever watched did not want to go on.
+    Interrupted,
+}
+
+/// A tap and the file it writes.
+pub struct PlacedTap {
+    /// Hops between the server and the tap.
+    pub after_hop: usize,
+    pub name: String,
+    pub path: PathBuf,
+    pub tap: Tap,
+}
+
+/// When to stop and what to look at.
+#[derive(Clone, Copy, Debug)]
+pub struct RunSettings {
+    pub duration_ns: Nanoseconds,
+    /// Stop so long after all flows have finished; `None` runs for the whole duration.
+    pub stop_after_finish_ns: Option<Nanoseconds>,
+    pub series_interval_ns: Option<Nanoseconds>,
+    pub keep_arrivals: bool,
+}
+
+/// A chain of a server's host, hops, and the mobiles' host.
+///
+/// Where several parts are due at one time, the one nearest to the server comes first; what leaves a part is handled at
+/// once by its neighbour, and again the part nearest to the server goes on first. Nothing depends on anything else.
+pub struct Simulation {
+    server: Box<Host>,
+    hops: Vec<PathElement>,
+    mobile: Box<Host>,
+    names: Vec<String>,
+    /// When each part wants to be woken: server, hops, mobile.
+    wake_ups: Vec<Nanoseconds>,
+    /// For each part and direction of arrival, the number of the leg that ends there.
+    leg_ends: Vec<[u8; 2]>,
+    /// By link: before the first hop, ..., behind the last.
+    taps: Vec<Vec<PlacedTap>>,
+    settings: RunSettings,
+    now: Nanoseconds,
+    events: u64,
+    stop_at: Nanoseconds,
+    next_sample: Nanoseconds,
+    delays: Delays,
+    series: Series,
+    finished_taps: Vec<(String, PathBuf, TapCounts)>,
+}
+
+impl Simulation {
+    /// A chain that has not begun; `names` are the hops'.
+    #[must_use]
+    pub fn new(
+        server: Host,
+        hops: Vec<(String, PathElement)>,
+        mobile: Host,
+        taps: Vec<PlacedTap>,
+        settings: RunSettings,
+    ) -> Self {
+        let (names, hops): (Vec<_>, Vec<_>) = hops.into_iter().unzip();
+        let (leg_ends, legs) = leg_ends(&hops);
+        let mut by_link: Vec<Vec<PlacedTap>> = (0..=hops.len()).map(|_| Vec::new()).collect();
+        for tap in taps {
+            let link = tap.after_hop.min(hops.len());
+            by_link[link].push(tap);
+        }
+        let mut simulation = Self {
+            wake_ups: vec![NEVER; hops.len() + 2],
+            server: Box::new(server),
+            hops,
+            mobile: Box::new(mobile),
+            names,
+            leg_ends,
+            taps: by_link,
+            now: 0,
+            events: 0,
+            stop_at: settings.duration_ns,
+            next_sample: if settings.series_interval_ns.is_some() { 0 } else { NEVER },
+            delays: Delays::new(legs, settings.keep_arrivals),
+            series: Series::default(),
+            finished_taps: Vec::new(),
+            settings,
+        };
+        for index in 0..simulation.wake_ups.len() {
+            simulation.wake_ups[index] = simulation.poll_timeout(index);
+        }
+        simulation
+    }
+
+    /// Runs to the end, and tells `watch` the time now and then; the run ends early if it answers `false`.
+    ///
+    /// # Errors
+    /// If a capture cannot be written, or time stands still.
+    pub fn run(&mut self, watch: &mut dyn FnMut(Nanoseconds, u64) -> bool) -> Result<Ending, RunError> {
+        let mut next_look = self.events + EVENTS_BETWEEN_LOOKS;
+        let mut events_before = self.events;
+        let ending = loop {
+            let mut index = 0;
+            let mut due = NEVER;
+            for (candidate, &wake_up) in self.wake_ups.iter().enumerate() {
+                if wake_up < due {
+                    (index, due) = (candidate, wake_up);
+                }
+            }
+            let due = due.max(self.now);
+            while self.next_sample <= due && self.next_sample <= self.stop_at {
+                self.sample();
+            }
+            if due >= self.stop_at {
+                let finished = self.stop_at < self.settings.duration_ns;
+                self.now = self.stop_at;
+                break if finished { Ending::Finished } else { Ending::TimeIsUp };
+            }
+            if due > self.now {
+                self.now = due;
+                events_before = self.events;
+            } else if self.events - events_before > MOST_EVENTS_AT_ONE_TIME {
+                self.finish_taps()?;
+                return Err(RunError::Stalled { now: self.now });
+            }
+            self.events += 1;
+            self.handle_timeout(index);
+            self.settle(index, events_before)?;
+            if self.events >= next_look {
+                next_look = self.events + EVENTS_BETWEEN_LOOKS;
+                if self.taps.iter().flatten().any(|placed| placed.tap.has_failed()) {
+                    break Ending::Interrupted; // and closing the files says why
+                }
+                if !watch(self.now, self.events) {
+                    break Ending::Interrupted;
+                }
+            }
+        };
+        self.series.finish();
+        self.finish_taps()?;
+        Ok(ending)
+    }
+
+    /// Carries on whatever leaves the part at `first`, and what that sets off, until nothing more happens now.
+    #[inline]
+    fn settle(&mut self, first: usize, events_before: u64) -> Result<(), RunError> {
+        let mut waiting = 1u64 << first;
+        while waiting != 0 {
+            let index = waiting.trailing_zeros() as usize;
+            waiting &= waiting - 1;
+            while let Some((direction, mut packet)) = self.poll_transmit(index) {
+                let (link, target) = match direction {
+                    Direction::Down => (index, index + 1),
+                    Direction::Up => (index.wrapping_sub(1), index.wrapping_sub(1)),
+                };
+                if target >= self.wake_ups.len() {
+                    continue; // beyond the hosts there is nobody
+                }
+                if let Packet::Tcp(segment) = &mut packet {
+                    if self.leg_ends[index] != [NO_END; 2] {
+                        segment.sent_ns = self.now;
+                    }
+                    let leg = self.leg_ends[target][direction.index()];
+                    if leg != NO_END {
+                        self.delays.arrived(usize::from(leg), self.now, direction, segment);
+                    }
+                }
+                for placed in &mut self.taps[link] {
+                    placed.tap.record(self.now, direction, &packet);
+                }
+                self.events += 1;
+                self.handle_packet(target, direction, packet);
+                waiting |= 1 << target;
+            }
+            if self.events - events_before > MOST_EVENTS_AT_ONE_TIME {
+                return Err(RunError::Stalled { now: self.now });
+            }
+            self.wake_ups[index] = self.poll_timeout(index);
+            if index == 0 || index + 1 == self.wake_ups.len() {
+                self.look_for_the_end();
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn look_for_the_end(&mut self) {
+        let Some(after_ns) = self.settings.stop_after_finish_ns else { return };
+        if self.stop_at == self.settings.duration_ns && self.server.is_finished() && self.mobile.is_finished() {
+            self.stop_at = self.stop_at.min(self.now.saturating_add(after_ns));
+        }
+    }
+
+    #[inline]
+    fn handle_timeout(&mut self, index: usize) {
+        let now = self.now;
+        if index == 0 {
+            self.server.handle_timeout(now);
+        } else if let Some(hop) = self.hops.get_mut(index - 1) {
+            hop.handle_timeout(now);
+        } else {
+            self.mobile.handle_timeout(now);
+        }
+    }
+
+    #[inline]
+    fn handle_packet(&mut self, index: usize, direction: Direction, packet: Packet) {
+        let now = self.now;
+        if index == 0 {
+            self.server.handle_packet(now, &packet);
+        } else if let Some(hop) = self.hops.get_mut(index - 1) {
+            hop.handle_packet(now, direction, packet);
+        } else {
+            self.mobile.handle_packet(now, &packet);
+        }
+    }
+
+    #[inline]
+    fn poll_transmit(&mut self, index: usize) -> Option<(Direction, Packet)> {
+        let now = self.now;
+        if index == 0 {
+            self.server.poll_transmit(now).map(|packet| (Direction::Down, packet))
+        } else if let Some(hop) = self.hops.get_mut(index - 1) {
+            hop.poll_transmit(now)
+        } else {
+            self.mobile.poll_transmit(now).map(|packet| (Direction::Up, packet))
+        }
+    }
+
+    #[inline]
+    fn poll_timeout(&self, index: usize) -> Nanoseconds {
+        if index == 0 {
+            self.server.poll_timeout()
+        } else if let Some(hop) = self.hops.get(index - 1) {
+            hop.poll_timeout()
+        } else {
+            self.mobile.poll_timeout()
+        }
+    }
+
+    /// Takes a sample of everything as it is before what happens at this time.
+    #[cold]
+    fn sample(&mut self) {
+        let at = self.next_sample;
+        self.series.begin_sample(at);
+        let series = &mut self.series;
+        self.server.observe(&mut |flow, quantity, value| series.record("server", Some(flow), quantity, value));
+        for (name, hop) in self.names.iter().zip(&self.hops) {
+            hop.observe(at, &mut |quantity, value| series.record(name, None, quantity, value));
+        }
+        self.mobile.observe(&mut |flow, quantity, value| series.record("mobile", Some(flow), quantity, value));
+        self.next_sample = at.saturating_add(self.settings.series_interval_ns.unwrap_or(NEVER));
+    }
+
+    fn finish_taps(&mut self) -> Result<(), RunError> {
+        let mut failure = None;
+        for placed in self.taps.iter_mut().flat_map(std::mem::take) {
+            match placed.tap.finish(self.now) {
+                Ok(counts) => self.finished_taps.push((placed.name, placed.path, counts)),
+                Err(cause) => failure = failure.or(Some(RunError::Capture { path: placed.path, cause })),
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// How far the run got.
+    #[must_use]
+    pub fn now(&self) -> Nanoseconds {
+        self.now
+    }
+
+    /// Wake-ups and packets handed over so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    #[must_use]
+    pub fn server(&self) -> &Host {
+        &self.server
+    }
+
+    #[must_use]
+    pub fn mobile(&self) -> &Host {
+        &self.mobile
+    }
+
+    /// Names and hops, from the server on.
+    pub fn hops(&self) -> impl Iterator<Item = (&str, &PathElement)> {
+        self.names.iter().map(String::as_str).zip(&self.hops)
+    }
+
+    #[must_use]
+    pub fn delays(&self) -> &Delays {
+        &self.delays
+    }
+
+    #[must_use]
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// Name, file and counts of each capture, once the run has ended.
+    #[must_use]
+    pub fn captures(&self) -> &[(String, PathBuf, TapCounts)] {
+        &self.finished_taps
+    }
+}
+
+/// Which leg ends where, and how many legs there are.
+fn leg_ends(hops: &[PathElement]) -> (Vec<[u8; 2]>, usize) {
+    let mut leg = 0;
+    let mut ends = vec![[NO_END, leg]]; // what comes up to the server ends the first leg
+    for hop in hops {
+        if hop.ends_connections() {
+            ends.push([leg, leg + 1]);
+            leg += 1;
+        } else {
+            ends.push([NO_END; 2]);
+        }
+    }
+    ends.push([leg, NO_END]);
+    (ends, usize::from(leg) + 1)
+}
