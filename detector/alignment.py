@@ -31,7 +31,8 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
         compared, matched = compare(left, right, shift)
         if compared * matched > best.compared * best.matched:
             best = StreamAlignment(shift, compared, matched)
-    if best.compared == 0 and not both_start:
+    if best.matched == 0.0 and not both_start:
+        # Under a shift that nothing supports, bytes that differ say nothing.
         return _packet_alignment(client_side.packets, server_side.packets, direction)
     return best
 

@@ -33,6 +33,9 @@ CONFIDENCE = {
 _CONTENT = (Ground.PAYLOAD, Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OTHER_TIME, Ground.OWN_LENGTHS, Ground.LENGTHS)
 STRANGERS = 0.3
 
+#: Least confidence where the same object was asked for at the same time.
+SAME_REQUEST = 0.7
+
 #: Where other connections have the same content, comparing it says nothing more.
 _CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OTHER_TIME)
 
@@ -51,10 +54,12 @@ ONE_DIRECTION_CARRIED = 0.9
 CLOCKS_UNRELATED = 0.02
 
 
-def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], *, related: bool) -> float:
+def pairing_confidence(
+    ground: Ground, alignments: Iterable[StreamAlignment], *, related: bool, asked_alike: bool
+) -> float:
     """The ground's confidence, raised or lowered by what comparing the payload showed.
 
-    `related` says that the connections have an address or a request in common.
+    `related` says that the connections have an address in common, `asked_alike` that they begin with the same request.
     """
     start = CONFIDENCE[ground]
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
@@ -62,13 +67,15 @@ def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], *,
         # Nothing but numbers and times: addresses may be used twice.
         return min(start, 0.9)
     share = sum(count * matched for count, matched in compared) / sum(count for count, _ in compared)
-    if ground in _CONTENT and not related and any(matched <= AGREES for _, matched in compared):
+    if ground in _CONTENT and not related and not asked_alike and any(matched <= AGREES for _, matched in compared):
         return min(start, STRANGERS)
     if share > AGREES:
         return start if ground in _CONTENT_REPEATS else max(start, 0.95)
     if ground not in _CONTENT_REPEATS and share >= 0.5 and any(matched > AGREES for _, matched in compared):
         return max(start, ONE_DIRECTION_AGREES)
-    return start * (0.5 + 0.5 * share)
+    doubtful = start * (0.5 + 0.5 * share)
+    # Proxies change headers and shift what follows, so that little need agree where it is looked for.
+    return max(doubtful, SAME_REQUEST) if asked_alike and ground is not Ground.PAYLOAD_OTHER_TIME else doubtful
 
 
 def leg_confidence(leg: DatagramLeg) -> float:

@@ -60,10 +60,9 @@ class PairedCaptures:
         swap = first_is_client_side(first.connection, second.connection) or self._lean
         client_side, server_side = (second, first) if swap < 0 else (first, second)
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
-        related = _addresses_in_common(client_side.connection, server_side.connection) or same_request(
-            client_side.payload[Direction.UP], server_side.payload[Direction.UP]
-        )
-        confidence = pairing_confidence(match.ground, alignment.values(), related=related)
+        related = _addresses_in_common(client_side.connection, server_side.connection)
+        asked_alike = same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP])
+        confidence = pairing_confidence(match.ground, alignment.values(), related=related, asked_alike=asked_alike)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 
     @property
