@@ -22,6 +22,8 @@ pub(crate) struct Episode {
     /// Position after the newest segment when the last episode began (recover of RFC 6582).
     recover: u64,
     inflation_bytes: i64,
+    /// New data sent on the first duplicates (RFC 3042).
+    limited_bytes: u64,
     has_partial: bool,
     has_rescued: bool,
 }
@@ -34,6 +36,7 @@ impl Episode {
             duplicates: 0,
             recover: 0,
             inflation_bytes: 0,
+            limited_bytes: 0,
             has_partial: false,
             has_rescued: false,
         }
@@ -56,9 +59,27 @@ impl Episode {
         self.inflation_bytes
     }
 
+    /// What is in flight is sent again from the start, but the duplicates go on (Tahoe).
+    fn restart(&mut self, next: u64) {
+        *self = Self { recover: next, duplicates: self.duplicates, ..Self::new(self.kind) };
+    }
+
     /// The timer expired when `next` was the position to send next.
     pub fn abandon(&mut self, next: u64) {
         *self = Self { recover: next, ..Self::new(self.kind) };
+    }
+
+    /// New data leaves.
+    #[inline]
+    pub fn note_new_data(&mut self, bytes: u64) {
+        if self.duplicates > 0 && !self.is_recovering {
+            self.limited_bytes += bytes;
+        }
+    }
+
+    /// What limited transmit sent, which must not count when the window is halved (RFC 5681, section 3.2, step 2).
+    pub fn limited_bytes(&self) -> u64 {
+        self.limited_bytes
     }
 
     pub fn may_rescue(&self) -> bool {
@@ -100,7 +121,7 @@ impl Sender {
             Recovery::Sack => sack::may_begin(unacknowledged, self.episode.recover),
         };
         if !reveals_loss {
-            if self.limited_transmit && self.episode.kind != Recovery::Sack && may_begin {
+            if self.limited_transmit && self.episode.kind != Recovery::Sack {
                 self.episode.inflation_bytes = i64::from(self.episode.duplicates) * self.segment_bytes as i64;
             }
             return;
@@ -131,6 +152,7 @@ impl Sender {
         self.episode.duplicates = 0;
         if !self.episode.is_recovering {
             self.episode.inflation_bytes = 0;
+            self.episode.limited_bytes = 0;
             // An ACK that advances over one loss may reveal the next (RFC 6675, section 5, step 4.1).
             if self.episode.kind == Recovery::Sack
                 && self.flight.is_first_lost()

@@ -225,7 +225,7 @@ impl Sender {
 
     /// Tells the control to slow down, and the peer that it did where it asked for that.
     pub(crate) fn slow_down(&mut self, now: Nanoseconds, cause: Cause, is_repeated: bool) {
-        let in_flight_bytes = self.flight.outstanding_bytes();
+        let in_flight_bytes = self.flight.outstanding_bytes().saturating_sub(self.episode.limited_bytes());
         self.control.on_congestion(&Congestion { now, cause, in_flight_bytes, is_repeated });
         self.window_bytes = self.control.window_bytes();
         self.marks_answered_until = self.flight.next();

@@ -12,9 +12,11 @@ pub(super) fn may_begin(unacknowledged: u64, recover: u64) -> bool {
 
 /// Everything in flight is sent again, from one segment on; a corrupted segment alone where the window stays.
 pub(super) fn begin(sender: &mut Sender, now: Nanoseconds, slows_down: bool) {
-    sender.episode.abandon(sender.flight.next());
     if slows_down {
         sender.slow_down(now, Cause::FastRetransmitWithoutRecovery, false);
+    }
+    sender.episode.restart(sender.flight.next());
+    if slows_down {
         sender.flight.declare_all_lost();
     } else {
         sender.flight.declare_first_lost();

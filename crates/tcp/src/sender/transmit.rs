@@ -123,6 +123,7 @@ impl Sender {
         let has_fin = self.has_fin_to_send() && end == self.queue.end();
         let stamp = self.rate.stamp(now, &self.flight);
         self.flight.push(payload as u32 + u32::from(has_fin), has_fin, now, stamp);
+        self.episode.note_new_data(payload);
         self.fin_sent |= has_fin;
         self.probe_due = false;
         self.probed = false;
