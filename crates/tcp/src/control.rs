@@ -11,6 +11,7 @@ mod full_pipe;
 mod hystart;
 mod jersey;
 mod reno;
+mod unlimited;
 
 use pepscope_path::Nanoseconds;
 
@@ -18,6 +19,7 @@ pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
 pub use jersey::{BandwidthEstimate, Jersey};
 pub use reno::Reno;
+pub use unlimited::Unlimited;
 
 /// What a control is built from once a connection is established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +161,8 @@ pub enum ControlKind {
     Bbr,
     /// TCP-Jersey (seed 002); wants [`crate::EcnMode::EveryPacket`] at both ends.
     Jersey,
+    /// None: for a sender that is held back from outside.
+    Unlimited,
 }
 
 impl ControlKind {
@@ -170,6 +174,7 @@ impl ControlKind {
             Self::Cubic { hystart } => Box::new(Cubic::new(settings, hystart)),
             Self::Bbr => Box::new(Bbr::new(settings)),
             Self::Jersey => Box::new(Jersey::new(settings)),
+            Self::Unlimited => Box::new(Unlimited),
         }
     }
 }

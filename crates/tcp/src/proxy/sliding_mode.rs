@@ -220,6 +220,13 @@ impl SlidingMode {
         quota
     }
 
+    /// Says that only `packets` of the last quota were sent, for want of data.
+    pub fn correct_last(&mut self, packets: f64) {
+        if let Some(last) = self.quotas.back_mut() {
+            *last = last.min(packets);
+        }
+    }
+
     fn smooth(&mut self, rate_frames_s: f64) -> f64 {
         let alpha = self.settings.smoothing;
         let mean = self.mean_rate_frames_s.map_or(rate_frames_s, |mean| alpha * mean + (1.0 - alpha) * rate_frames_s);

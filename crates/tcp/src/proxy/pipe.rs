@@ -1,0 +1,162 @@
+//! What travels from one leg of a relay to the other, and how much of it is held on the way.
+
+use std::collections::VecDeque;
+
+use pepscope_path::{Nanoseconds, NEVER};
+
+use super::gate::Gate;
+use super::store::{Catalogue, Released, Store, StoredObject};
+use crate::connection::Connection;
+use crate::run::Run;
+
+/// One direction of a relayed flow.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    /// May leave, in this order.
+    ready: VecDeque<Run>,
+    ready_bytes: u64,
+    limit_bytes: u64,
+    store: Option<Store>,
+    released: VecDeque<Released>,
+    taken_bytes: u64,
+    given_bytes: u64,
+    most_held_bytes: u64,
+}
+
+impl Pipe {
+    /// A pipe that passes bytes on as they come and holds at most `limit_bytes`.
+    pub fn relaying(limit_bytes: u64) -> Self {
+        Self {
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            limit_bytes,
+            store: None,
+            released: VecDeque::new(),
+            taken_bytes: 0,
+            given_bytes: 0,
+            most_held_bytes: 0,
+        }
+    }
+
+    /// A pipe that holds objects until they are whole.
+    pub fn storing(storage_bytes: u64) -> Self {
+        Self { store: Some(Store::default()), ..Self::relaying(storage_bytes) }
+    }
+
+    pub fn held_bytes(&self) -> u64 {
+        self.ready_bytes + self.store.as_ref().map_or(0, Store::held_bytes)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.held_bytes() == 0
+    }
+
+    pub fn taken_bytes(&self) -> u64 {
+        self.taken_bytes
+    }
+
+    pub fn given_bytes(&self) -> u64 {
+        self.given_bytes
+    }
+
+    pub fn most_held_bytes(&self) -> u64 {
+        self.most_held_bytes
+    }
+
+    /// When something that is held is let go although it may not be whole.
+    pub fn deadline(&self, catalogue: Option<&Catalogue>) -> Nanoseconds {
+        match (&self.store, catalogue) {
+            (Some(store), Some(catalogue)) => store.deadline(catalogue.pause_ns),
+            _ => NEVER,
+        }
+    }
+
+    /// Reads from a leg what there is room for beside the `outstanding_bytes` that the other leg has yet to deliver.
+    pub fn take(
+        &mut self,
+        now: Nanoseconds,
+        from: &mut Connection,
+        outstanding_bytes: u64,
+        catalogue: Option<&Catalogue>,
+    ) {
+        loop {
+            let held_bytes = self.held_bytes() + outstanding_bytes;
+            let room = self.limit_bytes.saturating_sub(held_bytes);
+            let Some(run) = from.read(room) else {
+                break;
+            };
+            self.taken_bytes += run.bytes;
+            match (&mut self.store, catalogue) {
+                (Some(store), Some(catalogue)) => store.push(now, run, catalogue, &mut self.released),
+                _ => self.add(run),
+            }
+            self.most_held_bytes = self.most_held_bytes.max(held_bytes + run.bytes);
+            if !self.released.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Lets go what is held because nothing followed for long enough, or (`ended`) because nothing will.
+    pub fn release_incomplete(&mut self, now: Nanoseconds, ended: bool, catalogue: Option<&Catalogue>) {
+        let is_due = ended || self.deadline(catalogue) <= now;
+        if let Some(store) = self.store.as_mut().filter(|_| is_due) {
+            store.release(&mut self.released);
+        }
+    }
+
+    /// What the store handed on and nobody decided about.
+    pub fn next_released(&mut self) -> Option<Released> {
+        self.released.pop_front()
+    }
+
+    /// Bytes that may leave.
+    pub fn add(&mut self, run: Run) {
+        self.ready_bytes += run.bytes;
+        match self.ready.back_mut() {
+            Some(last) if last.content == run.content && last.content_offset + last.bytes == run.content_offset => {
+                last.bytes += run.bytes;
+            }
+            _ => self.ready.push_back(run),
+        }
+    }
+
+    /// The answer to a request that is not passed on.
+    pub fn add_object(&mut self, object: &StoredObject) {
+        let (content, bytes) = object.forwarded_as.unwrap_or((object.content, object.bytes));
+        self.add(Run { content, content_offset: 0, bytes });
+    }
+
+    /// Writes to a leg what it takes and what the gate, if there is one, lets pass.
+    pub fn give(&mut self, now: Nanoseconds, to: &mut Connection, mut gate: Option<&mut Gate>) {
+        while let Some(front) = self.ready.front_mut() {
+            let mut most = front.bytes;
+            if let Some(gate) = &mut gate {
+                most = most.min(to.segment_payload_bytes());
+                if to.writable_bytes() < most || !gate.spend(now) {
+                    return;
+                }
+            }
+            let given = to.write(front.content, front.content_offset, most);
+            front.content_offset += given;
+            front.bytes -= given;
+            self.ready_bytes -= given;
+            self.given_bytes += given;
+            if front.bytes == 0 {
+                self.ready.pop_front();
+            } else if given < most {
+                return;
+            }
+        }
+    }
+
+    /// Forgets what is held.
+    pub fn clear(&mut self) {
+        self.ready.clear();
+        self.ready_bytes = 0;
+        self.released.clear();
+        if let Some(store) = &mut self.store {
+            *store = Store::default();
+        }
+    }
+}
