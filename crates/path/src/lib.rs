@@ -5,6 +5,7 @@
 //! live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
 mod hop;
+pub mod hsdpa;
 mod line;
 mod loss;
 mod opportunities;
@@ -15,6 +16,7 @@ mod rates;
 mod serialisation;
 mod settings;
 mod trace;
+pub mod umts;
 mod variable_rate;
 mod wired;
 
