@@ -118,6 +118,9 @@ class ClockRelation:
 
     def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
         """theta at client times; zeros where nothing is known."""
+        if len(self.pieces) == 1:
+            (piece,) = self.pieces
+            return np.asarray(piece.offset_ns + piece.drift * (client_time_ns - piece.reference_ns), np.float64)
         result = np.zeros(len(client_time_ns), np.float64)
         for number, piece in enumerate(self.pieces):
             inside = client_time_ns >= piece.start_ns if number else np.ones(len(client_time_ns), np.bool_)

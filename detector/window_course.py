@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.pair import Pair
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
+from pepscope.packets import Direction, PacketColumns, TcpFlag
 
 #: A window is shut below this share of its largest value, and open again above the other.
 SHUT_SHARE = 0.05
@@ -34,19 +34,22 @@ def bulk_direction(pair: Pair) -> Direction:
 
 def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
     """The course of the windows advertised by packets in `direction`."""
-    advertised = (packets.direction == direction) & (packets.flags & (TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN) == 0)
-    windows = packets.window_bytes[advertised & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)].astype(np.int64)
+    looked_at = np.uint16(TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN | TcpFlag.ACK)
+    advertised = (packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK)
+    windows = packets.window_bytes[advertised].astype(np.int64)
     if len(windows) == 0:
         return WindowCourse(0, 0, 0, 0, 1.0)
     largest = int(windows.max())
     opened = int(np.argmax(windows > OPEN_SHARE * windows[0]))
     windows = windows[opened:]
     # Full is what it had been so far: kernels grow their buffers during a transfer.
-    full = np.maximum.accumulate(windows)
-    state = np.where(windows <= SHUT_SHARE * full, -1, np.where(windows >= OPEN_SHARE * full, 1, 0))
+    share = windows / np.maximum(np.maximum.accumulate(windows), 1)
+    least_bytes, least_share = int(windows.min()), float(share.min())
+    if least_share > SHUT_SHARE:
+        return WindowCourse(0, 0, least_bytes, largest, least_share)
+    state = np.where(share <= SHUT_SHARE, -1, np.where(share >= OPEN_SHARE, 1, 0))
     state = state[state != 0]
     changes = state[np.flatnonzero(np.diff(state, prepend=0) != 0)]
     shut = int(np.count_nonzero(changes == -1))
     reopened = int(np.count_nonzero((changes[:-1] == -1) & (changes[1:] == 1))) if len(changes) > 1 else 0
-    least_share = float((windows / np.maximum(full, 1)).min())
-    return WindowCourse(reopened, shut, int(windows.min()), largest, least_share)
+    return WindowCourse(reopened, shut, least_bytes, largest, least_share)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from detector.methods.identity.membership import among, distinct
 from detector.methods.identity.segments import (
     BoolArray,
     Segments,
@@ -222,7 +223,7 @@ def _unshifted(arrived: Segments, shift: tuple[int, int]) -> Segments:
 def _timestamp_agreement(left: Segments, came: Segments, fitted: bool) -> FieldAgreement:
     """Agreement of (TSval, TSecr); `fitted` where a shift was taken off first."""
     share = float(((left.tsval == came.tsval) & (left.tsecr == came.tsecr)).mean())
-    units = len(np.unique(left.tsval * np.int64(1 << 20) ^ left.tsecr))
+    units = len(distinct(left.tsval * np.int64(1 << 20) ^ left.tsecr))
     if not fitted:
         return FieldAgreement(units, share, log_likelihood_ratio(units, share, SAME, LEAST_CHANCE))
     # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold nearly
@@ -245,7 +246,7 @@ def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgr
     share = float(equal.mean())
     # Kernels grow windows alike over the same stream, so only narrowing shows who really made it.
     narrowing = int(np.count_nonzero(np.diff(left) < 0))
-    units = min(len(left), narrowing) if share >= 0.5 else len(np.unique(left)) - 1
+    units = min(len(left), narrowing) if share >= 0.5 else len(distinct(left)) - 1
     nats = log_likelihood_ratio(units, share, SAME, 0.5)
     return scale, FieldAgreement(len(left), share, min(WINDOW_NATS, nats))
 
@@ -271,8 +272,8 @@ def _push_agreement(left: BoolArray, came: BoolArray) -> FieldAgreement:
 def _boundary_agreement(emitted: Segments, came: Segments) -> FieldAgreement:
     """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
     (captures without super-packets; receive offload may join whole segments)."""
-    begins = np.isin(came.start, np.unique(emitted.start))
-    ends = np.isin(came.end, np.unique(emitted.end))
+    begins = among(came.start, np.sort(emitted.start))
+    ends = among(came.end, np.sort(emitted.end))
     share = float((begins & ends).mean()) if len(came) else 0.0
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
     return FieldAgreement(len(came), share, min(log_likelihood_ratio(len(came), share, SAME, 0.9), 0.0))
@@ -290,23 +291,23 @@ def _position_agreement(
     `boundaries` are the ends of data segments that could have been acknowledged, `unseen` the starts and ends of ranges
     in which the emitter's capture missed data, and so perhaps acknowledgements too.
     """
-    known = np.unique(emitted.acknowledgement)
-    asked = np.unique(arrived.acknowledgement)
+    known = distinct(emitted.acknowledgement)
+    asked = distinct(arrived.acknowledgement)
     gap = np.searchsorted(unseen[0], asked, side="left") - 1
     if len(unseen[0]):
         asked = asked[(gap < 0) | (asked > unseen[1][np.maximum(gap, 0)])]
-    possible = np.unique(boundaries[(boundaries >= known[0]) & (boundaries <= known[-1])])
+    possible = distinct(boundaries[(boundaries >= known[0]) & (boundaries <= known[-1])])
     if len(possible) == 0 or len(asked) == 0 or len(known) < 2:
         return None
     # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
     chance = len(known) / max(len(possible), len(known))
-    hit = np.isin(asked, known)
+    hit = among(asked, known)
     same = SAME * (1 - lost_share)
     nats = log_likelihood_ratio(len(asked), float(hit.mean()), same, chance)
     if nats > 0:
         # Stacks that acknowledge every second segment do so alike: only irregular strides tell who did it.
         strides = np.diff(known)
-        irregular = np.isin(asked, known[1:][strides != most_common(strides)[0]])
+        irregular = among(asked, known[1:][strides != most_common(strides)[0]])
         strange = ~hit
         counted = irregular | strange
         share = float(hit[counted].mean()) if counted.any() else 0.0
