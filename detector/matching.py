@@ -23,7 +23,7 @@ from detector.datagram_leg import DatagramLeg
 from detector.datagram_pairing import DatagramSource, find_legs, flow_clock_offset
 from detector.start_times import common_offset, in_time_order
 from pepscope.connections import Connection
-from pepscope.packets import Direction, Int64Array
+from pepscope.packets import Direction
 
 
 class Ground(StrEnum):
@@ -65,6 +65,18 @@ class Match:
     ground: Ground
     turned: bool = False
     leg: DatagramLeg | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """Two connections that payload suggests: likeness of their sizes, and the share of anchors that agree, as the mean
+    over both streams (the same answer to another request is another transfer)."""
+
+    likeness: float
+    share: float
+    first: int
+    second: int
+    turned: bool
 
 
 class Matcher:
@@ -150,20 +162,22 @@ class Matcher:
         votes = anchors.vote(ones, twos)
         one_sizes = np.bincount(ones.stream, minlength=2 * len(one_ids))
         two_sizes = np.bincount(twos.stream, minlength=2 * len(two_ids))
-        table: dict[tuple[int, int, bool], int] = defaultdict(int)
+        table: dict[tuple[int, int, bool], dict[int, int]] = defaultdict(lambda: {0: 0, 1: 0})
         for a, b, count in zip(votes.left.tolist(), votes.right.tolist(), votes.count.tolist(), strict=True):
-            key = (one_ids[a // 2], two_ids[b // 2], a % 2 != b % 2)
-            table[key] = max(table[key], count)
+            streams = table[one_ids[a // 2], two_ids[b // 2], a % 2 != b % 2]
+            streams[a % 2] = max(streams[a % 2], count)
         offered = []
-        for (a, b, turned), count in table.items():
+        for (a, b, turned), counts in table.items():
             one, two = self.left[a], self.right[b]
             if turned and not (one.side_guessed or two.side_guessed):
                 continue
             if not self._may_be_one(one, two):
                 continue
-            most = max(_anchors_of(one_sizes, one_ids, a), _anchors_of(two_sizes, two_ids, b))
-            if count >= min(PAYLOAD_ANCHORS, most):
-                offered.append((_likeness(one, two, turned), count / max(most, 1), a, b, turned))
+            place_a, place_b = 2 * bisect_left(one_ids, a), 2 * bisect_left(two_ids, b)  # captures' ids ascend
+            most = [int(max(one_sizes[place_a + d], two_sizes[place_b + (d ^ turned)])) for d in (0, 1)]
+            if max(counts.values()) >= min(PAYLOAD_ANCHORS, max(most)):
+                shares = [counts[d] / most[d] for d in (0, 1) if most[d]]
+                offered.append(_Offer(_likeness(one, two, turned), sum(shares) / len(shares), a, b, turned))
         self._assign(offered)
 
     def _by_datagrams(self) -> None:
@@ -181,31 +195,27 @@ class Matcher:
                 del self.right[found.connection]
                 self.matches.append(Match(None, found.connection, Ground.DATAGRAMS, leg=found.leg))
 
-    def _assign(self, offered: list[tuple[float, float, int, int, bool]]) -> None:
-        ones: dict[int, int] = defaultdict(int)
-        twos: dict[int, int] = defaultdict(int)
-        for _, _, a, b, _ in offered:
-            ones[a] += 1
-            twos[b] += 1
-        unique = [item for item in offered if ones[item[2]] == 1 and twos[item[3]] == 1]
-        for _, _, a, b, turned in unique:
-            self._take_payload(a, b, turned, Ground.PAYLOAD)
-        starts = [
-            (self.left[a].first_time_ns, self.right[b].first_time_ns)
-            for _, _, a, b, _ in offered
-            if a in self.left and b in self.right
-        ]
+    def _assign(self, offered: list[_Offer]) -> None:
+        ones = Counter(offer.first for offer in offered)
+        twos = Counter(offer.second for offer in offered)
+        for offer in offered:
+            if ones[offer.first] == 1 and twos[offer.second] == 1:
+                self._take_payload(offer, Ground.PAYLOAD)
+        open_ones = [offer for offer in offered if self._open(offer)]
+        starts = [(self.left[o.first].first_time_ns, self.right[o.second].first_time_ns) for o in open_ones]
         offset = self._clock_offset(starts)
 
-        def order(item: tuple[float, float, int, int, bool]) -> tuple[float, float, int]:
-            likeness, share, a, b, _ = item
-            gap = 0 if a not in self.left or b not in self.right else abs(self._start_gap(a, b) - offset)
+        def order(offer: _Offer) -> tuple[float, float, int]:
+            gap = abs(self._start_gap(offer.first, offer.second) - offset)
             # Rounded, so that equal content leaves the choice to time.
-            return -round(likeness, 2), -round(share, 1), gap
+            return -round(offer.likeness, 2), -round(offer.share, 1), gap
 
-        for _, _, a, b, turned in sorted(offered, key=order):
-            if a in self.left and b in self.right:
-                self._take_payload(a, b, turned, Ground.PAYLOAD_AND_TIME)
+        for offer in sorted(open_ones, key=order):
+            if self._open(offer):
+                self._take_payload(offer, Ground.PAYLOAD_AND_TIME)
+
+    def _open(self, offer: _Offer) -> bool:
+        return offer.first in self.left and offer.second in self.right
 
     def _start_gap(self, first: int, second: int) -> int:
         return self.right[second].first_time_ns - self.left[first].first_time_ns
@@ -224,11 +234,12 @@ class Matcher:
         related = one.server_address == two.server_address or one.client_address == two.client_address
         return self._overlap(one, two) or (related and self._offset is None)
 
-    def _take_payload(self, first: int, second: int, turned: bool, ground: Ground) -> None:
+    def _take_payload(self, offer: _Offer, ground: Ground) -> None:
+        first, second = offer.first, offer.second
         if not self._overlap(self.left[first], self.right[second]):
             ground = Ground.PAYLOAD_OTHER_TIME
         del self.left[first], self.right[second]
-        self.matches.append(Match(first, second, ground, turned))
+        self.matches.append(Match(first, second, ground, offer.turned))
 
     def _last_left(self) -> None:
         """One connection to the same server left in each capture, at overlapping times."""
@@ -267,11 +278,6 @@ def _own_lengths(*captures: ConnectionSource) -> Callable[[Connection], Hashable
         return lengths if own and all(counts[lengths] == 1 for counts in alike) else None
 
     return key
-
-
-def _anchors_of(sizes: Int64Array, ids: list[int], number: int) -> int:
-    place = bisect_left(ids, number)  # ids ascend, since they come in the captures' own order
-    return int(max(sizes[2 * place], sizes[2 * place + 1]))
 
 
 def _likeness(one: Connection, two: Connection, turned: bool) -> float:

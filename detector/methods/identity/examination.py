@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 METHOD = "identity"
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
-#: Payload pieces that must have been compared, and their share that must agree, to speak against packets that look alike.
-FEWEST_PIECES = 3
-SAME_SHARE = 0.9
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all.
@@ -76,10 +73,8 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
 def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[BothWays, BothWays] | None:
     """Segments at the client's and at the server's vantage, in the client side's offsets.
 
-    Streams whose SYNs both captures hold begin alike, so the pair's alignment stands. Else packets that look alike
-    whatever their offsets show best how streams lie over each other, unless they are a minority that payload speaks
-    against; then the pair's alignment where payload supports it; None where nothing does. After an abort the last
-    segments in flight can slip past a split point's machine: they look alike, at other offsets than the rest.
+    Packets that look alike whatever their offsets show best how streams lie over each other; else the pair's alignment
+    is used where payload or both SYNs support it; None where nothing does.
     """
     thinning = thinning_for(max(len(client.packets), len(server.packets)))
     shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
@@ -87,11 +82,10 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     far = read_segments(server, shifts, thinning)
     best: dict[Direction, int] | None = None
     joined = 0
-    for direction in () if _begins_known(pair) else Direction:
+    for direction in Direction:
         emitted, arrived = (near, far) if direction is Direction.UP else (far, near)
         found = shift_from_fields(emitted[direction], arrived[direction])
-        minority = found is not None and 2 * found.joined < len(arrived[direction]) and _payload_agrees(pair)
-        if found is not None and found.share > 0.5 and found.joined > joined and not minority:
+        if found is not None and found.share > 0.5 and found.joined > joined:
             joined, sign = found.joined, 1 if direction is Direction.UP else -1
             best = {direction: sign * found.sequence, direction.reverse: sign * found.acknowledgement}
     if best is None:
@@ -99,16 +93,6 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     if any(best.values()):
         far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning)
     return near, far
-
-
-def _begins_known(pair: Pair) -> bool:
-    """Whether both captures hold the beginnings of both streams."""
-    return all(v.flow(d).initial_sequence_number is not None for v in pair.vantages for d in Direction)
-
-
-def _payload_agrees(pair: Pair) -> bool:
-    """Whether payload shows how one of the streams lies over the other."""
-    return any(a.compared >= FEWEST_PIECES and a.matched >= SAME_SHARE for a in pair.alignment.values())
 
 
 def _alignment_supported(pair: Pair, direction: Direction) -> bool:

@@ -61,6 +61,7 @@ def read_segments(vantage: Vantage, shifts: Mapping[Direction, int], thinning: i
     packets = vantage.packets
     wanted = (packets.flags & np.uint16(TcpFlag.SYN | TcpFlag.RST)) == 0
     wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
+    wanted &= ~_after_abort(vantage)
     if thinning > 1:
         kept = _sampled(packets, shifts, thinning)
         if np.count_nonzero(wanted & kept) >= SAMPLE_PACKETS // 8:
@@ -71,6 +72,20 @@ def read_segments(vantage: Vantage, shifts: Mapping[Direction, int], thinning: i
         Direction.UP: _segments(packets, at[~down], shifts[Direction.UP], shifts[Direction.DOWN]),
         Direction.DOWN: _segments(packets, at[down], shifts[Direction.DOWN], shifts[Direction.UP]),
     }
+
+
+def _after_abort(vantage: Vantage) -> BoolArray:
+    """Packets towards a host that has sent RST: it has no connection any more, and they say nothing of the others.
+
+    After an abort a split point's machine may route what is still in flight past itself, straight from the far end.
+    """
+    packets = vantage.packets
+    late = np.zeros(len(packets), dtype=np.bool_)
+    for direction in Direction:
+        reset_ns = vantage.flow(direction.reverse).reset_time_ns
+        if reset_ns is not None:
+            late |= (packets.direction == direction) & (packets.time_ns > reset_ns)
+    return late
 
 
 def _sampled(packets: PacketColumns, shifts: Mapping[Direction, int], thinning: int) -> BoolArray:

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from detector.methods.identity import examine
-from detector.methods.identity.agreement import LEAST_CHANCE, MOST_NATS, log_likelihood_ratio
-from detector.methods.identity.segments import SAMPLE_PACKETS, thinning_for
+from detector.methods.identity.agreement import LEAST_CHANCE, MOST_NATS, compare_data, log_likelihood_ratio
+from detector.methods.identity.segments import SAMPLE_PACKETS, Segments, thinning_for
 from detector.pair import StreamAlignment
 from pepscope.packets import Direction
 from pepscope.results import Outcome
@@ -141,3 +142,31 @@ def test_likelihood_ratio_is_bounded_and_silent_without_contrast(share):
 def test_large_connections_are_sampled():
     assert thinning_for(SAMPLE_PACKETS) == 1
     assert thinning_for(500_000) > 10
+
+
+def sent(numbers, *, push, first_copy=True):
+    """Segments of 1000 bytes, nothing in them but their place and PSH, as without timestamps and IP IDs."""
+    count = len(numbers)
+    zeros, yes, no = np.zeros(count, np.int64), np.ones(count, np.bool_), np.zeros(count, np.bool_)
+    return Segments(
+        start=np.asarray(numbers, np.int64) * 1000, length=zeros + 1000, acknowledgement=zeros, window=zeros + 500,
+        push=yes if push else no, first_copy=yes if first_copy else no, has_timestamps=no, tsval=zeros, tsecr=zeros,
+        ip_id=zeros, ttl=zeros + 64,
+    )  # fmt: skip
+
+
+def together(*parts):
+    return Segments(*(np.concatenate([getattr(part, name) for part in parts]) for name in Segments.__slots__))
+
+
+def test_a_retransmission_with_another_push_than_its_first_copy_is_the_far_ends_all_the_same():
+    emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
+    arrived = together(sent(range(0, 60, 2), push=True), sent(range(1, 60, 2), push=False))
+    push = compare_data(emitted, arrived, 1460).fields["push"]
+    assert (push.compared, push.agreeing) == (30, 1.0)
+    assert push.nats >= 0
+
+
+def test_a_push_that_no_copy_had_speaks_for_another_sender():
+    emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
+    assert compare_data(emitted, sent(range(60), push=True), 1460).fields["push"].nats < -10

@@ -1,0 +1,46 @@
+"""Captures that the detector was once wrong about stay right, as recorded, stripped of fields, and asked otherwise."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.askings import AS_RECORDED, ASKINGS
+from benchmarks.validation import Case, score_case
+from benchmarks.variants import VARIANTS
+
+FRESH = Path(__file__).parent
+RUNS = {run["id"]: run for run in json.loads((FRESH / "manifest.json").read_text())["runs"]}
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_as_recorded(run_id):
+    for score in score_case(Case(FRESH, RUNS[run_id], AS_RECORDED)):
+        assert not score.false_alarm, score.reason
+        assert not score.called_regular, score.reason
+        assert score.truth != "regular" or score.found, score.reason
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("run_id", RUNS)
+def test_in_every_variant(run_id, variant):
+    for score in score_case(Case(FRESH, RUNS[run_id], variant)):
+        assert not score.false_alarm, score.reason
+        assert not score.called_regular, score.reason
+
+
+@pytest.mark.parametrize("asking", [name for name in ASKINGS if name != AS_RECORDED])
+@pytest.mark.parametrize("run_id", RUNS)
+def test_asked_in_every_fair_way(run_id, asking):
+    if not ASKINGS[asking].fair(RUNS[run_id]):
+        return
+    for score in score_case(Case(FRESH, RUNS[run_id], AS_RECORDED, asking)):
+        assert not score.false_alarm, score.reason
+        assert not score.called_regular, score.reason
+
+
+def test_aborts_through_a_relay_are_found_without_timestamps():
+    scores = score_case(Case(FRESH, RUNS["spl-relay-resets"], "no timestamps"))
+    assert [score.found for score in scores] == [True] * 5
