@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.fresh import namespaces
 from benchmarks.fresh.client import PATIENCE_S
 from benchmarks.fresh.edits import edited
 from benchmarks.fresh.path import NetworkPath
@@ -36,16 +37,19 @@ def run(name: str, scenario: Scenario, number: int, seed: str, target: Path) -> 
         directory.chmod(0o755)
         with NetworkPath(scenario.plan, number, seed, directory) as path:
             jobs = _transfer(scenario, path, directory)
+            limits = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
+            socket_bytes = sum(int(namespaces.inside(path.middle, "sysctl", "-n", key).split()[2]) for key in limits)
             addresses = {"server": path.server_address, "mobile": path.mobile_address}
         files = {
             place: _write(directory / f"{place}.pcap", place, name, scenario, seed, target)
             for place in ("server", "mobile")
         }
-        found = flows(scenario, jobs, directory)
+        found = flows(scenario, jobs, directory, socket_bytes)
         errors = [entry["error"] for entry in read_log(directory / "client.jsonl") if "error" in entry]
     return {
         "id": name, "base": name, "class": scenario.truth, "variant": None, "proxy_software": scenario.software,
-        "seed": seed, "wall_s": round(time.monotonic() - begun, 1), "addresses": addresses,
+        "seed": seed, "middle_socket_bytes": socket_bytes, "wall_s": round(time.monotonic() - begun, 1),
+        "addresses": addresses,
         "path": dataclasses.asdict(scenario.plan), "files": files,
         "clock": {
             "mobile_offset_s": scenario.edits.offset_s, "mobile_skew_ppm": scenario.edits.drift_ppm,
@@ -63,6 +67,7 @@ def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Jo
     path.wait_listening(path.server, CHAT)
     scenario.middle(path)
     captures = [_capture(path, place, scenario.snap_length, directory) for place in ("server", "mobile")]
+    time.sleep(_SETTLE_S)  # tcpdump says that it listens a little before it does
     jobs = scenario.jobs(path)
     (directory / "jobs.json").write_text(json.dumps([dataclasses.asdict(job) for job in jobs]))
     client = path.start_python(path.mobile, "client", str(directory / "jobs.json"), str(directory / "client.jsonl"))

@@ -85,13 +85,13 @@ def privoxy(*, filters: bool) -> Start:
 
     def start(path: NetworkPath) -> None:
         directory = _directory(path, "privoxy")
-        (directory / "own.action").write_text("{+filter{fresh}}\n/\n" if filters else "{-filter}\n/\n")
+        (directory / "own.action").write_text("{+filter{fresh} +force-text-mode}\n/\n" if filters else "{-filter}\n/\n")
         (directory / "own.filter").write_text("FILTER: fresh harmless\ns@nothing-has-this@@g\n")
         configuration = directory / "config"
         configuration.write_text(
-            f"confdir {directory}\nlogdir {directory}\nlogfile log\ntempldir /etc/privoxy/templates\n"
+            f"confdir {directory}\nlogdir {directory}\ntempldir /etc/privoxy/templates\n"
             "actionsfile own.action\nfilterfile own.filter\nlisten-address 0.0.0.0:3128\n"
-            "accept-intercepted-requests 1\nbuffer-limit 16384\nkeep-alive-timeout 5\ndebug 1\n"
+            "accept-intercepted-requests 1\nbuffer-limit 16384\nkeep-alive-timeout 5\ndebug 64\n"
         )
         path.start(path.middle, "privoxy", "--no-daemon", str(configuration), log="privoxy.out")
         path.wait_listening(path.middle, 3128)

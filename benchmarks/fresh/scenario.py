@@ -13,8 +13,14 @@ from benchmarks.fresh.path import NetworkPath, PathPlan
 #: Ports of the origin: HTTP, HTTP that is never intercepted, chat.
 HTTP, OTHER, CHAT = 80, 8080, 2222
 
-#: Transfers smaller than this do not show whether they were relayed or stored: two unscaled receive windows.
-KIND_SHOWS_BYTES = 150_000
+#: A store shows itself in transfers of more than two unscaled receive windows.
+STORE_SHOWS_BYTES = 150_000
+
+#: A relay shows itself where its buffers hold less than half of the transfer.
+RELAY_SHOWS_SHARE = 0.5
+
+#: What a relay's application holds beside its sockets, at most: tinyproxy's buffer is the largest of those used here.
+APPLICATION_BYTES = 96 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,9 @@ class Edits:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """`truth` is the class of intercepted connections (`regular`, `split`, `proxy`); `kind_shows` whether a split of
-    large transfers can be told from a store-and-forward proxy; `other_content` that the two legs carry different bytes,
-    so that nobody can pair them; `needs` are programmes without which it cannot run."""
+    large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
+    the two legs carry different bytes, so that nobody can pair them; `needs` are programmes without which it cannot
+    run; `must_log` is a file and what a proxy must have written into it for the truth to hold."""
 
     truth: str
     plan: PathPlan
@@ -46,6 +53,8 @@ class Scenario:
     middle: Callable[[NetworkPath], None] = lambda _: None
     intercepted: tuple[int, ...] = (HTTP, CHAT)
     kind_shows: bool = True
+    relays: int = 1
+    must_log: tuple[str, str] | None = None
     other_content: bool = False
     needs: tuple[str, ...] = ()
     software: str | None = None
@@ -66,6 +75,12 @@ def cellular(chance: random.Random, *, slow_cell: bool = True) -> PathPlan:
         cell_down=Link(cell_delay, cell_rate, queue), cell_up=Link(cell_delay, up_rate, queue),
         congestion_control=chance.choice(("cubic", "cubic", "reno", "bbr")),
     )  # fmt: skip
+
+
+def small_buffers(plan: PathPlan) -> PathPlan:
+    """The plan with at most 64 KiB in each of the middle's sockets, so that a relay must hold the sender back."""
+    limits = {"net.ipv4.tcp_rmem": "4096 32768 65536", "net.ipv4.tcp_wmem": "4096 32768 65536"}
+    return replace(plan, settings={**plan.settings, "middle": {**plan.settings.get("middle", {}), **limits}})
 
 
 def with_links(plan: PathPlan, **changes: Mapping[str, object]) -> PathPlan:

@@ -20,19 +20,22 @@ from benchmarks.fresh.scenario import (
     chats,
     downloads,
     everywhere,
+    small_buffers,
     uploads,
     with_links,
 )
 
 Draw = Callable[[random.Random], Scenario]
 _OWN = "relay of this package"
+_FILTERED = ("privoxy.out", "filtering")
 
 
 def _relayed(chance: random.Random, plan: PathPlan | None = None, **rest: object) -> Scenario:
     """A bulk download through our own relay, both addresses and ports spoofed, bounded buffers."""
     plan = plan or cellular(chance)
+    plan = small_buffers(plan) if chance.random() < 0.7 else plan
     settings: dict[str, object] = {
-        "middle": proxies.relay(buffer=chance.choice((0, 60_000, 200_000))), "software": _OWN,
+        "middle": proxies.relay(), "software": _OWN,
         "jobs": downloads(chance, [bulk(chance, plan)]),
     }  # fmt: skip
     return Scenario("split", plan, **{**settings, **rest})  # type: ignore[arg-type]
@@ -236,6 +239,7 @@ def _packaged(
 
     def draw(chance: random.Random) -> Scenario:
         plan = cellular(chance)
+        plan = small_buffers(plan) if chance.random() < 0.7 else plan
         jobs = downloads(chance, [bulk(chance, plan), 60_000, 6_000][:sizes], spread_s=0.3)
         return Scenario(
             truth, plan, jobs, middle=start, intercepted=(HTTP,), kind_shows=kind_shows, needs=(programme,),
@@ -326,8 +330,8 @@ SPLIT: Mapping[str, Draw] = {
     "squid-cache": _squid_cache,
     "tinyproxy": _explicit(proxies.tinyproxy, "tinyproxy", "http", 3128),
     "privoxy": _packaged(proxies.privoxy(filters=False), "privoxy"),
-    "privoxy-filter": _packaged(proxies.privoxy(filters=True), "privoxy", truth="proxy"),
-    "redsocks": _packaged(proxies.redsocks, "redsocks"),
+    "privoxy-filter": _packaged(proxies.privoxy(filters=True), "privoxy", truth="proxy", must_log=_FILTERED),
+    "redsocks": _packaged(proxies.redsocks, "redsocks", relays=2),
     "redsocks-terminal": _redsocks_chat,
     "microsocks": _explicit(proxies.microsocks, "microsocks", "socks5", 1080),
     "nginx-stream": _packaged(proxies.nginx_stream, "nginx"),

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.fresh.scenario import KIND_SHOWS_BYTES
+from benchmarks.fresh.scenario import APPLICATION_BYTES, RELAY_SHOWS_SHARE, STORE_SHOWS_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,8 +20,15 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def flows(scenario: Scenario, jobs: list[Job], directory: Path) -> list[dict[str, Any]]:
-    """The flows of one run, as `tests/corpus/manifest.json` has them."""
+def flows(scenario: Scenario, jobs: list[Job], directory: Path, socket_bytes: int) -> list[dict[str, Any]]:
+    """The flows of one run, as `tests/corpus/manifest.json` has them.
+
+    `socket_bytes` is what a receive and a send buffer of the middle hold at most.
+
+    Raises RuntimeError where a proxy's own log does not say that it did what the experiment is about.
+    """
+    if scenario.must_log is not None and scenario.must_log[1] not in (directory / scenario.must_log[0]).read_text():
+        raise RuntimeError(f"{scenario.must_log[0]} does not say {scenario.must_log[1]!r}")
     at_server: dict[str, list[str]] = defaultdict(list)
     for entry in read_log(directory / "origin.jsonl"):
         if "token" in entry:
@@ -35,7 +42,9 @@ def flows(scenario: Scenario, jobs: list[Job], directory: Path) -> list[dict[str
         job = by_token[entry["tokens"][0]]
         # A token that the server did not see (again) was answered by somebody else.
         far = next((at_server[token].pop(0) for token in entry["tokens"] if at_server[token]), None)
-        found.append(_flow(scenario, job, f"{entry['local']} > {entry['peer']}", far, done.get(entry["local"])))
+        found.append(
+            _flow(scenario, job, f"{entry['local']} > {entry['peer']}", far, done.get(entry["local"]), socket_bytes)
+        )
     return found
 
 
@@ -49,14 +58,24 @@ def _size(job: Job) -> int:
     )
 
 
-def _flow(scenario: Scenario, job: Job, near: str, far: str | None, done: str | None) -> dict[str, Any]:
+def _kind_shows(scenario: Scenario, job: Job, kind: str, socket_bytes: int) -> bool:
+    """Whether this transfer was such that a relay and a store behave differently."""
+    aborted = job.abort_after is not None or any("reset=" in r.get("query", "") for r in job.requests)
+    if kind == "proxy":
+        return scenario.kind_shows and not aborted and _size(job) >= STORE_SHOWS_BYTES
+    held = scenario.relays * (socket_bytes + APPLICATION_BYTES)
+    return scenario.kind_shows and not aborted and held <= RELAY_SHOWS_SHARE * _size(job)
+
+
+def _flow(
+    scenario: Scenario, job: Job, near: str, far: str | None, done: str | None, socket_bytes: int
+) -> dict[str, Any]:
     split = scenario.truth != "regular" and (job.proxy is not None or job.port in scenario.intercepted)
     kind = scenario.truth if split else "regular"
     if done is not None:
         kind = "split" if done == "relayed" else "proxy"  # our own proxy says itself what it did
     acceptable = [kind]
-    aborted = job.abort_after is not None or any("reset=" in r.get("query", "") for r in job.requests)
-    if kind != "regular" and (not scenario.kind_shows or _size(job) < KIND_SHOWS_BYTES or aborted):
+    if kind != "regular" and not _kind_shows(scenario, job, kind, socket_bytes):
         acceptable = ["split", "proxy"]
     if far is None or (split and scenario.other_content):
         acceptable.append("unpaired")
