@@ -290,6 +290,12 @@ impl Connection {
         self.sender.control.slow_start_threshold_bytes()
     }
 
+    /// What the congestion control believes the path can deliver, if it estimates that.
+    #[must_use]
+    pub fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
+        self.sender.control.estimated_bandwidth_bytes_s()
+    }
+
     /// Bytes of payload in a full segment.
     #[must_use]
     pub fn segment_payload_bytes(&self) -> u64 {

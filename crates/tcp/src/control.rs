@@ -11,6 +11,8 @@ mod full_pipe;
 mod hystart;
 mod jersey;
 mod reno;
+#[cfg(test)]
+mod transfers;
 mod unlimited;
 
 use pepscope_path::Nanoseconds;
@@ -135,6 +137,11 @@ pub trait CongestionControl: Send + core::fmt::Debug {
 
     /// The rate of payload to which sending is spaced out; `None` sends as fast as the window lets it.
     fn pacing_rate_bytes_s(&self) -> Option<u64> {
+        None
+    }
+
+    /// What the control believes the path can deliver, if it estimates that.
+    fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
         None
     }
 

@@ -5,7 +5,7 @@ mod flow;
 use core::fmt;
 use std::collections::VecDeque;
 
-use pepscope_path::{Nanoseconds, Random, NEVER};
+use pepscope_path::{Nanoseconds, Random, NEVER, SECOND};
 
 use crate::application::{Application, ApplicationCounts};
 use crate::connection::Connection;
@@ -259,6 +259,14 @@ impl Host {
     pub fn observe(&self, record: &mut dyn FnMut(u32, &'static str, f64)) {
         for flow in &self.flows {
             let (number, connection) = (flow.result.flow, &flow.connection);
+            let seconds = |time: Nanoseconds| time as f64 / SECOND as f64;
+            record(number, "retransmission_timeout_s", seconds(connection.retransmission_timeout()));
+            if let Some(round_trip_time) = connection.smoothed_round_trip_time() {
+                record(number, "smoothed_round_trip_time_s", seconds(round_trip_time));
+            }
+            if let Some(bandwidth_bytes_s) = connection.estimated_bandwidth_bytes_s() {
+                record(number, "estimated_bandwidth_bit_s", 8.0 * bandwidth_bytes_s as f64);
+            }
             let mut bytes = |name, value: u64| record(number, name, value as f64);
             bytes("congestion_window_bytes", connection.congestion_window());
             if connection.slow_start_threshold() != u64::MAX {

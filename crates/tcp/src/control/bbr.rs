@@ -102,12 +102,6 @@ impl Bbr {
         self.state
     }
 
-    /// BtlBw: the greatest delivery rate of the last ten rounds.
-    #[must_use]
-    pub fn bottleneck_bandwidth_bytes_s(&self) -> u64 {
-        self.bandwidth.maximum()
-    }
-
     /// RTprop; [`NEVER`] before the first sample.
     #[must_use]
     pub fn minimum_round_trip_ns(&self) -> Nanoseconds {
@@ -379,6 +373,10 @@ impl CongestionControl for Bbr {
 
     fn pacing_rate_bytes_s(&self) -> Option<u64> {
         Some((self.pacing_rate_bytes_s as u64).max(1))
+    }
+
+    fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
+        Some(self.bandwidth.maximum())
     }
 
     fn needs_rate_samples(&self) -> bool {

@@ -161,6 +161,10 @@ impl CongestionControl for Jersey {
     fn slow_start_threshold_bytes(&self) -> u64 {
         self.growth.slow_start_threshold_bytes()
     }
+
+    fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
+        Some(self.estimate.rate_bytes_s() as u64)
+    }
 }
 
 #[cfg(test)]

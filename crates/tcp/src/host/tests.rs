@@ -165,7 +165,11 @@ fn series_name_their_units() {
     path.run_until(SECOND);
     let mut series = Vec::new();
     path.server.observe(&mut |flow, name, value| series.push((flow, name, value)));
-    assert!(series.iter().all(|(flow, name, _)| *flow == 7 && name.ends_with("_bytes")));
+    for (flow, name, value) in &series {
+        assert!(*flow == 7 && value.is_finite() && ["_bytes", "_s"].iter().any(|unit| name.ends_with(unit)), "{name}");
+    }
+    let round_trip = series.iter().find(|(_, name, _)| *name == "smoothed_round_trip_time_s");
+    assert!(round_trip.is_some_and(|(_, _, value)| (0.04..0.2).contains(value)), "{round_trip:?}");
     let window = series.iter().find(|(_, name, _)| *name == "congestion_window_bytes").map(|(_, _, value)| *value);
     assert!(window.is_some_and(|window| window > 14_480.0));
 }
