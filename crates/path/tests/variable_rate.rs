@@ -9,7 +9,7 @@ use pepscope_path::{
     VariableRateSettings, VaryingLineSettings, MILLISECOND, SECOND,
 };
 use probe::{assert_settled, Driver, Entry, Probe};
-use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest, Strategy};
+use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
 
 const MS: Nanoseconds = MILLISECOND;
 
@@ -197,7 +197,7 @@ fn no_bit_is_lost_at_a_change_of_rate() {
 }
 
 fn service() -> impl Strategy<Value = Service> {
-    let steps = prop::collection::vec((1..30 * MS, 0..5_000_000u64), 1..6).prop_map(|mut steps| {
+    let steps = prop::collection::vec((1..30 * MS, prop_oneof![Just(0), 50_000..5_000_000u64]), 1..6).prop_map(|mut steps| {
         steps.push((MS, 100_000));
         profile(&steps)
     });

@@ -1,0 +1,16 @@
+//! The UMTS dedicated channel: PDCP header compression and RLC acknowledged mode over transport blocks that fail.
+//!
+//! `pdu` is what crosses the air, `sender` and `receiver` are the two sides of one RLC entity (3GPP TS 25.322), and
+//! `bearer` joins two entities by transport channels, one a direction. docs/models/umts_dch.md says what is modelled.
+
+mod bearer;
+mod pdu;
+mod receiver;
+mod sender;
+mod settings;
+
+pub use bearer::DedicatedChannel;
+pub use settings::{
+    DedicatedChannelSettings, HeaderCompression, PollSettings, RadioLinkControlSettings, StatusFormat,
+    TransportChannelSettings,
+};

@@ -1,0 +1,177 @@
+//! The receiving side of an RLC entity in acknowledged mode.
+
+use std::collections::VecDeque;
+
+use crate::hop::{Nanoseconds, NEVER};
+
+use super::pdu::{status_runs, DataPdu, Missing, NumberedCounts, SequenceNumber, StatusPdu, BITMAP_PDUS, RUN_PDUS};
+use super::settings::{RadioLinkControlSettings, StatusFormat};
+
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    settings: RadioLinkControlSettings,
+    /// VR(R): the first PDU that has not come.
+    next: u64,
+    /// From VR(R) to VR(H): what came, and the gaps.
+    received: VecDeque<Option<DataPdu>>,
+    /// A PDU whose first SDUs were given up, and how many.
+    given_up: Option<(u64, u16)>,
+    report_is_due: bool,
+    prohibited_until: Nanoseconds,
+    next_periodic_ns: Nanoseconds,
+}
+
+impl Receiver {
+    pub(super) fn new(settings: &RadioLinkControlSettings) -> Self {
+        Self {
+            settings: *settings,
+            next: 0,
+            received: VecDeque::new(),
+            given_up: None,
+            report_is_due: false,
+            prohibited_until: 0,
+            next_periodic_ns: settings.status_periodic_ns.unwrap_or(NEVER),
+        }
+    }
+
+    /// Takes a PDU; calls `deliver` with each SDU that is complete, in order.
+    pub(super) fn handle_data(&mut self, pdu: DataPdu, deliver: &mut impl FnMut(u64)) {
+        self.report_is_due |= pdu.poll;
+        let count = pdu.number.count_from(self.next);
+        let place = count - self.next;
+        if place >= u64::from(self.settings.window_pdus) {
+            return; // outside the window: a repetition of one that came
+        }
+        let place = place as usize;
+        if place > self.received.len() {
+            self.report_is_due |= self.settings.status_on_gap;
+        }
+        while self.received.len() <= place {
+            self.received.push_back(None);
+        }
+        self.received[place] = Some(pdu);
+        self.deliver_in_sequence(deliver);
+    }
+
+    /// Obeys a command to move the window; SDUs that are complete by now are delivered.
+    ///
+    /// An SDU that ends after a gap may have begun in it, so it is given up, unless the command says where it began.
+    pub(super) fn move_window(&mut self, points: NumberedCounts, deliver: &mut impl FnMut(u64)) {
+        let Some(&(last, ends)) = points.as_slice().last() else {
+            return;
+        };
+        let to = last.count_from(self.next);
+        if to - self.next > u64::from(self.settings.window_pdus) {
+            return; // a repetition of a command that was obeyed
+        }
+        let mut has_gap = false;
+        while self.next < to {
+            let number = SequenceNumber::of(self.next);
+            let point = points.as_slice().iter().find(|&&(candidate, _)| candidate == number);
+            has_gap &= point.is_none();
+            match self.received.pop_front().flatten() {
+                None => has_gap = true,
+                Some(pdu) => {
+                    let broken = point.map_or(u16::from(has_gap), |&(_, ends)| u16::from(ends));
+                    self.deliver_ends(pdu, broken, deliver);
+                    has_gap &= pdu.ends == 0;
+                }
+            }
+            self.next += 1;
+        }
+        if ends > 0 {
+            self.given_up = Some((to, u16::from(ends)));
+        }
+        self.deliver_in_sequence(deliver);
+    }
+
+    fn deliver_in_sequence(&mut self, deliver: &mut impl FnMut(u64)) {
+        while let Some(&Some(pdu)) = self.received.front() {
+            self.received.pop_front();
+            self.deliver_ends(pdu, 0, deliver);
+            self.next += 1;
+        }
+    }
+
+    /// Delivers the SDUs that end in the PDU at VR(R) but for the first `broken`.
+    fn deliver_ends(&mut self, pdu: DataPdu, broken: u16, deliver: &mut impl FnMut(u64)) {
+        let given_up = self.given_up.filter(|&(count, _)| count == self.next).map_or(0, |(_, ends)| ends);
+        for end in broken.max(given_up)..pdu.ends {
+            deliver(pdu.first_end + u64::from(end));
+        }
+    }
+
+    /// When a report may next be sent; [`NEVER`] if none is due.
+    pub(super) fn report_ns(&self) -> Nanoseconds {
+        if self.report_is_due {
+            self.prohibited_until
+        } else {
+            NEVER
+        }
+    }
+
+    pub(super) fn next_periodic_ns(&self) -> Nanoseconds {
+        self.next_periodic_ns
+    }
+
+    /// Timer_Status_Periodic ran out.
+    pub(super) fn handle_periodic(&mut self) {
+        self.report_is_due = true;
+        self.next_periodic_ns = self.next_periodic_ns.saturating_add(self.settings.status_periodic_ns.unwrap_or(NEVER));
+    }
+
+    /// Puts a status report in `queue`, in as many PDUs as it takes, and starts Timer_Status_Prohibit.
+    pub(super) fn report(&mut self, now: Nanoseconds, queue: &mut VecDeque<StatusPdu>) {
+        self.report_is_due = false;
+        self.prohibited_until = now.saturating_add(self.settings.status_prohibit_ns);
+        let room = status_runs(self.settings.pdu_bits, self.settings.status_format);
+        let end = self.next + self.received.len() as u64;
+        let mut from = self.next;
+        let mut is_first = true;
+        loop {
+            let (missing, reached) = match self.settings.status_format {
+                StatusFormat::List => self.list(from, end, room),
+                StatusFormat::Bitmap => self.bitmap(from, end, room),
+            };
+            // ACK covers what this PDU lists as missing, so only the first may go beyond VR(R) (section 9.2.2.11.2).
+            let before = SequenceNumber::of(if is_first { reached } else { self.next });
+            queue.push_back(StatusPdu::Report { before, missing });
+            is_first = false;
+            from = reached;
+            if from >= end {
+                break;
+            }
+        }
+    }
+
+    fn is_missing(&self, count: u64) -> bool {
+        matches!(self.received.get((count - self.next) as usize), Some(None))
+    }
+
+    fn list(&self, from: u64, end: u64, room: u32) -> (Missing, u64) {
+        let mut runs = NumberedCounts::default();
+        let mut used = 0;
+        let mut count = from;
+        while count < end {
+            if !self.is_missing(count) {
+                count += 1;
+                continue;
+            }
+            if used == room {
+                break;
+            }
+            let length =
+                (1..RUN_PDUS).take_while(|&ahead| count + ahead < end && self.is_missing(count + ahead)).count();
+            runs.push(SequenceNumber::of(count), length as u8 + 1);
+            used += 1;
+            count += length as u64 + 1;
+        }
+        (Missing::List(runs), count)
+    }
+
+    fn bitmap(&self, from: u64, end: u64, room: u32) -> (Missing, u64) {
+        let length = (end - from).min(u64::from(room) * 8).min(BITMAP_PDUS);
+        let received = (0..length).filter(|&bit| !self.is_missing(from + bit)).fold(0u128, |map, bit| map | (1 << bit));
+        (Missing::Bitmap { first: SequenceNumber::of(from), length: length as u8, received }, from + length)
+    }
+}
