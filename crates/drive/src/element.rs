@@ -1,6 +1,7 @@
 //! The parts of a chain behind one face, without a table of functions: what is called for every packet.
 
 use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, VariableRate, Wired};
+use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{Packet, Rewriter};
 
 /// Anything between the hosts.
@@ -9,6 +10,7 @@ pub enum PathElement {
     Wired(Box<Wired<Packet>>),
     VariableRate(Box<VariableRate<Packet>>),
     Rewriter(Box<Rewriter>),
+    Proxy(Box<Proxy>),
 }
 
 macro_rules! each {
@@ -17,6 +19,7 @@ macro_rules! each {
             PathElement::Wired($hop) => $call,
             PathElement::VariableRate($hop) => $call,
             PathElement::Rewriter($hop) => $call,
+            PathElement::Proxy($hop) => $call,
         }
     };
 }
@@ -27,6 +30,7 @@ impl PathElement {
     pub fn ends_connections(&self) -> bool {
         match self {
             Self::Wired(_) | Self::VariableRate(_) | Self::Rewriter(_) => false,
+            Self::Proxy(_) => true,
         }
     }
 }

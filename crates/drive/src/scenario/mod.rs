@@ -19,6 +19,7 @@ pub mod fields;
 mod http;
 pub mod link;
 pub mod path;
+pub mod proxy;
 pub mod record;
 pub mod traffic;
 
@@ -104,7 +105,10 @@ impl Scenario {
         if path.len() > MOST_HOPS {
             return Err(fields.refuse("path", format!("{} hops long", path.len()), format!("at most {MOST_HOPS}")));
         }
-        let mut traffic = Traffic::default();
+        for (number, hop) in path.iter().enumerate() {
+            hop.check(path.get(number + 1..).unwrap_or_default())?;
+        }
+        let mut traffic = Traffic::behind(path.iter().find_map(HopDescription::recompression_ratio));
         fields.sections("traffic", |entry| traffic.read(entry))?;
         let record = fields.section("record", |record| Record::read(record, path.len()))?;
         Ok(Self {
@@ -143,7 +147,7 @@ impl Scenario {
     ) -> Result<Simulation, BuildError> {
         let mut hops = Vec::new();
         for hop in &self.path {
-            hops.push((hop.name.clone(), hop.build(self.seed).map_err(BuildError::Scenario)?));
+            hops.push((hop.name.clone(), hop.build(self.seed, &self.traffic).map_err(BuildError::Scenario)?));
         }
         let settings = RunSettings {
             duration_ns: self.duration_ns,
@@ -167,6 +171,12 @@ impl Scenario {
             }
         }
         Ok(Simulation::new(server, hops, mobile, taps, settings))
+    }
+
+    /// What a detector should say of the path: `regular`, or the kind of its first proxy.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        self.path.iter().find_map(HopDescription::class).unwrap_or("regular")
     }
 
     /// One end of all flows.

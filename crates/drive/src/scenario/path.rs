@@ -1,11 +1,16 @@
 //! `[[path]]`: the hops from the server to the mobile, in order.
 
 use pepscope_path::{VariableRate, VariableRateSettings, Wired, WiredSettings};
+use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{AcknowledgementThinning, Rewriter, RewriterSettings};
 
 use super::fields::{Fields, Read};
 use super::link::{read_variable_rate, read_wired};
+use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
+use super::traffic::Traffic;
 use crate::element::PathElement;
+
+const KINDS: [&str; 6] = ["wired", "variable-rate", "rewriter", PROXY_KINDS[0].0, PROXY_KINDS[1].0, PROXY_KINDS[2].0];
 
 /// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
 #[derive(Clone, Debug)]
@@ -23,31 +28,61 @@ pub enum HopSettings {
     Wired(WiredSettings),
     VariableRate(VariableRateSettings),
     Rewriter(RewriterSettings),
+    Proxy(ProxyDescription),
 }
 
 impl HopDescription {
-    /// Reads a hop by its `kind`: `wired`, `variable-rate` or `rewriter`. `name` is by default its kind and which one
-    /// of that kind it is: `wired-1`.
+    /// Reads a hop by its `kind`: `wired`, `variable-rate`, `rewriter`, `split-proxy`, `store-and-forward-proxy` or
+    /// `window-adaptation-proxy`. `name` is by default its kind and which one of that kind it is: `wired-1`.
     ///
     /// # Errors
     /// If a field is outside its range.
     pub(super) fn read(fields: &mut Fields, earlier: &[&'static str]) -> Read<Self> {
-        let kind = fields.kind(&["wired", "variable-rate", "rewriter"])?;
+        let kind = fields.kind(&KINDS)?;
         let number = earlier.iter().filter(|other| **other == kind).count() + 1;
         let name = fields.text("name", &format!("{kind}-{number}"))?;
         let settings = match kind {
             "wired" => HopSettings::Wired(read_wired(fields)?),
             "variable-rate" => HopSettings::VariableRate(read_variable_rate(fields)?),
-            _ => HopSettings::Rewriter(read_rewriter(fields)?),
+            "rewriter" => HopSettings::Rewriter(read_rewriter(fields)?),
+            proxy => HopSettings::Proxy(read_proxy(fields, proxy)?),
         };
         Ok(Self { kind, name, settings, place: fields.place().to_owned() })
     }
 
-    /// The hop itself in the run with `seed`.
+    /// What makes connections through it other than regular: `split-tcp`, `tcp-proxy`, or nothing.
+    #[must_use]
+    pub fn class(&self) -> Option<&'static str> {
+        match &self.settings {
+            HopSettings::Wired(_) | HopSettings::VariableRate(_) | HopSettings::Rewriter(_) => None,
+            HopSettings::Proxy(_) => PROXY_KINDS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, class)| *class),
+        }
+    }
+
+    /// Share of an HTTP response's body that a proxy leaves of it.
+    pub(super) fn recompression_ratio(&self) -> Option<f64> {
+        match &self.settings {
+            HopSettings::Proxy(proxy) => proxy.recompression_ratio,
+            _ => None,
+        }
+    }
+
+    /// Refuses what does not fit the hops that follow.
+    ///
+    /// # Errors
+    /// See [`ProxyDescription::check_control`].
+    pub(super) fn check(&self, following: &[Self]) -> Read<()> {
+        match &self.settings {
+            HopSettings::Proxy(proxy) => proxy.check_control(&self.place, following),
+            _ => Ok(()),
+        }
+    }
+
+    /// The hop itself in the run of `traffic` with `seed`.
     ///
     /// # Errors
     /// If the component refuses settings that are each within their ranges.
-    pub(crate) fn build(&self, seed: u64) -> Read<PathElement> {
+    pub(crate) fn build(&self, seed: u64, traffic: &Traffic) -> Read<PathElement> {
         let refused = |error| Fields::refusal(&self.place, &error);
         Ok(match &self.settings {
             HopSettings::Wired(settings) => {
@@ -58,6 +93,9 @@ impl HopDescription {
             }
             HopSettings::Rewriter(settings) => {
                 PathElement::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &self.name)))
+            }
+            HopSettings::Proxy(proxy) => {
+                PathElement::Proxy(Box::new(Proxy::new(proxy.settings(traffic), seed, &self.name)))
             }
         })
     }

@@ -1,6 +1,7 @@
 //! `[[traffic]]`: who sends what to whom, and when.
 
 use pepscope_path::{Direction, Nanoseconds, NEVER};
+use pepscope_tcp::proxy::StoredObject;
 use pepscope_tcp::{ContentId, Pause, Reading, Script, Step, VoiceSettings, FLOW_LIMIT};
 
 use super::error::ScenarioError;
@@ -33,6 +34,9 @@ pub struct Traffic {
     pub speakers: Vec<(Direction, VoiceSettings)>,
     /// Texts that contents begin with.
     pub contents: Contents,
+    /// What a store-and-forward proxy recognises.
+    pub objects: Vec<StoredObject>,
+    recompression_ratio: Option<f64>,
     next_content: u32,
 }
 
@@ -65,6 +69,11 @@ struct Manner {
 }
 
 impl Traffic {
+    /// No traffic yet, on a path that leaves this share of an HTTP response's body.
+    pub(super) fn behind(recompression_ratio: Option<f64>) -> Self {
+        Self { recompression_ratio, ..Self::default() }
+    }
+
     /// Reads one entry by `kind` and adds its flows.
     ///
     /// | kind | fields |
@@ -81,6 +90,7 @@ impl Traffic {
     /// | `count` | 1-100000 | 1 | so many of them |
     /// | `start_s`, `spacing_s` | 0-1e7 | 0 | when the first starts, and how long after it each further one |
     /// | `user` | 0-65535 | 0 | the mobile |
+    /// | `same_objects` | true, false | false | all of them ask for and send the same bytes, which a cache knows again |
     /// | `one_user_each` | true, false | false | each further one belongs to the next mobile |
     /// | `ip_version` | 4, 6 | 4 | |
     /// | `server_port` | 1-65535 | 5001, or 80 for HTTP | |
@@ -100,6 +110,7 @@ impl Traffic {
         let spacing_ns = fields.seconds("spacing_s", 0.0..=MOST_SECONDS, 0.0)?;
         let first_user = fields.integer("user", 0..=65_535, 0)?;
         let one_user_each = fields.flag("one_user_each", false)?;
+        let same_objects = fields.flag("same_objects", false)?;
         let version_6 = fields.integer("ip_version", 4..=6, 4)?;
         if version_6 == 5 {
             return Err(fields.refuse("ip_version", 5, "4 or 6"));
@@ -114,9 +125,13 @@ impl Traffic {
         if self.flows.len() as u64 + count > u64::from(FLOW_LIMIT) {
             return Err(fields.refuse("count", count, format!("so that there are at most {FLOW_LIMIT} flows in all")));
         }
+        let mut scripts = self.scripts(&exchange);
         for number in 0..count {
+            if number > 0 && !same_objects {
+                scripts = self.scripts(&exchange);
+            }
+            let (mobile_script, server_script) = scripts.clone();
             let user = if one_user_each { first_user + number } else { first_user } as u16;
-            let (mobile_script, server_script) = self.scripts(&exchange);
             self.flows.push(FlowDescription {
                 kind,
                 user,
@@ -144,31 +159,65 @@ impl Traffic {
         match *exchange {
             Exchange::Transfer { down, up, is_http: false } => {
                 let (mobile, server) = (self.new_content(None), self.new_content(None));
+                for (content, amount) in [(mobile, up), (server, down)] {
+                    self.add_object(content, amount.bytes());
+                }
                 (sender(mobile, up), sender(server, down))
             }
             Exchange::Transfer { down, up, is_http: true } => {
-                let (request_body, response_body) = (up.bytes(), down.bytes());
-                let request = if request_body > 0 { http::put(request_body) } else { http::get(0) };
-                let response = http::response(response_body);
-                let (asked, answered) = (self.new_content(Some(&request)), self.new_content(Some(&response)));
-                let (request_bytes, response_bytes) =
-                    (request.bytes() + request_body, response.bytes() + response_body);
-                let mobile = vec![Step::Send { content: asked, bytes: request_bytes }, Step::ReceiveAll, Step::Close];
+                let request = if up.bytes() > 0 { http::put(up.bytes()) } else { http::get(0) };
+                let (asked, answered) = self.new_exchange(&request, up.bytes(), down.bytes());
+                let mobile =
+                    vec![Step::Send { content: asked.content, bytes: asked.bytes }, Step::ReceiveAll, Step::Close];
                 let server = vec![
-                    Step::Receive { bytes: request_bytes },
-                    Step::Send { content: answered, bytes: response_bytes },
+                    Step::Receive { bytes: asked.bytes },
+                    Step::Send { content: answered.content, bytes: answered.bytes },
                     Step::Close,
                 ];
                 (Script::new(mobile), Script::new(server))
             }
             Exchange::Pages { pages, page_bytes, request_bytes, think_time_mean_s } => {
-                let (request, response) = (http::get(request_bytes), http::response(page_bytes));
-                let (asked, answered) = (self.new_content(Some(&request)), self.new_content(Some(&response)));
-                let total = response.bytes() + page_bytes;
-                let client = Script::http_client(pages, asked, request.bytes(), total, think_time_mean_s);
-                (client, Script::http_server(answered, request.bytes(), total))
+                let (asked, answered) = self.new_exchange(&http::get(request_bytes), 0, page_bytes);
+                let arriving_bytes = answered.forwarded_as.map_or(answered.bytes, |(_, bytes)| bytes);
+                let client = Script::http_client(pages, asked.content, asked.bytes, arriving_bytes, think_time_mean_s);
+                (client, Script::http_server(answered.content, asked.bytes, answered.bytes))
             }
         }
+    }
+
+    /// A request and its response, heads included.
+    fn new_exchange(
+        &mut self,
+        request: &Head,
+        request_body_bytes: u64,
+        response_body_bytes: u64,
+    ) -> (StoredObject, StoredObject) {
+        let asked = self.new_content(Some(request));
+        let asked = self.add_object(asked, request.bytes() + request_body_bytes);
+        let head = http::response(response_body_bytes);
+        let answered = self.new_content(Some(&head));
+        let forwarded_as = self.recompression_ratio.filter(|_| response_body_bytes > 0).map(|ratio| {
+            let body_bytes = ((response_body_bytes as f64 * ratio) as u64).max(1);
+            let head = http::response(body_bytes);
+            (self.new_content(Some(&head)), head.bytes() + body_bytes)
+        });
+        let answered = StoredObject {
+            content: answered,
+            bytes: head.bytes() + response_body_bytes,
+            forwarded_as,
+            answer_to: Some(asked.content),
+        };
+        self.objects.push(answered);
+        (asked, answered)
+    }
+
+    /// An object that is forwarded as it is and kept for nobody.
+    fn add_object(&mut self, content: ContentId, bytes: u64) -> StoredObject {
+        let object = StoredObject { content, bytes, forwarded_as: None, answer_to: None };
+        if bytes > 0 {
+            self.objects.push(object);
+        }
+        object
     }
 
     /// Reads speakers over UDP (AMR at 7.95 kbit/s, two states):

@@ -1,0 +1,192 @@
+//! `[[path]]` entries that end TCP connections.
+
+use pepscope_path::{Nanoseconds, RateProfile, Service, NEVER};
+use pepscope_tcp::proxy::{
+    AbortPropagation, AdaptationSettings, Forwarding, Opening, ProxySettings, RateSource, SlidingModeSettings,
+    StoreSettings,
+};
+
+use super::endpoint::read_endpoint;
+use super::error::ScenarioError;
+use super::fields::{Fields, Read};
+use super::path::{HopDescription, HopSettings};
+use super::traffic::Traffic;
+
+/// A proxy as described; which flows and objects it meets is for the traffic to say.
+#[derive(Clone, Debug)]
+pub struct ProxyDescription {
+    settings: ProxySettings,
+    /// Ports that it takes; `None` takes all.
+    server_ports: Option<Vec<u64>>,
+    /// Length of an HTTP response's body behind the proxy, as a share of what it was.
+    pub(super) recompression_ratio: Option<f64>,
+    allows_wrong_parameters: bool,
+}
+
+/// Kinds of proxy, and what a detector should say of them.
+pub(super) const KINDS: [(&str, &str); 3] =
+    [("split-proxy", "split-tcp"), ("store-and-forward-proxy", "tcp-proxy"), ("window-adaptation-proxy", "split-tcp")];
+
+/// Reads a proxy:
+///
+/// | field | unit, range | default | meaning |
+/// |---|---|---|---|
+/// | `server_leg`, `mobile_leg` | tables | hosts of today | [`super::endpoint`], of the connection with either side |
+/// | `opening` | `at-once`, `far-end-first`, `with-data` | `at-once` | when it connects to the far end: with its own SYN-ACK, before it, or with the first data |
+/// | `aborts` | `at-once`, `delayed`, `never` | `at-once` | what a reset of one leg does to the other |
+/// | `abort_delay_s` | 0-1e7 | 10 | after which a delayed one follows |
+/// | `server_ports` | list of 1-65535 | all | which connections it takes |
+///
+/// `split-proxy`: `buffer_bytes` (1024-2^30, default 262144) waiting or unacknowledged a direction.
+///
+/// `store-and-forward-proxy`: `storage_bytes` (1024-2^40, default 2^30), larger objects pass through; `pause_s` (0-1e7,
+/// default 1) after which bytes of no known object are forwarded; `cache_bytes` (0-2^40, default 0);
+/// `recompression_ratio` (0.001-1, default none) of HTTP response bodies.
+///
+/// `window-adaptation-proxy`: `buffer_bytes`, and `control`, see [`read_adaptation`].
+///
+/// # Errors
+/// If a field is outside its range.
+pub(super) fn read_proxy(fields: &mut Fields, kind: &str) -> Read<ProxyDescription> {
+    let server_leg = fields.section("server_leg", read_endpoint)?;
+    let mobile_leg = fields.section("mobile_leg", read_endpoint)?;
+    let opening = fields.choice(
+        "opening",
+        &[("at-once", Opening::AtOnce), ("far-end-first", Opening::FarEndFirst), ("with-data", Opening::WithData)],
+    )?;
+    let delay_ns = fields.seconds("abort_delay_s", 0.0..=1e7, 10.0)?;
+    let aborts = fields.choice(
+        "aborts",
+        &[
+            ("at-once", AbortPropagation::AtOnce),
+            ("delayed", AbortPropagation::After(delay_ns)),
+            ("never", AbortPropagation::Never),
+        ],
+    )?;
+    let server_ports = fields.optional_integers("server_ports", 1..=65_535)?;
+    let mut recompression_ratio = None;
+    let mut allows_wrong_parameters = false;
+    let forwarding = match kind {
+        "split-proxy" => Forwarding::Relay { buffer_bytes: read_buffer(fields)? },
+        "store-and-forward-proxy" => {
+            recompression_ratio = fields.optional_number("recompression_ratio", 0.001..=1.0)?;
+            Forwarding::Store(StoreSettings {
+                objects: Vec::new(),
+                pause_ns: fields.seconds("pause_s", 0.0..=1e7, 1.0)?,
+                storage_bytes: fields.integer("storage_bytes", 1024..=1 << 40, 1 << 30)?,
+                cache_bytes: fields.integer("cache_bytes", 0..=1 << 40, 0)?,
+            })
+        }
+        _ => {
+            let buffer_bytes = read_buffer(fields)?;
+            let adaptation = fields.section("control", |control| {
+                allows_wrong_parameters = control.flag("allows_wrong_parameters", false)?;
+                read_adaptation(control)
+            })?;
+            Forwarding::Adapt { buffer_bytes, adaptation }
+        }
+    };
+    let settings = ProxySettings { server_leg, mobile_leg, forwarding, opening, aborts, bypassed_flows: Vec::new() };
+    Ok(ProxyDescription { settings, server_ports, recompression_ratio, allows_wrong_parameters })
+}
+
+fn read_buffer(fields: &mut Fields) -> Read<u64> {
+    fields.integer("buffer_bytes", 1024..=1 << 30, 256 << 10)
+}
+
+/// Reads the sliding-mode control law (seed 003, eq. 36); the defaults are the paper's:
+///
+/// | field | unit, range | default | meaning |
+/// |---|---|---|---|
+/// | `step_s` | 1e-4-1000 | 0.025 | Ts: period of the reports |
+/// | `delay_steps` | 1-1000 | 1 | d: steps between Node-B and proxy |
+/// | `frames_per_packet` | 1-10000 | 13 | gamma |
+/// | `reference_frames` | 0-1e9 | 100 | q0 |
+/// | `buffer_frames` | 1-1e9 | 200 | Bmax |
+/// | `smoothing` | 0-1 | 0.85 | alpha |
+/// | `approach_per_s` | 0-1e6 | 35 | delta |
+/// | `switching_frames_s` | 0-1e9 | 20 | epsilon |
+/// | `extremes_steps` | 1-1000000 | 200 | steps over which extremes of the rate count |
+/// | `rate_source` | `served`, `offered` | `served` | which number of a report is the rate |
+/// | `spreads_packets` | true, false | true | over the step, instead of at its start |
+/// | `allows_wrong_parameters` | true, false | false | run what breaks eq. (43) or the bounds of Ts all the same |
+///
+/// # Errors
+/// If a field is outside its range.
+fn read_adaptation(fields: &mut Fields) -> Read<AdaptationSettings> {
+    let paper = SlidingModeSettings::default();
+    let law = SlidingModeSettings {
+        step_s: fields.number("step_s", 1e-4..=1000.0, paper.step_s)?,
+        delay_steps: fields.integer("delay_steps", 1..=1000, 1)? as u32,
+        frames_per_packet: fields.number("frames_per_packet", 1.0..=10_000.0, paper.frames_per_packet)?,
+        reference_frames: fields.number("reference_frames", 0.0..=1e9, paper.reference_frames)?,
+        buffer_frames: fields.number("buffer_frames", 1.0..=1e9, paper.buffer_frames)?,
+        smoothing: fields.number("smoothing", 0.0..=1.0, paper.smoothing)?,
+        approach_per_s: fields.number("approach_per_s", 0.0..=1e6, paper.approach_per_s)?,
+        switching_frames_s: fields.number("switching_frames_s", 0.0..=1e9, paper.switching_frames_s)?,
+        extremes_steps: fields.integer("extremes_steps", 1..=1_000_000, paper.extremes_steps as u64)? as usize,
+    };
+    let rate_source =
+        fields.choice("rate_source", &[("served", RateSource::Served), ("offered", RateSource::Offered)])?;
+    Ok(AdaptationSettings { law, rate_source, spreads_packets: fields.flag("spreads_packets", true)? })
+}
+
+impl ProxyDescription {
+    /// Refuses a control law that cannot hold the queue of the link that follows on `path` (seed 003, eq. 43 and
+    /// section 5.2), unless that is wanted.
+    ///
+    /// # Errors
+    /// A sentence that names the bound.
+    pub(super) fn check_control(&self, place: &str, path: &[HopDescription]) -> Read<()> {
+        let Forwarding::Adapt { adaptation, .. } = &self.settings.forwarding else {
+            return Ok(());
+        };
+        let expected = path.iter().find_map(expected_rate);
+        let checked = if self.allows_wrong_parameters {
+            adaptation.law.check_domain()
+        } else {
+            adaptation.law.check(expected.map(|(mean, _)| mean), expected.and_then(|(_, period)| period))
+        };
+        checked.map_err(|error| ScenarioError::Unreadable {
+            field: format!("{place}.control"),
+            cause: format!("{error} (allows_wrong_parameters = true runs it all the same)"),
+        })
+    }
+
+    /// What the proxy is to do in a run with `traffic`.
+    pub(super) fn settings(&self, traffic: &Traffic) -> ProxySettings {
+        let mut settings = self.settings.clone();
+        if let Forwarding::Store(store) = &mut settings.forwarding {
+            store.objects.clone_from(&traffic.objects);
+        }
+        if let Some(ports) = &self.server_ports {
+            let numbered = (0..).zip(&traffic.flows);
+            let bypassed = numbered.filter(|(_, flow)| !ports.contains(&u64::from(flow.server_port)));
+            settings.bypassed_flows = bypassed.map(|(number, _)| number).collect();
+        }
+        settings
+    }
+}
+
+/// Mean rate in radio frames a second and the period of its changes in seconds, where a hop has them.
+fn expected_rate(hop: &HopDescription) -> Option<(f64, Option<f64>)> {
+    let HopSettings::VariableRate(link) = &hop.settings else {
+        return None;
+    };
+    let Service::Rates { profile, radio_frames: Some(frames), .. } = &link.down.service else {
+        return None;
+    };
+    let frame_bits = f64::from(frames.frame_bytes) * 8.0;
+    let seconds = |duration: Nanoseconds| duration as f64 * 1e-9;
+    Some(match profile {
+        RateProfile::Random { period_ns, low_bit_s, high_bit_s } => {
+            ((*low_bit_s as f64 + *high_bit_s as f64) / 2.0 / frame_bits, Some(seconds(*period_ns)))
+        }
+        RateProfile::Steps { steps, .. } => {
+            let whole: f64 = steps.iter().map(|step| seconds(step.duration_ns)).sum();
+            let bits: f64 = steps.iter().map(|step| seconds(step.duration_ns) * step.rate_bit_s as f64).sum();
+            let shortest = steps.iter().map(|step| step.duration_ns).min().filter(|&shortest| shortest != NEVER);
+            (bits / whole / frame_bits, shortest.map(seconds))
+        }
+    })
+}
