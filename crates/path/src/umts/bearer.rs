@@ -129,7 +129,7 @@ fn receive<P: Datagram>(
         };
         let (sender, counts) = (&mut from.sender, &mut from.counts);
         let mut deliver = |sdu: u64| {
-            if let Some(packet) = sender.deliver(sdu) {
+            if let Some(packet) = sender.sdus.deliver(sdu) {
                 counts.delivered_packets += 1;
                 counts.delivered_bytes += u64::from(packet.length_bytes());
                 delivered.push_back((direction, packet));
@@ -227,7 +227,7 @@ impl<P: Datagram> Hop<P> for DedicatedChannel<P> {
         };
         entity.counts.offered_packets += 1;
         entity.counts.offered_bytes += u64::from(bytes);
-        if !entity.sender.take(packet, bytes, sdu_bytes) {
+        if !entity.sender.sdus.take(packet, bytes, sdu_bytes) {
             entity.counts.overflowed_packets += 1;
             return;
         }
@@ -253,12 +253,12 @@ impl<P: Datagram> Hop<P> for DedicatedChannel<P> {
 
     fn observe(&self, _now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
         let (down, up) = (&self.network.sender, &self.mobile.sender);
-        record("down_waiting_packets", f64::from(down.waiting().packets));
-        record("down_waiting_bytes", down.waiting().bytes as f64);
+        record("down_waiting_packets", f64::from(down.sdus.waiting().packets));
+        record("down_waiting_bytes", down.sdus.waiting().bytes as f64);
         record("down_window_pdus", down.window_pdus() as f64);
         record("down_retransmitted_pdus", down.retransmitted_pdus as f64);
-        record("up_waiting_packets", f64::from(up.waiting().packets));
-        record("up_waiting_bytes", up.waiting().bytes as f64);
+        record("up_waiting_packets", f64::from(up.sdus.waiting().packets));
+        record("up_waiting_bytes", up.sdus.waiting().bytes as f64);
         record("up_window_pdus", up.window_pdus() as f64);
         record("up_retransmitted_pdus", up.retransmitted_pdus as f64);
     }

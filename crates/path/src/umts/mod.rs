@@ -1,11 +1,13 @@
 //! The UMTS dedicated channel: PDCP header compression and RLC acknowledged mode over transport blocks that fail.
 //!
-//! `pdu` is what crosses the air, `sender` and `receiver` are the two sides of one RLC entity (3GPP TS 25.322), and
-//! `bearer` joins two entities by transport channels, one a direction. docs/models/umts_dch.md says what is modelled.
+//! `pdu` is what crosses the air, `segmentation` cuts packets into it, `sender` and `receiver` are the two sides of one
+//! RLC entity (3GPP TS 25.322), and `bearer` joins two entities by transport channels, one a direction.
+//! docs/models/umts_dch.md says what is modelled.
 
 mod bearer;
 mod pdu;
 mod receiver;
+mod segmentation;
 mod sender;
 mod settings;
 

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 
 use crate::hop::{Nanoseconds, NEVER};
-use crate::queue::{Occupancy, QueueLimit, QueueSettings, Size};
+use crate::queue::QueueLimit;
 
-use super::pdu::{
-    length_indicator_bytes, status_runs, DataPdu, Missing, NumberedCounts, SequenceNumber, StatusPdu, AMD_HEADER_BYTES,
-};
+use super::pdu::{status_runs, DataPdu, Missing, NumberedCounts, SequenceNumber, StatusPdu};
+use super::segmentation::{Cut, LastPdu, Segmentation};
 use super::settings::{RadioLinkControlSettings, StatusFormat};
 
 /// What became of a PDU that was sent.
@@ -27,21 +26,7 @@ struct Sent {
     is_queued: bool,
     /// Number of the status PDU that called it missing last.
     called_missing_in: u64,
-    first_end: u64,
-    ends: u16,
-    /// Last SDU that has a part or its end in it.
-    last_sdu: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Sdu<P> {
-    /// Taken out when the receiver delivers it.
-    packet: Option<P>,
-    packet_bytes: u32,
-    /// Not yet in a PDU.
-    left_bytes: u32,
-    /// The PDU that tells its end; `None` until that is made.
-    last_pdu: Option<u64>,
+    cut: Cut,
 }
 
 /// A command to move the receiving window that was not yet answered.
@@ -57,15 +42,7 @@ struct Move {
 #[derive(Clone, Debug)]
 pub(super) struct Sender<P> {
     settings: RadioLinkControlSettings,
-    buffer: QueueSettings,
-    waiting: Occupancy,
-    sdus: VecDeque<Sdu<P>>,
-    /// Count of the first of `sdus`.
-    first_sdu: u64,
-    /// The SDU that the next new PDU begins with.
-    next_sdu: u64,
-    /// The SDU before it ended with no room for its length indicator, which the next PDU must carry.
-    owes_indicator: bool,
+    pub(super) sdus: Segmentation<P>,
     sent: VecDeque<Sent>,
     /// VT(A): the first PDU that is not acknowledged, also the first of `sent`.
     acknowledged: u64,
@@ -86,12 +63,7 @@ impl<P> Sender<P> {
     pub(super) fn new(settings: &RadioLinkControlSettings, buffer: QueueLimit) -> Self {
         Self {
             settings: *settings,
-            buffer: QueueSettings { limit: buffer, ..QueueSettings::default() },
-            waiting: Occupancy::default(),
-            sdus: VecDeque::new(),
-            first_sdu: 0,
-            next_sdu: 0,
-            owes_indicator: false,
+            sdus: Segmentation::new(settings.pdu_bits, buffer),
             sent: VecDeque::new(),
             acknowledged: 0,
             retransmissions: VecDeque::new(),
@@ -105,28 +77,6 @@ impl<P> Sender<P> {
             sent_pdus: 0,
             retransmitted_pdus: 0,
         }
-    }
-
-    /// Takes a packet that makes an SDU of `sdu_bytes`; `false` if the buffer is full.
-    pub(super) fn take(&mut self, packet: P, packet_bytes: u32, sdu_bytes: u32) -> bool {
-        let in_service = self.sdu(self.next_sdu).map(|sdu| Size { bytes: sdu.packet_bytes, frames: 0 });
-        let size = Size { bytes: packet_bytes, frames: 0 };
-        if !self.buffer.admits(self.waiting, in_service, size) {
-            return false;
-        }
-        self.waiting.add(size);
-        self.sdus.push_back(Sdu { packet: Some(packet), packet_bytes, left_bytes: sdu_bytes, last_pdu: None });
-        true
-    }
-
-    /// Takes out an SDU that the receiver has whole.
-    pub(super) fn deliver(&mut self, sdu: u64) -> Option<P> {
-        let place = usize::try_from(sdu.checked_sub(self.first_sdu)?).ok()?;
-        self.sdus.get_mut(place)?.packet.take()
-    }
-
-    pub(super) fn waiting(&self) -> Occupancy {
-        self.waiting
     }
 
     /// PDUs sent and not acknowledged.
@@ -183,7 +133,12 @@ impl<P> Sender<P> {
         sent.last_sent_ns = now;
         self.sent_pdus += 1;
         self.retransmitted_pdus += u64::from(sent.transmissions > 1);
-        Some(DataPdu { number: SequenceNumber::of(count), poll: asks, first_end: sent.first_end, ends: sent.ends })
+        Some(DataPdu {
+            number: SequenceNumber::of(count),
+            poll: asks,
+            first_end: sent.cut.first_end,
+            ends: sent.cut.ends,
+        })
     }
 
     pub(super) fn handle_report(&mut self, now: Nanoseconds, before: SequenceNumber, missing: Missing) {
@@ -229,21 +184,12 @@ impl<P> Sender<P> {
         self.acknowledged + self.sent.len() as u64
     }
 
-    fn sdu(&self, count: u64) -> Option<&Sdu<P>> {
-        self.sdus.get(usize::try_from(count.checked_sub(self.first_sdu)?).ok()?)
-    }
-
-    fn sdu_mut(&mut self, count: u64) -> Option<&mut Sdu<P>> {
-        self.sdus.get_mut(usize::try_from(count.checked_sub(self.first_sdu)?).ok()?)
-    }
-
     fn sent_mut(&mut self, count: u64) -> Option<&mut Sent> {
         self.sent.get_mut(usize::try_from(count.checked_sub(self.acknowledged)?).ok()?)
     }
 
     fn may_send_new(&self) -> bool {
-        let has_new = self.owes_indicator || self.next_sdu < self.first_sdu + self.sdus.len() as u64;
-        has_new && self.sent.len() < self.settings.window_pdus as usize
+        self.sdus.has_new() && self.sent.len() < self.settings.window_pdus as usize
     }
 
     /// Whether anything would follow the PDU that is being sent.
@@ -283,57 +229,15 @@ impl<P> Sender<P> {
         Some(self.acknowledged + place as u64)
     }
 
-    /// Cuts a new PDU from the SDUs that wait (section 9.2.2.8: an SDU that leaves no room for its length indicator
-    /// ends in the next PDU).
     fn make_pdu(&mut self) -> u64 {
         let count = self.next_pdu();
-        let indicator = length_indicator_bytes(self.settings.pdu_bits);
-        let mut room = self.settings.pdu_bits / 8 - AMD_HEADER_BYTES;
-        let mut first_end = self.next_sdu;
-        let mut ends = 0;
-        let mut last_sdu = self.next_sdu;
-        if core::mem::take(&mut self.owes_indicator) {
-            first_end = self.next_sdu - 1;
-            last_sdu = first_end;
-            ends = 1;
-            room -= indicator;
-            if let Some(sdu) = self.sdu_mut(first_end) {
-                sdu.last_pdu = Some(count);
-            }
-        }
-        while room > 0 {
-            let next_sdu = self.next_sdu;
-            let Some(sdu) = self.sdu_mut(next_sdu) else {
-                break;
-            };
-            last_sdu = next_sdu;
-            if sdu.left_bytes > room {
-                sdu.left_bytes -= room;
-                break;
-            }
-            let left_bytes = core::mem::take(&mut sdu.left_bytes);
-            let size = Size { bytes: sdu.packet_bytes, frames: 0 };
-            let has_room = left_bytes + indicator <= room;
-            if has_room {
-                sdu.last_pdu = Some(count);
-                ends += 1;
-                room -= left_bytes + indicator;
-            } else {
-                self.owes_indicator = true;
-                room = 0;
-            }
-            self.waiting.remove(size);
-            self.next_sdu += 1;
-        }
         self.sent.push_back(Sent {
             fate: Fate::Outstanding,
             transmissions: 0,
             last_sent_ns: 0,
             is_queued: false,
             called_missing_in: 0,
-            first_end,
-            ends,
-            last_sdu,
+            cut: self.sdus.cut(count),
         });
         count
     }
@@ -353,7 +257,7 @@ impl<P> Sender<P> {
             sent.is_queued = true;
             self.retransmissions.push_back(count);
         } else {
-            let last_sdu = sent.last_sdu;
+            let last_sdu = sent.cut.last_sdu;
             self.discard_through(last_sdu);
         }
     }
@@ -398,25 +302,14 @@ impl<P> Sender<P> {
     /// SDU discard with explicit signalling (sections 9.7.3 and 11.6): gives up all SDUs up to `last`.
     fn discard_through(&mut self, last: u64) {
         let next_pdu = self.next_pdu();
-        let Some(sdu) = self.sdu_mut(last) else {
-            return;
-        };
-        let (to, ends) = match sdu.last_pdu {
-            Some(pdu) => match self.sent_mut(pdu) {
-                // Its last PDU holds a part of the next SDU as well, so the window moves only up to that PDU.
-                Some(sent) if sent.last_sdu > last => (pdu, (last - sent.first_end) as u8 + 1),
+        let (to, ends) = match self.sdus.give_up(last, next_pdu) {
+            LastPdu::Unknown => return,
+            LastPdu::Untold => (next_pdu, 0),
+            LastPdu::Told(pdu) => match self.sent_mut(pdu) {
+                // It holds a part of the next SDU as well, so the window moves only up to it.
+                Some(sent) if sent.cut.last_sdu > last => (pdu, (last - sent.cut.first_end) as u8 + 1),
                 _ => (pdu + 1, 0),
             },
-            None => {
-                sdu.last_pdu = Some(next_pdu.saturating_sub(1));
-                let size = Size { bytes: sdu.packet_bytes, frames: 0 };
-                if core::mem::take(&mut sdu.left_bytes) > 0 {
-                    self.waiting.remove(size);
-                    self.next_sdu = last + 1;
-                }
-                self.owes_indicator = false;
-                (next_pdu, 0)
-            }
         };
         for sent in self.sent.iter_mut().take((to - self.acknowledged) as usize) {
             if sent.fate == Fate::Outstanding {
@@ -450,11 +343,6 @@ impl<P> Sender<P> {
             self.acknowledged += 1;
         }
         self.drop_settled_retransmissions();
-        let acknowledged = self.acknowledged;
-        while self.sdus.front().is_some_and(|sdu| sdu.last_pdu.is_some_and(|pdu| pdu < acknowledged)) {
-            let given_up = self.sdus.pop_front().is_some_and(|sdu| sdu.packet.is_some());
-            self.lost_packets += u64::from(given_up);
-            self.first_sdu += 1;
-        }
+        self.lost_packets += self.sdus.forget_before(self.acknowledged);
     }
 }
