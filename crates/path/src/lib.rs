@@ -8,6 +8,7 @@ mod hop;
 pub mod hsdpa;
 mod line;
 mod loss;
+pub mod lte;
 mod opportunities;
 mod queue;
 mod random;

@@ -115,6 +115,12 @@ impl Block {
         };
         !random.chance(failure)
     }
+
+    /// Sends it once more over a channel that fails with probability `failure`; whether it is decoded.
+    pub fn transmit_with(&mut self, failure: f64, random: &mut Random) -> bool {
+        self.transmissions += 1;
+        !random.chance(failure)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]

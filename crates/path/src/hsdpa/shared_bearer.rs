@@ -148,7 +148,13 @@ impl<P: Datagram> SharedBearer<P> {
         u32::try_from(self.queued_frames().min(window)).unwrap_or(u32::MAX)
     }
 
-    /// Whether anything is queued, on the air or awaited.
+    /// Whether the next block is one that the network sends again.
+    #[must_use]
+    pub fn resends(&self) -> bool {
+        !self.to_resend.is_empty()
+    }
+
+    /// Whether nothing is queued, on the air or awaited.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.queued_frames() == 0

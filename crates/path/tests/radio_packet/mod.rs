@@ -54,6 +54,7 @@ pub struct Arrival {
     pub report: Option<QueueReport>,
 }
 
+#[allow(dead_code, reason = "each test file uses its own part")]
 impl Arrival {
     pub fn down(time: Nanoseconds, user: u16, number: u64) -> Self {
         Self { time, direction: Direction::Down, user, number, marked: false, report: None }
