@@ -283,3 +283,5 @@ impl Host {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transfers;
