@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
-#: Connections whose JSON is made at once.
-_JSON_BATCH = 4096
+#: Connections that are put into words at once.
+_BATCH = 4096
 
 #: Columns of SACK blocks behind those of the packets: row, left edge, right edge.
 _SACK_COLUMNS = 3
@@ -38,9 +38,10 @@ def open_capture(
     """Read a capture and analyse its TCP connections.
 
     `path` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or `-` for standard input. `filter` keeps the
-    packets that match an expression in libpcap's language. Packet columns that take more than `memory_bytes` (default
-    1 GiB) are kept in temporary files and loaded by parts; results are the same. Without `payload` or `columns` the
-    payload samples (of TCP streams and of UDP flows) or packet columns are not kept. With `datagrams` a capture that
+    packets that match an expression in libpcap's language. Packet columns (without them: connections) that take more
+    than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
+    connection is never divided, and `Capture.warnings` says where one alone takes more. Without `payload` or `columns`
+    the payload samples (of TCP streams and UDP flows) or packet columns are not kept. With `datagrams` a capture that
     holds UDP datagrams but no TCP is read as well. `progress` is called with the bytes of the file read so far and in
     all (0 where that is not known).
 
@@ -117,8 +118,14 @@ class Capture:
         into `CLOSES` and `TUNNELS`. The SYN's option bytes are left out.
         """
         if self._columns is None:
-            self._columns = self._core.connection_columns()
+            self._columns = self._core.connection_columns(0, self._core.connection_count)
         return self._columns
+
+    def connection_batches(self) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory."""
+        count = self._core.connection_count
+        for start in range(0, max(count, 1), _BATCH):
+            yield self._core.connection_columns(start, min(start + _BATCH, count))
 
     def packets(self, connection_id: int) -> PacketColumns:
         """Packets of one connection: views of the columns of its partition, not copies."""
@@ -201,10 +208,10 @@ class Capture:
             self.packet_count,
         )
         count = len(self.connections)
-        for start in range(0, count, _JSON_BATCH):
+        for start in range(0, count, _BATCH):
             if start:
                 yield b","
-            yield self._core.connections_json(start, min(start + _JSON_BATCH, count))
+            yield self._core.connections_json(start, min(start + _BATCH, count))
         yield b'],"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
 
 

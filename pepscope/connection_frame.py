@@ -12,6 +12,8 @@ from pepscope.connections import CLOSES, TUNNELS
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     import pandas as pd
 
     from pepscope.capture import Capture
@@ -55,10 +57,20 @@ def _address_text(packed: bytes) -> str:
 
 def connection_frame(capture: Capture) -> pd.DataFrame:
     """One row a connection; what was not seen is missing (nullable integers), close and tunnel are categories."""
+    return _frame(capture.connection_columns())
+
+
+def csv_chunks(capture: Capture) -> Iterator[bytes]:
+    """The frame as CSV in pieces, so that no capture is too large for it."""
+    for number, columns in enumerate(capture.connection_batches()):
+        yield _frame(columns).to_csv(index=False, header=number == 0).encode()
+
+
+def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, Any] = {}
-    for name, values in capture.connection_columns().items():
+    for name, values in arrays.items():
         plain = name.removeprefix("up_").removeprefix("down_")
         if name in ("client_address", "server_address"):
             columns[name] = address_texts(values)
@@ -83,6 +95,13 @@ def parquet_bytes(capture: Capture) -> bytes:
     except ImportError as error:
         raise UsageError("Parquet needs the package pyarrow: pip install 'pepscope[parquet]'") from error
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.Table.from_pandas(connection_frame(capture), preserve_index=False), sink)
+    writer = None
+    for columns in capture.connection_batches():
+        table = pa.Table.from_pandas(_frame(columns), preserve_index=False)
+        if writer is None:
+            writer = pq.ParquetWriter(sink, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
     content: bytes = sink.getvalue().to_pybytes()
     return content

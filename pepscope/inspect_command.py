@@ -58,7 +58,9 @@ def _chunks(capture: Capture, form: str | None, colour: bool) -> Iterator[bytes]
     if form == "json":
         yield from capture.json_chunks()
     elif form == "csv":
-        yield capture.to_frame().to_csv(index=False).encode()
+        from pepscope.connection_frame import csv_chunks
+
+        yield from csv_chunks(capture)
     elif form == "parquet":
         from pepscope.connection_frame import parquet_bytes
 

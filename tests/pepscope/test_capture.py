@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import gzip
 import struct
+import subprocess
+import sys
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pepscope.capture import Capture, open_capture
+from pepscope.connection_frame import csv_chunks, parquet_bytes
 from pepscope.errors import CaptureError, FilterError
-from pepscope.packets import Direction, Mark, PacketColumns
+from pepscope.packets import Direction, Mark, PacketColumns, TcpFlag
+from tests.captures.containers import LINK_RAW, Frame, write_pcap
+from tests.captures.conversation import START_NS
+from tests.captures.segments import Segment
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 MANY = CORPUS / "reg_dl_par20.srv.pcap.gz"
@@ -98,7 +106,8 @@ def test_partitions_change_nothing(path: Path) -> None:
     assert whole.partition_count == 1
     assert parts.partition_count > 1
     assert list(whole.connections) == list(parts.connections)
-    assert whole.warnings == parts.warnings
+    assert whole.warnings == parts.warnings[:-1]
+    assert "a connection is analysed whole" in parts.warnings[-1]
     for connection in whole.connections:
         expected, loaded = whole.packets(connection.id), parts.packets(connection.id)
         for name in PacketColumns.__slots__:
@@ -107,6 +116,51 @@ def test_partitions_change_nothing(path: Path) -> None:
             other = parts.payload(connection.id)[direction]
             np.testing.assert_array_equal(sample.offsets, other.offsets)
             assert sample.pieces == other.pieces
+
+
+@pytest.mark.parametrize("path", [MANY, ONE, DAMAGED], ids=lambda path: path.name.split(".")[0])
+def test_connections_without_packets_are_bounded_too_and_the_same(path: Path) -> None:
+    whole, parts = (open_capture(str(path), columns=False, payload=False, memory_bytes=size) for size in (1 << 30, 1))
+    assert list(whole.connections) == list(parts.connections)
+    assert whole.warnings == parts.warnings
+    assert b"".join(whole.json_chunks()) == b"".join(parts.json_chunks())
+    assert b"".join(csv_chunks(whole)) == b"".join(csv_chunks(parts)) == whole.to_frame().to_csv(index=False).encode()
+    assert pd.read_parquet(BytesIO(parquet_bytes(parts))).equals(pd.read_parquet(BytesIO(parquet_bytes(whole))))
+    assert whole.partition_count == parts.partition_count == 1
+    with pytest.raises(ValueError, match="packets were not kept"):
+        parts.packets(0)
+    with pytest.raises(IndexError):
+        parts.connections[len(whole.connections)]
+
+
+def test_memory_of_connections_without_packets_stays_bounded(tmp_path: Path) -> None:
+    start = START_NS
+    frames = [
+        Frame(
+            start + n,
+            Segment(
+                start + n, f"10.{n >> 14}.{n >> 7 & 127}.{n & 127}", 9, "192.0.2.1", 80, n, 0, TcpFlag.SYN
+            ).packet(),
+        )
+        for n in range(60_000)
+    ]
+    path = tmp_path / "flood.pcap"
+    path.write_bytes(write_pcap(frames, LINK_RAW))
+    script = (
+        "import re, sys; from pepscope.capture import open_capture\n"
+        "capture = open_capture(sys.argv[1], columns=False, payload=False, memory_bytes=int(sys.argv[2]))\n"
+        "count = sum(chunk.count(b'side_guessed') for chunk in capture.json_chunks())\n"
+        "print(count, int(re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]) // 1024)"
+    )
+    found = {}
+    for size in (1 << 20, 1 << 30):
+        command = [sys.executable, "-c", script, str(path), str(size)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+        found[size] = [int(number) for number in answer]
+    (count, little), (all_of_them, much) = found.values()
+    assert count == all_of_them == 60_000
+    # 60,000 connections of about a kilobyte each are what the bound saves.
+    assert little < much - 30
 
 
 def test_payload_pieces_lie_in_the_stream(many: Capture) -> None:

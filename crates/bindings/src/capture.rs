@@ -1,28 +1,28 @@
 //! A capture as read, for Python to ask.
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::json::write_connection;
-use pepscope_connections::spill::{rank_by_first_packet, Partitions};
-use pepscope_connections::{Columns, ConnectionSummary, Connections, DatagramFlow, PayloadPieces, Settings};
+use pepscope_connections::stored::StoredSummaries;
+use pepscope_connections::{Columns, ConnectionSummary, Connections, DatagramFlow, PayloadPieces};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
-use crate::read::{counts, spill_failure, Analysed, ObservedFlows};
+use crate::read::{counts, spill_failure, Analysed, ObservedFlows, ParkedPackets};
 use crate::summaries::{self, Fields};
 
 /// Stream offsets and the bytes there.
 type Pieces<'py> = (Vec<i64>, Vec<Bound<'py, PyBytes>>);
 
-/// Connections that were analysed together.
-struct Part {
-    connections: Connections,
-    /// Rows of connection `i` are `starts[i]..starts[i + 1]`; empty where no columns are kept.
-    starts: Vec<usize>,
+/// Summaries of all connections, by first packet.
+enum Summaries {
+    Held(Box<Connections>),
+    Stored(StoredSummaries),
 }
 
 /// Packets and payload samples of one part.
@@ -44,11 +44,11 @@ impl Loaded {
 #[pyclass(frozen, module = "pepscope._core")]
 pub(crate) struct Capture {
     tally: Tally,
-    parts: Vec<Part>,
-    /// Part and place in it of each connection, by first packet; empty where there is one part, in order.
-    order: Vec<(u32, u32)>,
-    /// Where parts are loaded from; `None` where all is in memory.
-    parked: Option<(Partitions, Settings)>,
+    summaries: Summaries,
+    /// Rows of connection `i` where all is in memory are `starts[i]..starts[i + 1]`; empty where no columns are kept.
+    starts: Vec<usize>,
+    /// Where packets are loaded from; `None` where all is in memory, or no packets are kept.
+    parked: Option<ParkedPackets>,
     loaded: Mutex<Option<Loaded>>,
     observed: ObservedFlows,
 }
@@ -59,24 +59,20 @@ impl Capture {
             Analysed::InMemory(mut connections) => {
                 let mut loaded = Loaded::take_from(0, &mut connections);
                 let starts = loaded.columns.as_mut().map(|columns| std::mem::take(&mut columns.starts));
-                let part = Part { connections: *connections, starts: starts.unwrap_or_default() };
                 Capture {
                     tally,
-                    parts: vec![part],
-                    order: Vec::new(),
+                    summaries: Summaries::Held(connections),
+                    starts: starts.unwrap_or_default(),
                     parked: None,
                     loaded: Mutex::new(Some(loaded)),
                     observed,
                 }
             }
-            Analysed::Parked { partitions, connections, settings } => Capture {
+            Analysed::Parked { summaries, packets } => Capture {
                 tally,
-                order: rank_by_first_packet(&connections),
-                parts: connections
-                    .into_iter()
-                    .map(|connections| Part { starts: running_starts(&connections), connections })
-                    .collect(),
-                parked: Some((partitions, settings)),
+                summaries: Summaries::Stored(summaries),
+                starts: Vec::new(),
+                parked: packets,
                 loaded: Mutex::new(None),
                 observed,
             },
@@ -94,7 +90,7 @@ impl Capture {
         T: Send,
     {
         let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((partitions, settings)) = &self.parked {
+        if let Some(ParkedPackets { partitions, settings, .. }) = &self.parked {
             let at_hand = |loaded: &Loaded| loaded.part == part && (!needs_columns || loaded.columns.is_some());
             if !slot.as_ref().is_some_and(at_hand) {
                 *slot = None; // let go of the old one first
@@ -108,32 +104,50 @@ impl Capture {
         }
     }
 
+    /// Partition of a connection, and its place in there.
     fn locate(&self, index: usize) -> PyResult<(usize, usize)> {
-        let place = match self.order.get(index) {
-            Some(&(part, place)) => Some((part as usize, place as usize)),
-            None if self.order.is_empty() && index < self.count() => Some((0, index)),
-            None => None,
+        let place = match &self.summaries {
+            Summaries::Held(connections) => (index < connections.len()).then_some((0, index)),
+            Summaries::Stored(stored) => stored.place(index),
         };
-        place.ok_or_else(|| PyIndexError::new_err(format!("connection {index} of {}", self.count())))
+        place.ok_or_else(|| self.no_connection(index))
     }
 
     fn count(&self) -> usize {
-        self.parts.iter().map(|part| part.connections.len()).sum()
+        match &self.summaries {
+            Summaries::Held(connections) => connections.len(),
+            Summaries::Stored(stored) => stored.len(),
+        }
     }
 
-    fn summary(&self, index: usize) -> PyResult<ConnectionSummary<'_>> {
-        let (part, place) = self.locate(index)?;
-        let found = self.parts.get(part).and_then(|part| part.connections.summary(place));
-        found.ok_or_else(|| PyIndexError::new_err(format!("connection {index} of {}", self.count())))
+    fn no_connection(&self, index: usize) -> PyErr {
+        PyIndexError::new_err(format!("connection {index} of {}", self.count()))
+    }
+
+    /// Hand the summaries of these connections to `act`.
+    fn with_summaries<T>(
+        &self,
+        range: Range<usize>,
+        act: impl FnOnce(&[ConnectionSummary<'_>]) -> PyResult<T>,
+    ) -> PyResult<T> {
+        match &self.summaries {
+            Summaries::Held(connections) => {
+                let found: Option<Vec<_>> = range.clone().map(|index| connections.summary(index)).collect();
+                act(&found.ok_or_else(|| self.no_connection(range.end.saturating_sub(1)))?)
+            }
+            Summaries::Stored(stored) => {
+                let bytes: Option<Vec<Vec<u8>>> =
+                    range.clone().map(|index| stored.bytes(index)).collect::<Result<_, _>>().map_err(spill_failure)?;
+                let bytes = bytes.ok_or_else(|| self.no_connection(range.end.saturating_sub(1)))?;
+                let summaries: Result<Vec<_>, _> = bytes.iter().map(|bytes| stored.decode(bytes)).collect();
+                act(&summaries.map_err(spill_failure)?)
+            }
+        }
     }
 
     fn observed_flow(&self, index: usize) -> PyResult<&DatagramFlow> {
         let flows = &self.observed.flows;
         flows.get(index).ok_or_else(|| PyIndexError::new_err(format!("UDP flow {index} of {}", flows.len())))
-    }
-
-    fn part(&self, index: usize) -> PyResult<&Part> {
-        self.parts.get(index).ok_or_else(|| PyIndexError::new_err(format!("partition {index} of {}", self.parts.len())))
     }
 }
 
@@ -156,7 +170,7 @@ impl Capture {
 
     #[getter]
     fn partition_count(&self) -> usize {
-        self.parts.len()
+        self.parked.as_ref().map_or(1, |parked| parked.partitions.len())
     }
 
     #[getter]
@@ -171,7 +185,8 @@ impl Capture {
 
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.tally.warnings()
+        let oversize = self.parked.as_ref().and_then(|parked| parked.warning.clone());
+        self.tally.warnings().into_iter().chain(oversize).collect()
     }
 
     /// Number and name of the known link types that have packets.
@@ -183,25 +198,27 @@ impl Capture {
 
     /// Fields of the connection, of its flow up and of its flow down.
     fn connection<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Fields<'py>> {
-        summaries::fields(py, index, &self.summary(index)?)
+        self.with_summaries(index..index.saturating_add(1), |found| summaries::fields(py, index, &found[0]))
     }
 
-    fn connection_columns<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let all = py.detach(|| (0..self.count()).map(|index| self.summary(index)).collect::<PyResult<Vec<_>>>())?;
-        summaries::columns(py, &all)
+    /// Summaries of these connections as arrays.
+    fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
+        self.with_summaries(start..stop, |found| summaries::columns(py, found))
     }
 
     /// JSON objects of these connections with commas between them.
     fn connections_json<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyBytes>> {
         let text = py.detach(|| {
-            let mut text = Vec::new();
-            for index in start..stop {
-                if index > start {
-                    text.push(b',');
+            self.with_summaries(start..stop, |found| {
+                let mut text = Vec::new();
+                for (place, summary) in found.iter().enumerate() {
+                    if place > 0 {
+                        text.push(b',');
+                    }
+                    write_connection(&mut text, (start + place) as u64, summary);
                 }
-                write_connection(&mut text, index as u64, &self.summary(index)?);
-            }
-            PyResult::Ok(text)
+                Ok(text)
+            })
         })?;
         Ok(PyBytes::new(py, &text))
     }
@@ -209,7 +226,11 @@ impl Capture {
     /// Partition of a connection, and where its packets start and stop in there.
     fn packet_range(&self, index: usize) -> PyResult<(usize, usize, usize)> {
         let (partition, place) = self.locate(index)?;
-        match self.part(partition)?.starts.get(place..place + 2) {
+        let starts = match &self.parked {
+            Some(parked) => parked.starts.get(partition).map_or(&[][..], Vec::as_slice),
+            None => &self.starts,
+        };
+        match starts.get(place..place + 2) {
             Some(&[start, stop]) => Ok((partition, start, stop)),
             _ => Err(PyValueError::new_err("the packets were not kept; open the capture with columns=True")),
         }
@@ -218,7 +239,10 @@ impl Capture {
     /// The packet columns of a partition in the order of PacketColumns, then row, left and right edge of its SACK blocks;
     /// the one in memory is handed over once.
     fn load_partition<'py>(&self, py: Python<'py>, partition: usize) -> PyResult<Bound<'py, PyTuple>> {
-        self.part(partition)?;
+        if partition >= self.partition_count() {
+            let count = self.partition_count();
+            return Err(PyIndexError::new_err(format!("partition {partition} of {count}")));
+        }
         let taken = py.detach(|| self.with_loaded(partition, true, |loaded| Ok(loaded.columns.take())))?;
         let columns =
             taken.ok_or_else(|| PyValueError::new_err("the packets of this partition were handed over before"))?;
@@ -283,18 +307,6 @@ impl Capture {
         };
         Ok([pieces(up), pieces(down)])
     }
-}
-
-/// Where the rows of each connection begin, one behind the other.
-fn running_starts(connections: &Connections) -> Vec<usize> {
-    let mut starts = Vec::with_capacity(connections.len() + 1);
-    let mut total = 0;
-    starts.push(0);
-    for summary in connections.summaries() {
-        total += summary.packets as usize;
-        starts.push(total);
-    }
-    starts
 }
 
 /// Give a column to NumPy without copying it; many views share it, so it is read-only.

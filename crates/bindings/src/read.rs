@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pepscope_connections::spill::{Partitions, Spill, SpillError};
+use pepscope_connections::stored::{StoredSummaries, SummaryStore};
 use pepscope_connections::{Analysis, Connections, DatagramFlow, DatagramFlows, Settings};
 use pepscope_wire::bpf::{Filter, Instruction, Program};
 use pepscope_wire::segment::Segment;
@@ -25,6 +26,10 @@ const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
 const FEWEST_PARTITIONS: usize = 4;
 /// Each is an open file, and systems allow 1024 of them.
 const MOST_PARTITIONS: usize = 64;
+
+const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
+/// What a packet takes in columns.
+const COLUMN_BYTES: u64 = 64;
 
 /// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
 const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
@@ -54,8 +59,10 @@ pub(crate) fn read_capture(
             flows: SharedFlows::default(),
         };
         let mut reader = source.open()?;
-        // Standard input cannot be read twice, so its segments are parked from the start.
-        let spill = if source.is_standard_input() && columns { Some(new_spill(MOST_PARTITIONS)?) } else { None };
+        // Standard input cannot be read twice, so its segments are parked from the start. Without packets to keep, only
+        // connections beyond those that memory may hold are parked, whatever the source.
+        let parks = !columns || source.is_standard_input();
+        let spill = if parks { Some(new_spill(MOST_PARTITIONS)?) } else { None };
         let sink = Sink { settings, memory_bytes, analysis: Some(Analysis::new(settings)), spill };
         let analysed = match pass(&mut reader, sink, progress.as_ref())? {
             Pass::Complete(analysed) => analysed,
@@ -164,12 +171,22 @@ fn compiled(programs: FilterPrograms) -> PyResult<Filter> {
 /// A capture's connections, and where their packets are.
 pub(crate) enum Analysed {
     InMemory(Box<Connections>),
-    /// Summaries of each partition; its packets are analysed again when they are asked for.
+    /// More than memory may hold: summaries are in a file, and packets, if any are kept, are analysed again when they
+    /// are asked for.
     Parked {
-        partitions: Partitions,
-        connections: Vec<Connections>,
-        settings: Settings,
+        summaries: StoredSummaries,
+        packets: Option<ParkedPackets>,
     },
+}
+
+/// Packets in temporary files.
+pub(crate) struct ParkedPackets {
+    pub(crate) partitions: Partitions,
+    pub(crate) settings: Settings,
+    /// Rows of the connection at place `i` of a partition are `starts[partition][i]..starts[partition][i + 1]`.
+    pub(crate) starts: Vec<Vec<usize>>,
+    /// One sentence, where a partition takes more memory than was allowed.
+    pub(crate) warning: Option<String>,
 }
 
 /// Where segments go.
@@ -184,6 +201,9 @@ struct Sink {
 impl Sink {
     #[inline]
     fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        if !self.settings.columns {
+            return self.push_without_packets(segment);
+        }
         if let Some(analysis) = &mut self.analysis {
             analysis.push(segment);
         }
@@ -193,24 +213,107 @@ impl Sink {
         Ok(())
     }
 
+    /// Segments of connections that memory has no more room for are parked.
+    #[inline]
+    fn push_without_packets(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        let Some(analysis) = &mut self.analysis else { return Ok(()) };
+        let held_bytes = analysis.connection_count() * Analysis::CONNECTION_BYTES;
+        match &mut self.spill {
+            Some(spill) if held_bytes as u64 > self.memory_bytes => {
+                if analysis.push_known(segment) {
+                    Ok(())
+                } else {
+                    spill.push(segment)
+                }
+            }
+            _ => {
+                analysis.push(segment);
+                Ok(())
+            }
+        }
+    }
+
     fn exceeds_memory(&self) -> bool {
         self.settings.columns
             && self.analysis.as_ref().is_some_and(|analysis| analysis.memory_bytes() as u64 > self.memory_bytes)
     }
 
     fn finish(self) -> PyResult<Analysed> {
-        match (self.analysis, self.spill) {
-            (Some(analysis), _) => Ok(Analysed::InMemory(Box::new(analysis.finish()))),
-            (None, Some(spill)) => {
-                let partitions = spill.finish().map_err(spill_failure)?;
-                let summaries_only = Settings { columns: false, payload: false };
-                let connections = (0..partitions.len()).map(|partition| partitions.analyse(partition, summaries_only));
-                let connections = connections.collect::<Result<Vec<_>, _>>().map_err(spill_failure)?;
-                Ok(Analysed::Parked { partitions, connections, settings: self.settings })
+        let Sink { settings, memory_bytes, analysis, spill } = self;
+        let parked_anything = spill.as_ref().is_some_and(|spill| spill.segment_count() > 0);
+        match (analysis, spill) {
+            (Some(analysis), Some(spill)) if !settings.columns && parked_anything => {
+                store_all(&analysis.finish(), spill).map_err(spill_failure)
             }
+            (Some(analysis), _) => Ok(Analysed::InMemory(Box::new(analysis.finish()))),
+            (None, Some(spill)) => park(spill, settings, memory_bytes).map_err(spill_failure),
             (None, None) => Err(CaptureError::new_err("the capture was not read")),
         }
     }
+}
+
+/// Summaries of what was held and of what was parked, without packets.
+fn store_all(held: &Connections, spill: Spill) -> Result<Analysed, SpillError> {
+    let mut store = SummaryStore::create(None)?;
+    store.add(0, held)?;
+    let partitions = spill.finish()?;
+    for partition in 0..partitions.len() {
+        store.add(partition as u16 + 1, &partitions.analyse(partition, SUMMARIES_ONLY)?)?;
+    }
+    Ok(Analysed::Parked { summaries: store.finish()?, packets: None })
+}
+
+/// Summaries of all partitions, and where each connection's packets will be.
+fn park(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<Analysed, SpillError> {
+    let partitions = spill.finish()?;
+    let mut store = SummaryStore::create(None)?;
+    let mut starts = Vec::with_capacity(partitions.len());
+    let mut most_packets = 0;
+    for partition in 0..partitions.len() {
+        let connections = partitions.analyse(partition, SUMMARIES_ONLY)?;
+        store.add(partition as u16, &connections)?;
+        starts.push(running_starts(&connections));
+        most_packets = connections.summaries().map(|summary| summary.packets).fold(most_packets, u64::max);
+    }
+    let warning = oversize(&partitions, most_packets, memory_bytes);
+    let packets = ParkedPackets { partitions, settings, starts, warning };
+    Ok(Analysed::Parked { summaries: store.finish()?, packets: Some(packets) })
+}
+
+/// Where the rows of each connection begin, one behind the other.
+fn running_starts(connections: &Connections) -> Vec<usize> {
+    let mut starts = Vec::with_capacity(connections.len() + 1);
+    let mut total = 0;
+    starts.push(0);
+    for summary in connections.summaries() {
+        total += summary.packets as usize;
+        starts.push(total);
+    }
+    starts
+}
+
+/// What to say where the largest partition takes more memory than is allowed.
+fn oversize(partitions: &Partitions, most_packets: u64, memory_bytes: u64) -> Option<String> {
+    let largest = (0..partitions.len()).map(|partition| partitions.segment_count(partition)).max()?;
+    let megabytes = |packets: u64| (packets * COLUMN_BYTES).div_ceil(1 << 20);
+    if largest * COLUMN_BYTES <= memory_bytes {
+        return None;
+    }
+    let allowed = memory_bytes.div_ceil(1 << 20);
+    Some(if most_packets * COLUMN_BYTES > memory_bytes {
+        format!(
+            "one connection of {most_packets} packets takes about {} MiB, more than the {allowed} MiB allowed: a \
+             connection is analysed whole",
+            megabytes(most_packets)
+        )
+    } else {
+        format!(
+            "the largest of {} parts has {largest} packets and takes about {} MiB, more than the {allowed} MiB allowed: \
+             no more parts can be made",
+            partitions.len(),
+            megabytes(largest)
+        )
+    })
 }
 
 pub(crate) fn spill_failure(error: SpillError) -> PyErr {

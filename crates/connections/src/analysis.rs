@@ -32,6 +32,9 @@ pub struct Analysis {
 }
 
 impl Analysis {
+    /// What a connection takes in memory, its place in the table included.
+    pub const CONNECTION_BYTES: usize = size_of::<Connection>() + 32;
+
     pub fn new(settings: Settings) -> Self {
         Analysis {
             settings,
@@ -75,6 +78,18 @@ impl Analysis {
         if self.settings.columns {
             self.columns.push(index, side, segment, &reading);
         }
+    }
+
+    /// Take in the next segment if it belongs to a connection between end points that were seen before.
+    pub fn push_known(&mut self, segment: &Segment<'_>) -> bool {
+        let key = Key::of(segment);
+        let connections = &self.connections;
+        let place = self.table.find(key.hash(), &key, |index| &connections[index as usize].key);
+        let known = matches!(place, Place::Found { .. });
+        if known {
+            self.push(segment);
+        }
+        known
     }
 
     #[inline]

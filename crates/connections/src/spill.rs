@@ -72,6 +72,11 @@ impl Spill {
         self.writers[partition].write_all(&self.scratch).map_err(|source| self.write_error(source))
     }
 
+    /// Segments parked so far.
+    pub fn segment_count(&self) -> u64 {
+        self.segments.iter().sum()
+    }
+
     fn write_error(&self, source: io::Error) -> SpillError {
         let written_bytes = self.bytes.iter().sum();
         SpillError::Write { directory: self.directory.clone(), written_bytes, source }
@@ -181,16 +186,4 @@ impl PartitionReader<'_> {
         self.offset += wanted as u64;
         Ok(())
     }
-}
-
-/// Number the connections of all partitions by first packet, as one analysis of the whole capture would: for each
-/// connection in that order, its partition and its index there.
-pub fn rank_by_first_packet(partitions: &[Connections]) -> Vec<(u32, u32)> {
-    let mut order: Vec<(u64, u32, u32)> = Vec::with_capacity(partitions.iter().map(Connections::len).sum());
-    for (partition, connections) in partitions.iter().enumerate() {
-        let frames = connections.first_frames();
-        order.extend(frames.enumerate().map(|(index, frame)| (frame, partition as u32, index as u32)));
-    }
-    order.sort_unstable();
-    order.into_iter().map(|(_, partition, index)| (partition, index)).collect()
 }

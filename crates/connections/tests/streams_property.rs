@@ -128,7 +128,8 @@ fn any_segment() -> impl Strategy<Value = Segment<'static>> {
 /// What in-memory and partitioned analysis must agree on, connection by connection.
 #[test]
 fn partitions_give_what_the_whole_gives() {
-    use pepscope_connections::spill::{rank_by_first_packet, Spill};
+    use pepscope_connections::spill::Spill;
+    use pepscope_connections::stored::SummaryStore;
     use proptest::strategy::ValueTree;
     let settings = Settings { columns: true, payload: true };
     let mut runner = proptest::test_runner::TestRunner::deterministic();
@@ -155,15 +156,35 @@ fn partitions_give_what_the_whole_gives() {
         else {
             unreachable!()
         };
-        let order = rank_by_first_packet(&analysed);
-        assert_eq!(order.len(), whole.len());
-        assert!(whole.len() > 20);
-        for (index, &(part, local)) in order.iter().enumerate() {
-            let (part, local) = (&analysed[part as usize], local as usize);
-            assert_eq!(part.summary(local), whole.summary(index));
-            assert_eq!(rows(part, local), rows(&whole, index));
+        let Ok(mut store) = SummaryStore::create(None) else { unreachable!() };
+        for (number, part) in analysed.iter().enumerate() {
+            assert!(store.add(number as u16, part).is_ok());
         }
+        let Ok(stored) = store.finish() else { unreachable!() };
+        assert_eq!(stored.len(), whole.len());
+        assert!(whole.len() > 20);
+        for index in 0..stored.len() {
+            let Some((part, local)) = stored.place(index) else { unreachable!() };
+            let Ok(Some(bytes)) = stored.bytes(index) else { unreachable!() };
+            assert_eq!(stored.decode(&bytes).ok(), whole.summary(index));
+            assert!(stored.decode(&bytes[1..]).is_err());
+            assert_eq!(rows(&analysed[part], local), rows(&whole, index));
+        }
+        assert_eq!((stored.place(stored.len()), stored.bytes(stored.len()).ok()), (None, Some(None)));
     }
+}
+
+/// Segments of known connections go on; new ones are refused and leave no trace.
+#[test]
+fn push_known_takes_no_new_connections() {
+    let mut analysis = Analysis::new(Settings::default());
+    let segments = [up(0, ACK, 0, 0, 10), down(1, ACK, 0, 10, 10)];
+    assert!(!analysis.push_known(&segments[0]));
+    analysis.push(&segments[0]);
+    assert!(analysis.push_known(&segments[1]));
+    let other = Segment { source_port: 9, ..segments[0] };
+    assert!(!analysis.push_known(&other));
+    assert_eq!(analysis.finish().packet_count(), 2);
 }
 
 fn rows(connections: &pepscope_connections::Connections, index: usize) -> String {
