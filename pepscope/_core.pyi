@@ -1,12 +1,23 @@
 """The Rust crates as Python sees them; `pepscope.capture` is the interface for people."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Capture", "__version__", "acknowledgement_steps", "data_ranges", "is_release_build", "read_capture"]
+__all__ = [
+    "Capture",
+    "Simulated",
+    "__version__",
+    "acknowledgement_steps",
+    "check_scenario",
+    "data_ranges",
+    "is_release_build",
+    "read_capture",
+    "simulate",
+]
 
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -67,9 +78,7 @@ class Capture:
     def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Fields of the connection, of its flow up and of its flow down."""
 
-    def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
-        """Summaries of these connections as arrays."""
-
+    def connection_columns(self) -> dict[str, npt.NDArray[Any]]: ...
     def connections_json(self, start: int, stop: int) -> bytes:
         """JSON objects of these connections with commas between them."""
 
@@ -89,3 +98,49 @@ class Capture:
 
     def payload(self, index: int) -> list[tuple[list[int], list[bytes]]]:
         """Stream offsets and pieces of each direction."""
+
+def check_scenario(scenario: str) -> str:
+    """Check a scenario (JSON); gives it back with every default filled in. Raises ScenarioError."""
+
+def simulate(
+    scenario: str,
+    directory: str | None,
+    progress: Callable[[float, int], object] | None,
+) -> Simulated:
+    """Run a scenario (JSON), with captures in `directory` unless it is None.
+
+    `progress` gets the simulated seconds and the events so far. Raises ScenarioError, SimulationError.
+    """
+
+@final
+class Simulated:
+    """A simulation that has run."""
+
+    @property
+    def ending(self) -> str:
+        """`finished` or `time-is-up`."""
+
+    @property
+    def wall_s(self) -> float:
+        """Time that the run itself took, without reading the scenario and building the parts."""
+
+    @property
+    def simulated_s(self) -> float: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def captures(self) -> list[tuple[str, Path]]:
+        """Name and file of each capture."""
+
+    @property
+    def truth_json(self) -> str:
+        """What really happened."""
+
+    def series_times(self) -> npt.NDArray[Any]:
+        """True times of the samples, in seconds."""
+
+    def series_columns(self) -> list[tuple[str, int | None, str, npt.NDArray[Any]]]:
+        """Place, flow, quantity (with its unit) and values; NaN where it did not exist."""
+
+    def arrivals(self) -> dict[str, npt.NDArray[Any]]:
+        """Every segment that arrived at an end of a leg, if the scenario keeps them."""

@@ -19,3 +19,11 @@ class FilterError(PepscopeError):
 
 class UsageError(PepscopeError):
     """Options that do not fit together or lie outside their range."""
+
+
+class ScenarioError(PepscopeError):
+    """A scenario that cannot be run: the message names the field, its value and what is allowed."""
+
+
+class SimulationError(PepscopeError):
+    """A run that could not be brought to its end."""

@@ -3,6 +3,7 @@
 mod capture;
 mod datagrams;
 mod read;
+mod simulate;
 mod staircases;
 mod standard_input;
 mod summaries;
@@ -17,6 +18,8 @@ mod _core {
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::read::read_capture;
+    #[pymodule_export]
+    use crate::simulate::{check_scenario, simulate, Simulated};
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges};
 

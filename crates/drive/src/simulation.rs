@@ -345,6 +345,12 @@ impl Simulation {
         &self.series
     }
 
+    /// What was recorded, without the simulation.
+    #[must_use]
+    pub fn into_records(self) -> (Delays, Series) {
+        (self.delays, self.series)
+    }
+
     /// Name, file and counts of each capture, once the run has ended.
     #[must_use]
     pub fn captures(&self) -> &[(String, PathBuf, TapCounts)] {

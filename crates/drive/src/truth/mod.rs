@@ -1,4 +1,5 @@
 //! What really happened, kept beside the captures that only saw it.
 
 pub mod delays;
+pub mod report;
 pub mod series;
