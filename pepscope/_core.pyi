@@ -78,7 +78,9 @@ class Capture:
     def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Fields of the connection, of its flow up and of its flow down."""
 
-    def connection_columns(self) -> dict[str, npt.NDArray[Any]]: ...
+    def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
+        """Summaries of these connections as arrays."""
+
     def connections_json(self, start: int, stop: int) -> bytes:
         """JSON objects of these connections with commas between them."""
 
