@@ -57,7 +57,7 @@ def detect(
     ]
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     _refuse_useless(captures, paired)
-    results = _judge_all(paired, progress)
+    results = _judge_all(captures, paired, progress)
     if series:
         _add_series(paired, results)
     return DetectionResult(tuple(_summary(capture) for capture in captures), tuple(results))
@@ -114,14 +114,31 @@ def _refuse_useless(captures: Sequence[Capture], paired: PairedCaptures) -> None
             raise capture.nothing_to_analyse()
 
 
-def _judge_all(paired: PairedCaptures, progress: Callable[[int, int], object] | None) -> list[PairResult]:
-    results: list[PairResult] = []
-    for pair in paired:
-        alone = pair.server_side is None and paired.has_both
-        results.append(judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ()))
+def _judge_all(
+    captures: Sequence[Capture], paired: PairedCaptures, progress: Callable[[int, int], object] | None
+) -> list[PairResult]:
+    results: dict[int, PairResult] = {}
+    for number in _loading_order(captures, paired.matches):
+        pair = paired.pair(paired.matches[number])
+        alone = pair.server_side is None and pair.datagram_leg is None and paired.has_both
+        results[number] = judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ())
         if progress is not None:
             progress(len(results), len(paired))
-    return results
+    return [results[number] for number in range(len(paired))]
+
+
+def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> list[int]:
+    """Places of the matches, those of one partition together, so that partitions are loaded as seldom as can be."""
+
+    def partitions(number: int) -> list[int]:
+        ids = (matches[number].first, matches[number].second)
+        return [
+            -1 if connection is None else capture.partition_of(connection)
+            for capture, connection in zip(captures, ids, strict=False)
+        ]
+
+    order = list(range(len(matches)))
+    return order if all(capture.partition_count == 1 for capture in captures) else sorted(order, key=partitions)
 
 
 def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
