@@ -81,7 +81,7 @@ pub struct Settings {
     pub initial_window_segments: u32,
     /// `u64::MAX` for none.
     pub initial_slow_start_threshold_bytes: u64,
-    /// Offered in the SYN (RFC 7323, section 2), at most 14; `None` offers none.
+    /// Offered in the SYN (RFC 7323, section 2) up to [`Settings::offered_window_scale`]; `None` offers none.
     pub window_scale: Option<u8>,
     pub timestamps: bool,
     /// Selective acknowledgements are offered and, if both ends offer them, sent.
@@ -155,8 +155,11 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The scale that is offered: one above 14 means 14 (RFC 7323, section 2.3).
-    pub(crate) fn offered_window_scale(&self) -> Option<u8> {
-        self.window_scale.map(|scale| scale.min(14))
+    /// The scale that is offered: at most 14 (RFC 7323, section 2.3), and so that a step is at most an eighth of the
+    /// buffer, because a window is rounded down to whole steps.
+    #[must_use]
+    pub fn offered_window_scale(&self) -> Option<u8> {
+        let largest = (self.receive_buffer_bytes / 8).max(1).ilog2();
+        self.window_scale.map(|scale| u32::from(scale).min(14).min(largest) as u8)
     }
 }
