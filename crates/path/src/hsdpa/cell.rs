@@ -176,7 +176,7 @@ impl<P: Datagram> Cell<P> {
         let mut share = self.settings.available_share;
         for terminal in &mut self.terminals {
             if let Carrier::Dedicated(bearer) = &mut terminal.carrier {
-                share -= bearer.power_share(tti, terminal.sinr, deliveries);
+                share -= bearer.power_share(tti, || terminal.channel.dedicated_sinr(), deliveries);
             }
         }
         share.max(0.0)

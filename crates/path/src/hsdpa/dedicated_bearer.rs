@@ -79,11 +79,11 @@ impl<P: Datagram> DedicatedBearer<P> {
         self.queue.len()
     }
 
-    /// Share of the cell's power that it takes in interval number `tti`, `sinr` being what all of the power would give.
+    /// Share of the cell's power that it takes in interval number `tti`, `sinr` telling what all of the power would give.
     ///
     /// At the end of a frame its bytes have arrived; its packet is lost where power ran out for most of the frame, and
     /// with the residual error rate otherwise.
-    pub fn power_share(&mut self, tti: u64, sinr: f64, deliveries: &mut Deliveries<P>) -> f64 {
+    pub fn power_share(&mut self, tti: u64, sinr: impl FnOnce() -> f64, deliveries: &mut Deliveries<P>) -> f64 {
         if tti % self.ttis_a_frame == self.stagger {
             if self.sending {
                 self.end_frame(deliveries);
@@ -94,7 +94,7 @@ impl<P: Datagram> DedicatedBearer<P> {
         if !self.sending {
             return 0.0;
         }
-        let needed = self.target / sinr;
+        let needed = self.target / sinr();
         if needed > self.settings.greatest_share {
             self.starved_ttis += 1;
         }

@@ -87,13 +87,15 @@ pub struct Multipath {
 pub struct Received {
     /// What the fingers collect.
     pub collected: f64,
+    /// All that arrives, collected or not.
+    pub arriving: f64,
     /// Sum over fingers of power times the own-cell power that reaches the terminal by other paths.
     self_interference: f64,
 }
 
 impl Received {
     /// What a channel without fading delivers.
-    pub const UNFADED: Self = Self { collected: 1.0, self_interference: 0.0 };
+    pub const UNFADED: Self = Self { collected: 1.0, arriving: 1.0, self_interference: 0.0 };
 
     /// Signal-to-interference ratio of a transmission with the cell's whole power, after combining with the pilot's
     /// weights; `outside` is what other cells and noise bring, relative to the serving cell's mean power.
@@ -139,8 +141,9 @@ impl Multipath {
             collected += gain;
             squares += gain * gain;
         }
-        let self_interference = (collected * (collected + missed) - squares).max(0.0);
-        Received { collected, self_interference }
+        let arriving = collected + missed;
+        let self_interference = (collected * arriving - squares).max(0.0);
+        Received { collected, arriving, self_interference }
     }
 }
 
@@ -166,14 +169,14 @@ mod tests {
 
     #[test]
     fn one_path_meets_no_interference_of_its_own_cell() {
-        let received = Received { collected: 0.5, self_interference: 0.0 };
+        let received = Received { collected: 0.5, arriving: 0.5, self_interference: 0.0 };
         assert!((received.rake_sinr(0.1) - 5.0).abs() < 1e-12);
     }
 
     #[test]
     fn two_equal_paths_limit_each_other() {
         // Two fingers of 1/2: signal 1, noise 2 * 1/2 * 1/2.
-        let received = Received { collected: 1.0, self_interference: 0.5 };
+        let received = Received { collected: 1.0, arriving: 1.0, self_interference: 0.5 };
         assert!((received.rake_sinr(0.0) - 2.0).abs() < 1e-12);
     }
 
