@@ -68,6 +68,8 @@ pub struct Host {
     spoken: VecDeque<Packet>,
     /// By user.
     heard: Vec<VoiceReception>,
+    /// Flows whose outcome is open.
+    open_flows: usize,
     stray_packets: u64,
 }
 
@@ -86,6 +88,7 @@ impl Host {
             speaker_times: NextTimes::default(),
             spoken: VecDeque::new(),
             heard: Vec::new(),
+            open_flows: 0,
             stray_packets: 0,
         }
     }
@@ -120,6 +123,7 @@ impl Host {
             statistics: Statistics::default(),
         };
         self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false });
+        self.open_flows += 1;
         self.times.reserve(self.flows.len());
         self.times.set(place, connect_ns);
         Ok(())
@@ -184,10 +188,14 @@ impl Host {
     #[inline]
     fn proceed(&mut self, now: Nanoseconds, place: usize) {
         let flow = &mut self.flows[place];
+        let was_open = flow.is_open();
         flow.take_events(now);
         flow.application.advance(now, &mut flow.connection);
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
+        }
+        if was_open && !flow.is_open() {
+            self.open_flows -= 1;
         }
         if !flow.is_ready {
             flow.is_ready = true;
@@ -252,7 +260,7 @@ impl Host {
     /// Whether no flow is open any more.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.flows.iter().all(|flow| flow.result.outcome != Outcome::Open)
+        self.open_flows == 0
     }
 
     /// Calls `record` with each quantity worth plotting now: the flow, its name (with unit) and its value.

@@ -113,8 +113,12 @@ impl Flow {
         self.application.stop();
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.result.outcome == Outcome::Open
+    }
+
     fn note_end(&mut self, now: Nanoseconds, outcome: Outcome) {
-        if self.result.outcome == Outcome::Open {
+        if self.is_open() {
             self.result.outcome = outcome;
             self.result.ended_ns = Some(now);
         }

@@ -118,7 +118,10 @@ fn many_flows_share_a_host() {
         let scripts = [Script::sender(ContentId(*flow), 50_000 + u64::from(*flow)), Script::receiver()];
         path.add(*flow, number as Nanoseconds * 10 * MILLISECOND, [Settings::default(); 2], scripts);
     }
+    path.run_until(2 * SECOND);
+    assert!(!path.server.is_finished() && !path.mobile.is_finished());
     path.run_until(600 * SECOND);
+    assert!(path.server.is_finished() && path.mobile.is_finished());
     for flow in flows {
         path.assert_intact(flow);
         assert_eq!(path.mobile_result(flow).outcome, Outcome::Closed);
