@@ -10,6 +10,8 @@ mod cubic;
 mod full_pipe;
 mod hystart;
 mod jersey;
+#[cfg(test)]
+mod periodic_loss;
 mod reno;
 #[cfg(test)]
 mod transfers;

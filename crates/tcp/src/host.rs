@@ -65,7 +65,8 @@ pub struct Host {
     ready: VecDeque<usize>,
     speakers: Vec<VoiceSource>,
     speaker_times: NextTimes,
-    spoken: VecDeque<Packet>,
+    /// What leaves before what the ready flows have.
+    leaving: VecDeque<Packet>,
     /// By user.
     heard: Vec<VoiceReception>,
     /// Flows whose outcome is open.
@@ -86,7 +87,7 @@ impl Host {
             ready: VecDeque::new(),
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),
-            spoken: VecDeque::new(),
+            leaving: VecDeque::new(),
             heard: Vec::new(),
             open_flows: 0,
             stray_packets: 0,
@@ -160,7 +161,14 @@ impl Host {
             self.stray_packets += 1;
             return;
         };
-        self.flows[place].connection.handle_segment(now, segment);
+        let flow = &mut self.flows[place];
+        if flow.is_ready {
+            // Segments that arrive at one time are answered one by one: sharing ACKs is for the path to do.
+            while let Some(answer) = flow.connection.poll_transmit(now) {
+                self.leaving.push_back(Packet::Tcp(answer));
+            }
+        }
+        flow.connection.handle_segment(now, segment);
         self.proceed(now, place);
     }
 
@@ -169,7 +177,7 @@ impl Host {
         while let Some(place) = self.speaker_times.due(now) {
             let speaker = &mut self.speakers[place];
             speaker.handle_timeout(now);
-            self.spoken.extend(speaker.poll_transmit().map(Packet::Voice));
+            self.leaving.extend(speaker.poll_transmit().map(Packet::Voice));
             self.speaker_times.set(place, speaker.poll_timeout());
         }
         while let Some(place) = self.times.due(now) {
@@ -206,6 +214,9 @@ impl Host {
     /// The next packet that leaves at `now`.
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Packet> {
+        if let Some(packet) = self.leaving.pop_front() {
+            return Some(packet);
+        }
         while let Some(place) = self.ready.front().copied() {
             let flow = &mut self.flows[place];
             if let Some(segment) = flow.connection.poll_transmit(now) {
@@ -215,7 +226,7 @@ impl Host {
             self.times.set(place, flow.next_time());
             self.ready.pop_front();
         }
-        self.spoken.pop_front()
+        None
     }
 
     /// When [`Host::handle_timeout`] wants to be called next.

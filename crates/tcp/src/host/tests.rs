@@ -1,4 +1,4 @@
-use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
+use pepscope_path::{LineSettings, Nanoseconds, Wired, WiredSettings, MILLISECOND, SECOND};
 
 use super::{FlowSettings, Host, HostError, Outcome, Role};
 use crate::packet::Packet;
@@ -108,6 +108,21 @@ fn a_reader_that_pauses_closes_the_window_and_loses_nothing() {
     path.assert_intact(0);
     assert!(path.server_result(0).statistics.window_probes > 0);
     assert!(path.mobile_result(0).application.last_read_ns.is_some_and(|end| end > 20 * SECOND));
+}
+
+#[test]
+fn segments_that_arrive_at_one_time_are_acknowledged_one_by_one() {
+    // A link without a rate delivers each window at one instant.
+    let line = LineSettings { delay_ns: 20 * MILLISECOND, ..LineSettings::default() };
+    let link = Wired::new(&WiredSettings { down: line.clone(), up: line }, 1, "link").expect("a valid link");
+    let mut path = TestPath::new(vec![Box::new(link)]);
+    let settings = Settings { delayed_acknowledgement: None, ..Settings::default() };
+    path.add(0, 0, [settings; 2], [Script::sender(FILE, 100 * 1448), Script::receiver()]);
+    path.run_until(10 * SECOND);
+    path.assert_intact(0);
+    // SYN, its handshake's end, an ACK a segment of data, and the two of the close.
+    let sent = path.mobile_result(0).statistics.segments_sent;
+    assert!((102..=104).contains(&sent), "{sent}");
 }
 
 #[test]
