@@ -101,6 +101,12 @@ impl Proxy {
             self.counts[direction.index()].lost_packets += 1;
             return;
         };
+        if self.is_ready[place] {
+            // Segments that arrive at one time are answered one by one, as a host answers them.
+            while let Some((side, answer)) = self.relays[place].poll_transmit(now) {
+                self.passing.push_back((side, Packet::Tcp(answer)));
+            }
+        }
         self.relays[place].handle_segment(now, direction, segment);
         self.advance(now, place);
     }

@@ -2,9 +2,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pepscope_path::{
-    Direction, Hop, HopCounts, Nanoseconds, QueueLimit, QueueSettings, RadioFrames, RateProfile, ReportSettings,
-    Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired, WiredSettings, MILLISECOND,
-    SECOND,
+    Direction, Hop, HopCounts, LineSettings, Nanoseconds, QueueLimit, QueueSettings, RadioFrames, RateProfile,
+    ReportSettings, Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired,
+    WiredSettings, MILLISECOND, SECOND,
 };
 
 use super::{
@@ -174,6 +174,21 @@ fn a_full_buffer_shuts_the_window_that_the_server_sees() {
     assert!(window < 1460.0, "{window}");
     path.run_until(100 * SECOND);
     path.assert_intact(0);
+}
+
+#[test]
+fn segments_that_arrive_at_one_time_are_acknowledged_one_by_one() {
+    // A link without a rate delivers each window at one instant.
+    let line = LineSettings { delay_ns: 20 * MILLISECOND, ..LineSettings::default() };
+    let link = Wired::new(&WiredSettings { down: line.clone(), up: line }, 1, "link").expect("a valid link");
+    let each = Settings { delayed_acknowledgement: None, ..Settings::default() };
+    let proxy = Watched::new(Proxy::new(ProxySettings { server_leg: each, ..relay() }, 1, "proxy"));
+    let mut path = TestPath::new(vec![Box::new(link), Box::new(proxy.clone()), wired(10_000_000, 20, 100, 0.0)]);
+    path.add(0, 0, [Settings::default(); 2], [Script::sender(FILE, 100 * 1448), Script::receiver()]);
+    path.run_until(100 * SECOND);
+    path.assert_intact(0);
+    let sent = proxy.result(0).server_leg.segments_sent;
+    assert!(sent >= 102, "SYN, its handshake's end and an ACK a segment, not {sent}");
 }
 
 #[test]
