@@ -47,28 +47,36 @@ fn run(name: &str, settings: Settings, segments: u64) {
     let mut now = 0;
     let begin = Instant::now();
     client.connect(now);
+    let (mut server_is_due, mut client_is_due) = (true, true);
     while read < total {
-        if server.writable_bytes() > 0 && written < total {
-            written += server.write(CONTENT, written, total - written);
+        if server_is_due {
+            if written < total && server.writable_bytes() > 0 {
+                written += server.write(CONTENT, written, total - written);
+            }
+            while let Some(segment) = server.poll_transmit(now) {
+                pipes[0].send(now, segment);
+            }
         }
-        while let Some(segment) = server.poll_transmit(now) {
-            pipes[0].send(now, segment);
-        }
-        while let Some(run) = client.read(u64::MAX) {
-            read += run.bytes;
-        }
-        while let Some(segment) = client.poll_transmit(now) {
-            pipes[1].send(now, segment);
+        if client_is_due {
+            while let Some(run) = client.read(u64::MAX) {
+                read += run.bytes;
+            }
+            while let Some(segment) = client.poll_transmit(now) {
+                pipes[1].send(now, segment);
+            }
         }
         let timer = server.poll_timeout().min(client.poll_timeout());
         now = pipes[0].next().min(pipes[1].next()).min(timer);
         if let Some(segment) = pipes[0].take(now) {
             client.handle_segment(now, &segment);
+            (server_is_due, client_is_due) = (false, true);
         } else if let Some(segment) = pipes[1].take(now) {
             server.handle_segment(now, &segment);
+            (server_is_due, client_is_due) = (true, false);
         } else {
             client.handle_timeout(now);
             server.handle_timeout(now);
+            (server_is_due, client_is_due) = (true, true);
         }
     }
     let elapsed = begin.elapsed();

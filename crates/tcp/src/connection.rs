@@ -141,7 +141,7 @@ impl Connection {
         if self.sender.is_fin_requested() || matches!(self.state, State::TimeWait) || self.is_over() {
             return 0;
         }
-        self.sender.queue.write(Run { content, content_offset, bytes })
+        self.sender.write(Run { content, content_offset, bytes })
     }
 
     fn is_over(&self) -> bool {

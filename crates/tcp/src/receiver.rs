@@ -303,12 +303,15 @@ impl Receiver {
         self.unacknowledged_segments = 0;
     }
 
+    /// Whether there is anything for a SACK option.
+    #[inline]
+    pub fn has_blocks(&self) -> bool {
+        self.sack && (self.buffer.has_gaps() || self.duplicate.is_some())
+    }
+
     /// Blocks for a pure ACK, at most `limit` (RFC 2018, section 4; RFC 2883, section 4).
     pub fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if !self.sack {
-            return blocks;
-        }
         let mut room = limit;
         let mut push = |block: (u64, u64)| {
             if room > 0 && blocks.push(number(block.0, self.initial), number(block.1, self.initial)) {

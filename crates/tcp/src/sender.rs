@@ -10,6 +10,7 @@ use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, Control
 use crate::flight::Flight;
 use crate::recovery::Episode;
 use crate::retransmission_timer::RetransmissionTimer;
+use crate::run::Run;
 use crate::segment::ContentId;
 use crate::send_queue::SendQueue;
 use crate::sequence::number;
@@ -68,6 +69,8 @@ pub(crate) struct Sender {
     /// The next retransmission leaves whatever the window says.
     pub(crate) is_forced: bool,
     is_window_limited: bool,
+    /// Nothing can leave until something changes.
+    is_resting: bool,
     /// A round-trip sample is taken once what was in flight at the last one is acknowledged.
     timed_until: u64,
     /// Delivered according to duplicates without SACK, and not yet acknowledged.
@@ -118,6 +121,7 @@ impl Sender {
             reduction_unannounced: false,
             is_forced: false,
             is_window_limited: true,
+            is_resting: false,
             timed_until: 0,
             assumed_bytes: 0,
             right_edge: 1,
@@ -179,8 +183,28 @@ impl Sender {
         self.pacing_deadline = NEVER;
     }
 
+    /// Whether asking for a segment makes sense.
+    #[inline]
+    pub fn may_transmit(&self) -> bool {
+        !self.is_resting
+    }
+
+    /// Nothing leaves until an ACK, a timer or the application changes something.
+    #[inline]
+    pub fn rest(&mut self) {
+        self.is_resting = true;
+    }
+
+    /// Takes what fits the send buffer.
+    #[inline]
+    pub fn write(&mut self, run: Run) -> u64 {
+        self.is_resting = false;
+        self.queue.write(run)
+    }
+
     /// FIN follows the last byte written.
     pub fn request_fin(&mut self) {
+        self.is_resting = false;
         self.fin_requested = true;
     }
 
@@ -193,6 +217,7 @@ impl Sender {
     }
 
     pub fn limit_window(&mut self, bytes: Option<u64>) {
+        self.is_resting = false;
         self.window_limit = bytes;
     }
 
@@ -234,6 +259,7 @@ impl Sender {
 
     /// Serves the timers that are due; `false` once `retries_limit` is used up.
     pub fn handle_timeout(&mut self, now: Nanoseconds, retries_limit: u32, statistics: &mut Statistics) -> bool {
+        self.is_resting = false;
         if now >= self.pacing_deadline {
             self.pacing_deadline = NEVER;
         }

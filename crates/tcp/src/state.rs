@@ -20,6 +20,13 @@ pub enum State {
 }
 
 impl State {
+    /// Whether both ends know each other's sequence numbers: from `Established` on.
+    #[must_use]
+    #[inline]
+    pub fn is_synchronised(self) -> bool {
+        !matches!(self, Self::Closed | Self::Listen | Self::SynSent | Self::SynReceived)
+    }
+
     /// Whether data may still be sent or sent again.
     #[must_use]
     #[inline]

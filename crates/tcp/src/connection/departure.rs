@@ -3,11 +3,10 @@
 use pepscope_path::Nanoseconds;
 
 use super::Connection;
-use crate::segment::{Ecn, Flags, SackBlocks, Segment};
+use crate::segment::{Ecn, Flags, Segment};
 use crate::sender::Outgoing;
 use crate::sequence::number;
 use crate::settings::EcnMode;
-use crate::state::State;
 
 /// Blocks that fit the option space with and without timestamps (RFC 2018, section 3).
 const SACK_BLOCKS: usize = 4;
@@ -20,31 +19,38 @@ impl Connection {
     /// segments need no room for them.
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Segment> {
-        if self.reset_due.is_some() {
-            self.statistics.segments_sent += 1;
-            let mut reset = self.reset_due.take()?;
-            reset.ip_identification = self.next_identification();
-            return Some(reset);
-        }
-        if self.handshake.is_due {
-            let segment = self.handshake_segment(now);
-            return Some(self.count(segment));
-        }
-        if matches!(self.state, State::Closed | State::Listen | State::SynSent | State::SynReceived) {
-            return None;
+        if !self.state.is_synchronised() {
+            return self.poll_unsynchronised(now);
         }
         if self.receiver.is_due_alone() {
             return Some(self.pure_acknowledgement(now));
         }
-        if self.state.sends_data() {
+        if self.sender.may_transmit() && self.state.sends_data() {
             if let Some(outgoing) = self.sender.poll_transmit(now, &mut self.statistics) {
                 return Some(self.data_segment(now, &outgoing));
             }
             if let Some(probe) = self.sender.poll_probe(now, &mut self.statistics) {
                 return Some(self.data_segment(now, &probe));
             }
+            self.sender.rest();
         }
-        self.receiver.is_due().then(|| self.pure_acknowledgement(now))
+        if self.receiver.is_due() {
+            return Some(self.pure_acknowledgement(now));
+        }
+        None
+    }
+
+    /// RST, SYN or SYN-ACK.
+    #[cold]
+    fn poll_unsynchronised(&mut self, now: Nanoseconds) -> Option<Segment> {
+        let mut segment = match self.reset_due.take() {
+            Some(reset) => reset,
+            None if self.handshake.is_due => self.handshake_segment(now),
+            None => return None,
+        };
+        self.statistics.segments_sent += 1;
+        segment.ip_identification = self.next_identification();
+        Some(segment)
     }
 
     #[inline]
@@ -63,45 +69,49 @@ impl Connection {
         }
         // Neither what is sent again nor a probe may be marked (RFC 3168, sections 6.1.5 and 6.1.6).
         let is_capable = outgoing.is_new && outgoing.payload_bytes > 0 && self.sender.ecn != EcnMode::Off;
-        let segment = Segment {
-            payload_bytes: outgoing.payload_bytes,
-            content: outgoing.content,
-            content_offset: outgoing.content_offset,
-            sequence: number(outgoing.start, self.sender.initial),
-            ecn: if is_capable { Ecn::Capable } else { Ecn::NotCapable },
-            ..self.acknowledging_segment(now, flags, SackBlocks::default())
-        };
-        self.count(segment)
+        let mut segment = self.acknowledging_segment(now, flags, number(outgoing.start, self.sender.initial));
+        segment.payload_bytes = outgoing.payload_bytes;
+        segment.content = outgoing.content;
+        segment.content_offset = outgoing.content_offset;
+        if is_capable {
+            segment.ecn = Ecn::Capable;
+        }
+        segment
     }
 
     #[inline]
     fn pure_acknowledgement(&mut self, now: Nanoseconds) -> Segment {
-        let limit = if self.timestamps.is_active { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS };
-        let sack = self.receiver.sack_blocks(limit);
-        let segment = self.acknowledging_segment(now, Flags::ACK, sack);
-        self.count(segment)
+        let mut segment = self.acknowledging_segment(now, Flags::ACK, self.sender.next_number());
+        if self.receiver.has_blocks() {
+            let limit = if self.timestamps.is_active { SACK_BLOCKS_BESIDE_TIMESTAMPS } else { SACK_BLOCKS };
+            segment.sack = self.receiver.sack_blocks(limit);
+        }
+        segment
     }
 
-    #[inline]
-    fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sack: SackBlocks) -> Segment {
+    #[inline(always)]
+    fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sequence: u32) -> Segment {
+        self.statistics.segments_sent += 1;
         self.receiver.acknowledged();
         self.last_acknowledgement = self.receiver.next();
         if self.receiver.echo() {
             flags |= Flags::ECE;
         }
-        let window = self.receiver.offer_window(self.receiver.window_shift);
         Segment {
+            flow: self.flow,
+            user: self.user,
             flags,
-            sequence: self.sender.next_number(),
+            sequence,
             acknowledgement: self.receiver.acknowledgement(),
-            window,
-            timestamps: self.timestamps.is_active.then(|| self.timestamps.option(now)),
-            sack,
-            ..self.blank_segment()
+            window: self.receiver.offer_window(self.receiver.window_shift),
+            timestamps: if self.timestamps.is_active { Some(self.timestamps.option(now)) } else { None },
+            ip_identification: self.next_identification(),
+            time_to_live: self.settings.time_to_live,
+            version_6: self.settings.version_6,
+            ..Segment::default()
         }
     }
 
-    #[inline]
     pub(super) fn blank_segment(&self) -> Segment {
         Segment {
             flow: self.flow,
@@ -110,13 +120,6 @@ impl Connection {
             version_6: self.settings.version_6,
             ..Segment::default()
         }
-    }
-
-    #[inline]
-    fn count(&mut self, mut segment: Segment) -> Segment {
-        self.statistics.segments_sent += 1;
-        segment.ip_identification = self.next_identification();
-        segment
     }
 
     #[inline]

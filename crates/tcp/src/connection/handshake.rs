@@ -172,6 +172,7 @@ impl Connection {
             self.sender.ecn = self.settings.ecn;
         }
         self.handshake.end();
+        self.reset_due = None;
         self.state = State::Established;
         self.events.push(Event::Connected);
         if self.sender.is_fin_requested() {

@@ -30,6 +30,7 @@ impl Sender {
         if acknowledgement < oldest {
             return Verdict::Stale;
         }
+        self.is_resting = false;
         let pipe_before = self.flight.pipe_bytes();
         let was_outstanding = self.flight.outstanding_bytes() > 0;
         let window_is_same = segment.window == self.window_field;

@@ -53,7 +53,7 @@ impl Sender {
                 None
             }
             Err(hold) => {
-                let rescue = self.poll_rescue(now, statistics);
+                let rescue = if self.episode.is_recovering() { self.poll_rescue(now, statistics) } else { None };
                 if rescue.is_none() && matches!(hold, Hold::Peer) {
                     self.is_window_limited = false;
                     self.begin_probing(now);
@@ -166,7 +166,7 @@ impl Sender {
     /// Where no new data can leave, SACK recovery sends what is missing but not yet declared lost, and once the newest
     /// segment (rules 3 and 4 of NextSeg, RFC 6675, section 4).
     fn poll_rescue(&mut self, now: Nanoseconds, statistics: &mut Statistics) -> Option<Outgoing> {
-        if !self.uses_sack() || !self.episode.is_recovering() {
+        if !self.uses_sack() {
             return None;
         }
         let (index, sent, is_rescue) = match self.flight.first_missing() {
