@@ -50,6 +50,7 @@ pub(crate) struct Line<P, T> {
     busy_until: Nanoseconds,
     under_way: VecDeque<(Nanoseconds, P)>,
     next_ns: Nanoseconds,
+    /// Those under way are among the delivered here.
     counts: HopCounts,
     departed_frames: u64,
     overflowed_frames: u64,
@@ -108,6 +109,8 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
             self.counts.lost_packets += 1;
             return;
         }
+        self.counts.delivered_packets += 1;
+        self.counts.delivered_bytes += u64::from(bytes);
         let arrival = departure.saturating_add(self.delay_ns);
         if self.under_way.is_empty() {
             self.next_ns = arrival;
@@ -126,13 +129,17 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
     pub(crate) fn give(&mut self) -> Option<P> {
         let (_, packet) = self.under_way.pop_front()?;
         self.next_ns = self.under_way.front().map_or(NEVER, |&(arrival, _)| arrival);
-        self.counts.delivered_packets += 1;
-        self.counts.delivered_bytes += u64::from(packet.length_bytes());
         Some(packet)
     }
 
+    /// Counted when asked for, to keep the length of a packet from being worked out twice on its way.
     pub(crate) fn counts(&self) -> HopCounts {
-        self.counts
+        let under_way_bytes: u64 = self.under_way.iter().map(|(_, packet)| u64::from(packet.length_bytes())).sum();
+        HopCounts {
+            delivered_packets: self.counts.delivered_packets - self.under_way.len() as u64,
+            delivered_bytes: self.counts.delivered_bytes - under_way_bytes,
+            ..self.counts
+        }
     }
 
     pub(crate) fn transmitter(&self) -> &T {

@@ -107,6 +107,10 @@ impl Loss {
     /// Whether the packet sent now is lost.
     #[inline]
     pub fn loses_next(&mut self) -> bool {
+        !matches!(self.process, Process::None) && self.decide()
+    }
+
+    fn decide(&mut self) -> bool {
         match &mut self.process {
             Process::None => false,
             Process::Independent { probability } => self.random.chance(*probability),
