@@ -240,6 +240,13 @@ fn a_run_depends_on_its_seed_alone() {
 }
 
 #[test]
+fn a_run_is_the_same_on_every_machine() {
+    let settings = data_and_speech(2, SpeechChannel::Shared, 1);
+    let profile = bandwidth_profile(&settings, Source::Backlogged, 1500, 3, 1).unwrap();
+    assert_eq!(profile, [[201, 230, 180], [221, 186, 275], [34, 31, 41]]);
+}
+
+#[test]
 fn the_nearest_terminal_has_a_stable_share_under_round_robin() {
     // Seed 003, section 3.1: UE1's bandwidth does not vary under RR and MCI when a flow asks for 560 kbit/s; UE4's does.
     for scheduler in [SchedulerKind::RoundRobin, SchedulerKind::MaximumCarrierToInterference] {

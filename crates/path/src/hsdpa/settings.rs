@@ -5,7 +5,7 @@ use super::hybrid_arq::HybridArqSettings;
 use super::multipath::Profile;
 use super::scheduler::SchedulerKind;
 use super::transport_format::Category;
-use super::validation::{at_least, between, share};
+use super::validation::{at_least, between, decibels, share};
 use crate::{MarkingSettings, Nanoseconds, QueueLimit, QueueSettings, SettingsError, MILLISECOND};
 
 /// A cell, or several, with all their terminals.
@@ -286,25 +286,20 @@ impl HsdpaSettings {
         if let Some(period) = self.report_period {
             at_least("report_period", period as f64, self.tti as f64, "at least an interval")?;
         }
-        let shadowing = match &self.radio {
+        match &self.radio {
             Radio::Cellular(cellular) => {
-                at_least("site_distance_m", cellular.site_distance_m, 1.0, "at least 1 m")?;
-                share("site_correlation", cellular.site_correlation)?;
-                share("common_share", cellular.common_share)?;
-                share("other_cell_load", cellular.other_cell_load)?;
+                cellular.check()?;
                 cellular.dedicated.check(self.tti)?;
-                cellular.shadowing
             }
-            Radio::SingleCell(single) => single.shadowing,
-        };
-        between("shadowing deviation_db", shadowing.deviation_db, (0.0, 30.0), "from 0 to 30 dB")?;
-        at_least("shadowing correlation_distance_m", shadowing.correlation_distance_m, 0.1, "at least 0.1 m")?;
+            Radio::SingleCell(single) => single.check()?,
+        }
         self.users.iter().try_for_each(|user| self.check_user(user))
     }
 
     fn check_user(&self, user: &UserSettings) -> Result<(), SettingsError> {
         between("speed_km_h", user.speed_km_h, (0.0, 1000.0), "from 0 to 1000 km/h")?;
         at_least("fingers", user.fingers as f64, 1.0, "at least 1")?;
+        between("doppler_hz", user.doppler_hz.unwrap_or(0.0), (0.0, 1e6), "from 0 Hz to 1 MHz")?;
         match (&self.radio, user.placement) {
             (Radio::Cellular(_), Placement::InSector { site, sector }) => {
                 between("placement site", site as f64, (0.0, (SITES - 1) as f64), "from 0 to 18")?;
@@ -313,7 +308,13 @@ impl HsdpaSettings {
             (Radio::SingleCell(_), Placement::Distance(metres)) => {
                 at_least("placement distance", metres, 0.0, "at least 0 m")?;
             }
-            (Radio::Cellular(_), Placement::Anywhere | Placement::At(_)) | (_, Placement::MeanSinr(_)) => {}
+            (Radio::Cellular(_), Placement::At(place)) => {
+                let reach = (-1e7, 1e7);
+                between("placement x_m", place.x_m, reach, "within 10,000 km")?;
+                between("placement y_m", place.y_m, reach, "within 10,000 km")?;
+            }
+            (_, Placement::MeanSinr(sinr_db)) => decibels("placement mean SINR", sinr_db)?,
+            (Radio::Cellular(_), Placement::Anywhere) => {}
             (Radio::Cellular(_), Placement::Distance(_)) => {
                 return Err(SettingsError::new("placement", "a distance", "a place or a sector among several cells"));
             }
@@ -340,10 +341,48 @@ impl HsdpaSettings {
     }
 }
 
+impl CellularSettings {
+    fn check(&self) -> Result<(), SettingsError> {
+        between("site_distance_m", self.site_distance_m, (1.0, 1e6), "from 1 m to 1000 km")?;
+        between("boresight_deg", self.boresight_deg, (-360.0, 360.0), "from -360 to 360 degrees")?;
+        share("site_correlation", self.site_correlation)?;
+        share("common_share", self.common_share)?;
+        share("other_cell_load", self.other_cell_load)?;
+        decibels("total_power_dbm", self.total_power_dbm)?;
+        decibels("antenna_gain_dbi", self.antenna_gain_dbi)?;
+        decibels("noise_figure_db", self.noise_figure_db)?;
+        check_propagation(self.carrier_hz, &self.path_loss, &self.shadowing)
+    }
+}
+
+impl SingleCellSettings {
+    fn check(&self) -> Result<(), SettingsError> {
+        decibels("power_dbm", self.power_dbm)?;
+        decibels("antenna_gain_dbi", self.antenna_gain_dbi)?;
+        decibels("intra_cell_interference_dbm", self.intra_cell_interference_dbm)?;
+        decibels("inter_cell_interference_dbm", self.inter_cell_interference_dbm)?;
+        check_propagation(self.carrier_hz, &self.path_loss, &self.shadowing)
+    }
+}
+
+fn check_propagation(
+    carrier_hz: f64,
+    path_loss: &PathLoss,
+    shadowing: &ShadowingSettings,
+) -> Result<(), SettingsError> {
+    between("carrier_hz", carrier_hz, (1e6, 1e11), "from 1 MHz to 100 GHz")?;
+    decibels("path loss intercept_db", path_loss.intercept_db)?;
+    decibels("path loss slope_db", path_loss.slope_db)?;
+    at_least("path loss minimum_distance_m", path_loss.minimum_distance_m, 0.1, "at least 0.1 m")?;
+    between("shadowing deviation_db", shadowing.deviation_db, (0.0, 30.0), "from 0 to 30 dB")?;
+    at_least("shadowing correlation_distance_m", shadowing.correlation_distance_m, 0.1, "at least 0.1 m")
+}
+
 impl DedicatedSettings {
     fn check(&self, tti: Nanoseconds) -> Result<(), SettingsError> {
         at_least("dedicated frame", self.frame as f64, tti as f64, "at least an interval")?;
         at_least("dedicated frame_bytes", f64::from(self.frame_bytes), 2.0, "at least 2")?;
+        decibels("dedicated target_db", self.target_db)?;
         share("dedicated greatest_share", self.greatest_share)?;
         share("dedicated block_error_rate", self.block_error_rate)
     }

@@ -51,6 +51,7 @@ pub struct SharedBearer<P> {
     pub hybrid_arq: HybridArq,
     reordering: Reordering,
     reordering_ttis: u32,
+    /// Of the period that has begun; it stops at the greatest numbers where nobody asks for reports.
     report: QueueReport,
 }
 
@@ -128,7 +129,7 @@ impl<P: Datagram> SharedBearer<P> {
             self.waiting.push_back((end, length));
             self.waiting_bytes += u64::from(length);
         } else {
-            self.report.dropped_frames += frames;
+            self.report.dropped_frames = self.report.dropped_frames.saturating_add(frames);
         }
         Admission { accepted: fits, marked }
     }
@@ -170,7 +171,7 @@ impl<P: Datagram> SharedBearer<P> {
         if frames == 0 {
             return None;
         }
-        self.report.offered_frames += room;
+        self.report.offered_frames = self.report.offered_frames.saturating_add(room);
         let run = if let Some(run) = self.to_resend.front_mut() {
             let taken = Run { first: run.first, frames, sendings: run.sendings };
             run.first += u64::from(frames);
@@ -182,7 +183,7 @@ impl<P: Datagram> SharedBearer<P> {
         } else {
             let run = Run { first: self.unsent, frames, sendings: 1 };
             self.unsent = run.end();
-            self.report.served_frames += frames;
+            self.report.served_frames = self.report.served_frames.saturating_add(frames);
             while let Some(&(_, length)) = self.waiting.front().filter(|&&(end, _)| end <= self.unsent) {
                 self.waiting_bytes -= u64::from(length);
                 self.waiting.pop_front();

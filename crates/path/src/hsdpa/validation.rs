@@ -16,17 +16,22 @@ pub(crate) fn between(
     }
 }
 
-/// Refuses what is not a number of at least `lowest`; `allowed` completes "must be".
+/// Refuses what is not a finite number of at least `lowest`; `allowed` completes "must be".
 pub(crate) fn at_least(
     field: &'static str,
     value: f64,
     lowest: f64,
     allowed: &'static str,
 ) -> Result<(), SettingsError> {
-    between(field, value, (lowest, f64::INFINITY), allowed)
+    between(field, value, (lowest, f64::MAX), allowed)
 }
 
 /// Refuses what is not a share.
 pub(crate) fn share(field: &'static str, value: f64) -> Result<(), SettingsError> {
     between(field, value, (0.0, 1.0), "from 0 to 1")
+}
+
+/// Refuses what no antenna, amplifier or path has, in dB or dBm.
+pub(crate) fn decibels(field: &'static str, value: f64) -> Result<(), SettingsError> {
+    between(field, value, (-300.0, 300.0), "from -300 to 300 dB")
 }

@@ -1,5 +1,7 @@
 //! The packet that radio tests send, and a driver that notes what comes out.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use pepscope_path::{Datagram, Direction, Hop, Nanoseconds, QueueReport};
 
 #[derive(Clone, Debug)]
@@ -54,7 +56,6 @@ pub struct Arrival {
     pub report: Option<QueueReport>,
 }
 
-#[allow(dead_code, reason = "each test file uses its own part")]
 impl Arrival {
     pub fn down(time: Nanoseconds, user: u16, number: u64) -> Self {
         Self { time, direction: Direction::Down, user, number, marked: false, report: None }
