@@ -9,8 +9,8 @@ use crate::settings::SettingsError;
 /// Mahimahi's rules (Netravali et al., "Mahimahi: accurate record-and-replay for HTTP", 2015): at each time
 /// `opportunity_bytes` may leave; a packet may take several opportunities and an opportunity serve several packets; what
 /// finds nothing to send is lost, and what comes at the very time of an opportunity has missed it; the list repeats, its
-/// last time being the length of a round. Mahimahi counts a packet only once an opportunity begins to send it, so its
-/// `packets=N` is [`crate::Places::WaitingAndInService`] here.
+/// last time being the length of a round. In mahimahi a packet keeps its place until an opportunity begins to send it, so
+/// its `packets=N` is [`crate::Places::WaitingAndInService`] here, which counts one that is partly sent as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opportunities {
     /// Milliseconds from the start of a round, in order; the same time may come several times.
