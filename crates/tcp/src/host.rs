@@ -27,6 +27,10 @@ pub enum HostError {
     FlowTaken {
         flow: u32,
     },
+    /// The host has no such flow.
+    FlowUnknown {
+        flow: u32,
+    },
     /// The number is [`FLOW_LIMIT`] or above.
     FlowOutOfRange {
         flow: u32,
@@ -38,6 +42,7 @@ impl fmt::Display for HostError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::FlowTaken { flow } => write!(formatter, "Flow {flow} exists already."),
+            Self::FlowUnknown { flow } => write!(formatter, "Flow {flow} does not exist."),
             Self::FlowOutOfRange { flow } => {
                 write!(formatter, "Flow {flow} is out of range; flows are numbered from 0 to {}.", FLOW_LIMIT - 1)
             }
@@ -123,10 +128,29 @@ impl Host {
             application: ApplicationCounts::default(),
             statistics: Statistics::default(),
         };
-        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false });
+        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false, successor: None });
         self.open_flows += 1;
         self.times.reserve(self.flows.len());
         self.times.set(place, connect_ns);
+        Ok(())
+    }
+
+    /// Has `flow` connect when `predecessor` has ended and a time has passed that is exponentially distributed (a user
+    /// who thinks between pages that each take a connection). It replaces the flow's start.
+    ///
+    /// # Errors
+    /// One of the flows does not exist, or the mean is not a time.
+    pub fn start_after(&mut self, predecessor: u32, flow: u32, think_time_mean_s: f64) -> Result<(), HostError> {
+        if think_time_mean_s.is_nan() || think_time_mean_s < 0.0 {
+            return Err(ScriptError::ThinkTime(think_time_mean_s).into());
+        }
+        let place_of = |flow| self.places.get(flow).copied().ok_or(HostError::FlowUnknown { flow });
+        let (first, then) = (place_of(predecessor)?, place_of(flow)?);
+        let think_time_s =
+            Random::new(self.seed, &format!("{}: start of flow {flow}", self.name)).exponential(think_time_mean_s);
+        self.flows[first].successor = Some((then, (think_time_s * SECOND as f64) as Nanoseconds));
+        self.flows[then].connect_ns = NEVER;
+        self.times.set(then, NEVER);
         Ok(())
     }
 
@@ -202,12 +226,24 @@ impl Host {
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
         }
-        if was_open && !flow.is_open() {
-            self.open_flows -= 1;
-        }
+        let has_ended = was_open && !flow.is_open();
         if !flow.is_ready {
             flow.is_ready = true;
             self.ready.push_back(place);
+        }
+        if has_ended {
+            self.end(now, place);
+        }
+    }
+
+    fn end(&mut self, now: Nanoseconds, place: usize) {
+        self.open_flows -= 1;
+        if let Some((then, think_time_ns)) = self.flows[place].successor.take() {
+            let start_ns = now.saturating_add(think_time_ns);
+            let flow = &mut self.flows[then];
+            flow.connect_ns = start_ns;
+            flow.result.start_ns = start_ns;
+            self.times.set(then, start_ns);
         }
     }
 

@@ -76,6 +76,8 @@ pub(super) struct Flow {
     pub(super) connect_ns: Nanoseconds,
     /// It is in the queue of those that may have something to send.
     pub(super) is_ready: bool,
+    /// The place of the flow that starts when this one has ended, and how long after.
+    pub(super) successor: Option<(usize, Nanoseconds)>,
 }
 
 impl Flow {

@@ -66,6 +66,31 @@ fn a_browser_gets_each_page_on_one_connection() {
 }
 
 #[test]
+fn pages_on_connections_of_their_own_follow_each_other() {
+    let mut path = path();
+    for flow in 0..4 {
+        let scripts = [Script::http_server(FILE, 300, 50_000), Script::http_client(1, REQUEST, 300, 50_000, 0.0)];
+        path.add(flow, 0, [Settings::default(); 2], scripts);
+    }
+    for flow in 1..4 {
+        path.mobile.start_after(flow - 1, flow, 5.0).expect("two flows");
+    }
+    path.run_until(600 * SECOND);
+    let results: Vec<_> = path.mobile.flows().collect();
+    for pair in results.windows(2) {
+        let ended_ns = pair[0].ended_ns.expect("an end");
+        let thought_ns = pair[1].start_ns - ended_ns;
+        assert!(thought_ns > MILLISECOND, "{thought_ns}");
+        let connecting_ns = pair[1].connected_ns.expect("a connection") - pair[1].start_ns;
+        assert!((40 * MILLISECOND..41 * MILLISECOND).contains(&connecting_ns), "{connecting_ns}");
+        path.assert_intact(pair[1].flow);
+    }
+    assert!(path.mobile.is_finished());
+    assert_eq!(path.mobile.start_after(0, 9, 5.0), Err(HostError::FlowUnknown { flow: 9 }));
+    assert!(matches!(path.mobile.start_after(0, 1, -1.0), Err(HostError::Script(_))));
+}
+
+#[test]
 fn an_abort_resets_the_peer() {
     let path = run(Script::sender(FILE, 5_000_000), Script::new(vec![Step::Receive { bytes: 100_000 }, Step::Abort]));
     assert_eq!(path.mobile_result(0).outcome, Outcome::Aborted);
