@@ -149,8 +149,10 @@ def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple
     if top == int(held.end[-1]) + 1:
         top -= 1
     first = 0 if from_start else int(held.start[0])
-    start = np.concatenate([[first], held.end])
-    end = np.minimum(np.concatenate([held.start, [max(top, int(held.end[-1]))]]), top)
+    before = np.flatnonzero(held.start[1:] > held.end[:-1])
+    start = np.concatenate([[first], held.end[before], held.end[-1:]])
+    end = np.concatenate([held.start[:1], held.start[before + 1], [max(top, int(held.end[-1]))]])
+    end = np.minimum(end, top)
     real = end > start
     return start[real].astype(np.int64), end[real].astype(np.int64)
 

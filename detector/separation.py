@@ -124,8 +124,8 @@ def thin(cloud: Cloud, kept: int, bins: int, *, highest: bool) -> Cloud:
     place = np.minimum(((cloud.x_ns - first) / width).astype(np.int16), np.int16(bins - 1))
     by_value = np.argsort(-cloud.y_ns if highest else cloud.y_ns)
     order = by_value[np.argsort(place[by_value], kind="stable")]  # 16-bit keys sort by radix
-    place = place[order]
-    rank = np.arange(len(order)) - np.searchsorted(place, place, side="left")
+    counts = np.bincount(place, minlength=bins)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     chosen = np.sort(order[rank < kept])
     return Cloud(cloud.x_ns[chosen], cloud.y_ns[chosen])
 

@@ -34,7 +34,7 @@ impl Endpoint {
 }
 
 /// High and low half of a 128-bit product, added without carry: two multiplications' worth of mixing for one.
-fn folded_product(left: u64, right: u64) -> u64 {
+pub(crate) fn folded_product(left: u64, right: u64) -> u64 {
     let product = u128::from(left) * u128::from(right);
     (product >> 64) as u64 ^ product as u64
 }

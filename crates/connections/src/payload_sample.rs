@@ -1,5 +1,7 @@
 //! Captured payload, kept for the same stream regions in every capture, so that two captures can be compared.
 
+use crate::key::folded_product;
+
 /// Regions are blocks of 64 KiB.
 const BLOCK_SHIFT: u32 = 16;
 /// So many blocks from the beginning are kept whole.
@@ -18,14 +20,20 @@ pub(crate) fn is_kept(offset: i64) -> bool {
     block.trailing_zeros() + 3 >= bit_length
 }
 
-/// 32 bits of FNV-1a over the first 16 payload bytes; 0 where fewer were captured than `min(16, payload_length)` or
-/// there is no payload.
+/// A hash of the first 16 payload bytes and of how many there are; 0 where fewer were captured than
+/// `min(16, payload_length)` or there is no payload.
 #[inline]
 pub(crate) fn payload_hash(payload: &[u8], payload_length: u32) -> u32 {
     let wanted = payload_length.min(16) as usize;
     let Some(start) = payload.get(..wanted).filter(|start| !start.is_empty()) else { return 0 };
-    let hash = start.iter().fold(0x811c_9dc5_u32, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    hash.max(1)
+    let whole = match start.first_chunk::<16>() {
+        Some(bytes) => u128::from_le_bytes(*bytes),
+        None => start.iter().rev().fold(0, |whole, &byte| whole << 8 | u128::from(byte)),
+    };
+    let left = whole as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let right = (whole >> 64) as u64 ^ 0xd6e8_feb8_6659_fd93;
+    let mixed = folded_product(folded_product(left, right) ^ wanted as u64, 0xa076_1d64_78bd_642f);
+    (mixed as u32).max(1)
 }
 
 #[derive(Clone, Copy, Debug)]
