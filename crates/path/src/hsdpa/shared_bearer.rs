@@ -171,7 +171,6 @@ impl<P: Datagram> SharedBearer<P> {
         if frames == 0 {
             return None;
         }
-        self.report.offered_frames = self.report.offered_frames.saturating_add(room);
         let run = if let Some(run) = self.to_resend.front_mut() {
             let taken = Run { first: run.first, frames, sendings: run.sendings };
             run.first += u64::from(frames);
@@ -184,6 +183,7 @@ impl<P: Datagram> SharedBearer<P> {
             let run = Run { first: self.unsent, frames, sendings: 1 };
             self.unsent = run.end();
             self.report.served_frames = self.report.served_frames.saturating_add(frames);
+            self.report.offered_frames = self.report.offered_frames.saturating_add(room);
             while let Some(&(_, length)) = self.waiting.front().filter(|&&(end, _)| end <= self.unsent) {
                 self.waiting_bytes -= u64::from(length);
                 self.waiting.pop_front();
