@@ -9,6 +9,8 @@ mod pdu;
 mod receiver;
 mod segmentation;
 mod sender;
+#[cfg(test)]
+mod sender_transcripts;
 mod settings;
 
 pub use bearer::DedicatedChannel;

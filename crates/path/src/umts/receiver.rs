@@ -175,3 +175,102 @@ impl Receiver {
         (Missing::Bitmap { first: SequenceNumber::of(from), length: length as u8, received }, from + length)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::super::pdu::{DataPdu, Missing, NumberedCounts, SequenceNumber, StatusPdu};
+    use super::super::settings::{RadioLinkControlSettings, StatusFormat};
+    use super::Receiver;
+
+    /// PDU `count`, in which the SDU of the same count ends.
+    fn pdu(count: u64) -> DataPdu {
+        DataPdu { number: SequenceNumber::of(count), poll: false, first_end: count, ends: 1 }
+    }
+
+    fn receiver(status_format: StatusFormat) -> Receiver {
+        Receiver::new(&RadioLinkControlSettings { status_format, ..RadioLinkControlSettings::default() })
+    }
+
+    fn take(receiver: &mut Receiver, counts: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let mut delivered = Vec::new();
+        for count in counts {
+            receiver.handle_data(pdu(count), &mut |sdu| delivered.push(sdu));
+        }
+        delivered
+    }
+
+    fn reports(receiver: &mut Receiver) -> Vec<StatusPdu> {
+        let mut queue = VecDeque::new();
+        receiver.report(0, &mut queue);
+        queue.into()
+    }
+
+    #[test]
+    fn delivery_waits_for_gaps_and_repetitions_are_ignored() {
+        let mut receiver = receiver(StatusFormat::List);
+        assert_eq!(take(&mut receiver, [0, 2, 3]), [0]);
+        assert_eq!(take(&mut receiver, [0, 3]), Vec::<u64>::new());
+        assert_eq!(take(&mut receiver, [1, 1, 4]), [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_gap_asks_for_a_report_once_the_prohibit_time_is_over() {
+        let mut receiver = receiver(StatusFormat::List);
+        take(&mut receiver, [0, 1]);
+        assert_eq!(receiver.report_ns(), u64::MAX);
+        take(&mut receiver, [3]);
+        assert_eq!(receiver.report_ns(), 0);
+        receiver.report(7, &mut VecDeque::new());
+        assert_eq!(receiver.report_ns(), u64::MAX);
+        take(&mut receiver, [5]);
+        assert_eq!(receiver.report_ns(), 60_000_007);
+    }
+
+    #[test]
+    fn a_list_names_runs_and_goes_on_in_a_second_pdu() {
+        let mut receiver = receiver(StatusFormat::List);
+        take(&mut receiver, [20]); // 0 to 19 missing: runs of 16 and 4
+        take(&mut receiver, (11..26).map(|half| 2 * half)); // 21, 23, .. 49 missing
+        let [StatusPdu::Report { before, missing: Missing::List(first) }, StatusPdu::Report { before: again, missing: Missing::List(second) }] =
+            reports(&mut receiver)[..]
+        else {
+            panic!("two lists");
+        };
+        let odd = |count: u64| (SequenceNumber::of(count), 1);
+        assert_eq!(first.as_slice()[..3], [(SequenceNumber::of(0), 16), (SequenceNumber::of(16), 4), odd(21)]);
+        assert_eq!(first.as_slice().len(), 15);
+        assert_eq!(before, SequenceNumber::of(47)); // the first that it does not list
+        assert_eq!(second.as_slice(), [odd(47), odd(49)]);
+        assert_eq!(again, SequenceNumber::of(0));
+    }
+
+    #[test]
+    fn a_bitmap_says_what_came() {
+        let mut receiver = receiver(StatusFormat::Bitmap);
+        take(&mut receiver, [0, 2, 5]);
+        let missing = Missing::Bitmap { first: SequenceNumber::of(1), length: 5, received: 0b10010 };
+        assert_eq!(reports(&mut receiver), [StatusPdu::Report { before: SequenceNumber::of(6), missing }]);
+    }
+
+    /// SDUs that end after a gap are given up unless the command says that they begin after it.
+    #[test]
+    fn moving_the_window_delivers_what_is_complete() {
+        let moved = |points: &[(u64, u8)]| {
+            let mut receiver = receiver(StatusFormat::List);
+            take(&mut receiver, [0, 2, 3, 5, 6, 8]);
+            let mut list = NumberedCounts::default();
+            points.iter().for_each(|&(count, ends)| list.push(SequenceNumber::of(count), ends));
+            let mut delivered = Vec::new();
+            receiver.move_window(list, &mut |sdu| delivered.push(sdu));
+            delivered.extend(take(&mut receiver, [7]));
+            delivered
+        };
+        assert_eq!(moved(&[(5, 0)]), [3, 5, 6, 7, 8]);
+        assert_eq!(moved(&[(2, 0), (5, 0)]), [2, 3, 5, 6, 7, 8]);
+        assert_eq!(moved(&[(2, 0), (5, 1)]), [2, 3, 6, 7, 8]);
+        assert_eq!(moved(&[(8, 1)]), [3, 6]); // 7 was given up with it
+        assert_eq!(moved(&[(1, 0)]), Vec::<u64>::new()); // an old command: still waiting for 1
+    }
+}
