@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 
 from detector.clock import relate
 from detector.matching import Match
@@ -14,12 +17,15 @@ from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
 from detector.verdict import judge
 from pepscope.capture import Capture, open_capture
-from pepscope.errors import UsageError
+from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
 from pepscope.results import CaptureSummary, DetectionResult, Kind, Outcome, PairResult
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
+
+#: Pairs whose packets are looked at to tell whether two files are copies of one capture.
+_COPIES_LOOKED_AT = 3
 
 _ATTENTION = {Kind.SPLIT_TCP: 0, Kind.TCP_PROXY: 0, Kind.INCONCLUSIVE: 1, Kind.REGULAR: 2}
 
@@ -51,12 +57,16 @@ def detect(
     paths = [path for path in (first, second) if path is not None]
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
+    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
+        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
     captures = [
         open_capture(path, filter=filter, memory_bytes=memory_bytes, datagrams=len(paths) > 1, progress=progress)
         for path in paths
     ]
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     _refuse_useless(captures, paired)
+    if paired.has_both:
+        _refuse_copies(captures, paired)
     results = _judge_all(captures, paired, progress)
     if series:
         _add_series(paired, results)
@@ -104,6 +114,27 @@ def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm
     if not 0 <= drift_limit_ppm <= 10_000:
         raise UsageError(f"the drift limit lies between 0 and 10000 ppm, not at {drift_limit_ppm}")
     return DetectOptions(mode, ack_delay_s, drift_limit_ppm)
+
+
+def _is_same_file(first: str, second: str) -> bool:
+    try:
+        return Path(first).samefile(second)
+    except OSError:
+        return False  # reading says better what is wrong
+
+
+def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
+    """Raise CaptureError where the captures are one in two files: compared with itself every connection is intact."""
+    both = [match for match in paired.matches if match.first is not None and match.second is not None]
+    for match in both[:_COPIES_LOOKED_AT]:
+        one, two = captures[0].packets(match.first or 0), captures[1].packets(match.second or 0)
+        if not np.array_equal(one.time_ns, two.time_ns):
+            return
+    if both:
+        raise CaptureError(
+            f"{captures[0].path} and {captures[1].path} hold the same packets at the same nanoseconds, so they are one "
+            "capture: give the captures of two ends"
+        )
 
 
 def _refuse_useless(captures: Sequence[Capture], paired: PairedCaptures) -> None:

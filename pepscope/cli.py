@@ -94,7 +94,7 @@ def _run() -> int:
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
     except click.Abort:
-        return INTERRUPTED
+        return _complain("interrupted", INTERRUPTED)
     except PepscopeError as error:
         return _complain(str(error), error.exit_status)
     except _PipeClosedError:
@@ -102,7 +102,8 @@ def _run() -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        # What has no name is standard output: everything else is opened by name.
+        where = f"{error.filename}: " if error.filename else "standard output cannot be written: "
         return _complain(f"{where}{error.strerror or error}", PepscopeError.exit_status)
     except MemoryError:
         return _complain("out of memory; a lower --memory bounds what is held at once", PepscopeError.exit_status)

@@ -106,6 +106,56 @@ def test_wrong_use_is_one_sentence_and_status_2(arguments: tuple[str, ...]) -> N
     assert b"Traceback" not in finished.stderr
 
 
+def test_one_capture_given_twice_is_no_two_ends(tmp_path: Path) -> None:
+    _, server = both("reg_dl_nat")
+    link, copy = tmp_path / "link.pcap.gz", tmp_path / "copy.pcap.gz"
+    link.symlink_to(server)
+    copy.write_bytes(server.read_bytes())
+    for second, words in ((server, b"the same file"), (link, b"the same file"), (copy, b"they are one capture")):
+        done = run("detect", server, second)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert words in done.stderr
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_nothing_in_common_is_said_and_is_no_success() -> None:
+    one, _ = both("reg_dl_nat")
+    _, two = both("spl_ha_dl_v6")
+    done = run("detect", one, two, "--json")
+    assert done.returncode == 2
+    assert b"have no connection in common" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert [len(pair["vantages"]) for pair in json.loads(done.stdout)["pairs"]] == [1, 1]
+
+
+@pytest.mark.parametrize("option", ["--html", "--parquet", "--junit"])
+def test_output_that_cannot_be_written_is_one_sentence(option: str) -> None:
+    done = run("detect", *both("reg_dl_short10k"), option, "/nonexistent/x")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"pepscope: /nonexistent/x cannot be written: ")
+    assert done.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--drift-limit", "nan"),
+        ("--drift-limit", "-1"),
+        ("--ack-delay", "nan"),
+        ("--ack-delay", "-5s"),
+        ("--ack-delay", "0"),
+        ("--memory", "nan"),
+        ("--memory", "-1"),
+        ("--filter", "foo bar baz"),
+    ],
+)
+def test_numbers_and_filters_that_make_no_sense_are_refused(arguments: tuple[str, ...]) -> None:
+    done = run("detect", *both("reg_dl_short10k"), *arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"pepscope: ")
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_errors_are_types_of_ours(tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no capture at all, but long enough to look for a magic number")

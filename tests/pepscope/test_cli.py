@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import os
 import signal
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -161,7 +163,78 @@ def test_interrupt_while_waiting_for_input_is_quiet() -> None:
         time.sleep(0.7)
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 130
-        assert process.stderr.read().strip() == b""
+        assert process.stderr.read().strip() == b"pepscope: interrupted"
+
+
+@pytest.mark.parametrize("command", ["inspect", "detect"])
+def test_interrupt_during_a_long_read_is_one_sentence(command: str) -> None:
+    content = gzip.decompress(ONE.read_bytes())
+    with subprocess.Popen(
+        [PEPSCOPE, command, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(content)
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            process.stdin.write(content[24:])
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(BrokenPipeError):
+            for _ in range(20):  # what a pipe still holds, and then some
+                process.stdin.write(content[24:])
+        assert process.wait(timeout=20) == 130
+        assert process.stderr.read().strip() == b"pepscope: interrupted"
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+@pytest.mark.parametrize("arguments", [("inspect", "--json"), ("inspect", "--csv"), ("inspect",), ("detect", "--json")])
+def test_a_full_disk_is_one_sentence(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([PEPSCOPE, *arguments, ONE], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"pepscope: standard output cannot be written: No space left on device\n"
+
+
+def test_endless_garbage_is_refused_at_once() -> None:
+    for source in ("/dev/zero", "/dev/urandom"):
+        with Path(source).open("rb") as endless:
+            done = subprocess.run(
+                [PEPSCOPE, "inspect", "-"], stdin=endless, capture_output=True, check=False, timeout=20
+            )
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"pepscope: standard input is neither pcap nor pcapng")
+        assert done.stderr.count(b"\n") == 1
+
+
+def test_one_packet_and_names_beyond_ascii(tmp_path: Path) -> None:
+    content = gzip.decompress(ONE.read_bytes())
+    (length,) = struct.unpack_from("<I", content, 32)
+    single = tmp_path / "ein Paket \u540d.pcap"
+    single.write_bytes(content[: 40 + length])
+    for command in ("inspect", "detect"):
+        done = pepscope(command, single, "--json")
+        assert done.returncode == 0
+        assert "\u540d" in json.dumps(json.loads(done.stdout), ensure_ascii=False)
+
+
+def test_progress_is_drawn_on_a_terminal_only(tmp_path: Path) -> None:
+    script = (
+        "import sys, time; from pepscope.progress import Progress\n"
+        "times = iter(range(100))\n"
+        "with Progress(clock=lambda: float(next(times))) as progress:\n"
+        "    for done in range(6): progress(done, 10)"
+    )
+    piped = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert piped.stderr == b""
+    master, slave = os.openpty()
+    subprocess.run([sys.executable, "-c", script], stderr=slave, check=True)
+    os.close(slave)
+    drawn = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert "reading [" in drawn
+    assert "\n" not in drawn
+    assert drawn.endswith("\r\x1b[K")
 
 
 def test_help_names_every_command_and_imports_none() -> None:

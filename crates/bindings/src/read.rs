@@ -139,7 +139,7 @@ impl Source {
 
     fn open(&self) -> PyResult<CaptureReader> {
         let opened = if self.is_standard_input() {
-            CaptureReader::from_reader(Box::new(StandardInput { interruption: self.interruption.clone() }))
+            CaptureReader::from_standard_input(Box::new(StandardInput { interruption: self.interruption.clone() }))
         } else {
             CaptureReader::open(&self.path)
         };

@@ -24,14 +24,22 @@ pub(crate) struct StandardInput {
     pub(crate) interruption: Interruption,
 }
 
+impl StandardInput {
+    fn check_signals(&self) -> io::Result<()> {
+        Python::attach(|py| py.check_signals()).map_err(|raised| {
+            self.interruption.set(raised);
+            io::Error::other("interrupted")
+        })
+    }
+}
+
 impl Read for StandardInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A signal that came while nothing was read interrupts no read.
+        self.check_signals()?;
         let result = io::stdin().read(buffer);
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
-            if let Err(raised) = Python::attach(|py| py.check_signals()) {
-                self.interruption.set(raised);
-                return Err(io::Error::other("interrupted"));
-            }
+            self.check_signals()?;
         }
         result
     }

@@ -85,6 +85,11 @@ impl CaptureReader {
         Self::start(name, Box::new(file), file_bytes)
     }
 
+    /// Reads a capture from a reader of standard input that is the caller's own.
+    pub fn from_standard_input(source: Box<dyn Read + Send>) -> Result<CaptureReader, CaptureError> {
+        Self::start("standard input".to_owned(), source, None)
+    }
+
     /// Reads a capture from anything that gives its bytes.
     pub fn from_reader(source: Box<dyn Read + Send>) -> Result<CaptureReader, CaptureError> {
         Self::start("the capture".to_owned(), source, None)
