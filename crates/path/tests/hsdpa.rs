@@ -143,6 +143,22 @@ fn round_robin_shares_intervals_equally_and_so_rates_like_formats() {
 }
 
 #[test]
+fn small_blocks_share_an_interval_by_codes_and_power() {
+    let times = |users_a_tti, codes| {
+        let settings = HsdpaSettings { users_a_tti, codes, ..steady(SchedulerKind::RoundRobin, &[15.0; 3]) };
+        let mut link = link(&settings);
+        for user in 0..3 {
+            push(&mut link, 0, user, 40, 1); // one frame: indicator 5, one code, a three-hundredth of the power
+        }
+        run_until(&mut link, SECOND).iter().map(|arrival| arrival.time / MILLISECOND).collect::<Vec<u64>>()
+    };
+    assert_eq!(times(1, 15), [8, 10, 12]);
+    assert_eq!(times(2, 15), [8, 8, 10]);
+    assert_eq!(times(4, 15), [8, 8, 8]);
+    assert_eq!(times(4, 2), [8, 8, 10]);
+}
+
+#[test]
 fn the_best_channel_starves_the_far_one() {
     let served = served(&steady(SchedulerKind::MaximumCarrierToInterference, &[12.0, -3.0]), 5);
     assert!(served[0] > 1000.0 && served[1] < 3.0, "{served:?}");

@@ -354,3 +354,21 @@ impl Budget {
         (self.of * from_db(-QUALITY_STEP_DB * spare)).min(self.share)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+
+    #[test]
+    fn what_a_format_needs_is_never_more_than_what_is_left() {
+        for reported in 1..=30 {
+            for percent in 1..=80 {
+                let budget = Budget { share: f64::from(percent) / 100.0, of: 0.8, codes: 15 };
+                let quality = budget.quality(reported);
+                let needed = 0.8 * super::from_db(-super::QUALITY_STEP_DB * f64::from(reported - quality));
+                assert!(quality == 0 || needed <= budget.share + 1e-12, "{reported} {percent}");
+                assert!((budget.needed(reported, quality) - needed.min(budget.share)).abs() < 1e-12);
+            }
+        }
+    }
+}
