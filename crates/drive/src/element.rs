@@ -24,6 +24,8 @@ macro_rules! each {
     };
 }
 
+pub(crate) use each;
+
 impl PathElement {
     /// Whether TCP connections end here: it answers for the far end.
     #[must_use]

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pepscope_path::{Direction, Hop, Nanoseconds, NEVER};
-use pepscope_tcp::{Host, Packet};
+use pepscope_path::{Hop, Nanoseconds, NEVER};
+use pepscope_tcp::Host;
 
 use crate::capture::tap::{Tap, TapCounts};
+use crate::chain::{Chain, Observers};
 use crate::element::PathElement;
 use crate::truth::delays::Delays;
 use crate::truth::series::Series;
@@ -15,8 +16,6 @@ use crate::truth::series::Series;
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 /// Packets that may be carried without any time going by. More only happen if two parts answer each other for ever.
 const MOST_EVENTS_AT_ONE_TIME: u64 = 2_000_000;
-/// What is not the end of a leg.
-const NO_END: u8 = u8::MAX;
 
 /// Why a run ended badly; `Display` is one sentence.
 #[derive(Debug)]
@@ -77,22 +76,16 @@ pub struct RunSettings {
 /// Where several parts are due at one time, the one nearest to the server comes first; what leaves a part is handled at
 /// once by its neighbour, and again the part nearest to the server goes on first. Nothing depends on anything else.
 pub struct Simulation {
-    server: Box<Host>,
-    hops: Vec<PathElement>,
-    mobile: Box<Host>,
+    chain: Chain,
+    observers: Observers,
     names: Vec<String>,
     /// When each part wants to be woken: server, hops, mobile.
     wake_ups: Vec<Nanoseconds>,
-    /// For each part and direction of arrival, the number of the leg that ends there.
-    leg_ends: Vec<[u8; 2]>,
-    /// By link: before the first hop, ..., behind the last.
-    taps: Vec<Vec<PlacedTap>>,
     settings: RunSettings,
     now: Nanoseconds,
     events: u64,
     stop_at: Nanoseconds,
     next_sample: Nanoseconds,
-    delays: Delays,
     series: Series,
     finished_taps: Vec<(String, PathBuf, TapCounts)>,
 }
@@ -108,31 +101,22 @@ impl Simulation {
         settings: RunSettings,
     ) -> Self {
         let (names, hops): (Vec<_>, Vec<_>) = hops.into_iter().unzip();
-        let (leg_ends, legs) = leg_ends(&hops);
-        let mut by_link: Vec<Vec<PlacedTap>> = (0..=hops.len()).map(|_| Vec::new()).collect();
-        for tap in taps {
-            let link = tap.after_hop.min(hops.len());
-            by_link[link].push(tap);
-        }
+        let observers = Observers::new(&hops, taps, settings.keep_arrivals);
         let mut simulation = Self {
             wake_ups: vec![NEVER; hops.len() + 2],
-            server: Box::new(server),
-            hops,
-            mobile: Box::new(mobile),
+            chain: Chain { server: Box::new(server), hops, mobile: Box::new(mobile) },
+            observers,
             names,
-            leg_ends,
-            taps: by_link,
             now: 0,
             events: 0,
             stop_at: settings.duration_ns,
             next_sample: if settings.series_interval_ns.is_some() { 0 } else { NEVER },
-            delays: Delays::new(legs, settings.keep_arrivals),
             series: Series::default(),
             finished_taps: Vec::new(),
             settings,
         };
         for index in 0..simulation.wake_ups.len() {
-            simulation.wake_ups[index] = simulation.poll_timeout(index);
+            simulation.wake_ups[index] = simulation.chain.poll_timeout(index);
         }
         simulation
     }
@@ -169,11 +153,14 @@ impl Simulation {
                 return Err(RunError::Stalled { now: self.now });
             }
             self.events += 1;
-            self.handle_timeout(index);
-            self.settle(index, events_before)?;
+            self.chain.handle_timeout(index, self.now);
+            if let Err(failure) = self.settle(index, events_before) {
+                self.finish_taps()?;
+                return Err(failure);
+            }
             if self.events >= next_look {
                 next_look = self.events + EVENTS_BETWEEN_LOOKS;
-                if self.taps.iter().flatten().any(|placed| placed.tap.has_failed()) {
+                if self.observers.taps().flatten().any(|placed| placed.tap.has_failed()) {
                     break Ending::Interrupted; // and closing the files says why
                 }
                 if !watch(self.now, self.events) {
@@ -192,36 +179,14 @@ impl Simulation {
         let mut waiting = 1u64 << first;
         while waiting != 0 {
             let index = waiting.trailing_zeros() as usize;
-            waiting &= waiting - 1;
-            while let Some((direction, mut packet)) = self.poll_transmit(index) {
-                let (link, target) = match direction {
-                    Direction::Down => (index, index + 1),
-                    Direction::Up => (index.wrapping_sub(1), index.wrapping_sub(1)),
-                };
-                if target >= self.wake_ups.len() {
-                    continue; // beyond the hosts there is nobody
-                }
-                if let Packet::Tcp(segment) = &mut packet {
-                    if self.leg_ends[index] != [NO_END; 2] {
-                        segment.sent_ns = self.now;
-                    }
-                    let leg = self.leg_ends[target][direction.index()];
-                    if leg != NO_END {
-                        self.delays.arrived(usize::from(leg), self.now, direction, segment);
-                    }
-                }
-                for placed in &mut self.taps[link] {
-                    placed.tap.record(self.now, direction, &packet);
-                }
-                self.events += 1;
-                self.handle_packet(target, direction, packet);
-                waiting |= 1 << target;
-            }
+            let drained = self.chain.drain(index, self.now, &mut self.observers);
+            waiting = (waiting & (waiting - 1)) | drained.reached;
+            self.wake_ups[index] = drained.wake_up;
+            self.events += drained.packets;
             if self.events - events_before > MOST_EVENTS_AT_ONE_TIME {
                 return Err(RunError::Stalled { now: self.now });
             }
-            self.wake_ups[index] = self.poll_timeout(index);
-            if index == 0 || index + 1 == self.wake_ups.len() {
+            if index == 0 || index + 1 == self.chain.parts() {
                 self.look_for_the_end();
             }
         }
@@ -231,55 +196,11 @@ impl Simulation {
     #[inline]
     fn look_for_the_end(&mut self) {
         let Some(after_ns) = self.settings.stop_after_finish_ns else { return };
-        if self.stop_at == self.settings.duration_ns && self.server.is_finished() && self.mobile.is_finished() {
+        if self.stop_at == self.settings.duration_ns
+            && self.chain.server.is_finished()
+            && self.chain.mobile.is_finished()
+        {
             self.stop_at = self.stop_at.min(self.now.saturating_add(after_ns));
-        }
-    }
-
-    #[inline]
-    fn handle_timeout(&mut self, index: usize) {
-        let now = self.now;
-        if index == 0 {
-            self.server.handle_timeout(now);
-        } else if let Some(hop) = self.hops.get_mut(index - 1) {
-            hop.handle_timeout(now);
-        } else {
-            self.mobile.handle_timeout(now);
-        }
-    }
-
-    #[inline]
-    fn handle_packet(&mut self, index: usize, direction: Direction, packet: Packet) {
-        let now = self.now;
-        if index == 0 {
-            self.server.handle_packet(now, &packet);
-        } else if let Some(hop) = self.hops.get_mut(index - 1) {
-            hop.handle_packet(now, direction, packet);
-        } else {
-            self.mobile.handle_packet(now, &packet);
-        }
-    }
-
-    #[inline]
-    fn poll_transmit(&mut self, index: usize) -> Option<(Direction, Packet)> {
-        let now = self.now;
-        if index == 0 {
-            self.server.poll_transmit(now).map(|packet| (Direction::Down, packet))
-        } else if let Some(hop) = self.hops.get_mut(index - 1) {
-            hop.poll_transmit(now)
-        } else {
-            self.mobile.poll_transmit(now).map(|packet| (Direction::Up, packet))
-        }
-    }
-
-    #[inline]
-    fn poll_timeout(&self, index: usize) -> Nanoseconds {
-        if index == 0 {
-            self.server.poll_timeout()
-        } else if let Some(hop) = self.hops.get(index - 1) {
-            hop.poll_timeout()
-        } else {
-            self.mobile.poll_timeout()
         }
     }
 
@@ -289,17 +210,17 @@ impl Simulation {
         let at = self.next_sample;
         self.series.begin_sample(at);
         let series = &mut self.series;
-        self.server.observe(&mut |flow, quantity, value| series.record("server", Some(flow), quantity, value));
-        for (name, hop) in self.names.iter().zip(&self.hops) {
+        self.chain.server.observe(&mut |flow, quantity, value| series.record("server", Some(flow), quantity, value));
+        for (name, hop) in self.names.iter().zip(&self.chain.hops) {
             hop.observe(at, &mut |quantity, value| series.record(name, None, quantity, value));
         }
-        self.mobile.observe(&mut |flow, quantity, value| series.record("mobile", Some(flow), quantity, value));
+        self.chain.mobile.observe(&mut |flow, quantity, value| series.record("mobile", Some(flow), quantity, value));
         self.next_sample = at.saturating_add(self.settings.series_interval_ns.unwrap_or(NEVER));
     }
 
     fn finish_taps(&mut self) -> Result<(), RunError> {
         let mut failure = None;
-        for placed in self.taps.iter_mut().flat_map(std::mem::take) {
+        for placed in self.observers.taps().flat_map(std::mem::take) {
             match placed.tap.finish(self.now) {
                 Ok(counts) => self.finished_taps.push((placed.name, placed.path, counts)),
                 Err(cause) => failure = failure.or(Some(RunError::Capture { path: placed.path, cause })),
@@ -322,22 +243,22 @@ impl Simulation {
 
     #[must_use]
     pub fn server(&self) -> &Host {
-        &self.server
+        &self.chain.server
     }
 
     #[must_use]
     pub fn mobile(&self) -> &Host {
-        &self.mobile
+        &self.chain.mobile
     }
 
     /// Names and hops, from the server on.
     pub fn hops(&self) -> impl Iterator<Item = (&str, &PathElement)> {
-        self.names.iter().map(String::as_str).zip(&self.hops)
+        self.names.iter().map(String::as_str).zip(&self.chain.hops)
     }
 
     #[must_use]
     pub fn delays(&self) -> &Delays {
-        &self.delays
+        &self.observers.delays
     }
 
     #[must_use]
@@ -348,7 +269,7 @@ impl Simulation {
     /// What was recorded, without the simulation.
     #[must_use]
     pub fn into_records(self) -> (Delays, Series) {
-        (self.delays, self.series)
+        (self.observers.delays, self.series)
     }
 
     /// Name, file and counts of each capture, once the run has ended.
@@ -356,20 +277,4 @@ impl Simulation {
     pub fn captures(&self) -> &[(String, PathBuf, TapCounts)] {
         &self.finished_taps
     }
-}
-
-/// Which leg ends where, and how many legs there are.
-fn leg_ends(hops: &[PathElement]) -> (Vec<[u8; 2]>, usize) {
-    let mut leg = 0;
-    let mut ends = vec![[NO_END, leg]]; // what comes up to the server ends the first leg
-    for hop in hops {
-        if hop.ends_connections() {
-            ends.push([leg, leg + 1]);
-            leg += 1;
-        } else {
-            ends.push([NO_END; 2]);
-        }
-    }
-    ends.push([leg, NO_END]);
-    (ends, usize::from(leg) + 1)
 }

@@ -1,7 +1,7 @@
 //! True one-way delays: from when an end of a TCP leg sends a segment until the other end of the leg has it.
 
 use pepscope_path::{Direction, Nanoseconds};
-use pepscope_tcp::{Segment, FLOW_LIMIT};
+use pepscope_tcp::Segment;
 
 /// Parts into which each doubling of the delay is divided: quantiles are right within 2.2 % of their value.
 const PARTS: u32 = 32;
@@ -11,7 +11,7 @@ const BUCKETS: usize = ((64 - 5) * PARTS + PARTS) as usize;
 #[derive(Clone, Debug)]
 pub struct DelaySummary {
     count: u64,
-    sum_ns: u128,
+    sum_ns: u64,
     minimum_ns: Nanoseconds,
     maximum_ns: Nanoseconds,
     buckets: Box<[u64]>,
@@ -45,7 +45,7 @@ impl DelaySummary {
     #[inline]
     fn add(&mut self, delay_ns: Nanoseconds) {
         self.count += 1;
-        self.sum_ns += u128::from(delay_ns);
+        self.sum_ns = self.sum_ns.saturating_add(delay_ns);
         self.minimum_ns = self.minimum_ns.min(delay_ns);
         self.maximum_ns = self.maximum_ns.max(delay_ns);
         self.buckets[bucket(delay_ns)] += 1;
@@ -103,16 +103,19 @@ pub struct Arrival {
     pub arrived_ns: Nanoseconds,
 }
 
+/// Of one flow, by direction.
+type FlowDelays = [Option<Box<DelaySummary>>; 2];
+
 /// One-way delays by leg, flow and direction.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    legs: Vec<Vec<[Option<Box<DelaySummary>>; 2]>>,
+    legs: Vec<Vec<FlowDelays>>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,
 }
 
 impl Delays {
-    /// For a chain with `legs` connections in a row; `every_arrival` keeps each one, in memory that grows.
+    /// For a chain with `legs` connections in a row and flows of small numbers; `every_arrival` keeps each one, in memory that grows.
     #[must_use]
     pub fn new(legs: usize, every_arrival: bool) -> Self {
         Self { legs: vec![Vec::new(); legs], arrivals: every_arrival.then(Vec::new) }
@@ -121,12 +124,12 @@ impl Delays {
     #[inline]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         let flow = segment.flow as usize;
-        let Some(flows) = self.legs.get_mut(leg).filter(|_| segment.flow < FLOW_LIMIT) else { return };
-        if flows.len() <= flow {
-            flows.resize(flow + 1, [None, None]);
-        }
+        let Some(flows) = self.legs.get_mut(leg) else { return };
         let delay_ns = now.saturating_sub(segment.sent_ns);
-        flows[flow][direction.index()].get_or_insert_with(Box::default).add(delay_ns);
+        match flows.get_mut(flow).and_then(|both| both[direction.index()].as_deref_mut()) {
+            Some(summary) => summary.add(delay_ns),
+            None => begin(flows, flow, direction).add(delay_ns),
+        }
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.push(Arrival {
                 leg: leg as u8,
@@ -157,6 +160,14 @@ impl Delays {
     pub fn arrivals(&self) -> &[Arrival] {
         self.arrivals.as_deref().unwrap_or_default()
     }
+}
+
+#[cold]
+fn begin(flows: &mut Vec<FlowDelays>, flow: usize, direction: Direction) -> &mut DelaySummary {
+    if flows.len() <= flow {
+        flows.resize(flow + 1, [None, None]);
+    }
+    flows[flow][direction.index()].get_or_insert_with(Box::default)
 }
 
 #[cfg(test)]

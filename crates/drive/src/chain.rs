@@ -1,0 +1,201 @@
+//! Carrying packets from part to part: what happens for every packet, and nothing else.
+
+use pepscope_path::{Direction, Hop, Nanoseconds};
+use pepscope_tcp::{Host, Packet};
+
+use crate::element::{each, PathElement};
+use crate::simulation::PlacedTap;
+use crate::truth::delays::Delays;
+
+/// What is no end of a leg.
+const NO_END: u8 = u8::MAX;
+
+/// Server, hops and mobiles; parts are numbered in this order.
+pub(crate) struct Chain {
+    pub(crate) server: Box<Host>,
+    pub(crate) hops: Vec<PathElement>,
+    pub(crate) mobile: Box<Host>,
+}
+
+/// One link between two parts, and who looks on there.
+struct Link {
+    taps: Vec<PlacedTap>,
+    /// Number of the leg that ends where a packet arrives, by direction.
+    legs: [u8; 2],
+}
+
+/// Everything that takes note of packets.
+pub(crate) struct Observers {
+    links: Vec<Link>,
+    pub(crate) delays: Delays,
+}
+
+/// What came out of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct Drained {
+    /// Parts that got something, as bits.
+    pub(crate) reached: u64,
+    pub(crate) packets: u64,
+    /// When the part wants to be woken.
+    pub(crate) wake_up: Nanoseconds,
+}
+
+impl Observers {
+    pub(crate) fn new(hops: &[PathElement], taps: Vec<PlacedTap>, keep_arrivals: bool) -> Self {
+        let mut leg = 0;
+        let mut links = Vec::new();
+        for position in 0..=hops.len() {
+            let from_end = position == 0 || hops[position - 1].ends_connections();
+            let to_end = hops.get(position).is_none_or(PathElement::ends_connections);
+            links.push(Link {
+                taps: Vec::new(),
+                legs: [if to_end { leg } else { NO_END }, if from_end { leg } else { NO_END }],
+            });
+            leg += u8::from(to_end);
+        }
+        for tap in taps {
+            let position = tap.after_hop.min(hops.len());
+            links[position].taps.push(tap);
+        }
+        Self { links, delays: Delays::new(usize::from(leg), keep_arrivals) }
+    }
+
+    pub(crate) fn taps(&mut self) -> impl Iterator<Item = &mut Vec<PlacedTap>> {
+        self.links.iter_mut().map(|link| &mut link.taps)
+    }
+
+    /// A packet passes the link at `position`.
+    #[inline]
+    fn note(&mut self, position: usize, now: Nanoseconds, direction: Direction, packet: &Packet) {
+        let link = &mut self.links[position];
+        if !link.taps.is_empty() {
+            record(&mut link.taps, now, direction, packet);
+        }
+        let leg = link.legs[direction.index()];
+        if leg != NO_END {
+            if let Packet::Tcp(segment) = packet {
+                self.delays.arrived(usize::from(leg), now, direction, segment);
+            }
+        }
+    }
+}
+
+#[inline(never)]
+fn record(taps: &mut [PlacedTap], now: Nanoseconds, direction: Direction, packet: &Packet) {
+    for placed in taps {
+        placed.tap.record(now, direction, packet);
+    }
+}
+
+#[inline]
+fn stamp(now: Nanoseconds, packet: &mut Packet) {
+    if let Packet::Tcp(segment) = packet {
+        segment.sent_ns = now;
+    }
+}
+
+impl Chain {
+    pub(crate) fn parts(&self) -> usize {
+        self.hops.len() + 2
+    }
+
+    pub(crate) fn poll_timeout(&self, index: usize) -> Nanoseconds {
+        match index.checked_sub(1).map(|hop| self.hops.get(hop)) {
+            None => self.server.poll_timeout(),
+            Some(Some(hop)) => hop.poll_timeout(),
+            Some(None) => self.mobile.poll_timeout(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle_timeout(&mut self, index: usize, now: Nanoseconds) {
+        match index.checked_sub(1).map(|hop| self.hops.get_mut(hop)) {
+            None => self.server.handle_timeout(now),
+            Some(Some(hop)) => hop.handle_timeout(now),
+            Some(None) => self.mobile.handle_timeout(now),
+        }
+    }
+
+    /// Hands on everything that leaves the part at `index` now.
+    #[inline]
+    pub(crate) fn drain(&mut self, index: usize, now: Nanoseconds, observers: &mut Observers) -> Drained {
+        let Self { server, hops, mobile } = self;
+        let mut packets = 0;
+        if index == 0 {
+            while let Some(mut packet) = server.poll_transmit(now) {
+                packets += 1;
+                stamp(now, &mut packet);
+                observers.note(0, now, Direction::Down, &packet);
+                match hops.first_mut() {
+                    Some(hop) => hop.handle_packet(now, Direction::Down, packet),
+                    None => mobile.handle_packet(now, &packet),
+                }
+            }
+            return Drained { reached: u64::from(packets > 0) << 1, packets, wake_up: server.poll_timeout() };
+        }
+        if index > hops.len() {
+            while let Some(mut packet) = mobile.poll_transmit(now) {
+                packets += 1;
+                stamp(now, &mut packet);
+                observers.note(hops.len(), now, Direction::Up, &packet);
+                match hops.last_mut() {
+                    Some(hop) => hop.handle_packet(now, Direction::Up, packet),
+                    None => server.handle_packet(now, &packet),
+                }
+            }
+            let reached = u64::from(packets > 0) << (index - 1);
+            return Drained { reached, packets, wake_up: mobile.poll_timeout() };
+        }
+        let (before, rest) = hops.split_at_mut(index - 1);
+        let Some((hop, after)) = rest.split_first_mut() else {
+            return Drained { reached: 0, packets, wake_up: Nanoseconds::MAX };
+        };
+        let is_end = hop.ends_connections();
+        let mut around = Around { server, before, after, mobile, index, now, observers };
+        each!(hop, hop => drain_hop(hop.as_mut(), is_end, &mut around))
+    }
+}
+
+/// What surrounds a hop.
+struct Around<'a> {
+    server: &'a mut Host,
+    before: &'a mut [PathElement],
+    after: &'a mut [PathElement],
+    mobile: &'a mut Host,
+    index: usize,
+    now: Nanoseconds,
+    observers: &'a mut Observers,
+}
+
+/// Its own copy for each kind of hop, so that a packet goes straight from one ring into the next.
+#[inline]
+fn drain_hop<H: Hop<Packet>>(hop: &mut H, is_end: bool, around: &mut Around<'_>) -> Drained {
+    let Around { now, index, .. } = *around;
+    let mut drained = Drained { reached: 0, packets: 0, wake_up: 0 };
+    while let Some((direction, mut packet)) = hop.poll_transmit(now) {
+        drained.packets += 1;
+        if is_end {
+            stamp(now, &mut packet);
+        }
+        match direction {
+            Direction::Down => {
+                around.observers.note(index, now, direction, &packet);
+                drained.reached |= 1 << (index + 1);
+                match around.after.first_mut() {
+                    Some(next) => next.handle_packet(now, direction, packet),
+                    None => around.mobile.handle_packet(now, &packet),
+                }
+            }
+            Direction::Up => {
+                around.observers.note(index - 1, now, direction, &packet);
+                drained.reached |= 1 << (index - 1);
+                match around.before.last_mut() {
+                    Some(next) => next.handle_packet(now, direction, packet),
+                    None => around.server.handle_packet(now, &packet),
+                }
+            }
+        }
+    }
+    drained.wake_up = hop.poll_timeout();
+    drained
+}
