@@ -45,6 +45,9 @@ class Ground(StrEnum):
 PAYLOAD_ANCHORS = 3
 
 
+#: Share of a stream's anchors that agree from which the whole stream does: captures rarely miss more.
+WHOLE_STREAM = 0.9
+
 #: Clocks that nothing relates may be wrong by this much before connections that overlap seem not to.
 CLOCK_SLACK_NS = 10_000_000_000
 
@@ -69,10 +72,11 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """Two connections that payload suggests: likeness of their sizes, and the share of anchors that agree, as the mean
-    over both streams (the same answer to another request is another transfer)."""
+    """Two connections that payload suggests: likeness of their sizes, how many of their streams agree as a whole (the
+    same answer to another request is another transfer), and the share of anchors that agree in the better one."""
 
     likeness: float
+    whole: int
     share: float
     first: int
     second: int
@@ -177,7 +181,8 @@ class Matcher:
             most = [int(max(one_sizes[place_a + d], two_sizes[place_b + (d ^ turned)])) for d in (0, 1)]
             if max(counts.values()) >= min(PAYLOAD_ANCHORS, max(most)):
                 shares = [counts[d] / most[d] for d in (0, 1) if most[d]]
-                offered.append(_Offer(_likeness(one, two, turned), sum(shares) / len(shares), a, b, turned))
+                whole = sum(share >= WHOLE_STREAM for share in shares)
+                offered.append(_Offer(_likeness(one, two, turned), whole, max(shares), a, b, turned))
         self._assign(offered)
 
     def _by_datagrams(self) -> None:
@@ -205,10 +210,10 @@ class Matcher:
         starts = [(self.left[o.first].first_time_ns, self.right[o.second].first_time_ns) for o in open_ones]
         offset = self._clock_offset(starts)
 
-        def order(offer: _Offer) -> tuple[float, float, int]:
+        def order(offer: _Offer) -> tuple[float, int, float, int]:
             gap = abs(self._start_gap(offer.first, offer.second) - offset)
             # Rounded, so that equal content leaves the choice to time.
-            return -round(offer.likeness, 2), -round(offer.share, 1), gap
+            return -round(offer.likeness, 2), -offer.whole, -round(offer.share, 1), gap
 
         for offer in sorted(open_ones, key=order):
             if self._open(offer):

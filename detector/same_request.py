@@ -45,4 +45,6 @@ def _request(sample: PayloadSample) -> _Request | None:
     if line is None:
         return None
     host = _HOST.search(opening)
-    return _Request(line[1], line[3], line[4] is not None, line[2] or (host[1] if host else None))
+    named = line[2] or (host[1].strip() if host else None)
+    # Proxies leave the default port out, or write it (RFC 9110 section 4.2.3).
+    return _Request(line[1], line[3], line[4] is not None, named.lower().removesuffix(b":80") if named else None)

@@ -10,11 +10,12 @@ allows (`detector.clock`), so that an unknown clock cannot fake a lead.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clock import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clouds import FlowClouds
 from detector.curves import NEVER, first_arrivals
 from detector.early_acks import violations
@@ -42,6 +43,10 @@ HELD_BACK_SHARE = 0.1
 #: send buffer (6 MiB and 4 MiB). A lead below it tells less of a relay from a proxy.
 RELAY_BUFFER_BYTES = 10 * 2**20
 
+#: A relay passes its first bytes on as they come. Where the fastest byte of all was held for this share of the shorter
+#: side's transfer, the transfer was stored first.
+HELD_SHARE = 0.5
+
 #: Share acknowledged to the sender when the receiver's first byte came, from which the transfer was stored first.
 STORED_SHARE = 0.5
 
@@ -62,6 +67,7 @@ class Lead:
     silence_s: float  # from the first byte sent to the first that arrived
     sender_duration_s: float
     receiver_duration_s: float
+    least_hold_s: float  # how long even the fastest byte was held on the way; 0 where that is not known
 
 
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
@@ -83,6 +89,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "silence_s": found.silence_s,
         "sender_duration_s": found.sender_duration_s,
         "receiver_duration_s": found.receiver_duration_s,
+        "least_hold_s": found.least_hold_s,
     }
     if clock.separable or clock.slack_s >= -TIMESTAMP_ERROR_S or found.most_bytes <= 0:
         summary = "Under some admissible clock nothing was acknowledged to the sender before it had arrived."
@@ -96,6 +103,14 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
             "before the first byte reached the receiver: stored first, then forwarded."
         )
         return Evidence(METHOD, Outcome.SPLIT, "stored-before-forwarded", strength, summary, numbers)
+    shorter_s = min(found.sender_duration_s, found.receiver_duration_s)
+    if found.least_hold_s >= HELD_SHARE * shorter_s and found.total_bytes >= STORED_BYTES:
+        summary = (
+            f"Even the fastest byte took {found.least_hold_s:.3g} s longer than both legs' round trips explain, of a "
+            f"transfer of {shorter_s:.3g} s: stored first, then forwarded."
+        )
+        queue = ("A relay behind a queue that other connections had filled before looks the same.",)
+        return Evidence(METHOD, Outcome.SPLIT, "stored-before-forwarded", strength, summary, numbers, queue)
     if found.delivered_share_when_done <= FAR_AHEAD_SHARE and not found.held_back:
         summary = (
             f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
@@ -123,6 +138,8 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
     # Times at the receiver, brought onto the sender's clock with no forward delay at best.
     arrival = _on_sender_clock(flow, clock, held.time_ns[order])
     best = int((flow.data_sent_ns - _on_sender_clock(flow, clock, flow.data_arrived_ns)).max())
+    if clock.basis is ClockBasis.ASSUMED:
+        best = max(best, 0)  # the user says how the clocks relate
     arrival = np.maximum.accumulate(arrival + best)
     reached = np.maximum.accumulate(held.end[order]) + shift
     arrived = np.concatenate([[int(held.start.min()) + shift], reached])
@@ -144,7 +161,31 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
         float(arrival[0] - flow.data_sent_ns[0]) / 1e9,
         float(flow.ack_seen_ns[-1] - flow.data_sent_ns[0]) / 1e9,
         float(arrival[-1] - arrival[0]) / 1e9,
+        _least_hold_s(pair, flow.direction, clock),
     )
+
+
+def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:
+    """How long the fastest byte was held by whoever is in between; needs the beginning of the connection at both ends.
+
+    The least delays of data in both directions add up to a round trip in which the clocks' offset cancels. Each leg's
+    least round trip is known from its acknowledgements; one more of the longer leg is left to a proxy that connects
+    onward only when it is asked.
+    """
+    sender, receiver = pair.sender(direction), pair.receiver(direction)
+    if sender is None or receiver is None or len(clock.pieces) != 1:
+        return 0.0
+    if any(v.flow(d).initial_sequence_number is None for v in pair.vantages for d in Direction):
+        return 0.0
+    legs = [
+        vantage.flow(sent).round_trip_time_min_ns
+        for vantage, sent in ((sender, direction), (receiver, direction.reverse))
+    ]
+    around_s = clock.data_high_s - clock.data_low_s
+    known = [leg / 1e9 for leg in legs if leg is not None]
+    if len(known) < len(legs) or not math.isfinite(around_s):
+        return 0.0
+    return max(0.0, around_s - sum(known) - max(known))
 
 
 def _held_back(pair: Pair, direction: Direction) -> bool:

@@ -138,6 +138,8 @@ def test_missing_beginnings_are_aligned_by_payload():
         (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"GET /b HTTP/1.1\r\nHost: one\r\n", False),
         (b"GET /a HTTP/1.1\r\nHost: one\r\n", b"PUT /a HTTP/1.1\r\nHost: one\r\n", False),
         (b"GET http://one:80/object-17?tok", b"GET /object-17?token=4 HTTP/1.1\r\nHost: o", True),
+        (b"GET http://one:80/a HTTP/1.1\r\n", b"GET /a HTTP/1.1\r\nHost: ONE\r\n", True),
+        (b"GET http://one:81/a HTTP/1.1\r\n", b"GET /a HTTP/1.1\r\nHost: one\r\n", False),
         (b"GET http://one:80/object-17?tok", b"GET /object-18?token=4 HTTP/1.1\r\nHost: o", False),
         (b"GET /obj", b"GET /obj", False),
         (b"\x16\x03\x01 /a HTTP/1.1\r\n", b"\x16\x03\x01 /a HTTP/1.1\r\n", False),

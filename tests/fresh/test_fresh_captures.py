@@ -44,3 +44,9 @@ def test_asked_in_every_fair_way(run_id, asking):
 def test_aborts_through_a_relay_are_found_without_timestamps():
     scores = score_case(Case(FRESH, RUNS["spl-relay-resets"], "no timestamps"))
     assert [score.found for score in scores] == [True] * 5
+
+
+@pytest.mark.parametrize("run_id", ["spl-store", "spl-squid-cache", "spl-tinyproxy"])
+def test_the_kind_is_found_where_the_captures_tell_it(run_id):
+    scores = score_case(Case(FRESH, RUNS[run_id], AS_RECORDED))
+    assert [score.kind_right for score in scores] == [True] * len(scores), [score.reason for score in scores]

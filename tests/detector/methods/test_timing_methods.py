@@ -54,6 +54,27 @@ def test_methods_1_and_2_as_published(mode, run_id, outcome):
     assert evidence(ack_timing, pair).outcome is outcome
 
 
+def test_a_stored_upload_held_even_its_fastest_byte():
+    (pair,) = pairs("prx_ngx_upload_strict")
+    numbers = evidence(progress, pair).numbers
+    shorter_s = min(numbers["sender_duration_s"], numbers["receiver_duration_s"])
+    assert numbers["least_hold_s"] > progress.HELD_SHARE * shorter_s
+
+
+@pytest.mark.parametrize("run_id", ["spl_ha_dl_large_umts", "spl_ha_ul_slowwire", "prx_ngx_2M_umts", "reg_dl_bloat_1M"])
+def test_nobody_else_holds_the_fastest_byte_for_long(run_id):
+    (pair,) = pairs(run_id)
+    numbers = evidence(progress, pair).numbers
+    assert numbers["least_hold_s"] < 0.1 * numbers["sender_duration_s"]
+
+
+def test_known_clocks_are_not_taken_at_their_friendliest():
+    (free,) = pairs("prx_ngx_upload_strict")
+    (known,) = pairs("prx_ngx_upload_strict", options=DetectOptions(clocks=ClockMode.SYNCHRONISED))
+    shares = [evidence(progress, pair).numbers["acknowledged_share_when_receiver_began"] for pair in (free, known)]
+    assert shares[0] < shares[1]
+
+
 def test_published_numbers_agree_with_the_reference():
     for run_id in ("spl_ha_dl_small_umts", "prx_ngx_2M_umts", "reg_dl_cubic_lte"):
         (pair,) = pairs(run_id)
