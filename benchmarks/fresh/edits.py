@@ -21,8 +21,8 @@ def edited(capture: CaptureFile, place: str, edits: Edits, chance: random.Random
         return capture
     frames = capture.frames
     first, last = frames[0].time_ns, frames[-1].time_ns
-    begin = first + edits.begin.get(place, 0.0) * (last - first)
-    end = last - edits.end.get(place, 0.0) * (last - first)
+    begin = first + round(edits.begin.get(place, 0.0) * (last - first))
+    end = last - round(edits.end.get(place, 0.0) * (last - first))
     frames = [frame for frame in frames if begin <= frame.time_ns <= end]
     if share := edits.dropped.get(place, 0.0):
         frames = _without_bursts(frames, share, chance)

@@ -67,7 +67,6 @@ def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Jo
     path.wait_listening(path.server, CHAT)
     scenario.middle(path)
     captures = [_capture(path, place, scenario.snap_length, directory) for place in ("server", "mobile")]
-    time.sleep(_SETTLE_S)  # tcpdump says that it listens a little before it does
     jobs = scenario.jobs(path)
     (directory / "jobs.json").write_text(json.dumps([dataclasses.asdict(job) for job in jobs]))
     client = path.start_python(path.mobile, "client", str(directory / "jobs.json"), str(directory / "client.jsonl"))
