@@ -93,7 +93,7 @@ def _held(pair: Pair, direction: Direction) -> _Held | None:
     if pair.options.ack_delay_s is not None:
         return _Held(direction, pair.options.ack_delay_s, given=True)
     receiver = pair.receiver(direction)
-    if receiver is None:
+    if receiver is None or receiver.flow(direction).data_packets == 0:
         return None
     # One prompt acknowledgement is enough to know that not all were held.
     if acknowledgement_delays_s(receiver, direction, BULK_ACKS).min(initial=math.inf) <= BULK_DELAY_S:

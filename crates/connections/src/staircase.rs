@@ -53,7 +53,11 @@ impl DataColumns<'_> {
     pub fn ranges(&self, direction: u8) -> (ByteRanges, ByteRanges) {
         let carries = |way: u8, payload_bytes: u32| way == direction && payload_bytes > 0;
         let kinds = self.direction.iter().zip(self.payload_bytes);
-        let mut beyond = ByteRanges::with_capacity(kinds.clone().filter(|&(&way, &bytes)| carries(way, bytes)).count());
+        let count = kinds.clone().filter(|&(&way, &payload_bytes)| carries(way, payload_bytes)).count();
+        if count == 0 {
+            return Default::default();
+        }
+        let mut beyond = ByteRanges::with_capacity(count);
         let mut below = ByteRanges::default();
         let mut reached = None;
         for ((&time_ns, &start), (&way, &payload_bytes)) in self.time_ns.iter().zip(self.sequence_offset).zip(kinds) {
