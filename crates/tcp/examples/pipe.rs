@@ -1,4 +1,4 @@
-//! Time per data segment and its acknowledgement, both ends together, over a pipe that loses and delays nothing.
+//! Time per data segment and its acknowledgement, both ends together, over an ideal pipe (and one that loses a little).
 //!
 //! `cargo run --release -p pepscope-tcp --example pipe [SEGMENTS]`
 
@@ -15,12 +15,21 @@ const SPACING: Nanoseconds = 120 * MICROSECOND;
 const WINDOW_SEGMENTS: u64 = 600;
 
 struct Pipe {
+    /// One data segment in so many is lost; 0 for none.
+    loses_one_in: u64,
+    data_segments: u64,
     segments: VecDeque<(Nanoseconds, Segment)>,
     last_arrival: Nanoseconds,
 }
 
 impl Pipe {
     fn send(&mut self, now: Nanoseconds, segment: Segment) {
+        if segment.payload_bytes > 0 && self.loses_one_in > 0 {
+            self.data_segments += 1;
+            if self.data_segments % self.loses_one_in == 0 {
+                return;
+            }
+        }
         self.last_arrival = self.last_arrival.max(now + ONE_WAY_DELAY) + SPACING * u64::from(segment.payload_bytes > 0);
         self.segments.push_back((self.last_arrival, segment));
     }
@@ -37,11 +46,16 @@ impl Pipe {
     }
 }
 
-fn run(name: &str, settings: Settings, segments: u64) {
+fn run(name: &str, settings: Settings, segments: u64, loses_one_in: u64) {
     let total = segments * 1448;
     let mut server = Connection::server(settings, 0, 0);
     let mut client = Connection::client(settings, 0, 0);
-    let mut pipes = [(); 2].map(|()| Pipe { segments: VecDeque::with_capacity(4096), last_arrival: 0 });
+    let mut pipes = [(); 2].map(|()| Pipe {
+        loses_one_in,
+        data_segments: 0,
+        segments: VecDeque::with_capacity(4096),
+        last_arrival: 0,
+    });
     let mut written = 0;
     let mut read = 0;
     let mut now = 0;
@@ -94,11 +108,13 @@ fn run(name: &str, settings: Settings, segments: u64) {
 fn main() {
     let segments = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000_000);
     let settings = Settings { receive_buffer_bytes: WINDOW_SEGMENTS * 1448, ..Settings::default() };
-    run("delayed ACKs", settings, segments);
-    run("an ACK a segment", Settings { delayed_acknowledgement: None, ..settings }, segments);
+    run("delayed ACKs", settings, segments, 0);
+    run("an ACK a segment", Settings { delayed_acknowledgement: None, ..settings }, segments, 0);
+    run("SACK, 1 in 5,000 lost", settings, segments, 5_000);
     run(
         "NewReno without options",
         Settings { recovery: Recovery::NewReno, timestamps: false, sack: false, ..settings },
         segments,
+        0,
     );
 }

@@ -131,7 +131,11 @@ impl Flight {
     /// Estimate of what is in the network (pipe of RFC 6675, section 4).
     #[inline]
     pub fn pipe_bytes(&self) -> u64 {
-        (self.next - self.unacknowledged + self.resent_bytes).saturating_sub(self.sacked_bytes + self.lost_bytes)
+        let outstanding = self.next - self.unacknowledged;
+        if self.resent_bytes | self.sacked_bytes | self.lost_bytes == 0 {
+            return outstanding;
+        }
+        (outstanding + self.resent_bytes).saturating_sub(self.sacked_bytes + self.lost_bytes)
     }
 
     #[inline]

@@ -54,9 +54,12 @@ impl TimestampClock {
         self.recent_at = now;
     }
 
-    /// The round-trip time that an echo reply tells, no finer than a tick (RFC 7323, section 4.1).
+    /// The round-trip time that an echo reply tells if both ends use the option, no finer than a tick (RFC 7323, section 4.1).
     #[inline]
     pub fn round_trip_time(&mut self, now: Nanoseconds, timestamps: Timestamps) -> Option<Nanoseconds> {
+        if !self.is_active {
+            return None;
+        }
         let ticks = self.value(now).wrapping_sub(timestamps.echo_reply) as i32;
         (timestamps.echo_reply != 0 && ticks >= 0).then(|| u64::from(ticks.unsigned_abs()).max(1) * self.tick)
     }
@@ -87,6 +90,7 @@ mod tests {
     #[test]
     fn an_echo_tells_the_round_trip_in_ticks() {
         let mut clock = TimestampClock::new(5, MILLISECOND);
+        clock.is_active = true;
         let sent = clock.option(10 * MILLISECOND);
         let reply = Timestamps { value: 0, echo_reply: sent.value };
         assert_eq!(clock.round_trip_time(50 * MILLISECOND, reply), Some(40 * MILLISECOND));

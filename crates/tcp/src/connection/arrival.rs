@@ -27,7 +27,6 @@ impl Connection {
         let start = self.receiver.position(segment.sequence);
         let end = start + u64::from(segment.sequence_length());
         let is_reset = segment.flags.has(Flags::RST);
-        let mut echoed_round_trip_time = None;
         if let (true, Some(timestamps)) = (self.timestamps.is_active, segment.timestamps) {
             if !is_reset && self.timestamps.is_stale(now, timestamps) {
                 self.statistics.stale_timestamps += 1;
@@ -37,9 +36,6 @@ impl Connection {
             // From a segment that fits what was acknowledged, so that delayed ACKs are in the sample (RFC 7323, 4.3).
             if start <= self.last_acknowledgement && end >= self.last_acknowledgement {
                 self.timestamps.note(now, timestamps);
-            }
-            if segment.flags.has(Flags::ACK) {
-                echoed_round_trip_time = self.timestamps.round_trip_time(now, timestamps);
             }
         }
         if is_reset {
@@ -64,7 +60,7 @@ impl Connection {
             }
             self.establish(now);
         }
-        match self.sender.acknowledge(now, segment, start, echoed_round_trip_time, &mut self.statistics) {
+        match self.sender.acknowledge(now, segment, start, &mut self.timestamps, &mut self.statistics) {
             Verdict::Impossible => {
                 self.receiver.demand_acknowledgement();
                 return;

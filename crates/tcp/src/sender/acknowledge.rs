@@ -9,17 +9,18 @@ use crate::segment::{Flags, Segment};
 use crate::sequence::position;
 use crate::settings::EcnMode;
 use crate::statistics::Statistics;
+use crate::timestamp_clock::TimestampClock;
 
 impl Sender {
-    /// Takes the acknowledgement, window and SACK blocks of a segment at `sequence`. `echoed_round_trip_time` is what
-    /// its timestamps say.
+    /// Takes the acknowledgement, window and SACK blocks of a segment at `sequence`; `clock` reads the echo of our
+    /// timestamp in it where the segments themselves leave the round-trip time open (Karn).
     #[inline]
     pub fn acknowledge(
         &mut self,
         now: Nanoseconds,
         segment: &Segment,
         sequence: u64,
-        echoed_round_trip_time: Option<Nanoseconds>,
+        clock: &mut TimestampClock,
         statistics: &mut Statistics,
     ) -> Verdict {
         let oldest = self.flight.unacknowledged();
@@ -61,7 +62,10 @@ impl Sender {
         }
         self.count_assumed(advanced, &mut released);
 
-        let round_trip_time = released.newest_sent_at.map(|sent_at| now - sent_at).or(echoed_round_trip_time);
+        let round_trip_time = match released.newest_sent_at {
+            Some(sent_at) => Some(now - sent_at),
+            None => segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
+        };
         let marked = self.ecn != EcnMode::Off && segment.flags.has(Flags::ECE);
         let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp);
         let was_recovering = self.episode.is_recovering();
