@@ -1,7 +1,8 @@
 """pepscope: does something in the network split my TCP connections, and how?
 
-`pepscope.detect("server.pcap", "mobile.pcap")` judges, `pepscope.inspect("server.pcap")` reads a capture; what else the
-entry point group `pepscope.api` names is found here too. Nothing is imported before it is asked for.
+`pepscope.detect("server.pcap", "mobile.pcap")` judges, `pepscope.inspect("server.pcap")` reads a capture and
+`pepscope.simulate("bulk-100mbit-40ms")` runs a scenario; what else the entry point group `pepscope.api` names is found
+here too. Nothing is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from detector.detection import detect as detect
     from pepscope.capture import open_capture as inspect
+    from reference_sim.simulation import simulate as simulate
 
-__all__ = ["__version__", "detect", "inspect"]
+__all__ = ["__version__", "detect", "inspect", "simulate"]
 
 __version__ = "0.1.0"
 

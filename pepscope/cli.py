@@ -19,6 +19,7 @@ SUMMARIES = {
     "detect": "Judge whether the connections in one or two captures are split.",
     "explain": "Tell the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
+    "simulate": "Simulate a path with known truth, and capture at both ends.",
 }
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it

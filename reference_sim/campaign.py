@@ -1,0 +1,185 @@
+"""Running a campaign: over processes or a cluster, resumed where it was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pepscope.errors import SimulationError, UsageError
+from reference_sim.intervals import mean_interval
+from reference_sim.measures import measure
+from reference_sim.scenario import Scenario
+from reference_sim.simulation import simulate, write_whole
+from reference_sim.sweep import Campaign, Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_RUNS = "runs"
+_IDENTITY = "campaign.json"
+RESULTS_FILE = "results.csv"
+SUMMARY_FILE = "summary.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run, as a worker gets it: nothing but values."""
+
+    index: int
+    scenario: str
+    #: Where captures and truth go; None writes neither.
+    directory: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignResult:
+    """Every run of a campaign and the means over its repeats."""
+
+    campaign: Campaign
+    #: One row a run: `index`, `scenario`, `variant`, `repeat`, `seed`, the varied fields and the measures.
+    runs: pd.DataFrame
+    #: One row a point: the varied fields, `runs`, and `MEASURE` with `MEASURE.half_width` (95 %) for each measure.
+    summary: pd.DataFrame
+
+
+def run_job(job: Job) -> dict[str, float | None]:
+    """Run one job and measure it."""
+    scenario = Scenario.from_mapping(json.loads(job.scenario))
+    return measure(simulate(scenario, job.directory, captures=job.directory is not None))
+
+
+def run_campaign(
+    campaign: Campaign,
+    directory: str | Path,
+    *,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> CampaignResult:
+    """Run what of a campaign is not there yet, and write `results.csv` and `summary.csv` into `directory`.
+
+    Each run's measures are a file of their own under `runs/`, whole or not there: an interrupted campaign goes on where
+    it was. `scheduler` is the address of a Dask scheduler; otherwise `processes` (default: one a core) share the work.
+    The results do not depend on who computed them. `progress` gets runs done and in all.
+
+    Raises ScenarioError for points that cannot be run, SimulationError for a run that failed, UsageError for a
+    directory that holds another campaign.
+    """
+    directory = Path(directory)
+    points = list(campaign.points())
+    _claim(directory, points, campaign.captures)
+    done = {point.index for point in points if _measures_path(directory, point.index).is_file()}
+    missing = [_job(point, directory, campaign.captures) for point in points if point.index not in done]
+    results = _over_dask(missing, scheduler) if scheduler else _over_processes(missing, processes)
+    for count, (index, measures) in enumerate(results, start=len(done) + 1):
+        write_whole(_measures_path(directory, index), json.dumps(measures, sort_keys=True) + "\n")
+        if progress is not None:
+            progress(count, len(points))
+    result = _collect(campaign, points, directory)
+    write_whole(directory / RESULTS_FILE, result.runs.to_csv(index=False))
+    write_whole(directory / SUMMARY_FILE, result.summary.to_csv(index=False))
+    return result
+
+
+def _job(point: Point, directory: Path, captures: bool) -> Job:
+    place = directory / _RUNS / f"{point.index:06d}"
+    return Job(point.index, point.scenario.to_json(), str(place) if captures else None)
+
+
+def _measures_path(directory: Path, index: int) -> Path:
+    return directory / _RUNS / f"{index:06d}.json"
+
+
+def _claim(directory: Path, points: list[Point], captures: bool) -> None:
+    """Make sure that what the directory holds, if anything, belongs to these very runs."""
+    digest = hashlib.sha256()
+    for point in points:
+        digest.update(point.scenario.to_json().encode())
+    identity = {"form": 1, "runs": len(points), "captures": captures, "sha256": digest.hexdigest()}
+    path = directory / _IDENTITY
+    if path.is_file():
+        if json.loads(path.read_text(encoding="utf-8")) != identity:
+            raise UsageError(f"{directory} holds the runs of another campaign: give another directory")
+        return
+    (directory / _RUNS).mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(identity, indent=1) + "\n")
+
+
+def _over_processes(jobs: list[Job], processes: int | None) -> Iterator[tuple[int, dict[str, float | None]]]:
+    workers = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
+    if workers == 1:
+        yield from ((job.index, run_job(job)) for job in jobs)
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver")) as pool:
+        futures = {pool.submit(run_job, job): job.index for job in jobs}
+        try:
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _over_dask(jobs: list[Job], scheduler: str) -> Iterator[tuple[int, dict[str, float | None]]]:
+    try:
+        import distributed
+    except ImportError:
+        raise UsageError("--scheduler needs Dask: install pepscope[dask]") from None
+    try:
+        client: Any = distributed.Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
+    with client:
+        futures = client.map(run_job, jobs, pure=False)
+        indices = {future.key: job.index for future, job in zip(futures, jobs, strict=True)}
+        for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call]
+            yield indices[future.key], future.result()
+            future.release()
+
+
+def _collect(campaign: Campaign, points: list[Point], directory: Path) -> CampaignResult:
+    import pandas as pd
+
+    rows = []
+    for point in points:
+        measures = json.loads(_measures_path(directory, point.index).read_text(encoding="utf-8"))
+        rows.append({**_labels(point), **measures})
+    runs = pd.DataFrame(rows)
+    return CampaignResult(campaign, runs, pd.DataFrame(_summary(campaign, rows)))
+
+
+def _labels(point: Point) -> dict[str, Any]:
+    return {
+        "index": point.index,
+        "scenario": point.scenario_name,
+        "variant": point.variant,
+        "repeat": point.repeat,
+        "seed": point.scenario.seed,
+        **{
+            name: value if isinstance(value, str | int | float) else json.dumps(value)
+            for name, value in point.values.items()
+        },
+    }
+
+
+def _summary(campaign: Campaign, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Means over the repeats of each point, in order."""
+    labels = ("scenario", "variant", *campaign.fields)
+    for start in range(0, len(rows), campaign.repeats):
+        group = rows[start : start + campaign.repeats]
+        row: dict[str, Any] = {label: group[0][label] for label in labels}
+        row["runs"] = len(group)
+        names = [name for name in group[0] if name not in {*labels, "index", "repeat", "seed"}]
+        for name in names:
+            values = [run[name] for run in group if run.get(name) is not None]
+            interval = mean_interval(values) if values else None
+            row[name] = interval.mean if interval else None
+            row[f"{name}.half_width"] = interval.half_width if interval else None
+        yield row

@@ -1,0 +1,180 @@
+"""The command `simulate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from reference_sim.run import Run
+    from reference_sim.scenario import Scenario
+
+SCHEMA = 1
+
+
+@click.command(short_help="Simulate a path with known truth, and capture at both ends.")
+@click.argument("scenario", required=False, metavar="[SCENARIO]")
+@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Where captures and truth go.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Runs, each with a seed of its own.",
+)
+@click.option("--seed", type=click.IntRange(0), metavar="S", help="Of the first run, instead of the scenario's own.")
+@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Another value: path[0].down.delay_s=0.1")
+@click.option("--no-captures", is_flag=True, help="Write no captures.")
+@click.option("--campaign", metavar="FILE", help="Run a sweep (a file, or the name of one) instead of one scenario.")
+@click.option(
+    "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign; by default one a core."
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Run the campaign on the Dask cluster of this scheduler.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page that draws the first run.")
+@click.option("--json", "as_json", is_flag=True, help="Write what was delivered as JSON to standard output.")
+@click.option("--list", "lists", is_flag=True, help="List the scenarios and campaigns that come with pepscope.")
+def simulate(
+    scenario: str | None,
+    output: str | None,
+    repeat: int,
+    seed: int | None,
+    changes: tuple[str, ...],
+    no_captures: bool,
+    campaign: str | None,
+    processes: int | None,
+    scheduler: str | None,
+    html: str | None,
+    as_json: bool,
+    lists: bool,
+) -> None:
+    """Simulate a path whose truth is known.
+
+    SCENARIO is the name of a scenario that comes with pepscope (see --list) or a TOML file. Captures at both ends, the
+    truth and the recorded series go to DIR.
+    """
+    if lists:
+        _list(as_json)
+    elif campaign is not None:
+        if scenario is not None:
+            raise UsageError("a campaign names its scenarios itself: give either SCENARIO or --campaign")
+        _run_campaign(campaign, output, processes, scheduler, as_json)
+    elif scenario is None:
+        raise UsageError("name a scenario, or a campaign with --campaign; --list tells which there are")
+    else:
+        if output is None and not (no_captures or html or as_json):
+            raise UsageError("say where the captures go with -o DIR, or that none are wanted with --no-captures")
+        runs = _simulate(_scenario(scenario, seed, changes, html is not None), output, repeat, not no_captures)
+        if html is not None:
+            from pepscope.writers import writer
+
+            writer("simulation-html")(runs[0], html)
+            click.echo(f"wrote {html}", err=True)
+        _tell(runs, as_json)
+
+
+def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool) -> Scenario:
+    from reference_sim.library import load_scenario
+
+    scenario = load_scenario(name)
+    values: dict[str, Any] = dict(_parse_change(change) for change in changes)
+    if seed is not None:
+        values["seed"] = seed
+    if draws and scenario.record.get("series_interval_s") is None:
+        values.setdefault("record.series_interval_s", max(1e-3, scenario.duration_s / 2000))
+    return scenario.with_values(values) if values else scenario
+
+
+def _parse_change(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--set {text} has no value: write --set FIELD=VALUE")
+    try:
+        return name.strip(), json.loads(value)
+    except ValueError:
+        return name.strip(), value
+
+
+def _simulate(scenario: Scenario, output: str | None, repeat: int, captures: bool) -> list[Run]:
+    from pepscope.progress import Progress
+    from reference_sim.simulation import simulate
+
+    runs = []
+    with Progress("simulating") as progress:
+        for number in range(repeat):
+            directory = None if output is None else Path(output)
+            if directory is not None and repeat > 1:
+                directory /= f"{number:04d}"
+
+            def tell(done: int, total: int, number: int = number) -> None:
+                progress(number * total + done, repeat * total)
+
+            seed = scenario.seed + number
+            runs.append(simulate(scenario, directory, seed=seed, captures=captures, progress=tell))
+    return runs
+
+
+def _tell(runs: list[Run], as_json: bool) -> None:
+    summaries = [run.summary() for run in runs]
+    if as_json:
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "runs": summaries}) + "\n")
+        return
+    for summary in summaries:
+        click.echo(_sentence(summary))
+        for path in summary["captures"].values():
+            click.echo(f"  {path}")
+
+
+def _sentence(summary: dict[str, Any]) -> str:
+    return (
+        f"{summary['scenario']}, seed {summary['seed']} ({summary['class'] or 'no flows'}): "
+        f"{summary['simulated_s']:.3f} s, {summary['delivered_bytes']:,} bytes at "
+        f"{summary['goodput_bit_s'] / 1e6:.3f} Mbit/s, {summary['data_packets']:,} data packets, "
+        f"{summary['retransmitted_packets']:,} sent again, {summary['timeouts']:,} timeouts; "
+        f"{summary['events']:,} events in {summary['wall_s']:.3f} s"
+    )
+
+
+def _run_campaign(name: str, output: str | None, processes: int | None, scheduler: str | None, as_json: bool) -> None:
+    from pepscope.progress import Progress
+    from reference_sim.campaign import RESULTS_FILE, SUMMARY_FILE, run_campaign
+    from reference_sim.library import campaign_path
+    from reference_sim.sweep import Campaign
+
+    if output is None:
+        raise UsageError("say where the results of the campaign go with -o DIR")
+    campaign = Campaign.from_toml(campaign_path(name))
+    with Progress(f"simulating {campaign.name}") as progress:
+        result = run_campaign(campaign, output, processes=processes, scheduler=scheduler, progress=progress)
+    if as_json:
+        rows = json.loads(result.summary.to_json(orient="records"))
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "campaign": campaign.name, "points": rows}) + "\n")
+        return
+    columns = ["scenario", "variant", *campaign.fields, "runs", "goodput_bit_s", "goodput_bit_s.half_width", "timeouts"]
+    click.echo(result.summary[columns].to_string(index=False, float_format=lambda value: f"{value:,.4g}"))
+    click.echo(
+        f"{campaign.runs:,} runs; every measure is in {Path(output) / RESULTS_FILE} and {Path(output) / SUMMARY_FILE}"
+    )
+
+
+def _list(as_json: bool) -> None:
+    from reference_sim.library import campaign_names, campaign_path, load_scenario, scenario_names
+    from reference_sim.sweep import Campaign
+
+    scenarios = {name: load_scenario(name).description for name in scenario_names()}
+    campaigns = {name: Campaign.from_toml(campaign_path(name)).description for name in campaign_names()}
+    if as_json:
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "scenarios": scenarios, "campaigns": campaigns}) + "\n")
+        return
+    for title, entries in (("Scenarios", scenarios), ("Campaigns", campaigns)):
+        if entries:
+            click.echo(f"{title}:")
+            width = max(map(len, entries))
+            for name, description in entries.items():
+                click.echo(f"  {name.ljust(width)}  {' '.join(description.split())}")

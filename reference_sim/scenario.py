@@ -1,0 +1,158 @@
+"""Scenarios: what a run simulates, read from TOML, checked by the engine, immutable."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pepscope import _core
+from pepscope.errors import ScenarioError
+
+#: A value of a scenario: what JSON can say, with read-only tables and lists.
+Value: TypeAlias = str | int | float | bool | Mapping[str, Any] | tuple[Any, ...] | None
+
+_STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]|(\.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario with every default filled in; its fields are those of the engine's contract (docs/scenarios.md)."""
+
+    name: str
+    description: str
+    seed: int
+    #: When the run stops at the latest, in simulated seconds.
+    duration_s: float
+    #: How long it goes on after all flows have finished; -1 for the whole duration.
+    stop_after_finish_s: float
+    server: Mapping[str, Value]
+    mobile: Mapping[str, Value]
+    #: The hops from the server to the mobile.
+    path: tuple[Mapping[str, Value], ...]
+    traffic: tuple[Mapping[str, Value], ...]
+    record: Mapping[str, Value]
+    #: As it was given, traces included: what the engine reads.
+    given: Mapping[str, Value] = field(repr=False, compare=False)
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> Scenario:
+        """Check a scenario. Raises ScenarioError, whose sentence names the field, its value and what is allowed."""
+        resolved = _freeze(json.loads(_core.check_scenario(_dumps(given))))
+        return cls(**resolved, given=_freeze(given))
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Scenario:
+        """Read a scenario file; `file = "..."` in a table of rates names a trace beside it.
+
+        Raises ScenarioError, OSError.
+        """
+        return cls.from_mapping(read_toml(path))
+
+    def to_json(self) -> str:
+        """What the engine reads, on one line with its fields in order: equal scenarios give equal text."""
+        return _dumps({**self.given, "seed": self.seed})
+
+    def with_seed(self, seed: int) -> Scenario:
+        """The same scenario with other random numbers."""
+        return replace(self, seed=seed)
+
+    def with_values(self, changes: Mapping[str, Any]) -> Scenario:
+        """The same scenario with other values, by name: `{"path[0].down.delay_s": 0.1, "seed": 7}`.
+
+        Raises ScenarioError where a name leads nowhere or a value is refused.
+        """
+        document = _thaw({**self.given, "seed": self.seed})
+        for name, value in changes.items():
+            _assign(document, name, value)
+        return type(self).from_mapping(document)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The tables of a TOML file, traces that it names read in. Raises ScenarioError, OSError."""
+    path = Path(path)
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path} is not TOML: {error}") from None
+    _read_traces(document, path.parent)
+    return document
+
+
+def _read_traces(value: Any, directory: Path) -> None:
+    if isinstance(value, dict):
+        if isinstance(value.get("file"), str) and "text" not in value:
+            trace = directory / value.pop("file")
+            try:
+                value["text"] = trace.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                raise ScenarioError(f"{trace} is no text: a trace has one time or rate a line") from None
+        for inner in value.values():
+            _read_traces(inner, directory)
+    elif isinstance(value, list):
+        for inner in value:
+            _read_traces(inner, directory)
+
+
+def _assign(document: Any, name: str, value: Any) -> None:
+    """Set the field called `name` (`path[0].down.delay_s`), making tables on the way but no list entries."""
+    steps = _steps(name)
+    place = document
+    for step in steps[:-1]:
+        if isinstance(step, str) and isinstance(place, dict):
+            place = place.setdefault(step, {})
+        else:
+            place = _entry(place, step, name)
+    if isinstance(steps[-1], str) and isinstance(place, dict):
+        place[steps[-1]] = _thaw(value)
+    else:
+        _entry(place, steps[-1], name)
+        place[steps[-1]] = _thaw(value)
+
+
+def _steps(name: str) -> list[str | int]:
+    steps: list[str | int] = []
+    position = 0
+    while position < len(name):
+        found = _STEP.match(name, position)
+        if found is None:
+            raise ScenarioError(f"{name!r} is no name of a field such as path[0].down.delay_s")
+        position = found.end()
+        if found[1] is not None:
+            steps.append(found[1])
+        elif found[2] is not None:
+            steps.append(int(found[2]))
+    if not steps:
+        raise ScenarioError("the name of a field is empty; it should be one such as path[0].down.delay_s")
+    return steps
+
+
+def _entry(place: Any, step: str | int, name: str) -> Any:
+    if isinstance(place, list) and isinstance(step, int) and step < len(place):
+        return place[step]
+    raise ScenarioError(f"{name} leads nowhere in this scenario: there is no {step!r} where it points")
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(_thaw(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _freeze(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return MappingProxyType({key: _freeze(inner) for key, inner in value.items()})
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_freeze(inner) for inner in value)
+    return value
+
+
+def _thaw(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _thaw(inner) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_thaw(inner) for inner in value]
+    return value

@@ -1,0 +1,102 @@
+"""Running a scenario and writing down what it left."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pepscope import _core
+from pepscope.errors import UsageError
+from reference_sim.library import load_scenario
+from reference_sim.run import Quantity, Run, Series
+from reference_sim.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TRUTH_FILE = "truth.json"
+SERIES_FILE = "series.parquet"
+ARRIVALS_FILE = "arrivals.parquet"
+
+
+def simulate(
+    scenario: Scenario | str | Path,
+    directory: str | Path | None = None,
+    *,
+    seed: int | None = None,
+    captures: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Run:
+    """Run a scenario, given as such, by its name or as a TOML file.
+
+    With a `directory`, captures (unless `captures` is false), `truth.json` and, where the scenario records them,
+    `series.parquet` and `arrivals.parquet` are written there; `truth.json` comes last, so a directory without one holds
+    no finished run. Without a directory nothing is written. `seed` replaces the scenario's own. `progress` gets
+    simulated milliseconds, done and in all.
+
+    Raises ScenarioError for a scenario that cannot be run, SimulationError for a run that failed, OSError.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    if seed is not None:
+        scenario = scenario.with_values({"seed": seed})
+    if directory is not None:
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / TRUTH_FILE).unlink(missing_ok=True)
+    run = _run(scenario, directory if captures else None, progress)
+    if directory is not None:
+        _write(run, directory)
+    return run
+
+
+def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, int], object] | None) -> Run:
+    total_ms = round(scenario.duration_s * 1e3)
+
+    def tell(now_s: float, _events: int) -> None:
+        if progress is not None:
+            progress(round(now_s * 1e3), total_ms)
+
+    simulated = _core.simulate(scenario.to_json(), None if directory is None else str(directory), tell)
+    columns = simulated.series_columns()
+    return Run(
+        scenario=scenario,
+        ending=simulated.ending,
+        simulated_s=simulated.simulated_s,
+        wall_s=simulated.wall_s,
+        events=simulated.events,
+        truth=json.loads(simulated.truth_json),
+        captures={name: Path(path) for name, path in simulated.captures},
+        series=Series(simulated.series_times(), tuple(Quantity(*column) for column in columns)),
+        arrivals=simulated.arrivals(),
+    )
+
+
+def _write(run: Run, directory: Path) -> None:
+    if run.series.quantities:
+        _write_parquet(run.series.to_frame(), directory / SERIES_FILE)
+    if len(run.arrivals["flow"]):
+        import pandas as pd
+
+        _write_parquet(pd.DataFrame(dict(run.arrivals)), directory / ARRIVALS_FILE)
+    write_whole(directory / TRUTH_FILE, json.dumps(run.truth, indent=1, sort_keys=True) + "\n")
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    try:
+        frame.to_parquet(path, index=False)
+    except ImportError:
+        raise UsageError("series are written as Parquet, which needs pyarrow: install pepscope[parquet]") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

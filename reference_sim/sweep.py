@@ -1,0 +1,174 @@
+"""What a campaign runs: every combination of its values, drawn values, and repeats with other seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pepscope.errors import ScenarioError
+from reference_sim.library import load_scenario
+from reference_sim.scenario import Scenario, read_toml
+
+_FIELDS = ("name", "description", "scenarios", "repeats", "seed", "captures", "grid", "random", "variants")
+_MOST_RUNS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Values that belong together, under one name."""
+
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One run of a campaign."""
+
+    #: Its place in the campaign, from 0.
+    index: int
+    scenario_name: str
+    variant: str
+    #: The values that the campaign varies, by field.
+    values: Mapping[str, Any]
+    repeat: int
+    scenario: Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """A sweep as its file describes it."""
+
+    name: str
+    description: str
+    scenarios: Mapping[str, Scenario]
+    variants: tuple[Variant, ...]
+    #: Lists of values by field: every combination is run.
+    grid: Mapping[str, tuple[Any, ...]]
+    #: Distributions by field: each of `draws` runs draws one value of each.
+    distributions: Mapping[str, Mapping[str, Any]]
+    draws: int
+    #: Runs of each point, with seeds counted on from `seed`: the same seeds for every point.
+    repeats: int
+    seed: int
+    #: Whether each run writes its captures.
+    captures: bool
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Campaign:
+        """Read a campaign file. Raises ScenarioError with the field and what is allowed; OSError."""
+        document = read_toml(path)
+        for name in document:
+            if name not in _FIELDS:
+                raise ScenarioError(f"{name} is not known in a campaign; known are {', '.join(_FIELDS)}")
+        distributions = dict(_table(document, "random"))
+        draws = distributions.pop("draws", 1 if not distributions else 100)
+        grid = _table(document, "grid")
+        for name, values in grid.items():
+            if not isinstance(values, list) or not values:
+                raise ScenarioError(f"grid.{name} is {values!r}, but must be a list of values")
+        return cls(
+            name=str(document.get("name", Path(path).stem)),
+            description=str(document.get("description", "")),
+            scenarios=_scenarios(document, Path(path).parent),
+            variants=_variants(document),
+            grid={name: tuple(values) for name, values in grid.items()},
+            distributions=distributions,
+            draws=_whole("random.draws", draws, 1),
+            repeats=_whole("repeats", document.get("repeats", 1), 1),
+            seed=_whole("seed", document.get("seed", 1), 0),
+            captures=bool(document.get("captures", False)),
+        )
+
+    @property
+    def runs(self) -> int:
+        """How many runs there are."""
+        combinations = math.prod(len(values) for values in self.grid.values())
+        return len(self.scenarios) * len(self.variants) * combinations * self.draws * self.repeats
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that vary, in order."""
+        return (*self.grid, *self.distributions)
+
+    def points(self) -> Iterator[Point]:
+        """All runs, in order; the same ones each time. Raises ScenarioError for values that are refused."""
+        if self.runs > _MOST_RUNS:
+            raise ScenarioError(f"the campaign has {self.runs:,} runs, but at most {_MOST_RUNS:,} are allowed")
+        index = 0
+        for (name, base), variant in itertools.product(self.scenarios.items(), self.variants):
+            for number, values in enumerate(self._values()):
+                scenario = base.with_values({**variant.values, **values})
+                for repeat in range(self.repeats):
+                    seed = self.seed + repeat + (number * self.repeats if self.distributions else 0)
+                    yield Point(index, name, variant.name, values, repeat, scenario.with_seed(seed))
+                    index += 1
+
+    def _values(self) -> Iterator[dict[str, Any]]:
+        for combination in itertools.product(*self.grid.values()):
+            given = dict(zip(self.grid, combination, strict=True))
+            for draw in range(self.draws):
+                yield {**given, **self._drawn(draw)}
+
+    def _drawn(self, draw: int) -> dict[str, Any]:
+        source = random.Random(f"{self.seed}/{draw}")
+        return {name: _draw(name, spec, source) for name, spec in self.distributions.items()}
+
+
+def _draw(name: str, spec: Mapping[str, Any], source: random.Random) -> Any:
+    """One value of `{uniform = [a, b]}`, `{log_uniform = [a, b]}` (whole ends: whole values) or `{choice = [...]}`."""
+    kinds: dict[str, Callable[[list[Any]], Any]] = {
+        "uniform": lambda ends: _like(ends, source.uniform(ends[0], ends[1])),
+        "log_uniform": lambda ends: _like(ends, math.exp(source.uniform(math.log(ends[0]), math.log(ends[1])))),
+        "choice": lambda values: values[source.randrange(len(values))],
+    }
+    allowed = "one of {uniform = [a, b]}, {log_uniform = [a, b]}, {choice = [...]}"
+    if not isinstance(spec, Mapping) or len(spec) != 1 or next(iter(spec)) not in kinds:
+        raise ScenarioError(f"random.{name} is {spec!r}, but must be {allowed}")
+    kind, values = next(iter(spec.items()))
+    if not isinstance(values, list) or not values or (kind != "choice" and len(values) != 2):
+        raise ScenarioError(f"random.{name}.{kind} is {values!r}, but must be {allowed}")
+    try:
+        return kinds[kind](values)
+    except (TypeError, ValueError):
+        raise ScenarioError(f"random.{name}.{kind} is {values!r}, whose ends make no such range") from None
+
+
+def _like(ends: list[Any], value: float) -> float | int:
+    """The value, whole where both ends are."""
+    return round(value) if all(isinstance(end, int) for end in ends) else value
+
+
+def _scenarios(document: Mapping[str, Any], directory: Path) -> dict[str, Scenario]:
+    names = document.get("scenarios")
+    if not isinstance(names, list) or not names:
+        raise ScenarioError("scenarios is missing; it must be a list of names or files")
+    beside = {name: directory / name for name in names}
+    return {path.stem: load_scenario(path if path.is_file() else name) for name, path in beside.items()}
+
+
+def _variants(document: Mapping[str, Any]) -> tuple[Variant, ...]:
+    variants = []
+    for number, entry in enumerate(document.get("variants", [])):
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
+            raise ScenarioError(f"variants[{number}].name is missing; it must be a text")
+        variants.append(Variant(entry["name"], _table(entry, "values")))
+    return tuple(variants) or (Variant("", {}),)
+
+
+def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = document.get(name, {})
+    if not isinstance(table, Mapping):
+        raise ScenarioError(f"{name} is {table!r}, but must be a table")
+    return table
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ScenarioError(f"{name} is {value!r}, but must be a whole number of at least {least}")
+    return value

@@ -1,0 +1,129 @@
+"""Campaigns: every point once, the same results whoever computes them, resumed where they stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pepscope.errors import ScenarioError, UsageError
+from reference_sim import campaign as campaigns
+from reference_sim.campaign import Job, run_campaign, run_job
+from reference_sim.sweep import Campaign
+
+GRID = """
+scenarios = ["small.toml"]
+repeats = 3
+seed = 10
+
+[grid]
+"path[1].down.delay_s" = [0.01, 0.1]
+
+[[variants]]
+name = "end to end"
+
+[[variants]]
+name = "split"
+[variants.values]
+"path[0]" = { kind = "split-proxy" }
+"""
+
+
+@pytest.fixture
+def grid(small: Path) -> Path:
+    path = small.with_name("grid.toml")
+    path.write_text(GRID)
+    return path
+
+
+def test_every_combination_is_run_with_every_seed(grid: Path) -> None:
+    points = list(Campaign.from_toml(grid).points())
+    assert [point.index for point in points] == list(range(12))
+    assert {(point.variant, point.values["path[1].down.delay_s"]) for point in points} == {
+        (variant, delay) for variant in ("end to end", "split") for delay in (0.01, 0.1)
+    }
+    assert [point.scenario.seed for point in points[:3]] == [10, 11, 12]
+
+
+def test_drawn_values_stay_in_their_ranges_and_are_the_same_again(small: Path) -> None:
+    path = small.with_name("drawn.toml")
+    path.write_text(
+        'scenarios = ["small.toml"]\n[random]\ndraws = 40\n"path[1].down.delay_s" = { uniform = [0.01, 0.2] }\n'
+        '"path[1].down.queue_packets" = { uniform = [5, 50] }\n'
+        '"path[1].down.rate_bit_s" = { log_uniform = [100_000, 10_000_000] }\n'
+        '"mobile.timestamps" = { choice = [true, false] }\n'
+    )
+    values = [dict(point.values) for point in Campaign.from_toml(path).points()]
+    assert values == [dict(point.values) for point in Campaign.from_toml(path).points()]
+    assert all(0.01 <= value["path[1].down.delay_s"] <= 0.2 for value in values)
+    assert len({value["path[1].down.queue_packets"] for value in values}) > 10
+    assert all(isinstance(value["path[1].down.rate_bit_s"], int) for value in values)
+    assert {value["mobile.timestamps"] for value in values} == {True, False}
+
+
+def test_results_do_not_depend_on_who_computes_them(grid: Path, tmp_path: Path) -> None:
+    campaign = Campaign.from_toml(grid)
+    one = run_campaign(campaign, tmp_path / "one", processes=1)
+    run_campaign(campaign, tmp_path / "two", processes=2)
+    for name in ("results.csv", "summary.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert len(one.runs) == 12
+    assert len(one.summary) == 4
+    assert (one.summary["goodput_bit_s.half_width"] > 0).all()
+
+
+def test_a_cluster_gives_the_same_bytes(grid: Path, tmp_path: Path) -> None:
+    import distributed
+
+    campaign = Campaign.from_toml(grid)
+    run_campaign(campaign, tmp_path / "here", processes=1)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        run_campaign(campaign, tmp_path / "there", scheduler=cluster.scheduler_address)
+    assert (tmp_path / "here" / "results.csv").read_bytes() == (tmp_path / "there" / "results.csv").read_bytes()
+
+
+def test_an_interrupted_campaign_goes_on(grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = Campaign.from_toml(grid)
+    ran: list[int] = []
+
+    def counted(job: Job) -> dict[str, float | None]:
+        if len(ran) == 5:
+            raise KeyboardInterrupt
+        ran.append(job.index)
+        return run_job(job)
+
+    monkeypatch.setattr(campaigns, "run_job", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(campaign, tmp_path, processes=1)
+    monkeypatch.setattr(campaigns, "run_job", lambda job: ran.append(job.index) or run_job(job))
+    run_campaign(campaign, tmp_path, processes=1)
+    assert ran == list(range(12))
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [f"{index:06d}.json" for index in range(12)]
+
+
+def test_another_campaign_is_not_mixed_in(grid: Path, tmp_path: Path) -> None:
+    run_campaign(Campaign.from_toml(grid), tmp_path, processes=1)
+    grid.write_text(grid.read_text().replace("seed = 10", "seed = 11"))
+    with pytest.raises(UsageError, match="another campaign"):
+        run_campaign(Campaign.from_toml(grid), tmp_path, processes=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("repeats = 2", "scenarios is missing"),
+        ('scenarios = ["small.toml"]\ncolour = 1', "colour is not known in a campaign"),
+        ('scenarios = ["small.toml"]\nrepeats = 0', "repeats is 0, but must be a whole number of at least 1"),
+        ('scenarios = ["small.toml"]\n[grid]\nseed = 4', "grid.seed is 4, but must be a list"),
+        ('scenarios = ["small.toml"]\n[random]\nseed = { normal = [0, 1] }', "random.seed is"),
+        ('scenarios = ["small.toml"]\n[random]\nseed = { log_uniform = [0, 1] }', "whose ends make no such range"),
+        ('scenarios = ["missing.toml"]', "neither a file nor a scenario"),
+        ('scenarios = ["small.toml"]\n[[variants]]\nvalues = {}', "variants[0].name is missing"),
+    ],
+)
+def test_refusals_name_the_field(small: Path, text: str, told: str) -> None:
+    path = small.with_name("wrong.toml")
+    path.write_text(text)
+    with pytest.raises(ScenarioError) as refusal:
+        list(Campaign.from_toml(path).points())
+    assert told in str(refusal.value)

@@ -1,0 +1,74 @@
+"""The command `pepscope simulate` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pepscope.errors import ScenarioError, UsageError
+from reference_sim.cli import simulate
+from reference_sim.library import scenario_names
+
+
+def run(*arguments: str) -> str:
+    result = CliRunner().invoke(simulate, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_scenario_writes_captures_and_says_so(small: Path, tmp_path: Path) -> None:
+    output = run(str(small), "-o", str(tmp_path / "out"))
+    assert "small, seed 3 (regular)" in output
+    assert str(tmp_path / "out" / "mobile.pcapng") in output
+    assert (tmp_path / "out" / "truth.json").is_file()
+
+
+def test_json_counts_what_was_delivered(small: Path) -> None:
+    document = json.loads(run(str(small), "--no-captures", "--json", "--repeat", "2", "--seed", "40"))
+    assert document["schema"] == 1
+    assert [told["seed"] for told in document["runs"]] == [40, 41]
+    assert all(told["delivered_bytes"] == 60_000 and told["events"] > 0 for told in document["runs"])
+
+
+def test_repeats_have_directories_of_their_own(small: Path, tmp_path: Path) -> None:
+    run(str(small), "-o", str(tmp_path / "out"), "--repeat", "2")
+    assert (tmp_path / "out" / "0000" / "truth.json").is_file()
+    assert (tmp_path / "out" / "0001" / "server.pcapng").is_file()
+
+
+def test_values_can_be_set(small: Path) -> None:
+    document = json.loads(run(str(small), "--json", "--set", "traffic[0].bytes=1000", "--set", "name=other"))
+    assert (document["runs"][0]["scenario"], document["runs"][0]["delivered_bytes"]) == ("other", 1000)
+
+
+def test_a_campaign_prints_its_points(small: Path, tmp_path: Path) -> None:
+    campaign = small.with_name("campaign.toml")
+    campaign.write_text('scenarios = ["small.toml"]\nrepeats = 2\n[grid]\n"traffic[0].bytes" = [1000, 2000]\n')
+    output = run("--campaign", str(campaign), "-o", str(tmp_path / "out"), "--processes", "1")
+    assert "4 runs" in output
+    points = json.loads(run("--campaign", str(campaign), "-o", str(tmp_path / "out"), "--json"))["points"]
+    assert [point["traffic[0].bytes"] for point in points] == [1000, 2000]
+
+
+def test_the_list_names_every_scenario() -> None:
+    listed = run("--list")
+    assert all(name in listed for name in scenario_names())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ((), UsageError, "name a scenario"),
+        (("bulk-100mbit-40ms",), UsageError, "-o DIR"),
+        (("bulk-100mbit-40ms", "--no-captures", "--set", "seed"), UsageError, "has no value"),
+        (("bulk-100mbit-40ms", "--campaign", "x"), UsageError, "either SCENARIO or --campaign"),
+        (("--campaign", "no-such", "-o", "x"), ScenarioError, "neither a file nor a campaign"),
+        (("no-such", "--no-captures"), ScenarioError, "neither a file nor a scenario"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], error: type[Exception], told: str) -> None:
+    with pytest.raises(error, match=told):
+        CliRunner().invoke(simulate, arguments, catch_exceptions=False)
