@@ -93,7 +93,7 @@ pub enum StatusFormat {
 /// When the sender asks for a status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollSettings {
-    /// With the last PDU in the buffers.
+    /// With the last PDU that the buffers hold or the window lets out.
     pub on_last_pdu: bool,
     /// Timer_Poll: without an answer for so long, the poll is repeated with the PDU sent last.
     pub timer_ns: Option<Nanoseconds>,
