@@ -22,7 +22,7 @@ def changed(pair: Pair, at_client: Change | None = None, at_server: Change | Non
     return replace(pair, client_side=client, server_side=server)
 
 
-def keep(packets: PacketColumns, which: np.ndarray) -> PacketColumns:
+def keep(packets: PacketColumns, which: np.ndarray | slice) -> PacketColumns:
     return PacketColumns(*(getattr(packets, name)[which] for name in PacketColumns.__slots__))
 
 

@@ -30,10 +30,11 @@ from tests.captures.udp_leg import (
 )
 
 
-def detect(tmp_path: Path, server: bytes, mobile: bytes, **options: object) -> DetectionResult:
+def detect(tmp_path: Path, server: bytes, mobile: bytes, memory_bytes: int | None = None) -> DetectionResult:
     (tmp_path / "server.pcap").write_bytes(server)
     (tmp_path / "mobile.pcap").write_bytes(mobile)
-    result: DetectionResult = pepscope.detect(str(tmp_path / "server.pcap"), str(tmp_path / "mobile.pcap"), **options)
+    paths = [str(tmp_path / name) for name in ("server.pcap", "mobile.pcap")]
+    result: DetectionResult = pepscope.detect(*paths, memory_bytes=memory_bytes)
     return result
 
 
@@ -117,7 +118,8 @@ def test_losses_repeats_and_short_snap_lengths_hide_nothing(tmp_path: Path) -> N
     for udp in (transfer.udp(lossy=7), transfer.udp(twice=5)):
         assert carried(detect(tmp_path, capture_bytes(transfer.tcp()), capture_bytes(udp))) is not None
     snapped = [capture_bytes(frames, snap_length=160) for frames in (transfer.tcp(), transfer.udp())]
-    assert carried(detect(tmp_path, *snapped)) is not None
+    server, mobile = snapped
+    assert carried(detect(tmp_path, server, mobile)) is not None
 
 
 def test_an_upload_over_udp_is_found_from_the_server(tmp_path: Path) -> None:
@@ -160,9 +162,14 @@ def test_clocks_are_related_by_udp_that_crosses_whole(tmp_path: Path) -> None:
 def quic_like(seed: int = 3) -> list[Frame]:
     """An encrypted flow of its own beside the connection."""
     noise = random.Random(seed)
-    ends = [("10.20.30.40", 50_000), ("192.0.2.53", 443)]
+    mobile, server = ("10.20.30.40", 50_000), ("192.0.2.53", 443)
     return [
-        datagram(START_NS + n * 1_000_000, *(ends if n % 4 == 0 else ends[::-1]), noise.randbytes(1200))
+        datagram(
+            START_NS + n * 1_000_000,
+            mobile if n % 4 == 0 else server,
+            server if n % 4 == 0 else mobile,
+            noise.randbytes(1200),
+        )
         for n in range(300)
     ]
 
@@ -172,10 +179,10 @@ def dns_like() -> list[Frame]:
     frames = []
     for n in range(200):
         query = struct.pack(">HHHHHH", n, 0x100, 1, 0, 0, 0) + b"\x06server\x07example\0\0\1\0\1"
-        ends = [("10.20.30.40", 40_000 + n % 3), ("192.0.2.53", 53)]
-        frames.append(datagram(START_NS + n * 1_000_000, *ends, query))
+        host, resolver = ("10.20.30.40", 40_000 + n % 3), ("192.0.2.53", 53)
+        frames.append(datagram(START_NS + n * 1_000_000, host, resolver, query))
         frames.append(
-            datagram(START_NS + n * 1_000_000 + 500_000, *ends[::-1], query + b"\xc0\x0c\0\1\0\1" + bytes(10))
+            datagram(START_NS + n * 1_000_000 + 500_000, resolver, host, query + b"\xc0\x0c\0\1\0\1" + bytes(10))
         )
     return frames
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import validation
+from benchmarks.askings import AS_RECORDED
 from benchmarks.variants import VARIANTS, TwoEnds
 from pepscope.capture import open_capture
 from pepscope.packets import Mark, PacketColumns
@@ -108,7 +109,7 @@ def scores_with_class(run_id: str, claimed: str) -> list[validation.Score]:
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == run_id)
     flows = [{**flow, "class": claimed, "acceptable_kinds": [claimed]} for flow in run["flows"]]
-    return validation.score_case(validation.Case({**run, "flows": flows}, validation.AS_RECORDED))
+    return validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
 
 
 def test_a_false_alarm_is_counted() -> None:
@@ -125,7 +126,7 @@ def test_a_flow_that_nobody_paired_is_not_found() -> None:
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == "reg_dl_quickack")
     flows = [{**flow, "mobile_capture": "192.0.2.1:1 > 192.0.2.2:2"} for flow in run["flows"]]
-    (score,) = validation.score_case(validation.Case({**run, "flows": flows}, validation.AS_RECORDED))
+    (score,) = validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
     assert score.verdict == validation.UNPAIRED
     assert not score.found
     assert replace(score, verdict="regular").found

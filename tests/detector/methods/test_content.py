@@ -5,23 +5,28 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from detector.clock import relate
 from detector.methods.content import examine, examine_unpaired
-from detector.pair import StreamAlignment
+from detector.pair import Pair, StreamAlignment
 from pepscope.packets import Direction, PayloadSample
-from pepscope.results import Outcome
+from pepscope.results import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
+
+
+def examined(pair: Pair) -> Evidence:
+    return examine(pair, relate(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, None).outcome is Outcome.INAPPLICABLE
+        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("run_id", ["prx_ngx_upload_strict", "act_ngx_upload_T3"])
 def test_a_rewritten_request_shows(run_id):
     (pair,) = pairs(run_id)
-    assert examine(pair, None).finding == "rewritten-headers"
+    assert examine(pair, relate(pair)).finding == "rewritten-headers"
 
 
 def with_request(vantage, request: bytes):
@@ -35,21 +40,21 @@ def test_an_added_field_is_named():
     pair = replace(
         pair, client_side=with_request(pair.client_side, left), server_side=with_request(pair.server_side, came)
     )
-    found = examine(pair, None)
+    found = examine(pair, relate(pair))
     assert (found.finding, found.numbers["added_fields"]) == ("rewritten-headers", "via")
 
 
 def test_other_bytes():
     (pair,) = pairs("reg_dl_cubic_lte")
     recompressed = {Direction.UP: pair.alignment[Direction.UP], Direction.DOWN: StreamAlignment(0, 40, 0.05)}
-    assert examine(replace(pair, alignment=recompressed), None).finding == "other-bytes"
+    assert examined(replace(pair, alignment=recompressed)).finding == "other-bytes"
 
 
 def test_an_answer_from_a_cache():
     all_pairs = pairs("prx_ngx_cache")
     (alone,) = (p for p in all_pairs if len(p.vantages) == 1)
     others = [p for p in all_pairs if len(p.vantages) == 2]
-    assert examine(alone, None).finding == "no-counterpart"
+    assert examine(alone, relate(alone)).finding == "no-counterpart"
     assert examine_unpaired(alone, others).finding == "served-from-cache"
     assert examine_unpaired(alone, []).finding == "no-counterpart"
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from detector.clock import relate
 from detector.methods.identity import examine
 from detector.methods.identity.agreement import LEAST_CHANCE, MOST_NATS, compare_data, log_likelihood_ratio
 from detector.methods.identity.segments import SAMPLE_PACKETS, Segments, thinning_for
@@ -14,7 +15,7 @@ from pepscope.results import Outcome
 from tests.detector import rewriting as rw
 from tests.detector.corpus import RUNS, end_points, pairs, truth
 
-CLOCK = None  # identity needs none
+CLOCK = relate(pairs("reg_dl_nat")[0])  # whichever: identity needs none
 FEW = (
     "reg_dl_reno_loss1", "reg_dl_short10k", "reg_dl_nat", "reg_dl_slowreader_rate", "reg_ul_slowreader_srv__midone",
     "reg_dl_bloat_1M__mid", "reg_dl_nots_nosack", "reg_dl_v6", "reg_bidir", "spl_ha_chat", "spl_ha_dl_short10k",

@@ -4,16 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from detector.clock import relate
 from detector.methods.receive_window import examine, transfer_spans
+from detector.pair import Pair
 from pepscope.packets import Direction
-from pepscope.results import Outcome
+from pepscope.results import Evidence, Outcome
 from tests.detector.corpus import RUNS, end_points, pairs, truth
+
+
+def examined(pair: Pair) -> Evidence:
+    return examine(pair, relate(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, None).outcome is Outcome.INAPPLICABLE
+        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize(
@@ -28,7 +34,7 @@ def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
 )
 def test_tells_a_filling_buffer_from_a_store(run_id, finding):
     (pair,) = pairs(run_id)
-    assert examine(pair, None).finding == finding
+    assert examine(pair, relate(pair)).finding == finding
 
 
 def test_never_takes_split_for_store():
@@ -38,23 +44,27 @@ def test_never_takes_split_for_store():
         flows = truth(run_id)
         for pair in pairs(run_id):
             if flows[end_points(pair)]["acceptable_kinds"] == ["split"]:
-                assert examine(pair, None).finding != "window-open-receiver-behind", run_id
+                assert examine(pair, relate(pair)).finding != "window-open-receiver-behind", run_id
 
 
 def test_a_split_with_a_slow_reader_is_left_alone():
     (pair,) = pairs("spl_ha_dl_small_umts")
     same = replace(pair.client_side, packets=pair.server_side.packets)
-    assert examine(replace(pair, client_side=same), None).finding == "slow-reader"
+    assert examined(replace(pair, client_side=same)).finding == "slow-reader"
 
 
 def test_alternation_alone_does_not_accuse():
     (pair,) = pairs("spl_ha_dl_small_umts")
-    assert examine(replace(pair, client_side=None), None).finding == "alternation-unexplained"
-    assert examine(replace(pair, server_side=None), None).finding == "needs-sender-capture"
+    assert examined(replace(pair, client_side=None)).finding == "alternation-unexplained"
+    assert examined(replace(pair, server_side=None)).finding == "needs-sender-capture"
 
 
 def test_end_to_end_the_sender_is_never_done_in_less_time_than_the_receiver():
     (pair,) = pairs("reg_dl_cubic_lte")
-    sender_s, receiver_s, span_bytes = transfer_spans(pair, Direction.DOWN, pair.server_side, pair.client_side)
+    assert pair.server_side is not None
+    assert pair.client_side is not None
+    spans = transfer_spans(pair, Direction.DOWN, pair.server_side, pair.client_side)
+    assert spans is not None
+    sender_s, receiver_s, span_bytes = spans
     assert sender_s >= receiver_s
     assert span_bytes == 6_000_000

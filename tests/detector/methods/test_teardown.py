@@ -4,22 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from detector.clock import relate
 from detector.methods.teardown import examine, find_abort
+from detector.pair import Pair
 from pepscope.packets import Direction
-from pepscope.results import Outcome
+from pepscope.results import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
+
+
+def examined(pair: Pair) -> Evidence:
+    return examine(pair, relate(pair))
 
 
 def test_a_split_point_acknowledges_beyond_the_abort():
     (pair,) = pairs("spl_ha_dl_abort")
-    found = examine(pair, None)
+    found = examine(pair, relate(pair))
     assert found.finding == "acknowledged-beyond-abort"
     assert found.numbers["acknowledged_beyond_bytes"] > 1_000_000
 
 
 def test_an_abort_end_to_end():
     (pair,) = pairs("reg_dl_abort")
-    found = examine(pair, None)
+    found = examine(pair, relate(pair))
     assert found.finding == "abort-end-to-end"
     assert found.numbers["acknowledged_beyond_bytes"] <= 0
 
@@ -27,11 +33,11 @@ def test_an_abort_end_to_end():
 @pytest.mark.parametrize("run_id", [name for name in RUNS if "abort" not in name])
 def test_nothing_to_say_without_abort(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, None).outcome is Outcome.INAPPLICABLE
+        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
 
 
 def test_the_sender_of_the_stream_does_not_abort_it_by_resetting():
     (pair,) = pairs("reg_dl_abort")
     assert find_abort(pair.client_side.packets, Direction.DOWN) is not None
     assert find_abort(pair.client_side.packets, Direction.UP) is None
-    assert examine(replace(pair, client_side=None), None).finding == "needs-second-capture"
+    assert examined(replace(pair, client_side=None)).finding == "needs-second-capture"
