@@ -1,52 +1,17 @@
 //! What was sent and not acknowledged, segment by segment: the scoreboard of RFC 6675 in amortised constant time.
 
+mod sent;
+
 use std::collections::VecDeque;
 
 use pepscope_path::Nanoseconds;
 
 use crate::intervals::Intervals;
+pub(crate) use sent::{DeliveryStamp, Sent};
+use sent::{EVER_RESENT, FIN, LOST, RESENT, SACKED};
 
 /// Duplicates, or segments reported beyond it, that tell a loss (DupThresh of RFC 6675; RFC 5681, section 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
-
-const SACKED: u8 = 1;
-const LOST: u8 = 2;
-/// Sent again since it was declared lost.
-const RESENT: u8 = 4;
-const EVER_RESENT: u8 = 8;
-const FIN: u8 = 16;
-
-/// A segment in flight.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sent {
-    pub start: u64,
-    /// In sequence numbers: FIN counts.
-    pub length: u32,
-    flags: u8,
-    pub sent_at: Nanoseconds,
-}
-
-impl Sent {
-    #[inline]
-    pub fn end(&self) -> u64 {
-        self.start + u64::from(self.length)
-    }
-
-    #[inline]
-    pub fn has_fin(&self) -> bool {
-        self.flags & FIN != 0
-    }
-}
-
-/// State of the connection when a segment was sent, for the delivery rate.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DeliveryStamp {
-    pub delivered_bytes: u64,
-    pub delivered_at: Nanoseconds,
-    pub first_sent_at: Nanoseconds,
-    pub sent_at: Nanoseconds,
-    pub is_application_limited: bool,
-}
 
 /// What an ACK released.
 #[derive(Clone, Copy, Debug, Default)]

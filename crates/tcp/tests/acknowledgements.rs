@@ -182,6 +182,36 @@ fn the_timer_repairs_what_nothing_else_can_and_backs_off() {
         ",
     );
     assert_eq!(wire.server.congestion_window(), 1000);
+    // Which of the four was acknowledged is unknown: the timeout stays backed off (Karn).
+    assert_eq!(wire.server.retransmission_timeout(), 2400 * MILLISECOND);
+}
+
+#[test]
+fn timestamps_tell_which_transmission_was_acknowledged() {
+    let mut wire = opened(Settings { timestamps: true, timestamp_offset: 7, ..settings() });
+    wire.rule = Box::new(|from, _, number| if from == End::Server && number <= 3 { Fate::Lose } else { Fate::Deliver });
+    wire.write(End::Server, 1, 0, 900);
+    wire.run(5 * SECOND);
+    assert!(wire.server.is_drained());
+    assert!(wire.server.retransmission_timeout() < 400 * MILLISECOND);
+}
+
+#[test]
+fn a_segment_from_before_the_last_timestamp_is_refused() {
+    let mut wire = opened(Settings { timestamps: true, ..settings() });
+    wire.write(End::Server, 1, 0, 900);
+    wire.run(SECOND);
+    let mut old =
+        wire.sent.iter().find(|sent| sent.segment.payload_bytes > 0).map(|sent| sent.segment).unwrap_or_default();
+    wire.write(End::Server, 1, 900, 900);
+    wire.run(2 * SECOND);
+    // The sequence numbers of an old segment may be valid again after 2^32 bytes.
+    old.sequence = old.sequence.wrapping_add(1800);
+    let now = wire.now;
+    wire.client.handle_segment(now, &old);
+    wire.flush();
+    assert_eq!(wire.client.statistics().stale_timestamps, 1);
+    assert_eq!(wire.client.bytes_received(), 1800);
 }
 
 #[test]

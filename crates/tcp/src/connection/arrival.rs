@@ -88,7 +88,7 @@ impl Connection {
         let next = self.receiver.next();
         if segment.flags.has(Flags::SYN) && self.state == State::SynReceived {
             if !segment.flags.has(Flags::ACK) {
-                self.handshake.is_due = true;
+                self.handshake.repeat();
                 return false;
             }
             return true; // the SYN-ACK of a simultaneous opening

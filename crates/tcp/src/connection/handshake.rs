@@ -22,6 +22,8 @@ pub(super) struct Handshake {
     deadline: Nanoseconds,
     sent_at: Nanoseconds,
     retries: u32,
+    /// Sent more than once, so that an answer does not tell the round-trip time (Karn).
+    is_ambiguous: bool,
     peer_options: PeerOptions,
 }
 
@@ -43,6 +45,7 @@ impl Default for Handshake {
             deadline: NEVER,
             sent_at: 0,
             retries: 0,
+            is_ambiguous: false,
             peer_options: PeerOptions::default(),
         }
     }
@@ -70,10 +73,15 @@ impl Handshake {
             return false;
         }
         self.retries += 1;
-        self.is_due = true;
-        self.sent_at = now;
+        self.repeat();
         self.deadline = now.saturating_add(timeout);
         true
+    }
+
+    /// Sends again because the peer did.
+    pub fn repeat(&mut self) {
+        self.is_due = true;
+        self.is_ambiguous = true;
     }
 
     pub fn end(&mut self) {
@@ -154,7 +162,7 @@ impl Connection {
     /// The handshake is complete: what both offered holds from here on.
     pub(super) fn establish(&mut self, now: Nanoseconds) {
         let peer = self.handshake.peer_options;
-        if self.handshake.retries == 0 {
+        if !self.handshake.is_ambiguous {
             self.sender.timer.sample(now - self.handshake.sent_at);
         }
         let default = if self.settings.version_6 { DEFAULT_SEGMENT_BYTES_V6 } else { DEFAULT_SEGMENT_BYTES_V4 };
@@ -194,7 +202,7 @@ impl Connection {
         }
         let timestamps = offers(self.settings.timestamps, peer.timestamps).then(|| self.timestamps.option(now));
         self.handshake.is_due = false;
-        if self.handshake.retries > 0 {
+        if self.handshake.is_ambiguous {
             self.statistics.retransmitted_segments += 1;
         }
         self.receiver.acknowledged();
