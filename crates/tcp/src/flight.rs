@@ -1,6 +1,8 @@
 //! What was sent and not acknowledged, segment by segment: the scoreboard of RFC 6675 in amortised constant time.
 
 mod sent;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
