@@ -62,6 +62,10 @@ impl Hop<Packet> for PathElement {
         each!(self, hop => hop.counts(direction))
     }
 
+    fn capacity_bits(&self, now: Nanoseconds, direction: Direction) -> Option<u64> {
+        each!(self, hop => hop.capacity_bits(now, direction))
+    }
+
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
         each!(self, hop => hop.observe(now, record));
     }

@@ -107,6 +107,12 @@ pub trait Hop<P: Datagram> {
     /// Totals since the start.
     fn counts(&self, direction: Direction) -> HopCounts;
 
+    /// Bits that the link could have carried until `now`, which is no earlier than the last call's; `None` where that
+    /// has no meaning or depends on who is served.
+    fn capacity_bits(&self, _now: Nanoseconds, _direction: Direction) -> Option<u64> {
+        None
+    }
+
     /// Calls `record` with each quantity worth plotting now: its name (with unit) and its value.
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64));
 }

@@ -82,6 +82,14 @@ impl OpportunityTransmitter {
         })
     }
 
+    /// Bits of all opportunities up to and including `now`.
+    pub(crate) fn offered_bits(&self, now: Nanoseconds) -> u64 {
+        let within_ms = now % self.round_ns / MILLISECOND;
+        let in_round = self.settings.times_ms.partition_point(|&time_ms| time_ms <= within_ms) as u64;
+        let opportunities = (now / self.round_ns).saturating_mul(self.settings.times_ms.len() as u64) + in_round;
+        opportunities.saturating_mul(8 * u64::from(self.settings.opportunity_bytes))
+    }
+
     /// Lets pass what an idle link could not use up to and including `now`.
     fn miss_until(&mut self, now: Nanoseconds) {
         self.left_bytes = 0;

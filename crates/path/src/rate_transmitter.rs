@@ -70,6 +70,11 @@ impl RateTransmitter {
         self.rates.rate_at(now)
     }
 
+    /// Whole bits that the profile offered until `now`.
+    pub(crate) fn offered_bits(&self, now: Nanoseconds) -> u64 {
+        u64::try_from(self.rates.work_until(now) / u128::from(SECOND)).unwrap_or(u64::MAX)
+    }
+
     /// Keeps what [`RateTransmitter::offered_frames`] needs from the start on.
     pub(crate) fn begin_reports(&mut self) {
         self.reported_until = 0;

@@ -106,6 +106,10 @@ pub(crate) struct Rates {
     spans: VecDeque<Span>,
     /// Where the spans that were made end.
     made_until: Nanoseconds,
+    /// Where the first span that is kept begins.
+    kept_from: Nanoseconds,
+    /// Bits times nanoseconds a second that the profile offered before that.
+    forgotten_work: u128,
 }
 
 impl Rates {
@@ -117,8 +121,15 @@ impl Rates {
                 Source::Random { period_ns, low_bit_s, high_bit_s }
             }
         };
-        let mut rates =
-            Self { source, random: Random::new(seed, name), next_step: 0, spans: VecDeque::new(), made_until: 0 };
+        let mut rates = Self {
+            source,
+            random: Random::new(seed, name),
+            next_step: 0,
+            spans: VecDeque::new(),
+            made_until: 0,
+            kept_from: 0,
+            forgotten_work: 0,
+        };
         rates.make_next();
         Ok(rates)
     }
@@ -129,7 +140,12 @@ impl Rates {
         while self.made_until <= time && self.made_until != NEVER {
             self.make_next();
         }
-        while self.spans.front().is_some_and(|span| span.end_ns <= time && span.end_ns != NEVER) {
+        while let Some(&Span { end_ns, rate_bit_s }) = self.spans.front() {
+            if end_ns > time || end_ns == NEVER {
+                break;
+            }
+            self.forgotten_work += u128::from(rate_bit_s) * u128::from(end_ns - self.kept_from);
+            self.kept_from = end_ns;
             self.spans.pop_front();
         }
     }
@@ -172,6 +188,13 @@ impl Rates {
             position = end;
         }
         work
+    }
+
+    /// Bits times nanoseconds a second that the profile offers from the start to `until`, no earlier than what is kept.
+    pub(crate) fn work_until(&self, until: Nanoseconds) -> u128 {
+        let mut ahead = self.clone();
+        ahead.forget_before(until);
+        ahead.forgotten_work + ahead.work(ahead.kept_from, until)
     }
 
     /// The rate at `time`, which is no earlier than what is kept.

@@ -159,6 +159,18 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
         }
     }
 
+    fn capacity_bits(&self, now: Nanoseconds, direction: Direction) -> Option<u64> {
+        let line = match direction {
+            Direction::Down => &self.down,
+            Direction::Up => &self.up,
+        };
+        match line.transmitter() {
+            Varying::Instant => None,
+            Varying::Rates(transmitter) => Some(transmitter.offered_bits(now)),
+            Varying::Opportunities(transmitter) => Some(transmitter.offered_bits(now)),
+        }
+    }
+
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
         self.down.observe(now, Direction::Down, record);
         self.up.observe(now, Direction::Up, record);

@@ -171,6 +171,8 @@ fn a_saturated_trace_delivers_its_opportunities() {
         driver.send(Direction::Down, probe(1_500));
     }
     assert_eq!(driver.left.len(), 400);
+    assert_eq!(driver.hop.capacity_bits(driver.now, Direction::Down), Some(400 * 1_504 * 8));
+    assert_eq!(driver.hop.capacity_bits(12 * MS, Direction::Down), Some(5 * 1_504 * 8));
 }
 
 /// A saturated exact link serves its integral to the bit, however fast the rate changes. A frozen one falls behind when
@@ -191,6 +193,8 @@ fn no_bit_is_lost_at_a_change_of_rate() {
                 }
             });
         }
+        let capacity_bits = driver.hop.capacity_bits(driver.now, Direction::Down).unwrap() as f64;
+        assert!((capacity_bits - offered_bits).abs() < 638.0, "{capacity_bits} counted, {offered_bits} seen");
         ((driver.left.len() * 512 * 8) as f64, offered_bits)
     };
     for period_ns in [20 * MS, 100 * MS, SECOND] {

@@ -102,7 +102,9 @@ pub const CONTROLS: &[(&str, ControlKind)] = &[
     ("cubic", ControlKind::Cubic { hystart: true }),
     ("cubic-without-hystart", ControlKind::Cubic { hystart: false }),
     ("reno", ControlKind::Reno),
+    ("bbr", ControlKind::Bbr),
     ("jersey", ControlKind::Jersey),
+    ("bbr", ControlKind::Bbr),
 ];
 
 fn read_window_scale(fields: &mut Fields, receive_buffer_bytes: u64) -> Read<Option<u8>> {

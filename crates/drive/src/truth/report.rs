@@ -40,8 +40,8 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
         "flows": flows,
         "hops": simulation.hops().map(|(name, hop)| json!({
             "name": name,
-            "down": counts(&hop.counts(Direction::Down)),
-            "up": counts(&hop.counts(Direction::Up)),
+            "down": counts(&hop.counts(Direction::Down), hop.capacity_bits(simulation.now(), Direction::Down)),
+            "up": counts(&hop.counts(Direction::Up), hop.capacity_bits(simulation.now(), Direction::Up)),
         })).collect::<Vec<_>>(),
         "captures": simulation.captures().iter().map(|(name, path, counts)| json!({
             "tap": name,
@@ -174,7 +174,7 @@ fn delay(summary: &DelaySummary) -> Value {
     })
 }
 
-fn counts(counts: &HopCounts) -> Value {
+fn counts(counts: &HopCounts, capacity_bits: Option<u64>) -> Value {
     json!({
         "offered_packets": counts.offered_packets,
         "offered_bytes": counts.offered_bytes,
@@ -183,6 +183,7 @@ fn counts(counts: &HopCounts) -> Value {
         "overflowed_packets": counts.overflowed_packets,
         "lost_packets": counts.lost_packets,
         "marked_packets": counts.marked_packets,
+        "capacity_bits": capacity_bits,
     })
 }
 
