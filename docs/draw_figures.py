@@ -27,6 +27,7 @@ class Drawing:
     name: str
     run: str
     title: str
+    ends: tuple[str, ...] = ("srv", "mob")
 
 
 CLOUDS = "Can one clock explain both data and acknowledgements?"
@@ -47,6 +48,9 @@ DRAWINGS = (
     Drawing("split-window", "spl_ha_dl_small_umts", WINDOW),
     Drawing("slow-reader-window", "reg_dl_slowreader_rate", WINDOW),
     Drawing("abort-sequence", "spl_ha_dl_abort", SEQUENCE),
+    Drawing("rewritten-sequence", "prx_ngx_upload_strict", SEQUENCE),
+    Drawing("parallel-delay", "prx_ngx_par6", DELAY),
+    Drawing("one-end-round-trip", "spl_ha_dl_large_umts", ROUND_TRIP, ("srv",)),
 )
 
 
@@ -62,8 +66,8 @@ def main() -> None:
 
 
 def _draw(page: Page, drawing: Drawing, path: Path) -> None:
-    server, mobile = (str(next(CORPUS.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in ("srv", "mob"))
-    write_page(detect(server, mobile, series=True), path)
+    captures = [str(next(CORPUS.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in drawing.ends]
+    write_page(detect(*captures, series=True), path)
     page.goto(path.as_uri())
     figure = page.locator("figure", has_text=drawing.title).first
     figure.scroll_into_view_if_needed()

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import struct
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import pepscope
 from pepscope.errors import CaptureError
 from pepscope.packets import Direction
 from pepscope.results import DetectionResult, Evidence, Kind
+from pepscope.schema import load_schema
+from reports.page import write_page
+from reports.prose import explain
+from reports.table import write_table
 from tests.captures.containers import Frame
 from tests.captures.conversation import START_NS, Conversation, Endpoint
 from tests.captures.udp_leg import (
@@ -87,6 +93,27 @@ def test_the_order_of_captures_does_not_matter_and_the_json_shows_the_leg(tmp_pa
     assert document["verdict"] == "split-tcp"
     assert [vantage["transport"] for vantage in document["vantages"]] == ["udp", "tcp"]
     assert document["pairing"]["ground"] == "same payload, carried in UDP at one end"
+
+
+def test_table_prose_page_and_frame_show_the_leg(tmp_path: Path) -> None:
+    transfer = Transfer()
+    result = detect(tmp_path, capture_bytes(transfer.tcp()), capture_bytes(transfer.udp()))
+    table = io.StringIO()
+    write_table(result, table, False)
+    assert all(len(line) <= 80 or "/" in line for line in table.getvalue().splitlines())
+    lines = " ".join(table.getvalue().split())
+    assert "UDP 10.20.30.40:45000 > 10.99.0.1:5555 in" in lines
+    assert "TCP 203.0.113.9:51000 > 198.51.100.80:80 in" in lines
+    prose = " ".join(explain(json.loads(result.to_json())).split())
+    assert "UDP here and TCP there" in prose
+    assert "Paired by the same payload, carried in UDP at one end" in prose
+    assert "The transport protocol changed on the way" in prose
+    write_page(result, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<td>UDP</td>" in page
+    frame = result.to_frame()
+    assert list(frame[["transport_a", "transport_b"]].iloc[0]) == ["udp", "tcp"]
+    jsonschema.validate(result.to_dict(), load_schema("detect-1"))
 
 
 @pytest.mark.parametrize(

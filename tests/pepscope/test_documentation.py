@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
+
+import pytest
+
+import detector.methods
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -14,3 +19,28 @@ def test_commands_page_is_current() -> None:
     assert written == build["page"](), "run `make docs`"
     for name in ("detect", "explain", "inspect"):
         assert f"## pepscope {name}\n" in written
+
+
+METHOD_PAGES = sorted((DOCS / "methods").glob("*.md"))
+FIGURES = {path.name for path in (DOCS / "figures").glob("*.png")}
+
+
+@pytest.mark.parametrize("page", METHOD_PAGES, ids=lambda page: page.stem)
+def test_method_pages_show_a_figure_and_their_blind_spots(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^\]]+\]\(\.\./figures/([a-z0-9-]+\.png)\)", text)
+    assert shown
+    assert set(shown) <= FIGURES
+    assert "blind spots" in text.lower()
+
+
+def test_every_method_has_a_page() -> None:
+    methods = {method.__module__.split(".")[2] for method in detector.methods.METHODS}
+    assert methods <= {page.stem for page in METHOD_PAGES}
+
+
+def test_every_figure_is_drawn_by_us_and_shown() -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"])
+    drawn = re.findall(r'Drawing\("([a-z0-9-]+)"', (DOCS / "draw_figures.py").read_text(encoding="utf-8"))
+    assert {f"{name}.png" for name in drawn} <= FIGURES
+    assert all(f"figures/{name}" in pages for name in FIGURES)
