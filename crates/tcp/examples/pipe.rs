@@ -1,18 +1,18 @@
 //! Time per data segment and its acknowledgement, both ends together, over an ideal pipe (and one that loses a little).
 //!
-//! `cargo run --release -p pepscope-tcp --example pipe [SEGMENTS]`
+//! `cargo run --release -p pepscope-tcp --example pipe [SEGMENTS [WINDOW_SEGMENTS]]`
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use pepscope_path::{Nanoseconds, MICROSECOND, MILLISECOND};
+use pepscope_tcp::control::ControlKind;
 use pepscope_tcp::{Connection, ContentId, Recovery, Segment, Settings};
 
 const CONTENT: ContentId = ContentId(1);
 const ONE_WAY_DELAY: Nanoseconds = 20 * MILLISECOND;
 /// A 1500-byte packet at 100 Mbit/s.
 const SPACING: Nanoseconds = 120 * MICROSECOND;
-const WINDOW_SEGMENTS: u64 = 600;
 
 struct Pipe {
     /// One data segment in so many is lost; 0 for none.
@@ -106,11 +106,16 @@ fn run(name: &str, settings: Settings, segments: u64, loses_one_in: u64) {
 }
 
 fn main() {
-    let segments = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(2_000_000);
-    let settings = Settings { receive_buffer_bytes: WINDOW_SEGMENTS * 1448, ..Settings::default() };
+    let argument = |place, default| std::env::args().nth(place).and_then(|text| text.parse().ok()).unwrap_or(default);
+    let segments = argument(1, 2_000_000);
+    let window_bytes = argument(2, 600) * 1448;
+    let settings =
+        Settings { receive_buffer_bytes: window_bytes, send_buffer_bytes: 2 * window_bytes, ..Settings::default() };
     run("delayed ACKs", settings, segments, 0);
     run("an ACK a segment", Settings { delayed_acknowledgement: None, ..settings }, segments, 0);
     run("SACK, 1 in 5,000 lost", settings, segments, 5_000);
+    let unlimited = Settings { control: ControlKind::Unlimited, ..settings };
+    run("SACK, 1 in 50 lost, no congestion control", unlimited, segments, 50);
     run(
         "NewReno without options",
         Settings { recovery: Recovery::NewReno, timestamps: false, sack: false, ..settings },

@@ -11,7 +11,7 @@ use crate::flight::Flight;
 use crate::recovery::Episode;
 use crate::retransmission_timer::RetransmissionTimer;
 use crate::run::Run;
-use crate::segment::ContentId;
+use crate::segment::{ContentId, SackBlocks};
 use crate::send_queue::SendQueue;
 use crate::sequence::number;
 use crate::settings::{EcnMode, Recovery, Settings};
@@ -75,6 +75,8 @@ pub(crate) struct Sender {
     timed_until: u64,
     /// Delivered according to duplicates without SACK, and not yet acknowledged.
     assumed_bytes: u64,
+    /// Of the last ACK that had any: most of them come again.
+    last_blocks: SackBlocks,
     // The peer's window.
     right_edge: u64,
     largest_window: u64,
@@ -124,6 +126,7 @@ impl Sender {
             is_resting: false,
             timed_until: 0,
             assumed_bytes: 0,
+            last_blocks: SackBlocks::default(),
             right_edge: 1,
             largest_window: 0,
             window_field: 0,
@@ -283,6 +286,7 @@ impl Sender {
         self.slow_down(now, Cause::Timeout, is_repeated);
         self.episode.abandon(self.flight.next());
         self.flight.declare_all_lost();
+        self.last_blocks = SackBlocks::default();
         self.assumed_bytes = 0;
         self.timed_until = 0;
         self.is_forced = true;

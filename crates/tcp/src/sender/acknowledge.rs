@@ -40,11 +40,16 @@ impl Sender {
         let advanced = acknowledgement > oldest;
         let mut released = if advanced { self.flight.advance(acknowledgement) } else { Released::default() };
         if self.uses_sack() && !segment.sack.is_empty() {
-            for (left, right) in segment.sack.as_slice() {
+            for block in segment.sack.as_slice() {
+                if self.last_blocks.as_slice().contains(block) {
+                    continue;
+                }
+                let (left, right) = block;
                 let left = position(*left, self.initial, oldest);
                 let right = position(*right, self.initial, oldest);
                 self.flight.report(left, right, &mut released);
             }
+            self.last_blocks = segment.sack;
             self.flight.detect_losses(self.segment_bytes);
         }
         let is_duplicate = !advanced
