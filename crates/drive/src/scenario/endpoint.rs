@@ -104,7 +104,6 @@ pub const CONTROLS: &[(&str, ControlKind)] = &[
     ("reno", ControlKind::Reno),
     ("bbr", ControlKind::Bbr),
     ("jersey", ControlKind::Jersey),
-    ("bbr", ControlKind::Bbr),
 ];
 
 fn read_window_scale(fields: &mut Fields, receive_buffer_bytes: u64) -> Read<Option<u8>> {
