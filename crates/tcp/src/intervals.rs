@@ -80,7 +80,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn intervals_hold_what_a_plain_set_holds(parts in prop::collection::vec((0u64..120, 1u64..30), 1..40), cut in 0u64..150) {
+        fn intervals_hold_what_a_plain_set_holds(
+            parts in prop::collection::vec((0u64..120, 1u64..30), 1..40),
+            cut in 0u64..150,
+        ) {
             let mut intervals = Intervals::default();
             let mut plain = [false; 200];
             for (left, length) in parts {

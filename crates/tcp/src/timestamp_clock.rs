@@ -54,7 +54,8 @@ impl TimestampClock {
         self.recent_at = now;
     }
 
-    /// The round-trip time that an echo reply tells if both ends use the option, no finer than a tick (RFC 7323, section 4.1).
+    /// The round-trip time that an echo reply tells if both ends use the option, no finer than a tick (RFC 7323,
+    /// section 4.1).
     #[inline]
     pub fn round_trip_time(&mut self, now: Nanoseconds, timestamps: Timestamps) -> Option<Nanoseconds> {
         if !self.is_active {

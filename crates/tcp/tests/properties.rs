@@ -157,7 +157,12 @@ fn check_windows(wire: &Wire) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, max_shrink_iters: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        max_shrink_iters: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_transfer_delivers_exactly_what_was_sent(
@@ -177,7 +182,8 @@ proptest! {
         wire.byte_time = byte_time;
         let mut draw = fates(seed, lost, reordered, repeated, marked);
         wire.rule = Box::new(move |_, _, _| draw());
-        let mut applications = [Application::new(up.clone(), read_limits.0), Application::new(down.clone(), read_limits.1)];
+        let mut applications =
+            [Application::new(up.clone(), read_limits.0), Application::new(down.clone(), read_limits.1)];
         wire.connect();
         let is_over = |wire: &Wire| {
             [&wire.client, &wire.server].iter().all(|end| matches!(end.state(), State::Closed | State::TimeWait))
@@ -206,7 +212,10 @@ proptest! {
     fn no_segment_and_no_order_of_calls_makes_an_end_panic(
         settings in any_settings(),
         is_client in any::<bool>(),
-        operations in prop::collection::vec((0u8..14, any::<u32>(), any::<u32>(), any::<u16>(), any::<u8>(), 0u64..2_000), 1..120),
+        operations in prop::collection::vec(
+            (0u8..14, any::<u32>(), any::<u32>(), any::<u16>(), any::<u8>(), 0u64..2_000),
+            1..120,
+        ),
     ) {
         let mut end = if is_client { Connection::client(settings, 1, 0) } else { Connection::server(settings, 1, 0) };
         let initial = settings.initial_sequence_number;
