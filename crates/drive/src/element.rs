@@ -1,5 +1,8 @@
 //! The parts of a chain behind one face, without a table of functions: what is called for every packet.
 
+use pepscope_path::hsdpa::Hsdpa;
+use pepscope_path::lte::Lte;
+use pepscope_path::umts::DedicatedChannel;
 use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, VariableRate, Wired};
 use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{Packet, Rewriter};
@@ -9,6 +12,9 @@ use pepscope_tcp::{Packet, Rewriter};
 pub enum PathElement {
     Wired(Box<Wired<Packet>>),
     VariableRate(Box<VariableRate<Packet>>),
+    DedicatedChannel(Box<DedicatedChannel<Packet>>),
+    Hsdpa(Box<Hsdpa<Packet>>),
+    Lte(Box<Lte<Packet>>),
     Rewriter(Box<Rewriter>),
     Proxy(Box<Proxy>),
 }
@@ -18,6 +24,9 @@ macro_rules! each {
         match $element {
             PathElement::Wired($hop) => $call,
             PathElement::VariableRate($hop) => $call,
+            PathElement::DedicatedChannel($hop) => $call,
+            PathElement::Hsdpa($hop) => $call,
+            PathElement::Lte($hop) => $call,
             PathElement::Rewriter($hop) => $call,
             PathElement::Proxy($hop) => $call,
         }
@@ -30,10 +39,7 @@ impl PathElement {
     /// Whether TCP connections end here: it answers for the far end.
     #[must_use]
     pub fn ends_connections(&self) -> bool {
-        match self {
-            Self::Wired(_) | Self::VariableRate(_) | Self::Rewriter(_) => false,
-            Self::Proxy(_) => true,
-        }
+        matches!(self, Self::Proxy(_))
     }
 }
 

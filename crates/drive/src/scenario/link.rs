@@ -2,11 +2,12 @@
 
 use pepscope_path::{
     parse_csv, parse_mahimahi, parse_two_columns, AfterLastStep, CsvColumns, CsvTime, GilbertElliott, LineSettings,
-    LossSettings, MarkingSettings, Places, QueueLimit, QueueSettings, RadioFrames, RateHolds, RateProfile, RateStep,
-    ReportSettings, Service, ServiceRule, TraceError, VariableRateSettings, VaryingLineSettings, WiredSettings,
+    LossSettings, Places, QueueLimit, QueueSettings, RadioFrames, RateHolds, RateProfile, RateStep, ReportSettings,
+    Service, ServiceRule, TraceError, VariableRateSettings, VaryingLineSettings, WiredSettings,
     MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES,
 };
 
+use super::buffer::{read_marking, ONE_LIMIT};
 use super::error::ScenarioError;
 use super::fields::{nanoseconds, Fields, Read};
 use super::record::MOST_SECONDS;
@@ -91,8 +92,6 @@ fn read_varying_line(fields: &mut Fields) -> Read<VaryingLineSettings> {
     })
 }
 
-const ONE_LIMIT: &str = "the only limit of the queue";
-
 fn read_queue(fields: &mut Fields) -> Read<QueueSettings> {
     let packets = fields.optional_integer("queue_packets", 0..=1_000_000_000)?;
     let bytes = fields.optional_integer("queue_bytes", 0..=1_000_000_000)?;
@@ -103,12 +102,7 @@ fn read_queue(fields: &mut Fields) -> Read<QueueSettings> {
         (Some(_), Some(bytes)) => return Err(fields.refuse("queue_bytes", bytes, ONE_LIMIT)),
     };
     let counts_service = fields.flag("queue_counts_service", false)?;
-    let marking = fields.optional_section("marking", |marking| {
-        Ok(MarkingSettings {
-            threshold_packets: marking.required_number("threshold_packets", 0.0..=1e6)?,
-            weight: marking.number("weight", 0.0..=1.0, 0.002)?,
-        })
-    })?;
+    let marking = read_marking(fields)?;
     let places = if counts_service { Places::WaitingAndInService } else { Places::Waiting };
     let queue = QueueSettings { limit, places, marking };
     queue.check().map_err(|error| fields.refused_by(&error))?;

@@ -13,15 +13,21 @@
 //!
 //! A field that nobody knows is refused, and null is as good as absent.
 
+mod buffer;
 pub mod endpoint;
 mod error;
 pub mod fields;
+pub mod hsdpa;
+mod hsdpa_radio;
+mod hsdpa_terminal;
 mod http;
 pub mod link;
+pub mod lte;
 pub mod path;
 pub mod proxy;
 pub mod record;
 pub mod traffic;
+pub mod umts_dch;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -110,6 +116,9 @@ impl Scenario {
         }
         let mut traffic = Traffic::behind(path.iter().find_map(HopDescription::recompression_ratio));
         fields.sections("traffic", |entry| traffic.read(entry))?;
+        for hop in &path {
+            hop.check_users(traffic.users())?;
+        }
         let record = fields.section("record", |record| Record::read(record, path.len()))?;
         Ok(Self {
             name,

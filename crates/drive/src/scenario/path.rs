@@ -1,16 +1,33 @@
 //! `[[path]]`: the hops from the server to the mobile, in order.
 
+use pepscope_path::hsdpa::Hsdpa;
+use pepscope_path::lte::{Lte, LteSettings};
+use pepscope_path::umts::{DedicatedChannel, DedicatedChannelSettings};
 use pepscope_path::{VariableRate, VariableRateSettings, Wired, WiredSettings};
 use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{AcknowledgementThinning, Rewriter, RewriterSettings};
 
+use super::error::ScenarioError;
 use super::fields::{Fields, Read};
+use super::hsdpa::{read_hsdpa, HsdpaDescription};
 use super::link::{read_variable_rate, read_wired};
+use super::lte::read_lte;
 use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
 use super::traffic::Traffic;
+use super::umts_dch::read_umts_dch;
 use crate::element::PathElement;
 
-const KINDS: [&str; 6] = ["wired", "variable-rate", "rewriter", PROXY_KINDS[0].0, PROXY_KINDS[1].0, PROXY_KINDS[2].0];
+const KINDS: [&str; 9] = [
+    "wired",
+    "variable-rate",
+    "umts-dch",
+    "hsdpa",
+    "lte",
+    "rewriter",
+    PROXY_KINDS[0].0,
+    PROXY_KINDS[1].0,
+    PROXY_KINDS[2].0,
+];
 
 /// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
 #[derive(Clone, Debug)]
@@ -27,13 +44,27 @@ pub struct HopDescription {
 pub enum HopSettings {
     Wired(WiredSettings),
     VariableRate(VariableRateSettings),
+    DedicatedChannel(DedicatedChannelSettings),
+    Hsdpa(Box<HsdpaDescription>),
+    Lte(LteSettings),
     Rewriter(RewriterSettings),
     Proxy(ProxyDescription),
 }
 
 impl HopDescription {
-    /// Reads a hop by its `kind`: `wired`, `variable-rate`, `rewriter`, `split-proxy`, `store-and-forward-proxy` or
-    /// `window-adaptation-proxy`. `name` is by default its kind and which one of that kind it is: `wired-1`.
+    /// Reads a hop by its `kind`:
+    ///
+    /// | kind | what it is |
+    /// |---|---|
+    /// | `wired` | a line of constant rate, see [`read_wired`] |
+    /// | `variable-rate` | a line whose rate varies or follows a trace, see [`read_variable_rate`] |
+    /// | `umts-dch` | a UMTS dedicated channel, see [`read_umts_dch`] |
+    /// | `hsdpa` | UMTS cells with HSDPA, see [`read_hsdpa`] |
+    /// | `lte` | an LTE or NR cell, see [`read_lte`] |
+    /// | `rewriter` | a harmless middlebox, see [`read_rewriter`] |
+    /// | `split-proxy`, `store-and-forward-proxy`, `window-adaptation-proxy` | what ends TCP connections, see [`read_proxy`] |
+    ///
+    /// `name` is by default its kind and which one of that kind it is: `wired-1`.
     ///
     /// # Errors
     /// If a field is outside its range.
@@ -44,6 +75,9 @@ impl HopDescription {
         let settings = match kind {
             "wired" => HopSettings::Wired(read_wired(fields)?),
             "variable-rate" => HopSettings::VariableRate(read_variable_rate(fields)?),
+            "umts-dch" => HopSettings::DedicatedChannel(read_umts_dch(fields)?),
+            "hsdpa" => HopSettings::Hsdpa(Box::new(read_hsdpa(fields)?)),
+            "lte" => HopSettings::Lte(read_lte(fields)?),
             "rewriter" => HopSettings::Rewriter(read_rewriter(fields)?),
             proxy => HopSettings::Proxy(read_proxy(fields, proxy)?),
         };
@@ -54,8 +88,8 @@ impl HopDescription {
     #[must_use]
     pub fn class(&self) -> Option<&'static str> {
         match &self.settings {
-            HopSettings::Wired(_) | HopSettings::VariableRate(_) | HopSettings::Rewriter(_) => None,
             HopSettings::Proxy(_) => PROXY_KINDS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, class)| *class),
+            _ => None,
         }
     }
 
@@ -78,6 +112,26 @@ impl HopDescription {
         }
     }
 
+    /// Refuses traffic of a mobile that is none of a cell's terminals.
+    ///
+    /// # Errors
+    /// Names the number of terminals.
+    pub(super) fn check_users(&self, users: usize) -> Read<()> {
+        let terminals = match &self.settings {
+            HopSettings::Hsdpa(cells) => cells.terminals(),
+            HopSettings::Lte(cell) => cell.users.len(),
+            _ => return Ok(()),
+        };
+        if users <= terminals {
+            return Ok(());
+        }
+        Err(ScenarioError::Refused {
+            field: "the highest user in traffic".to_owned(),
+            value: (users - 1).to_string(),
+            allowed: format!("below the number of terminals of {}, which is {terminals}", self.place),
+        })
+    }
+
     /// The hop itself in the run of `traffic` with `seed`.
     ///
     /// # Errors
@@ -90,6 +144,15 @@ impl HopDescription {
             }
             HopSettings::VariableRate(settings) => {
                 PathElement::VariableRate(Box::new(VariableRate::new(settings, seed, &self.name).map_err(refused)?))
+            }
+            HopSettings::DedicatedChannel(settings) => PathElement::DedicatedChannel(Box::new(
+                DedicatedChannel::new(settings, seed, &self.name).map_err(refused)?,
+            )),
+            HopSettings::Hsdpa(cells) => {
+                PathElement::Hsdpa(Box::new(Hsdpa::new(&cells.settings(seed), seed, &self.name).map_err(refused)?))
+            }
+            HopSettings::Lte(settings) => {
+                PathElement::Lte(Box::new(Lte::new(settings, seed, &self.name).map_err(refused)?))
             }
             HopSettings::Rewriter(settings) => {
                 PathElement::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &self.name)))

@@ -145,6 +145,13 @@ impl Traffic {
         Ok(())
     }
 
+    /// One more than the number of the last mobile.
+    pub(super) fn users(&self) -> usize {
+        let flows = self.flows.iter().map(|flow| flow.user);
+        let speakers = self.speakers.iter().map(|(_, speaker)| speaker.user);
+        flows.chain(speakers).max().map_or(0, |last| usize::from(last) + 1)
+    }
+
     fn new_content(&mut self, head: Option<&Head>) -> ContentId {
         let content = ContentId(self.next_content);
         self.next_content += 1;

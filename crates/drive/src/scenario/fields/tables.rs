@@ -68,6 +68,19 @@ impl Fields {
         }
     }
 
+    /// Whether there is such a field.
+    #[must_use]
+    pub fn is_given(&self, name: &str) -> bool {
+        self.given.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Gives a field that is not there a value.
+    pub fn default_integer(&mut self, name: &'static str, value: u64) {
+        if !self.is_given(name) {
+            self.given.insert(name.to_owned(), value.into());
+        }
+    }
+
     /// Gives a field that is not there the value of another.
     pub fn default_to_sibling(&mut self, name: &'static str, sibling: &'static str) {
         if self.given.get(name).is_none_or(Value::is_null) {
