@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 #: A debug build of the extension is several times as large as any release build.
 LARGEST_RELEASE_BYTES = 40_000_000
 
+#: Top-level packages: folders of the repository that are packages and no tests.
+ROOMS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -54,7 +57,7 @@ def test_wheel_is_abi3_with_the_extension(built: Path) -> None:
         assert archive.getinfo("pepscope/_core.abi3.so").file_size < LARGEST_RELEASE_BYTES
     assert {"pepscope/_core.pyi", "pepscope/py.typed"} <= names
     assert {"pepscope/schemas/detect-1.json", "pepscope/schemas/inspect-1.json"} <= names
-    assert {name.split("/")[0] for name in names} - {"pepscope", "detector", "reports"} == {
+    assert {name.split("/")[0] for name in names} - ROOMS == {
         name.split("/")[0] for name in names if ".dist-info/" in name
     }
 
@@ -62,9 +65,9 @@ def test_wheel_is_abi3_with_the_extension(built: Path) -> None:
 def test_wheel_holds_every_module_and_asset(built: Path) -> None:
     with zipfile.ZipFile(only(built, "*.whl")) as archive:
         names = set(archive.namelist())
-    for room in ("pepscope", "detector", "reports"):
+    for room in ROOMS:
         for path in (ROOT / room).rglob("*"):
-            if path.is_file() and path.suffix in {".py", ".pyi", ".json", ".js", ".css", ".html"}:
+            if path.is_file() and path.suffix in {".py", ".pyi", ".json", ".toml", ".js", ".css", ".html"}:
                 assert path.relative_to(ROOT).as_posix() in names
 
 
@@ -105,13 +108,12 @@ def test_extension_in_use_is_a_release_build() -> None:
 
 
 def test_top_level_names_are_ours_alone() -> None:
-    ours = {"pepscope", "detector", "reports"}
     for distribution in distributions():
         if distribution.metadata["Name"] == "pepscope":
             continue
         for file in distribution.files or ():
             first = file.parts[0].removesuffix(".py")
-            assert first not in ours, f"{distribution.metadata['Name']} installs {file}"
+            assert first not in ROOMS, f"{distribution.metadata['Name']} installs {file}"
 
 
 @pytest.mark.parametrize("group", ["pepscope.commands", "pepscope.writers", "pepscope.api"])
