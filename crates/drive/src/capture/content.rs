@@ -48,10 +48,11 @@ impl Contents {
             out = &mut out[count..];
             number += 1;
         }
+        let key = key(content);
         let mut whole = out.chunks_exact_mut(8);
         for chunk in &mut whole {
-            chunk.copy_from_slice(&block(content, number));
-            number += 1;
+            chunk.copy_from_slice(&words(key, number).to_be_bytes());
+            number = number.wrapping_add(1);
         }
         let rest = whole.into_remainder();
         let count = rest.len();
@@ -117,15 +118,24 @@ pub fn fold(mut sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// The block at `number` times eight bytes: a hash (SplitMix64's finaliser) of which and where, and its complement.
+/// The block at `number` times eight bytes: a hash of which and where, and its complement.
 #[inline]
 fn block(content: ContentId, number: u64) -> [u8; 8] {
-    let mut bits = number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ u64::from(content.0).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    let random = (bits >> 32) & 0xffff_ffff;
-    (random << 32 | (random ^ 0xffff_ffff)).to_be_bytes()
+    words(key(content), number).to_be_bytes()
+}
+
+/// What makes the blocks of one content differ from another's.
+#[inline]
+fn key(content: ContentId) -> u64 {
+    u64::from(content.0).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03)
+}
+
+/// Both halves of a product of 64 bits by 64, added without carry: one multiplication mixes all bits.
+#[inline]
+fn words(key: u64, number: u64) -> u64 {
+    let product = u128::from(number ^ key) * 0x9e37_79b9_7f4a_7c15;
+    let random = ((product >> 64) as u64 ^ product as u64) & 0xffff_ffff_0000_0000;
+    random | (!random >> 32)
 }
 
 #[cfg(test)]

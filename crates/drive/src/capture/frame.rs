@@ -56,17 +56,22 @@ impl Framer {
         Self { link_type, link_bytes, book, contents, tcp: Vec::new(), voice: Vec::new(), report: Vec::new() }
     }
 
-    /// Length of the frame that carries `packet`.
+    /// Length of the headers of the frame that carries `packet`, and of the whole frame.
     #[inline]
     #[must_use]
-    pub fn frame_bytes(&self, packet: &Packet) -> usize {
-        self.link_bytes + packet.length_bytes() as usize
+    pub fn frame_bytes(&self, packet: &Packet) -> (usize, usize) {
+        match packet {
+            Packet::Tcp(segment) => {
+                let headers = self.link_bytes + segment.header_bytes() as usize;
+                (headers, headers + usize::from(segment.payload_bytes))
+            }
+            other => (self.link_bytes + other.header_bytes() as usize, self.link_bytes + other.length_bytes() as usize),
+        }
     }
 
-    /// Writes the frame of `packet` as far as `out` goes.
+    /// Writes the frame of `packet`, whose headers take `headers` bytes, as far as `out` goes.
     #[inline]
-    pub fn write(&mut self, direction: Direction, packet: &Packet, out: &mut [u8]) {
-        let headers = self.link_bytes + packet.header_bytes() as usize;
+    pub fn write(&mut self, direction: Direction, packet: &Packet, headers: usize, out: &mut [u8]) {
         match packet {
             Packet::Tcp(segment) => {
                 let template = template(&mut self.tcp, segment.flow as usize, direction, || {
@@ -76,7 +81,9 @@ impl Framer {
                 if out.len() >= headers {
                     let (head, payload) = out.split_at_mut(headers);
                     template.write_tcp(self.link_bytes, segment, &self.contents, head);
-                    self.contents.fill(segment.content, segment.content_offset, payload);
+                    if !payload.is_empty() {
+                        self.contents.fill(segment.content, segment.content_offset, payload);
+                    }
                 } else {
                     let mut head = [0; MOST_HEADER_BYTES];
                     template.write_tcp(self.link_bytes, segment, &self.contents, &mut head[..headers]);
@@ -210,7 +217,11 @@ impl Template {
             + u64::from(length_and_flags)
             + u64::from(segment.window)
             + options_sum
-            + contents.checksum_sum(segment.content, segment.content_offset, u64::from(segment.payload_bytes));
+            + if segment.payload_bytes == 0 {
+                0
+            } else {
+                contents.checksum_sum(segment.content, segment.content_offset, u64::from(segment.payload_bytes))
+            };
         tcp[..4].copy_from_slice(&self.ports);
         tcp[4..8].copy_from_slice(&segment.sequence.to_be_bytes());
         tcp[8..12].copy_from_slice(&segment.acknowledgement.to_be_bytes());

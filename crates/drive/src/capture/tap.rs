@@ -93,11 +93,17 @@ impl Tap {
         if now < self.from_ns || now >= self.until_ns {
             return;
         }
-        match &mut self.coalescer {
-            None => self.recorder.record(now, direction, packet),
-            Some(coalescer) => {
-                coalescer.push(now, direction, packet, |at, way, shown| self.recorder.record(at, way, shown));
-            }
+        if self.coalescer.is_none() {
+            self.recorder.record(now, direction, packet);
+        } else {
+            self.coalesce(now, direction, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn coalesce(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) {
+        if let Some(coalescer) = &mut self.coalescer {
+            coalescer.push(now, direction, packet, |at, way, shown| self.recorder.record(at, way, shown));
         }
     }
 
@@ -140,10 +146,11 @@ impl Recorder {
             self.counts.missed_packets += 1;
             return;
         }
-        let original = self.framer.frame_bytes(packet);
+        let (headers, original) = self.framer.frame_bytes(packet);
         let captured = original.min(self.snap_bytes);
         let framer = &mut self.framer;
-        self.writer.packet(self.clock.reading(at), captured, original, |out| framer.write(direction, packet, out));
+        let time_ns = self.clock.reading(at);
+        self.writer.packet(time_ns, captured, original, |out| framer.write(direction, packet, headers, out));
         self.counts.written_packets += 1;
     }
 }
