@@ -75,8 +75,9 @@ validate-fresh: install ## Make captures nobody developed on (root, Linux; SEED=
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run
 
-docs: install ## Draw the figures of the documentation
+docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py
+	$(BIN)/python docs/build.py
 
 wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
 	$(BIN)/pip install --quiet 'build>=1.2'

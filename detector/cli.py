@@ -95,7 +95,7 @@ def detect(
     ack_delay: float | None,
     drift_limit: float,
     filter_expression: str | None,
-    memory_bytes: int,
+    memory_bytes: int | None,
     as_json: bool,
     as_csv: bool,
     parquet: str | None,

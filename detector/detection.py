@@ -47,8 +47,9 @@ def detect(
     `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
     says what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
     `drift_limit_ppm` the fastest clock drift to allow for. `filter` is an expression in libpcap's language. Packets
-    that take more than `memory_bytes` (default 1 GiB) are kept in temporary files. With `series` the results carry
-    what a page draws. `progress` is called with work done and in all.
+    that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files and
+    judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes for
+    each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -59,8 +60,9 @@ def detect(
         raise UsageError("only one of the two captures can come from standard input")
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = [
-        open_capture(path, filter=filter, memory_bytes=memory_bytes, datagrams=len(paths) > 1, progress=progress)
+        open_capture(path, filter=filter, memory_bytes=share_bytes, datagrams=len(paths) > 1, progress=progress)
         for path in paths
     ]
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 @filter_option
 @memory_option
 @output_option
-def inspect(capture: str, form: str | None, filter_expression: str | None, memory_bytes: int, output: str) -> None:
+def inspect(
+    capture: str, form: str | None, filter_expression: str | None, memory_bytes: int | None, output: str
+) -> None:
     """List the TCP connections of a capture.
 
     FILE is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or - for standard input.

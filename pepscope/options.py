@@ -11,7 +11,6 @@ from pepscope.sizes import parse_size
 
 __all__ = ["filter_option", "memory_option", "output_option", "parse_size"]
 
-DEFAULT_MEMORY = "1GiB"
 MINIMUM_MEMORY_BYTES = 1 << 20
 
 
@@ -44,10 +43,8 @@ memory_option = click.option(
     "--memory",
     "memory_bytes",
     type=SizeType(),
-    default=DEFAULT_MEMORY,
-    show_default=True,
     metavar="SIZE",
-    help="A capture whose packets take more is analysed by parts, through temporary files.",
+    help="Captures whose packets take more are analysed by parts, through temporary files.  [default: 1GiB each]",
 )
 
 output_option = click.option(
