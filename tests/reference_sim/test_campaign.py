@@ -95,7 +95,12 @@ def test_an_interrupted_campaign_goes_on(grid: Path, tmp_path: Path, monkeypatch
     monkeypatch.setattr(campaigns, "run_job", counted)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(campaign, tmp_path, processes=1)
-    monkeypatch.setattr(campaigns, "run_job", lambda job: ran.append(job.index) or run_job(job))
+
+    def counted_again(job: Job) -> dict[str, float | None]:
+        ran.append(job.index)
+        return run_job(job)
+
+    monkeypatch.setattr(campaigns, "run_job", counted_again)
     run_campaign(campaign, tmp_path, processes=1)
     assert ran == list(range(12))
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [f"{index:06d}.json" for index in range(12)]
