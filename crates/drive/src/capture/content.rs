@@ -39,25 +39,26 @@ impl Contents {
             out = &mut out[count..];
             offset += count as u64;
         }
-        let skipped = (offset % BLOCK_BYTES) as usize;
-        let mut number = offset / BLOCK_BYTES;
-        if skipped != 0 && !out.is_empty() {
-            let bytes = block(content, number);
-            let count = out.len().min(8 - skipped);
-            out[..count].copy_from_slice(&bytes[skipped..skipped + count]);
-            out = &mut out[count..];
-            number += 1;
-        }
+        // Each eight bytes are the end of one block and the beginning of the next.
         let key = key(content);
+        let shift = 8 * (offset % BLOCK_BYTES) as u32;
+        let mut number = offset / BLOCK_BYTES;
+        let mut current = words(key, number);
+        let mut next_bytes = || {
+            number = number.wrapping_add(1);
+            let next = words(key, number);
+            let bytes = (current << shift | (next >> 1) >> (63 - shift)).to_be_bytes();
+            current = next;
+            bytes
+        };
         let mut whole = out.chunks_exact_mut(8);
         for chunk in &mut whole {
-            chunk.copy_from_slice(&words(key, number).to_be_bytes());
-            number = number.wrapping_add(1);
+            chunk.copy_from_slice(&next_bytes());
         }
         let rest = whole.into_remainder();
-        let count = rest.len();
-        if count != 0 {
-            rest.copy_from_slice(&block(content, number)[..count]);
+        if !rest.is_empty() {
+            let count = rest.len();
+            rest.copy_from_slice(&next_bytes()[..count]);
         }
     }
 
@@ -104,7 +105,7 @@ fn edges_sum(content: ContentId, start: u64, end: u64, place: u64) -> u64 {
 #[inline]
 fn masked_sum(content: ContentId, number: u64, from: u64, to: u64) -> u64 {
     let kept = (u64::MAX >> (8 * from)) & !(u64::MAX.checked_shr(8 * to as u32).unwrap_or(0));
-    let word = u64::from_be_bytes(block(content, number)) & kept;
+    let word = words(key(content), number) & kept;
     (word >> 32) + (word & 0xffff_ffff)
 }
 
@@ -118,22 +119,17 @@ pub fn fold(mut sum: u64) -> u16 {
     ((sum >> 16) + (sum & 0xffff)) as u16
 }
 
-/// The block at `number` times eight bytes: a hash of which and where, and its complement.
-#[inline]
-fn block(content: ContentId, number: u64) -> [u8; 8] {
-    words(key(content), number).to_be_bytes()
-}
-
 /// What makes the blocks of one content differ from another's.
 #[inline]
 fn key(content: ContentId) -> u64 {
     u64::from(content.0).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03)
 }
 
-/// Both halves of a product of 64 bits by 64, added without carry: one multiplication mixes all bits.
+/// The block at `number` times eight bytes, the first byte in the highest place: a hash and its complement. It is both
+/// halves of a product of 64 bits by 64, added without carry: one multiplication mixes all bits.
 #[inline]
 fn words(key: u64, number: u64) -> u64 {
-    let product = u128::from(number ^ key) * 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(number ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let random = ((product >> 64) as u64 ^ product as u64) & 0xffff_ffff_0000_0000;
     random | (!random >> 32)
 }

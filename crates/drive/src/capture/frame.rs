@@ -13,6 +13,7 @@ use super::pcapng::LinkType;
 const ETHERNET_HEADER_BYTES: usize = 14;
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
+const TCP_HEADER_BYTES: usize = 20;
 const TCP_PROTOCOL: u8 = 6;
 const UDP_PROTOCOL: u8 = 17;
 /// Ethernet, IPv6 and TCP with all its options.
@@ -26,9 +27,10 @@ const RTP_PAYLOAD_TYPE: u8 = 96;
 /// The headers of one flow in one direction, as far as they never change, and the sums of these parts.
 #[derive(Clone, Debug)]
 struct Template {
-    /// Link and IP header.
-    bytes: [u8; ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES],
-    ports: [u8; 4],
+    link: [u8; ETHERNET_HEADER_BYTES],
+    /// IP header, ports, and zeros to the end of a TCP header.
+    ip_4: [u8; IPV4_HEADER_BYTES + TCP_HEADER_BYTES],
+    ip_6: [u8; IPV6_HEADER_BYTES + TCP_HEADER_BYTES],
     /// Of the IPv4 header.
     header_sum: u64,
     /// Of the pseudo-header without the length, and of the ports.
@@ -128,68 +130,83 @@ impl Template {
             Direction::Up => (ends.mobile, ends.server),
         };
         let protocol = if matches!(kind, FlowKind::Tcp { .. }) { TCP_PROTOCOL } else { UDP_PROTOCOL };
-        let mut bytes = [0; ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES];
         let version_6 = source.address.is_ipv6();
-        let link_bytes = if link_type == LinkType::Ethernet {
+        let mut link = [0; ETHERNET_HEADER_BYTES];
+        if link_type == LinkType::Ethernet {
             // Locally administered, one for each side of the tap.
             let (here, there) = if direction == Direction::Down { (2, 1) } else { (1, 2) };
-            bytes[..6].copy_from_slice(&[2, 0, 0, 0, 0, here]);
-            bytes[6..12].copy_from_slice(&[2, 0, 0, 0, 0, there]);
-            bytes[12..14].copy_from_slice(if version_6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
-            ETHERNET_HEADER_BYTES
-        } else {
-            0
-        };
-        let ip = &mut bytes[link_bytes..];
-        let header_sum = match (source.address, destination.address) {
-            (IpAddr::V4(source), IpAddr::V4(destination)) => {
-                ip[0] = 0x45;
-                ip[6] = 0x40; // do not fragment
-                ip[9] = protocol;
-                ip[12..16].copy_from_slice(&source.octets());
-                ip[16..20].copy_from_slice(&destination.octets());
-                words_sum(&ip[..IPV4_HEADER_BYTES])
-            }
-            (source, destination) => {
-                ip[0] = 0x60;
-                ip[6] = protocol;
-                ip[8..24].copy_from_slice(&octets_6(source));
-                ip[24..40].copy_from_slice(&octets_6(destination));
-                0
-            }
-        };
-        let addresses = if version_6 { &ip[8..40] } else { &ip[12..20] };
+            link[..6].copy_from_slice(&[2, 0, 0, 0, 0, here]);
+            link[6..12].copy_from_slice(&[2, 0, 0, 0, 0, there]);
+            link[12..14].copy_from_slice(if version_6 { &[0x86, 0xdd] } else { &[0x08, 0x00] });
+        }
         let mut ports = [0; 4];
         ports[..2].copy_from_slice(&source.port.to_be_bytes());
         ports[2..].copy_from_slice(&destination.port.to_be_bytes());
-        let pseudo_sum = words_sum(addresses) + u64::from(protocol) + words_sum(&ports);
-        Self { bytes, ports, header_sum, pseudo_sum, version_6 }
+        let mut ip_4 = [0; IPV4_HEADER_BYTES + TCP_HEADER_BYTES];
+        let mut ip_6 = [0; IPV6_HEADER_BYTES + TCP_HEADER_BYTES];
+        let address_sum = match (source.address, destination.address) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                ip_4[0] = 0x45;
+                ip_4[6] = 0x40; // do not fragment
+                ip_4[9] = protocol;
+                ip_4[12..16].copy_from_slice(&source.octets());
+                ip_4[16..20].copy_from_slice(&destination.octets());
+                ip_4[20..24].copy_from_slice(&ports);
+                words_sum(&ip_4[12..20])
+            }
+            (source, destination) => {
+                ip_6[0] = 0x60;
+                ip_6[6] = protocol;
+                ip_6[8..24].copy_from_slice(&octets_6(source));
+                ip_6[24..40].copy_from_slice(&octets_6(destination));
+                ip_6[40..44].copy_from_slice(&ports);
+                words_sum(&ip_6[8..40])
+            }
+        };
+        let header_sum = words_sum(&ip_4[..IPV4_HEADER_BYTES]);
+        let pseudo_sum = address_sum + u64::from(protocol) + words_sum(&ports);
+        Self { link, ip_4, ip_6, header_sum, pseudo_sum, version_6 }
     }
 
-    /// Writes link and IP header; gives where the transport header begins.
+    /// Writes link and IP header, ports, and zeros up to the length of a TCP header.
     #[inline]
-    fn write_ip(&self, link_bytes: usize, ip_bytes: usize, fields: IpFields, out: &mut [u8]) -> usize {
-        let header_bytes = if self.version_6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
-        let end = link_bytes + header_bytes;
-        out[..end].copy_from_slice(&self.bytes[..end]);
-        let ip = &mut out[link_bytes..end];
-        if self.version_6 {
-            ip[1] = fields.ecn_bits << 4;
-            ip[4..6].copy_from_slice(&((ip_bytes - IPV6_HEADER_BYTES) as u16).to_be_bytes());
-            ip[7] = fields.time_to_live;
+    fn write_start<'a>(
+        &self,
+        link_bytes: usize,
+        ip_bytes: usize,
+        fields: IpFields,
+        out: &'a mut [u8],
+    ) -> Option<(&'a mut [u8; TCP_HEADER_BYTES], &'a mut [u8])> {
+        let out = if link_bytes == 0 {
+            out
         } else {
-            ip[1] = fields.ecn_bits;
-            ip[2..4].copy_from_slice(&(ip_bytes as u16).to_be_bytes());
-            ip[4..6].copy_from_slice(&fields.identification.to_be_bytes());
-            ip[8] = fields.time_to_live;
-            let sum = self.header_sum
-                + u64::from(fields.ecn_bits)
-                + ip_bytes as u64
-                + u64::from(fields.identification)
-                + (u64::from(fields.time_to_live) << 8);
-            ip[10..12].copy_from_slice(&(!fold(sum)).to_be_bytes());
+            let (link, out) = out.split_first_chunk_mut::<ETHERNET_HEADER_BYTES>()?;
+            *link = self.link;
+            out
+        };
+        if self.version_6 {
+            let (start, options) = out.split_first_chunk_mut::<{ IPV6_HEADER_BYTES + TCP_HEADER_BYTES }>()?;
+            *start = self.ip_6;
+            start[1] = fields.ecn_bits << 4;
+            start[4..6].copy_from_slice(&((ip_bytes - IPV6_HEADER_BYTES) as u16).to_be_bytes());
+            start[7] = fields.time_to_live;
+            let (_, transport) = start.split_first_chunk_mut::<IPV6_HEADER_BYTES>()?;
+            return Some((transport.first_chunk_mut()?, options));
         }
-        end
+        let (start, options) = out.split_first_chunk_mut::<{ IPV4_HEADER_BYTES + TCP_HEADER_BYTES }>()?;
+        *start = self.ip_4;
+        start[1] = fields.ecn_bits;
+        start[2..4].copy_from_slice(&(ip_bytes as u16).to_be_bytes());
+        start[4..6].copy_from_slice(&fields.identification.to_be_bytes());
+        start[8] = fields.time_to_live;
+        let sum = self.header_sum
+            + u64::from(fields.ecn_bits)
+            + ip_bytes as u64
+            + u64::from(fields.identification)
+            + (u64::from(fields.time_to_live) << 8);
+        start[10..12].copy_from_slice(&(!fold(sum)).to_be_bytes());
+        let (_, transport) = start.split_first_chunk_mut::<IPV4_HEADER_BYTES>()?;
+        Some((transport.first_chunk_mut()?, options))
     }
 
     /// Writes all headers of `segment`; `out` is as long as they are.
@@ -205,48 +222,48 @@ impl Template {
             time_to_live: segment.time_to_live,
         };
         let ip_bytes = out.len() - link_bytes + usize::from(segment.payload_bytes);
-        let start = self.write_ip(link_bytes, ip_bytes, fields, out);
-        let tcp = &mut out[start..];
-        let length_and_flags = (tcp.len() as u16 / 4) << 12 | u16::from(segment.flags.bits());
-        let options_sum = write_options(segment, &mut tcp[20..]);
+        let Some((tcp, options)) = self.write_start(link_bytes, ip_bytes, fields, out) else { return };
+        let header_bytes = TCP_HEADER_BYTES + options.len();
+        let length_and_flags = (header_bytes as u16 / 4) << 12 | u16::from(segment.flags.bits());
+        let options_sum = if options.is_empty() { 0 } else { write_options(segment, options) };
+        let payload_sum = match segment.payload_bytes {
+            0 => 0,
+            bytes => contents.checksum_sum(segment.content, segment.content_offset, u64::from(bytes)),
+        };
         let sum = self.pseudo_sum
-            + tcp.len() as u64
+            + header_bytes as u64
             + u64::from(segment.payload_bytes)
             + u64::from(segment.sequence)
             + u64::from(segment.acknowledgement)
             + u64::from(length_and_flags)
             + u64::from(segment.window)
             + options_sum
-            + if segment.payload_bytes == 0 {
-                0
-            } else {
-                contents.checksum_sum(segment.content, segment.content_offset, u64::from(segment.payload_bytes))
-            };
-        tcp[..4].copy_from_slice(&self.ports);
+            + payload_sum;
         tcp[4..8].copy_from_slice(&segment.sequence.to_be_bytes());
         tcp[8..12].copy_from_slice(&segment.acknowledgement.to_be_bytes());
         tcp[12..14].copy_from_slice(&length_and_flags.to_be_bytes());
         tcp[14..16].copy_from_slice(&segment.window.to_be_bytes());
         tcp[16..18].copy_from_slice(&(!fold(sum)).to_be_bytes());
-        tcp[18..20].fill(0);
     }
 
     /// Writes a UDP datagram as far as `out` goes; these are few, so through a buffer of their own.
     fn write_udp(&self, link_bytes: usize, identification: u16, payload: &[u8], out: &mut [u8]) {
         let ip_header_bytes = if self.version_6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
         let udp_bytes = 8 + payload.len();
-        let mut frame = vec![0; link_bytes + ip_header_bytes + udp_bytes];
+        let frame_bytes = link_bytes + ip_header_bytes + udp_bytes;
+        let mut frame = vec![0; frame_bytes.max(link_bytes + ip_header_bytes + TCP_HEADER_BYTES)];
         let fields = IpFields { ecn_bits: 0, identification, time_to_live: 64 };
-        let start = self.write_ip(link_bytes, ip_header_bytes + udp_bytes, fields, &mut frame);
-        let udp = &mut frame[start..];
-        udp[..4].copy_from_slice(&self.ports);
+        if self.write_start(link_bytes, ip_header_bytes + udp_bytes, fields, &mut frame).is_none() {
+            return;
+        }
+        let udp = &mut frame[link_bytes + ip_header_bytes..frame_bytes];
         udp[4..6].copy_from_slice(&(udp_bytes as u16).to_be_bytes());
         udp[8..].copy_from_slice(payload);
         let sum = self.pseudo_sum + 2 * udp_bytes as u64 + words_sum(payload);
         // A checksum of zero would mean that there is none (RFC 768).
         let checksum = if fold(sum) == 0xffff { 0xffff } else { !fold(sum) };
         udp[6..8].copy_from_slice(&checksum.to_be_bytes());
-        let kept = out.len().min(frame.len());
+        let kept = out.len().min(frame_bytes);
         out[..kept].copy_from_slice(&frame[..kept]);
     }
 }

@@ -1,6 +1,7 @@
 //! What taps see, as capture files.
 
 pub mod addresses;
+mod background;
 pub mod clock;
 pub mod coalescing;
 pub mod content;

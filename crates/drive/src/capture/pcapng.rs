@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use super::background::BackgroundSink;
+
 /// How frames begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
@@ -50,10 +52,9 @@ pub struct Interface {
 
 /// A capture file that is being written. The first failure is kept and ends all writing.
 pub struct PcapngWriter {
-    sink: Box<dyn Write + Send>,
+    sink: BackgroundSink,
     buffer: Box<[u8]>,
     used: usize,
-    failure: Option<io::Error>,
     packets: u64,
 }
 
@@ -62,7 +63,8 @@ impl PcapngWriter {
     #[must_use]
     pub fn new(sink: Box<dyn Write + Send>, interface: &Interface, largest_packet_bytes: usize) -> Self {
         let room = BUFFER_BYTES.max(2 * (largest_packet_bytes + BLOCK_OVERHEAD_BYTES));
-        let mut writer = Self { sink, buffer: vec![0; room].into_boxed_slice(), used: 0, failure: None, packets: 0 };
+        let sink = BackgroundSink::new(sink, room);
+        let mut writer = Self { sink, buffer: vec![0; room].into_boxed_slice(), used: 0, packets: 0 };
         let mut section = BYTE_ORDER_MAGIC.to_le_bytes().to_vec();
         section.extend([1, 0, 0, 0]); // version 1.0
         section.extend(u64::MAX.to_le_bytes()); // length of the section: not known
@@ -90,14 +92,19 @@ impl PcapngWriter {
         }
         let start = self.used;
         let Some(block) = self.buffer.get_mut(start..start + total) else { return };
-        let (head, rest) = block.split_at_mut(28);
-        head[0..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());
-        head[4..8].copy_from_slice(&(total as u32).to_le_bytes());
-        head[8..12].copy_from_slice(&[0; 4]);
-        head[12..16].copy_from_slice(&((time_ns >> 32) as u32).to_le_bytes());
-        head[16..20].copy_from_slice(&(time_ns as u32).to_le_bytes());
-        head[20..24].copy_from_slice(&(captured as u32).to_le_bytes());
-        head[24..28].copy_from_slice(&(original as u32).to_le_bytes());
+        let Some((head, rest)) = block.split_first_chunk_mut::<28>() else { return };
+        let words = [
+            ENHANCED_PACKET,
+            total as u32,
+            0, // the interface
+            (time_ns >> 32) as u32,
+            time_ns as u32,
+            captured as u32,
+            original as u32,
+        ];
+        for (place, word) in head.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
         write(&mut rest[..captured]);
         rest[captured..padded].fill(0);
         rest[padded..].copy_from_slice(&(total as u32).to_le_bytes());
@@ -111,10 +118,10 @@ impl PcapngWriter {
         self.packets
     }
 
-    /// The first failure so far, if any.
+    /// Whether something could not be written.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.failure.is_some()
+        self.sink.has_failed()
     }
 
     /// Closes the file with its statistics (as dumpcap does): packets that the interface saw, and that it missed.
@@ -130,10 +137,7 @@ impl PcapngWriter {
         option(&mut statistics, END_OF_OPTIONS, &[]);
         self.block(INTERFACE_STATISTICS, &statistics);
         self.flush();
-        match self.failure.take() {
-            Some(failure) => Err(failure),
-            None => self.sink.flush(),
-        }
+        self.sink.finish()
     }
 
     fn block(&mut self, kind: u32, body: &[u8]) {
@@ -151,8 +155,8 @@ impl PcapngWriter {
 
     #[cold]
     fn flush(&mut self) {
-        if self.failure.is_none() {
-            self.failure = self.sink.write_all(&self.buffer[..self.used]).err();
+        if let Some(empty) = self.sink.buffer() {
+            self.sink.write(std::mem::replace(&mut self.buffer, empty), self.used);
         }
         self.used = 0;
     }

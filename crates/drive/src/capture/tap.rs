@@ -142,7 +142,7 @@ struct Recorder {
 impl Recorder {
     #[inline]
     fn record(&mut self, at: Nanoseconds, direction: Direction, packet: &Packet) {
-        if self.random.chance(self.loss_probability) {
+        if self.loss_probability > 0.0 && self.random.chance(self.loss_probability) {
             self.counts.missed_packets += 1;
             return;
         }
