@@ -1,0 +1,120 @@
+"""The simulator side by side with ns-2 and ns-3 (Debian's `ns2`, `libns3-dev`, `g++`), in one run.
+
+`python -m benchmarks.simulation [--repetitions N]`. Whole processes on one core, in turn, medians; the time of a run of
+one simulated millisecond (start-up) is taken off each. Machines are noisy: ratios of one run count, not seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.measure import Median, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HERE = Path(__file__).parent
+SIMULATED_S = "100"
+START_UP_S = "0.001"
+NS3_LIBRARIES = ("applications", "internet", "point-to-point", "traffic-control", "network", "core")
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A simulator: its command up to the simulated seconds, and what follows them."""
+
+    name: str
+    command: tuple[str, ...]
+    rest: tuple[str, ...] = ()
+
+    def line(self, seconds: str) -> list[str]:
+        return [*self.command, seconds, *self.rest]
+
+    def packets(self) -> int:
+        """Data packets that arrive; the last word it prints."""
+        done = subprocess.run(self.line(SIMULATED_S), check=True, capture_output=True, text=True)
+        return int(done.stdout.split()[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What a contender did, start-up left out."""
+
+    packets: int
+    wall_s: float
+    processor_s: float
+    peak_bytes: int
+
+    @property
+    def packets_s(self) -> float:
+        return self.packets / self.wall_s
+
+
+def contenders(work: Path) -> list[Contender]:
+    ours = (sys.executable, str(HERE / "simulate_bulk.py"))
+    script = str(HERE / "peers" / "bulk.tcl")
+    ns3 = work / "bulk-ns3"
+    libraries = [f"-lns3-{name}" for name in NS3_LIBRARIES]
+    subprocess.run(["g++", "-O2", "-o", str(ns3), str(HERE / "peers" / "bulk.cc"), *libraries], check=True)
+    return [
+        Contender("pepscope, NewReno", (*ours, "new-reno")),
+        Contender("pepscope, SACK", (*ours, "sack")),
+        Contender("pepscope, SACK, captures", (*ours, "sack"), (str(work),)),
+        Contender("ns-2, NewReno", ("ns", script, "Newreno", "TCPSink/DelAck")),
+        Contender("ns-2, SACK", ("ns", script, "Sack1", "TCPSink/Sack1/DelAck")),
+        Contender("ns-3, NewReno + SACK", (str(ns3),)),
+    ]
+
+
+def speeds(all_of_them: Sequence[Contender], repetitions: int, core: int) -> dict[str, Speed]:
+    runs = {contender.name: contender.line(SIMULATED_S) for contender in all_of_them}
+    starts = {f"{contender.name}: start": contender.line(START_UP_S) for contender in all_of_them}
+    medians: dict[str, Median] = compare(runs | starts, repetitions, core)
+    measured = {}
+    for contender in all_of_them:
+        whole, start = medians[contender.name], medians[f"{contender.name}: start"]
+        measured[contender.name] = Speed(
+            contender.packets(),
+            whole.wall_s - start.wall_s,
+            whole.processor_s - start.processor_s,
+            whole.peak_bytes,
+        )
+    return measured
+
+
+def table(measured: dict[str, Speed]) -> str:
+    lines = ["| simulator | packets | wall s | processor s | packets/s | peak MiB |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {name} | {speed.packets:,} | {speed.wall_s:.3f} | {speed.processor_s:.3f} "
+        f"| {speed.packets_s:,.0f} | {speed.peak_bytes / 2**20:.0f} |"
+        for name, speed in measured.items()
+    ]
+    newreno, sack, captures = (measured[f"pepscope, {name}"] for name in ("NewReno", "SACK", "SACK, captures"))
+    ratios = [
+        ("ns-2, NewReno", newreno.packets_s / measured["ns-2, NewReno"].packets_s, ">= 4"),
+        ("ns-2, SACK", sack.packets_s / measured["ns-2, SACK"].packets_s, ">= 4"),
+        ("ns-3, NewReno + SACK", sack.packets_s / measured["ns-3, NewReno + SACK"].packets_s, ">= 100"),
+        ("without captures (time of captures at both ends)", captures.wall_s / sack.wall_s, "<= 2"),
+    ]
+    lines += ["", "| pepscope against | ratio | goal |", "|---|---|---|"]
+    lines += [f"| {what} | {ratio:.2f} | {goal} |" for what, ratio, goal in ratios]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--core", type=int, default=0)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        print(table(speeds(contenders(Path(work)), chosen.repetitions, chosen.core)))
+
+
+if __name__ == "__main__":
+    main()
