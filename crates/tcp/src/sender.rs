@@ -253,7 +253,11 @@ impl Sender {
 
     /// Tells the control to slow down, and the peer that it did where it asked for that.
     pub(crate) fn slow_down(&mut self, now: Nanoseconds, cause: Cause, is_repeated: bool) {
-        let in_flight_bytes = self.flight.outstanding_bytes().saturating_sub(self.episode.limited_bytes());
+        let outstanding_bytes = self.flight.outstanding_bytes().saturating_sub(self.episode.limited_bytes());
+        // In recovery each duplicate lets a segment leave for one that arrived. Half of all that is unacknowledged would
+        // after many losses be more than the window that caused them.
+        let in_flight_bytes =
+            if self.episode.is_recovering() { outstanding_bytes.min(self.window_bytes) } else { outstanding_bytes };
         self.control.on_congestion(&Congestion { now, cause, in_flight_bytes, is_repeated });
         self.window_bytes = self.control.window_bytes();
         self.marks_answered_until = self.flight.next();

@@ -9,7 +9,7 @@ use super::ControlKind;
 use crate::packet::Packet;
 use crate::script::Script;
 use crate::segment::ContentId;
-use crate::settings::{EcnMode, Settings};
+use crate::settings::{EcnMode, Recovery, Settings};
 use crate::test_path::TestPath;
 
 const RATE_BIT_S: u64 = 10_000_000;
@@ -70,6 +70,21 @@ fn each_control_fills_a_link_with_a_buffer_of_its_product() {
         let mut path = downloads(bottleneck(33, LossSettings::None, WARNING), &[control]);
         let used = utilisation(goodput(&mut path, 1, 10, 60)[0], 50);
         assert!((0.95..1.001).contains(&used), "{control:?}: {used}");
+    }
+}
+
+/// Slow start into a buffer of 60 loses some 60 packets of one window. NewReno repairs one a round trip, so that its
+/// timer, which starts anew at the first of them only (RFC 6582, section 4), expires: once, not for ever.
+#[test]
+fn recovery_from_an_overshot_slow_start_does_not_begin_the_next() {
+    for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
+        let sack = recovery == Recovery::Sack;
+        let ends = Settings { recovery, sack, ..settings(ControlKind::Reno) };
+        let mut path = TestPath::new(vec![bottleneck(60, LossSettings::None, None)]);
+        path.add(0, 0, [ends; 2], [Script::sender_for(ContentId(1), NEVER), Script::receiver()]);
+        let used = utilisation(goodput(&mut path, 1, 10, 60)[0], 50);
+        let timeouts = path.server_result(0).statistics.timeouts;
+        assert!(timeouts <= 1 && used > 0.9, "{recovery:?}: {timeouts} timeouts, {used}");
     }
 }
 
