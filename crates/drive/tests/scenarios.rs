@@ -180,6 +180,34 @@ fn a_watcher_can_end_a_run() {
     assert!(simulation.now() < 100 * SECOND);
 }
 
+/// A disk that is full after so many bytes.
+struct FullAfter(usize);
+
+impl Write for FullAfter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.checked_sub(bytes.len()) {
+            Some(left) => {
+                self.0 = left;
+                Ok(bytes.len())
+            }
+            None => Err(io::Error::from(io::ErrorKind::StorageFull)),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_ends_a_run_in_one_sentence() {
+    let open = |_: &Path| Ok(Box::new(FullAfter(300_000)) as Box<dyn Write + Send>);
+    let full_snap = DOWNLOAD.replace(r#""one_way_delays": true"#, r#""taps": [{"name": "server", "snap_bytes": 0}]"#);
+    let mut simulation = Scenario::from_json(&full_snap).unwrap().build_with(Some(Path::new("out")), open).unwrap();
+    let sentence = simulation.run(&mut |_, _| true).unwrap_err().to_string();
+    assert!(sentence.starts_with("cannot write out/server.pcapng: "), "{sentence}");
+}
+
 #[test]
 fn a_path_without_delay_or_rate_is_not_simulated_for_ever() {
     let text = r#"{"name": "instant", "duration_s": 10, "traffic": [{"kind": "download", "duration_s": 10}]}"#;
