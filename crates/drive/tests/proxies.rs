@@ -59,6 +59,17 @@ fn a_split_hands_over_everything() {
 }
 
 #[test]
+fn a_store_waits_for_an_object_that_stalls() {
+    let radio = r#"{"kind": "wired", "down": {"rate_bit_s": 2e6, "delay_s": 0.04},
+        "up": {"rate_bit_s": 3e5, "delay_s": 0.1, "loss": {"kind": "gilbert-elliott", "good_to_bad": 0.02,
+                                                           "bad_to_good": 0.2}}}"#;
+    let proxy = r#"{"kind": "store-and-forward-proxy", "pause_s": 0.05}"#;
+    let simulation = run(&scenario(proxy, radio, r#"{"kind": "upload", "bytes": 400000}"#));
+    let (server, mobile) = (simulation.server().flows().next(), simulation.mobile().flows().next());
+    assert_eq!(server.unwrap().application.read_digest, mobile.unwrap().application.written_digest);
+}
+
+#[test]
 fn chosen_ports_are_taken_and_others_left_alone() {
     let traffic = r#"{"kind": "download", "bytes": 50000, "application": "http"},
                      {"kind": "download", "bytes": 50000}"#;

@@ -46,6 +46,8 @@ pub(crate) struct Store {
     held_bytes: u64,
     /// The content whose start did not fit the storage: the rest of it is not held either.
     passing: Option<ContentId>,
+    /// The last bytes held belong to an object of known length whose rest is yet to come.
+    is_object_begun: bool,
     last_arrival: Nanoseconds,
 }
 
@@ -54,9 +56,9 @@ impl Store {
         self.held_bytes
     }
 
-    /// When what is held is let go although it may not be whole.
+    /// When what is held is let go although it may not be whole; never while the rest of a known object is to come.
     pub fn deadline(&self, pause_ns: Nanoseconds) -> Nanoseconds {
-        if self.held.is_empty() {
+        if self.held.is_empty() || self.is_object_begun {
             NEVER
         } else {
             self.last_arrival.saturating_add(pause_ns)
@@ -77,6 +79,7 @@ impl Store {
         }
         self.held_bytes += run.bytes;
         self.held.push_back(run);
+        self.is_object_begun = object.is_some() && !ends_object;
         if let Some(object) = object.filter(|_| ends_object) {
             self.release_object(object, out);
         } else if self.held_bytes >= catalogue.storage_bytes {
@@ -89,6 +92,7 @@ impl Store {
     pub fn release(&mut self, out: &mut VecDeque<Released>) {
         out.extend(self.held.drain(..).map(|run| Released { run, completed: None }));
         self.held_bytes = 0;
+        self.is_object_begun = false;
     }
 
     fn release_object(&mut self, object: StoredObject, out: &mut VecDeque<Released>) {
@@ -200,10 +204,20 @@ mod tests {
     fn an_object_leaves_when_it_is_whole() {
         let mut store = Store::default();
         assert_eq!(push_all(&mut store, &[run(2, 0, 1400), run(2, 1400, 1400)]), []);
-        assert_eq!((store.held_bytes(), store.deadline(500)), (2800, 507));
+        assert_eq!((store.held_bytes(), store.deadline(500)), (2800, NEVER));
         let released = push_all(&mut store, &[run(2, 2800, 200)]);
         assert_eq!(released, [Released { run: run(2, 0, 3000), completed: Some(PAGE) }]);
         assert_eq!((store.held_bytes(), store.deadline(500)), (0, NEVER));
+    }
+
+    #[test]
+    fn bytes_of_no_known_object_wait_for_the_pause() {
+        let mut store = Store::default();
+        assert_eq!(push_all(&mut store, &[run(9, 0, 100)]), []);
+        assert_eq!(store.deadline(500), 507);
+        let mut out = VecDeque::new();
+        store.release(&mut out);
+        assert_eq!((out.len(), store.deadline(500)), (1, NEVER));
     }
 
     #[test]
