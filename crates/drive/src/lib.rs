@@ -3,6 +3,7 @@
 pub mod capture;
 mod chain;
 pub mod element;
+pub mod live;
 pub mod scenario;
 pub mod simulation;
 pub mod truth;

@@ -174,7 +174,7 @@ fn delay(summary: &DelaySummary) -> Value {
     })
 }
 
-fn counts(counts: &HopCounts, capacity_bits: Option<u64>) -> Value {
+pub(crate) fn counts(counts: &HopCounts, capacity_bits: Option<u64>) -> Value {
     json!({
         "offered_packets": counts.offered_packets,
         "offered_bytes": counts.offered_bytes,

@@ -1,0 +1,15 @@
+//! The second clock: hops between two TUN devices, in real time.
+//!
+//! A [`chain::LiveChain`] is the sans-IO part: frames in, frames out, every event at its own time, however late the
+//! caller is. An [`event_loop::LivePath`] feeds it from two TUN devices and says how late it was.
+
+pub mod chain;
+pub mod element;
+mod error;
+pub mod event_loop;
+pub mod frame;
+pub mod lateness;
+mod pool;
+pub mod report_datagram;
+
+pub use error::LiveError;
