@@ -21,7 +21,9 @@ def pack(values: npt.NDArray[np.float64]) -> Packed:
     finite = values[np.isfinite(values)]
     base = float(finite.min()) if len(finite) else 0.0
     spread = float(finite.max()) - base if len(finite) else 0.0
-    step = spread / (_STEPS - 1) if spread > 0 else 1.0
+    step = spread / (_STEPS - 1)
+    if step < np.finfo(np.float64).tiny:  # nothing that a figure could show
+        step = 1.0
     steps = np.where(np.isfinite(values), np.rint((values - base) / step), _STEPS)
     return {"base": base, "step": step, "data": base64.b64encode(steps.astype("<u4").tobytes()).decode("ascii")}
 

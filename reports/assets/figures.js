@@ -134,7 +134,10 @@
     },
     { rootMargin: "300px" },
   );
-  plots.forEach((plot) => seen.observe(plot));
+  /* The library is the last thing in the file: a figure in view must wait until the file has been read to its end. */
+  const begin = () => plots.forEach((plot) => seen.observe(plot));
+  if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
+  else begin();
   dark.addEventListener("change", () => drawn.forEach(draw));
   /* A print holds what is open, drawn or not yet. */
   addEventListener("beforeprint", () => {

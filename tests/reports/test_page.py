@@ -76,6 +76,14 @@ def test_opens_draws_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> N
     assert visit.requests == [path.as_uri()]
 
 
+def test_figures_in_view_wait_for_the_end_of_the_file(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    visit = Visit(browser, path, viewport={"width": 1280, "height": 6000})
+    visit.page.wait_for_function("document.querySelectorAll('.plot[data-drawn=yes]').length >= 4")
+    assert visit.complaints == []
+
+
 def test_screenshots_show_marks_at_both_widths_and_in_the_dark(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
