@@ -10,6 +10,8 @@ _SHARE_NAMES = ("fraction", "share", "ratio", "matched", "overlap", "confidence"
 
 def format_seconds(seconds: float) -> str:
     """Write a duration with a unit that leaves one to three digits before the point: `12.3 ms`, `4.2 s`, `3 min`."""
+    if abs(seconds) < 1e-9:  # finer than any capture's clock
+        seconds = 0.0
     size = abs(seconds)
     if not math.isfinite(seconds):
         return "unlimited"
