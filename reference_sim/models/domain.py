@@ -1,0 +1,34 @@
+"""The range in which a model says something."""
+
+from __future__ import annotations
+
+import math
+
+from pepscope.errors import PepscopeError
+
+
+class OutsideDomainError(PepscopeError):
+    """An argument for which a model says nothing; the message names it, its value and what is allowed."""
+
+
+def require_positive(name: str, value: float) -> None:
+    """Refuse what is not above 0 and finite. Raises OutsideDomainError."""
+    _require(name, value, math.isfinite(value) and value > 0.0, "above 0")
+
+
+def require_at_least_one(name: str, value: float) -> None:
+    """Refuse what is below 1. Raises OutsideDomainError."""
+    _require(name, value, value >= 1.0, "at least 1")
+
+
+def require_probability(name: str, value: float, most: float | None = None, reason: str = "") -> None:
+    """Refuse what is not above 0 and below 1, or above `most` for a `reason`. Raises OutsideDomainError."""
+    if most is None:
+        _require(name, value, 0.0 < value < 1.0, "above 0 and below 1")
+    else:
+        _require(name, value, 0.0 < value <= most, f"above 0 and at most {most:g}, since {reason}")
+
+
+def _require(name: str, value: float, holds: bool, allowed: str) -> None:
+    if not holds:
+        raise OutsideDomainError(f"{name} is {value:g}, but must be {allowed}")
