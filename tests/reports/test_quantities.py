@@ -7,7 +7,14 @@ from reports.quantities import describe_number, format_bytes, format_percent, fo
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, "0 s"), (-1.4e-17, "0 s"), (-0.5123, "-512 ms"), (12.3456, "12.3 s"), (3.2e-5, "32 us"), (7200.0, "120 min")],
+    [
+        (0.0, "0 s"),
+        (-1.4e-17, "0 s"),
+        (-0.5123, "-512 ms"),
+        (12.3456, "12.3 s"),
+        (3.2e-5, "32 us"),
+        (7200.0, "120 min"),
+    ],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert format_seconds(seconds) == text
