@@ -1,4 +1,8 @@
-"""What a campaign runs: every combination of its values, drawn values, and repeats with other seeds."""
+"""What a campaign runs: every combination of its values, drawn values, and repeats with other seeds.
+
+A field of `grid` or `random` may name several, `"path[1].count, traffic[1].count"`, which then have the same value; the
+value `"absent"` takes a field out.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from reference_sim.scenario import Scenario, read_toml
 
 _FIELDS = ("name", "description", "scenarios", "repeats", "seed", "captures", "grid", "random", "variants")
 _MOST_RUNS = 10_000_000
+ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class Campaign:
         index = 0
         for (name, base), variant in itertools.product(self.scenarios.items(), self.variants):
             for number, values in enumerate(self._values()):
-                scenario = base.with_values({**variant.values, **values})
+                scenario = base.with_values(_single({**variant.values, **values}))
                 for repeat in range(self.repeats):
                     seed = self.seed + repeat + (number * self.repeats if self.distributions else 0)
                     yield Point(index, name, variant.name, values, repeat, scenario.with_seed(seed))
@@ -118,6 +123,13 @@ class Campaign:
     def _drawn(self, draw: int) -> dict[str, Any]:
         source = random.Random(f"{self.seed}/{draw}")
         return {name: _draw(name, spec, source) for name, spec in self.distributions.items()}
+
+
+def _single(values: Mapping[str, Any]) -> dict[str, Any]:
+    """One entry a field; None takes a field out."""
+    return {
+        name.strip(): None if value == ABSENT else value for names, value in values.items() for name in names.split(",")
+    }
 
 
 def _draw(name: str, spec: Mapping[str, Any], source: random.Random) -> Any:
