@@ -62,7 +62,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "clock_basis": clock.basis.value,
         "slack_s": _finite(clock.slack_s),
         "exact_slack_s": _finite(clock.exact_slack_s),
-        "violating_share": float(violating.mean()),
+        "violating_share": float(violating.mean()) if len(violating) else 0.0,
         "violating_acks": int(violating.sum()),
         "acks": len(flow.ack_seen_ns),
         "lower_constraints": clock.lower_points,
