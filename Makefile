@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 300
 SEED ?= 1
+TIMES ?= 3
 export SETUPTOOLS_RUST_CARGO_PROFILE := release
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -13,7 +14,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh docs wheel clean system-packages
+.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated docs wheel clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -47,7 +48,7 @@ test: system-packages install lint rust-tests fuzz-short python-tests ## Lint an
 lint: install ## Style, types, import direction, stubs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy pepscope detector reference_sim reports
+	$(BIN)/mypy pepscope detector reference_proxy reference_sim reports
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/stubtest --mypy-config-file setup.cfg pepscope._core
 	cargo fmt --all --check
@@ -71,6 +72,9 @@ validate: install ## Score the detector on the captures whose truth is known
 validate-fresh: install ## Make captures nobody developed on (root, Linux; SEED=1) and score the detector on them
 	$(BIN)/python -m benchmarks.fresh -o build/fresh --seed $(SEED)
 	$(BIN)/python -m benchmarks.validation --corpus build/fresh --as-recorded --askings
+
+validate-simulated: install ## Score the detector on simulated captures (TIMES=3 campaigns) and write the table into docs/validation.md
+	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation.md
 
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run

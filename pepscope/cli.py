@@ -17,8 +17,10 @@ COMMANDS = "pepscope.commands"
 #: One-line helps of the commands in this distribution, so that `--help` imports none of them.
 SUMMARIES = {
     "detect": "Judge whether the connections in one or two captures are split.",
+    "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Tell the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
+    "proxy": "Run a real proxy of a known kind, and write down the truth.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
 }
 

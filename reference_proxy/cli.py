@@ -1,0 +1,148 @@
+"""The command `proxy`."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from reference_proxy.configuration import Configuration
+    from reference_proxy.rules import Command
+    from reference_proxy.sockets import Address
+
+MODES = ("split", "store-and-forward", "window-adaptation", "udp-tunnel")
+INTERCEPTIONS = ("transparent", "destination-transparent", "explicit", "fixed")
+
+
+@click.command(short_help="Run a real proxy of a known kind, and write down the truth.")
+@click.argument("mode", required=False, type=click.Choice(MODES), metavar="[MODE]")
+@click.option("--config", "file", metavar="FILE", help="A TOML file; flags count for more than it does.")
+@click.option("--listen", multiple=True, metavar="ADDRESS:PORT", help="Where clients connect.  [127.0.0.1:8888]")
+@click.option(
+    "--interception",
+    type=click.Choice(INTERCEPTIONS),
+    help="How the wished server is known: by diverted packets (keeping both addresses, or the server's only), by being "
+    "asked (HTTP, SOCKS5), or fixed.  [explicit]",
+)
+@click.option("--target", metavar="ADDRESS:PORT", help="The one server; implies --interception fixed.")
+@click.option(
+    "--allow", multiple=True, metavar="DEST", help="HOST, NETWORK or *, with or without :PORT,...; may be repeated."
+)
+@click.option("--device", metavar="NAME", help="Interface of the clients, for --setup.")
+@click.option("--ports", metavar="PORT,...", help="Destination ports to intercept, for --setup.  [80]")
+@click.option("--truth", metavar="FILE", help="Append one JSON line a connection: what really happened.")
+@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.")
+@click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.idle_s=60")
+@click.option("--setup", is_flag=True, help="Install the rules that divert packets, and end.")
+@click.option("--teardown", is_flag=True, help="Remove the rules, and end.")
+@click.option("--dry-run", is_flag=True, help="Print the rules' commands instead of running them.")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option(
+    "--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True
+)
+def proxy(
+    mode: str | None,
+    file: str | None,
+    listen: tuple[str, ...],
+    allow: tuple[str, ...],
+    ports: str | None,
+    changes: tuple[str, ...],
+    setup: bool,
+    teardown: bool,
+    dry_run: bool,
+    log_format: str,
+    log_level: str,
+    **values: str | None,
+) -> None:
+    """Run a proxy of the kind MODE until it is told to end.
+
+    split relays both ways at once; store-and-forward takes whole objects first (HTTP with cache and recompression);
+    window-adaptation sends what a control law allows; udp-tunnel carries the mobile leg in UDP. SIGTERM lets
+    connections finish, a second one stops. docs/guide/reference-proxy.md draws each kind.
+    """
+    if setup and teardown:
+        raise UsageError("give either --setup or --teardown")
+    if dry_run and not (setup or teardown):
+        raise UsageError("--dry-run goes with --setup or --teardown")
+    lists = {"listen": list(listen), "allow": list(allow), "rules.ports": _read_ports(ports)}
+    fields = {"mode": mode, **{_field(name): value for name, value in values.items()}, **lists}
+    configuration = _configure(file, fields, changes)
+    if setup or teardown:
+        from reference_proxy import rules
+
+        _apply(rules.setup(configuration) if setup else rules.teardown(configuration), dry_run)
+    else:
+        _run(configuration, log_format, log_level)
+
+
+def _field(option: str) -> str:
+    return "rules.device" if option == "device" else option
+
+
+def _read_ports(ports: str | None) -> list[int]:
+    try:
+        return [int(port) for port in ports.split(",")] if ports else []
+    except ValueError:
+        raise UsageError(f"--ports must be numbers with commas between them, but is {ports!r}") from None
+
+
+def _configure(file: str | None, values: dict[str, Any], changes: tuple[str, ...]) -> Configuration:
+    from reference_proxy.configuration import Configuration, merge, read_toml
+
+    document: dict[str, Any] = read_toml(file) if file is not None else {}
+    for name, value in values.items():
+        if value not in (None, []):
+            merge(document, name, value)
+    if values["target"] and not values["interception"]:
+        document["interception"] = "fixed"
+    for change in changes:
+        name, separator, text = change.partition("=")
+        if not separator:
+            raise UsageError(f"--set {change} has no value: write --set FIELD=VALUE")
+        merge(document, name.strip(), _read_value(text.strip()))
+    if "mode" not in document:
+        raise UsageError(f"name a mode: {', '.join(MODES)}")
+    return Configuration.from_mapping(document)
+
+
+def _read_value(text: str) -> Any:
+    """A value as TOML writes it; what is none is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _apply(commands: list[Command], dry_run: bool) -> None:
+    from reference_proxy.rules import execute
+
+    if dry_run:
+        for command in commands:
+            click.echo(str(command))
+    else:
+        execute(commands)
+
+
+def _run(configuration: Configuration, log_format: str, log_level: str) -> None:
+    import logging
+
+    from reference_proxy.logs import configure
+    from reference_proxy.service import run
+
+    configure(log_format, log_level)
+
+    def ready(addresses: list[Address]) -> None:
+        fields = {
+            "event": "ready",
+            "mode": configuration.mode.value,
+            "interception": configuration.interception.value,
+            "listen": json.dumps([f"{host}:{port}" for host, port in addresses]),
+        }
+        logging.getLogger("reference_proxy").info("ready", extra={"fields": fields})
+
+    run(configuration, ready)

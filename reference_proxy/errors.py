@@ -1,0 +1,28 @@
+"""What can go wrong with a proxy; each message is one sentence."""
+
+from __future__ import annotations
+
+from pepscope.errors import PepscopeError
+
+
+class ConfigurationError(PepscopeError):
+    """A configuration that cannot be used: the message names the field, its value and what is allowed."""
+
+
+class ProxyError(PepscopeError):
+    """The proxy cannot start or install its rules."""
+
+
+class RefusedError(Exception):
+    """A connection that is not served; `reason` is a word for the truth and the metrics, the message says more."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class MalformedError(RefusedError):
+    """What the peer sent is not the protocol that was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("malformed", message)

@@ -1,0 +1,92 @@
+"""How much a proxy takes upon itself: connections, of one client too, and complaints that do not flood the log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger("reference_proxy")
+
+COMPLAINT_INTERVAL_S = 1.0
+
+
+class Admission:
+    """Counts the connections that are served."""
+
+    def __init__(self, connections: int, connections_per_client: int) -> None:
+        self._limit = connections
+        self._limit_per_client = connections_per_client
+        self._of_client: Counter[str] = Counter()
+        self.admitted = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody else gets in."""
+        return self.admitted >= self._limit
+
+    def admit(self, client: str) -> bool:
+        """Take a connection from this address in, if there is room for it."""
+        if self.is_full or self._of_client[client] >= self._limit_per_client:
+            return False
+        self.admitted += 1
+        self._of_client[client] += 1
+        return True
+
+    def release(self, client: str) -> None:
+        """Forget a connection that was admitted."""
+        self.admitted -= 1
+        self._of_client[client] -= 1
+        if not self._of_client[client]:
+            del self._of_client[client]
+
+
+class Budget:
+    """Bytes that several may take, up to a limit."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self.taken_bytes = 0
+
+    def take(self, count: int) -> bool:
+        """Take so many bytes, or none."""
+        if self.taken_bytes + count > self.limit_bytes:
+            return False
+        self.taken_bytes += count
+        return True
+
+    def give_back(self, count: int) -> None:
+        """Return what was taken."""
+        self.taken_bytes -= count
+
+
+class Complaints:
+    """Logs the first complaint of each kind, then how many there were, at most one line a kind and second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told_at: dict[str, float] = {}
+        self._untold: Counter[str] = Counter()
+
+    def complain(self, kind: str, message: str, **fields: object) -> None:
+        """Say that something was refused or went wrong."""
+        now = self._clock()
+        if now - self._told_at.get(kind, -COMPLAINT_INTERVAL_S) < COMPLAINT_INTERVAL_S:
+            self._untold[kind] += 1
+            return
+        self._told_at[kind] = now
+        others = self._untold.pop(kind, 0)
+        extra = {"event": kind, **fields, **({"others_since": others} if others else {})}
+        logger.warning(message, extra={"fields": extra})
+
+    def flush(self) -> None:
+        """Tell what was kept back, once its second is over."""
+        now = self._clock()
+        for kind in [kind for kind in self._untold if now - self._told_at[kind] >= COMPLAINT_INTERVAL_S]:
+            others = self._untold.pop(kind)
+            self._told_at[kind] = now
+            logger.warning("%d more of %s", others, kind, extra={"fields": {"event": kind, "others_since": others}})

@@ -1,0 +1,242 @@
+"""The rules that divert packets to a transparent proxy (TPROXY), installed and removed as often as one likes.
+
+What they do, whether written for nftables or iptables (Documentation/networking/tproxy.rst of the kernel):
+
+1. Packets of a connection that already has a socket here with a foreign address (from the client to us, or from the
+   server to the client whom we spoof) get the mark.
+2. New connections from the clients' device to the chosen ports are handed to the proxy's listener, and get the mark.
+3. Marked packets are routed by a table of their own, in which every address is local.
+
+Where the clients are programmes of this machine (a tunnel's client end), their packets are marked on their way out,
+come round by the loopback device and meet rule 2 there.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reference_proxy.consistency import read_address
+from reference_proxy.errors import ConfigurationError, ProxyError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from reference_proxy.configuration import Configuration
+
+TABLE = "pepscope_proxy"
+CHAIN = "PEPSCOPE-PROXY"
+CHAIN_OUT = "PEPSCOPE-PROXY-OUT"
+COMMAND_TIMEOUT_S = 10.0
+LOOPBACK = "lo"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; where it `may_fail`, what it removes need not be there."""
+
+    arguments: tuple[str, ...]
+    may_fail: bool = False
+    standard_input: str = ""
+
+    def __str__(self) -> str:
+        """As a shell takes it."""
+        line = shlex.join(self.arguments)
+        if self.standard_input:
+            line += f" <<'END'\n{self.standard_input}END"
+        return f"{line} 2>/dev/null || true" if self.may_fail else line
+
+
+@dataclass(frozen=True, slots=True)
+class Diversion:
+    """What is diverted, and where to."""
+
+    device: str
+    ports: tuple[int, ...]
+    mark: int
+    table: int
+    #: Port of the listener, by IP version.
+    listeners: dict[int, int]
+
+    @property
+    def own_programmes(self) -> bool:
+        """Whether the clients are on this machine."""
+        return self.device == LOOPBACK
+
+
+def diversion_of(configuration: Configuration) -> Diversion:
+    """What a configuration wants. Raises ConfigurationError."""
+    if not configuration.interception.needs_rules:
+        raise ConfigurationError(
+            f"{configuration.interception.value} interception needs no rules: --setup is for transparent ones"
+        )
+    listeners = {}
+    for text in configuration.listen:
+        host, port = read_address(text, "listen")
+        listeners[6 if ":" in host else 4] = port
+    rules = configuration.rules
+    return Diversion(rules.device or LOOPBACK, rules.ports, rules.mark, rules.table, listeners)
+
+
+def setup(configuration: Configuration) -> list[Command]:
+    """Commands that install the rules; what an earlier run left is replaced."""
+    diversion = diversion_of(configuration)
+    commands = [*_routes_away(diversion), *_routes(diversion)]
+    commands += _nft_setup(diversion) if _has_nft() else _iptables_setup(diversion)
+    return commands + _initial_window(configuration.rules.device, configuration.mobile.initial_window_segments)
+
+
+def teardown(configuration: Configuration) -> list[Command]:
+    """Commands that remove the rules, whether they are there or not."""
+    diversion = diversion_of(configuration)
+    commands = _nft_teardown() if _has_nft() else _iptables_teardown(diversion)
+    commands += _routes_away(diversion)
+    if configuration.mobile.initial_window_segments:
+        commands += _initial_window(configuration.rules.device, 0)
+    return commands
+
+
+def execute(commands: Iterable[Command]) -> None:
+    """Run the commands in turn. Raises ProxyError with what the first that failed said."""
+    for command in commands:
+        try:
+            done = subprocess.run(
+                command.arguments,
+                input=command.standard_input or None,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=COMMAND_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ProxyError(f"{command.arguments[0]} cannot be run: {error}") from None
+        if done.returncode and not command.may_fail:
+            said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            raise ProxyError(f"`{shlex.join(command.arguments)}` failed: {said}")
+
+
+def _has_nft() -> bool:
+    return shutil.which("nft") is not None
+
+
+def _routes(diversion: Diversion) -> list[Command]:
+    commands = []
+    for version in sorted(diversion.listeners):
+        everything = "::/0" if version == 6 else "0.0.0.0/0"
+        table = str(diversion.table)
+        commands.append(_ip(version, "rule", "add", "fwmark", hex(diversion.mark), "lookup", table))
+        commands.append(_ip(version, "route", "replace", "local", everything, "dev", LOOPBACK, "table", table))
+    return commands
+
+
+def _routes_away(diversion: Diversion) -> list[Command]:
+    commands = []
+    for version in (4, 6):
+        table = str(diversion.table)
+        commands.append(_ip(version, "rule", "del", "fwmark", hex(diversion.mark), "lookup", table, may_fail=True))
+        commands.append(_ip(version, "route", "flush", "table", table, may_fail=True))
+    return commands
+
+
+def _ip(version: int, *arguments: str, may_fail: bool = False) -> Command:
+    return Command(("ip", f"-{version}", *arguments), may_fail)
+
+
+def _nft_setup(diversion: Diversion) -> list[Command]:
+    mark = hex(diversion.mark)
+    ports = "{ " + ", ".join(map(str, diversion.ports)) + " }"
+    lines = [
+        # To add before deleting makes deleting succeed: the whole is one transaction.
+        f"table inet {TABLE} {{}}",
+        f"delete table inet {TABLE}",
+        f"table inet {TABLE} {{",
+        "  chain prerouting {",
+        "    type filter hook prerouting priority mangle; policy accept;",
+        f"    meta l4proto tcp socket transparent 1 meta mark set {mark} accept",
+    ]
+    for version, port in sorted(diversion.listeners.items()):
+        family = "ip6" if version == 6 else "ip"
+        nfproto = "ipv6" if version == 6 else "ipv4"
+        lines.append(
+            f'    meta nfproto {nfproto} iifname "{diversion.device}" fib daddr type != local tcp dport {ports} '
+            f"tproxy {family} to :{port} meta mark set {mark} accept"
+        )
+    lines.append("  }")
+    if diversion.own_programmes:
+        lines += [
+            "  chain output {",
+            "    type route hook output priority mangle; policy accept;",
+            f"    fib daddr type != local tcp dport {ports} meta mark set {mark}",
+            "  }",
+        ]
+    lines.append("}")
+    return [Command(("nft", "-f", "-"), standard_input="\n".join(lines) + "\n")]
+
+
+def _nft_teardown() -> list[Command]:
+    return [Command(("nft", "delete", "table", "inet", TABLE), may_fail=True)]
+
+
+def _iptables_setup(diversion: Diversion) -> list[Command]:
+    commands = _iptables_teardown(diversion)
+    mark = f"{diversion.mark:#x}"
+    ports = ("-m", "multiport", "--dports", ",".join(map(str, diversion.ports)))
+    elsewhere = ("-m", "addrtype", "!", "--dst-type", "LOCAL")
+    for version, port in sorted(diversion.listeners.items()):
+
+        def add(chain: str, *rule: str, version: int = version) -> None:
+            commands.append(_mangle(version, "-A", chain, "-p", "tcp", *rule))
+
+        commands.append(_mangle(version, "-N", CHAIN))
+        add(CHAIN, "-m", "socket", "--transparent", "-j", "MARK", "--set-mark", mark)
+        add(CHAIN, "-m", "mark", "--mark", mark, "-m", "socket", "--transparent", "-j", "ACCEPT")
+        tproxy = ("-j", "TPROXY", "--on-port", str(port), "--tproxy-mark", f"{mark}/0xffffffff")
+        add(CHAIN, "-i", diversion.device, *elsewhere, *ports, *tproxy)
+        add("PREROUTING", "-j", CHAIN)
+        if diversion.own_programmes:
+            commands.append(_mangle(version, "-N", CHAIN_OUT))
+            add(CHAIN_OUT, *elsewhere, *ports, "-j", "MARK", "--set-mark", mark)
+            add("OUTPUT", "-j", CHAIN_OUT)
+    return commands
+
+
+def _iptables_teardown(diversion: Diversion) -> list[Command]:
+    commands = []
+    for version in sorted(diversion.listeners):
+        for hook, chain in (("PREROUTING", CHAIN), ("OUTPUT", CHAIN_OUT)):
+            commands.append(_mangle(version, "-D", hook, "-p", "tcp", "-j", chain, may_fail=True))
+            commands.append(_mangle(version, "-F", chain, may_fail=True))
+            commands.append(_mangle(version, "-X", chain, may_fail=True))
+    return commands
+
+
+def _mangle(version: int, *arguments: str, may_fail: bool = False) -> Command:
+    return Command(("ip6tables" if version == 6 else "iptables", "-w", "-t", "mangle", *arguments), may_fail)
+
+
+def _initial_window(device: str, segments: int) -> list[Command]:
+    """Give every route by the clients' device this initial window; 0 takes it away."""
+    if not device or (not segments and not Path("/sys/class/net", device).exists()):
+        return []
+    commands = []
+    for version in (4, 6):
+        asked = ("ip", "-j", f"-{version}", "route", "show", "dev", device)
+        try:
+            done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=COMMAND_TIMEOUT_S)
+            routes = json.loads(done.stdout or "[]")
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            raise ProxyError(
+                f"`{shlex.join(asked)}` does not tell the routes whose initial window is to be set"
+            ) from None
+        for route in routes:
+            words = [str(route["dst"]), "dev", device]
+            for word, key in (("via", "gateway"), ("src", "prefsrc"), ("metric", "metric"), ("proto", "protocol")):
+                words += [word, str(route[key])] if key in route else []
+            window = ("initcwnd", str(segments)) if segments else ()
+            commands.append(_ip(version, "route", "change" if version == 4 else "replace", *words, *window))
+    return commands

@@ -1,0 +1,310 @@
+"""UDP tunnel: Split-TCP whose mobile leg is carried in UDP (as CDMA-II in seed 004, section IV-A).
+
+        server ---- TCP leg ---- [ server end ] ==== UDP leg ==== [ client end ] ---- TCP ---- programme
+                                                                       (on the mobile)
+
+The client end runs on the mobile: it takes the programmes' connections (explicitly, or diverted) and carries their
+bytes in datagrams to the server end, which makes the TCP connections to the servers. On the mobile's link there is no
+TCP at all.
+
+A datagram's source address proves nothing. So an OPEN without the right token is answered with a datagram that is no
+larger, and remembered nowhere; only who receives the token at its address gets a connection, and only to destinations
+on the server end's allow-list. There is no encryption: whoever sees the datagrams can read and forge them, as with
+TCP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import socket
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, TypeAlias
+
+from reference_proxy.configuration import TunnelEnd
+from reference_proxy.consistency import read_address
+from reference_proxy.errors import MalformedError, ProxyError, RefusedError
+from reference_proxy.interception import AskedError, Wish
+from reference_proxy.sockets import end_points, family_of, show
+from reference_proxy.tunnel_datagram import Kind, TunnelDatagram, decode_destination, encode_destination
+from reference_proxy.tunnel_relay import TunnelRelay
+from reference_proxy.tunnel_stream import TunnelStream
+
+if TYPE_CHECKING:
+    from reference_proxy.configuration import Configuration
+    from reference_proxy.serving import Server
+    from reference_proxy.sockets import Address
+    from reference_proxy.truth import Truth
+
+Spawn: TypeAlias = Callable[[Coroutine[None, None, None], str], bool]
+Key: TypeAlias = tuple["Address", int]
+
+#: Datagrams of all streams share one socket: a burst of a full window each must not overflow it at once.
+SOCKET_BUFFER_BYTES = 4 << 20
+
+#: An OPEN is said again after so long: RFC 6298's first timeout.
+OPEN_AGAIN_S = 1.0
+
+#: The last acknowledgement may be lost: for so long a stream that ended well answers what is said again. Twice the
+#: largest timeout that a path of one second of round-trip time gets.
+LINGER_S = 6.0
+
+STREAM_LIMIT = 1 << 32
+
+
+class TunnelEndPoint(asyncio.DatagramProtocol):
+    """What both ends have: a socket, and streams by address and number."""
+
+    def __init__(self, configuration: Configuration, server: Server) -> None:
+        self._configuration = configuration
+        self._server = server
+        self._relays: dict[Key, TunnelRelay] = {}
+        self._lingering: dict[Key, tuple[TunnelStream, float]] = {}
+        self._transport: asyncio.DatagramTransport | None = None
+
+    async def open(self, sock: socket.socket) -> None:
+        """Begin to receive."""
+        transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, sock=sock)
+        self._transport = transport
+
+    def close(self) -> None:
+        """Receive nothing more."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def forget_idle(self, now: float) -> None:
+        """Forget streams that ended a while ago."""
+        for key in [key for key, (_, until) in self._lingering.items() if until <= now]:
+            del self._lingering[key]
+
+    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+        """One datagram."""
+        address = addr[:2]
+        try:
+            datagram = TunnelDatagram.decode(data)
+            self._handle(datagram, address)
+        except MalformedError as error:
+            self._server.complain("malformed-datagram", str(error), sender=show(address))
+
+    def _handle(self, datagram: TunnelDatagram, address: Address) -> None:
+        key = (address, datagram.stream)
+        relay = self._relays.get(key)
+        if datagram.kind in (Kind.DATA, Kind.FINISH, Kind.RESET) and self._is_token_right(datagram, address):
+            if relay is not None:
+                relay.handle_datagram(datagram)
+            elif key in self._lingering:
+                self._answer_late(key, datagram)
+            elif not self._handle_opening(datagram, address) and datagram.kind is not Kind.RESET:
+                self._send(TunnelDatagram(Kind.RESET, datagram.stream, datagram.token), address)
+        elif datagram.kind in (Kind.OPEN, Kind.CHALLENGE):
+            self._handle_opening(datagram, address)
+
+    def _answer_late(self, key: Key, datagram: TunnelDatagram) -> None:
+        stream, _ = self._lingering[key]
+        now = asyncio.get_running_loop().time()
+        stream.handle_datagram(now, datagram)
+        answer = stream.poll_transmit(now)
+        if answer is not None:
+            self._send(answer, key[0])
+
+    def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
+        raise NotImplementedError
+
+    def _handle_opening(self, datagram: TunnelDatagram, address: Address) -> bool:
+        """What concerns no stream yet; False for what concerns none at all."""
+        raise NotImplementedError
+
+    def _send(self, datagram: TunnelDatagram, address: Address) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.sendto(datagram.encode(), address)
+
+    async def _relay(
+        self, key: Key, token: int, sock: socket.socket, from_tcp: bytes, truth: Truth, *, tcp_is_mobile: bool
+    ) -> None:
+        address, number = key
+        tunnel = self._configuration.tunnel
+        window = max(tunnel.window_bytes, len(from_tcp))
+        stream = TunnelStream(number, token, piece_bytes=tunnel.payload_bytes, window_bytes=window)
+
+        def send(datagram: TunnelDatagram) -> None:
+            if datagram.kind is Kind.RESET:
+                datagram = TunnelDatagram(Kind.RESET, number, token)
+            self._send(datagram, address)
+
+        relay = TunnelRelay(sock, stream, send, self._server.relay_settings, truth, tcp_is_mobile=tcp_is_mobile)
+        self._relays[key] = relay
+        try:
+            with self._server.living(relay):
+                if not tcp_is_mobile:
+                    # Even if TCP has nothing to say yet, the client end waits to hear that there is a connection.
+                    send(TunnelDatagram(Kind.DATA, number, token, window=window))
+                relay.start(from_tcp)
+                await relay.over
+        finally:
+            del self._relays[key]
+            if truth.ending == "finished":
+                self._lingering[key] = (stream, asyncio.get_running_loop().time() + LINGER_S)
+
+
+class TunnelServerEnd(TunnelEndPoint):
+    """The split point: datagrams on one side, TCP to the servers on the other."""
+
+    def __init__(self, configuration: Configuration, server: Server, spawn: Spawn) -> None:
+        super().__init__(configuration, server)
+        self._spawn = spawn
+        self._secret = secrets.token_bytes(32)
+        self._opening: set[Key] = set()
+
+    def _token(self, address: Address) -> int:
+        digest = hashlib.blake2s(show(address).encode("ascii"), key=self._secret, digest_size=8).digest()
+        return int.from_bytes(digest, "big") or 1
+
+    def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
+        return datagram.token == self._token(address)
+
+    def _handle_opening(self, datagram: TunnelDatagram, address: Address) -> bool:
+        key = (address, datagram.stream)
+        if datagram.kind is not Kind.OPEN:
+            return key in self._opening
+        if not self._is_token_right(datagram, address):
+            self._send(TunnelDatagram(Kind.CHALLENGE, datagram.stream, self._token(address)), address)
+        elif key in self._relays:
+            self._send(TunnelDatagram(Kind.DATA, datagram.stream, datagram.token, window=0), address)
+        elif key not in self._opening and key not in self._lingering:
+            host, port = decode_destination(datagram.payload)
+            self._opening.add(key)
+            if not self._spawn(self._serve(key, datagram.token, Wish(host, port)), address[0]):
+                self._opening.discard(key)
+                self._server.complain("full", "a tunnel's stream is refused: no more connections are served")
+                self._send(TunnelDatagram(Kind.RESET, datagram.stream, datagram.token, payload=b"full"), address)
+        return True
+
+    async def _serve(self, key: Key, token: int, wish: Wish) -> None:
+        address, number = key
+        truth = self._server.new_truth()
+        truth.wished = show((wish.host, wish.port))
+        truth.mobile.protocol = "udp"
+        truth.mobile.local = read_address(self._configuration.tunnel.listen, "tunnel.listen")
+        truth.mobile.remote = address
+        try:
+            sock = await self._server.connect(wish, truth)
+            self._opening.discard(key)
+            await self._relay(key, token, sock, b"", truth, tcp_is_mobile=False)
+        except RefusedError as error:
+            truth.ending = error.reason
+            self._server.complain(error.reason, str(error), client=show(address), wished=truth.wished)
+            self._send(TunnelDatagram(Kind.RESET, number, token, payload=error.reason.encode("ascii")), address)
+        except asyncio.CancelledError:
+            truth.ending = truth.ending or "stopped"
+            raise
+        finally:
+            self._opening.discard(key)
+            self._server.tell(truth)
+
+
+class TunnelClientEnd(TunnelEndPoint):
+    """The mobile's end: TCP of programmes on one side, datagrams on the other."""
+
+    def __init__(self, configuration: Configuration, server: Server) -> None:
+        super().__init__(configuration, server)
+        self._address = read_address(configuration.tunnel.server, "tunnel.server")
+        self._token = 0
+        self._opening: dict[int, asyncio.Future[None]] = {}
+
+    def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
+        return address == self._address and datagram.token == self._token
+
+    def _handle_opening(self, datagram: TunnelDatagram, address: Address) -> bool:
+        opened = self._opening.get(datagram.stream)
+        if address != self._address or opened is None or opened.done():
+            return False
+        if datagram.kind is Kind.CHALLENGE:
+            self._token = datagram.token
+            opened.cancel()
+        elif datagram.kind is Kind.RESET:
+            reason = datagram.payload.decode("ascii", "replace") or "unreachable"
+            opened.set_exception(RefusedError(reason, f"the tunnel's server end refuses: {reason}"))
+        elif datagram.kind in (Kind.DATA, Kind.FINISH):
+            # What the datagram carries is lost with it and will be sent again.
+            opened.set_result(None)
+        return True
+
+    async def carry(self, sock: socket.socket, wish: Wish, truth: Truth) -> None:
+        """Carry an accepted connection to its end. Raises RefusedError."""
+        loop = asyncio.get_running_loop()
+        truth.server.protocol = "udp"
+        truth.server.remote = self._address
+        if self._transport is not None:
+            truth.server.local = end_points(self._transport.get_extra_info("socket"))[0]
+        number = self._new_number()
+        try:
+            self._server.destinations.refuse_loop(wish.host, wish.port)
+            await self._open(number, wish)
+        except RefusedError as error:
+            raise AskedError(error, wish.answers.refusal(error) if wish.answers else b"") from None
+        if wish.answers and (acceptance := wish.answers.acceptance()):
+            await loop.sock_sendall(sock, acceptance)
+        await self._relay((self._address, number), self._token, sock, wish.for_server, truth, tcp_is_mobile=True)
+
+    def _new_number(self) -> int:
+        while True:
+            number = secrets.randbelow(STREAM_LIMIT)
+            key = (self._address, number)
+            if number not in self._opening and key not in self._relays and key not in self._lingering:
+                return number
+
+    async def _open(self, number: int, wish: Wish) -> None:
+        """Ask for a stream until the server end says yes or no."""
+        connect_s = self._configuration.limits.connect_s
+        destination = encode_destination(wish.host, wish.port)
+        try:
+            async with asyncio.timeout(connect_s):
+                while True:
+                    opened = asyncio.get_running_loop().create_future()
+                    self._opening[number] = opened
+                    self._send(TunnelDatagram(Kind.OPEN, number, self._token, payload=destination), self._address)
+                    done, _ = await asyncio.wait([opened], timeout=OPEN_AGAIN_S)
+                    if done and not opened.cancelled():
+                        opened.result()
+                        return
+        except TimeoutError:
+            message = f"the tunnel's server end did not open within {connect_s:g} s"
+            raise RefusedError("connect-timeout", message) from None
+        finally:
+            self._opening.pop(number, None)
+
+
+async def open_tunnel(configuration: Configuration, server: Server, spawn: Spawn) -> TunnelClientEnd | TunnelServerEnd:
+    """One end of a tunnel, receiving. Raises ProxyError."""
+    tunnel = configuration.tunnel
+    if tunnel.end is TunnelEnd.CLIENT:
+        client = TunnelClientEnd(configuration, server)
+        far = read_address(tunnel.server, "tunnel.server")
+        await client.open(_bound((_nearest(far), 0)))
+        return client
+    end = TunnelServerEnd(configuration, server, spawn)
+    await end.open(_bound(read_address(tunnel.listen, "tunnel.listen")))
+    return end
+
+
+def _nearest(far: Address) -> str:
+    """Our address on the way to `far`; asking for it sends nothing."""
+    with socket.socket(family_of(far[0]), socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(far)
+        except OSError as error:
+            raise ProxyError(f"there is no way to the tunnel's server end {show(far)}: {error.strerror}") from None
+        return str(probe.getsockname()[0])
+
+
+def _bound(address: Address) -> socket.socket:
+    sock = socket.socket(family_of(address[0]), socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER_BYTES)
+    try:
+        sock.bind(address)
+    except OSError as error:
+        sock.close()
+        raise ProxyError(f"datagrams cannot be received at {show(address)}: {error.strerror}") from None
+    return sock
