@@ -1,4 +1,4 @@
-"""What a second core gives a campaign, and whether memory grows with simulated time (`python -m benchmarks.campaign`)."""
+"""What a second core gives a campaign, and whether memory grows with simulated time."""
 
 from __future__ import annotations
 
