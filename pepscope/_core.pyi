@@ -146,3 +146,31 @@ class Simulated:
 
     def arrivals(self) -> dict[str, npt.NDArray[Any]]:
         """Every segment that arrived at an end of a leg, if the scenario keeps them."""
+
+@final
+class SlidingMode:
+    """The control law of a window-adaptation proxy (seed 003, equation 36); one `step` for each report."""
+
+    def __new__(
+        cls,
+        *,
+        step_s: float,
+        delay_steps: int,
+        frames_per_packet: float,
+        reference_frames: float,
+        buffer_frames: float,
+        smoothing: float,
+        approach_per_s: float,
+        switching_frames_s: float,
+        extremes_steps: int,
+    ) -> SlidingMode:
+        """Raises ValueError where a parameter breaks the paper's guideline (equation 43, section 5.2)."""
+
+    def step(self, queued_frames: float, rate_frames_s: float) -> float:
+        """Packets to send during the step that begins now, never below 0."""
+
+    def correct_last(self, packets: float) -> None:
+        """Say that only this many of the last quota were sent, for want of data."""
+
+    @property
+    def mean_rate_frames_s(self) -> float: ...

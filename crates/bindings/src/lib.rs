@@ -4,6 +4,7 @@ mod capture;
 mod datagrams;
 mod read;
 mod simulate;
+mod sliding_mode;
 mod staircases;
 mod standard_input;
 mod summaries;
@@ -20,6 +21,8 @@ mod _core {
     use crate::read::read_capture;
     #[pymodule_export]
     use crate::simulate::{check_scenario, simulate, Simulated};
+    #[pymodule_export]
+    use crate::sliding_mode::SlidingMode;
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges};
 
