@@ -1,6 +1,7 @@
 """The Rust crates as Python sees them; `pepscope.capture` is the interface for people."""
 
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
@@ -9,7 +10,9 @@ import numpy.typing as npt
 
 __all__ = [
     "Capture",
+    "LivePath",
     "Simulated",
+    "SlidingMode",
     "__version__",
     "acknowledgement_steps",
     "check_scenario",
@@ -174,3 +177,46 @@ class SlidingMode:
 
     @property
     def mean_rate_frames_s(self) -> float: ...
+
+@final
+class LivePath:
+    """Some hops of a scenario between two TUN devices, in real time."""
+
+    def __new__(
+        cls,
+        scenario: str,
+        first_hop: int,
+        end_hop: int,
+        server_device: int,
+        mobile_device: int,
+        *,
+        start_ns: int,
+        spin_ns: int,
+        packet_bytes: int,
+        first_ipv4: int,
+        first_ipv6: int,
+        terminals: int,
+        reports: tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int] | None,
+    ) -> LivePath:
+        """Hops `first_hop` up to before `end_hop` of a scenario (JSON) between the devices of these descriptors.
+
+        `start_ns` is the monotonic time that is the path's zero; the loop watches the clock for `spin_ns` before
+        something is due; `packet_bytes` is the longest packet; a cell's `terminals` have addresses one after another;
+        `reports` are from whom to whom a Node-B's reports go, and the port of both. Raises ScenarioError,
+        LivePathError.
+        """
+
+    def run(self) -> None:
+        """Carry packets on this thread until stopped. Raises LivePathError."""
+
+    def stop(self) -> None:
+        """End `run`, from any thread."""
+
+    def totals_json(self) -> str:
+        """What it has done: packets, hops as in a simulation's truth, lateness; at most a quarter second old."""
+
+    def series_times(self) -> npt.NDArray[Any]:
+        """Path times of the samples, in seconds, once `run` has ended."""
+
+    def series_columns(self) -> list[tuple[str, int | None, str, npt.NDArray[Any]]]:
+        """Place, flow, quantity (with its unit) and values; NaN where it did not exist."""

@@ -27,3 +27,7 @@ class ScenarioError(PepscopeError):
 
 class SimulationError(PepscopeError):
     """A run that could not be brought to its end."""
+
+
+class LivePathError(PepscopeError):
+    """A path between network namespaces that cannot be set up, or did not last."""

@@ -83,7 +83,7 @@ def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool
     from reference_sim.library import load_scenario
 
     scenario = load_scenario(name)
-    values: dict[str, Any] = dict(_parse_change(change) for change in changes)
+    values: dict[str, Any] = dict(parse_change(change) for change in changes)
     if seed is not None:
         values["seed"] = seed
     if draws and scenario.record.get("series_interval_s") is None:
@@ -91,7 +91,8 @@ def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool
     return scenario.with_values(values) if values else scenario
 
 
-def _parse_change(text: str) -> tuple[str, Any]:
+def parse_change(text: str) -> tuple[str, Any]:
+    """The field and value of a `--set FIELD=VALUE`. Raises UsageError."""
     name, separator, value = text.partition("=")
     if not separator:
         raise UsageError(f"--set {text} has no value: write --set FIELD=VALUE")

@@ -2,6 +2,7 @@
 
 mod capture;
 mod datagrams;
+mod live;
 mod read;
 mod simulate;
 mod sliding_mode;
@@ -17,6 +18,8 @@ mod _core {
 
     #[pymodule_export]
     use crate::capture::Capture;
+    #[pymodule_export]
+    use crate::live::LivePath;
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]

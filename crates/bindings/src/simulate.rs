@@ -19,7 +19,7 @@ mod errors {
 }
 
 /// One column of a series: where, of which flow, what, and its values.
-type Column<'py> = (String, Option<u32>, &'static str, Bound<'py, PyAny>);
+pub(crate) type Column<'py> = (String, Option<u32>, &'static str, Bound<'py, PyAny>);
 
 /// What a simulation left.
 #[pyclass(frozen, module = "pepscope._core")]
@@ -88,6 +88,22 @@ fn look(now_s: f64, events: u64, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     })
 }
 
+/// True times of the samples, in seconds.
+pub(crate) fn series_times<'py>(py: Python<'py>, series: &Series) -> Bound<'py, PyAny> {
+    let times: Vec<f64> = series.times_ns().iter().map(|time| *time as f64 * 1e-9).collect();
+    times.into_pyarray(py).into_any()
+}
+
+pub(crate) fn series_columns<'py>(py: Python<'py>, series: &Series) -> Vec<Column<'py>> {
+    let columns = series.columns().iter();
+    columns
+        .map(|column| {
+            let values = column.values.clone().into_pyarray(py).into_any();
+            (column.place.clone(), column.flow, column.quantity, values)
+        })
+        .collect()
+}
+
 #[pymethods]
 impl Simulated {
     #[getter]
@@ -127,18 +143,11 @@ impl Simulated {
     }
 
     fn series_times<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        let times: Vec<f64> = self.series.times_ns().iter().map(|time| *time as f64 * 1e-9).collect();
-        times.into_pyarray(py).into_any()
+        series_times(py, &self.series)
     }
 
     fn series_columns<'py>(&self, py: Python<'py>) -> Vec<Column<'py>> {
-        let columns = self.series.columns().iter();
-        columns
-            .map(|column| {
-                let values = column.values.clone().into_pyarray(py).into_any();
-                (column.place.clone(), column.flow, column.quantity, values)
-            })
-            .collect()
+        series_columns(py, &self.series)
     }
 
     /// Every segment that arrived at an end of a leg, if the scenario keeps them.

@@ -215,6 +215,18 @@ mod tests {
     }
 
     #[test]
+    fn a_rewriter_that_changes_nothing_is_a_wire_and_another_is_refused() {
+        let path = |rewriter: &str| {
+            let json = format!(r#"{{"name": "r", "duration_s": 1, "path": [{{"kind": "rewriter"{rewriter}}}]}}"#);
+            LiveChain::new(&Scenario::from_json(&json).unwrap(), 0..1)
+        };
+        let mut left = 0;
+        path("").unwrap().enter(9, Direction::Up, frame(9, Direction::Up), &mut |now, _, _| left = now);
+        assert_eq!(left, 9);
+        assert!(matches!(path(r#", "routers": 2"#), Err(LiveError::NotLive { .. })));
+    }
+
+    #[test]
     fn what_only_simulations_have_is_refused_by_name() {
         let json = r#"{"name": "p", "duration_s": 1, "path": [{"kind": "split-proxy"}]}"#;
         let scenario = Scenario::from_json(json).unwrap();

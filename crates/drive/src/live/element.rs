@@ -3,7 +3,8 @@
 use pepscope_path::hsdpa::Hsdpa;
 use pepscope_path::lte::Lte;
 use pepscope_path::umts::DedicatedChannel;
-use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, SettingsError, VariableRate, Wired};
+use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, SettingsError, VariableRate, Wired, WiredSettings};
+use pepscope_tcp::RewriterSettings;
 
 use super::frame::Frame;
 use super::LiveError;
@@ -33,7 +34,8 @@ macro_rules! each {
 }
 
 impl LiveElement {
-    /// The hop of a scenario with `seed`, with the random numbers that it draws in a simulation too.
+    /// The hop of a scenario with `seed`, with the random numbers that it draws in a simulation too. A rewriter that
+    /// changes nothing is a wire.
     ///
     /// # Errors
     /// Refuses hops that only simulations have, and settings that the hop refuses.
@@ -58,6 +60,9 @@ impl LiveElement {
                 Self::Hsdpa(Box::new(Hsdpa::new(&cells.settings(seed), seed, name).map_err(refused)?))
             }
             HopSettings::Lte(settings) => Self::Lte(Box::new(Lte::new(settings, seed, name).map_err(refused)?)),
+            HopSettings::Rewriter(settings) if *settings == RewriterSettings::default() => {
+                Self::Wired(Box::new(Wired::new(&WiredSettings::default(), seed, name).map_err(refused)?))
+            }
             HopSettings::Rewriter(_) | HopSettings::Proxy(_) => {
                 return Err(LiveError::NotLive { name: name.clone(), kind: description.kind })
             }

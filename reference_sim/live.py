@@ -1,0 +1,328 @@
+"""Emulation: a scenario's path between real kernels, in real time."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pepscope
+from pepscope import _core
+from pepscope.errors import LivePathError
+from reference_sim.library import load_scenario
+from reference_sim.live_capture import LiveCapture
+from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, Link, LiveNetwork, split_path
+from reference_sim.live_traffic import LiveTraffic
+from reference_sim.namespaces import Namespace
+from reference_sim.scenario import Scenario
+from reference_sim.simulation import TRUTH_FILE, write_whole
+
+#: Where a cell's reports go, at the middle.
+REPORT_PORT = 31_000
+#: Form of truth.json, as of a simulation's.
+_FORM = 1
+_CAPTURED_PLACES = ("server", "mobile")
+_LISTENING_S = 10.0
+#: A capture is handed over in blocks, a tenth of a second each; and packets may still be under way.
+_LEAST_LINGERING_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSettings:
+    """How an emulation runs."""
+
+    #: Started in the server's namespace before the command, and in the middle's.
+    server_command: Sequence[str] = ()
+    middle_command: Sequence[str] = ()
+    #: Makes a middle after so many hops, where the scenario has no proxy that says where it is.
+    middle_after: int | None = None
+    #: The loop watches the clock for so long before a packet is due, since a sleeper wakes up late.
+    spin_s: float = 100e-6
+    #: The longest packet of the devices.
+    packet_bytes: int = 1500
+    #: Loops run with real-time priority: punctual on a busy machine, at the cost of everything else on it.
+    real_time: bool = False
+    #: Packets of reports go to this UDP port of the middle.
+    report_port: int = REPORT_PORT
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """An emulation that has run."""
+
+    scenario: Scenario
+    #: What really happened, in the form of a simulation's truth.
+    truth: dict[str, Any]
+    #: Capture files by place.
+    captures: dict[str, Path] = field(default_factory=dict)
+    #: Of the command; 0 where the scenario's own traffic ran.
+    exit_status: int = 0
+
+    def lateness_s(self, quantile: str = "quantile_99_s") -> float:
+        """The worst of the loops: `median_s`, `quantile_95_s`, `quantile_99_s` or `maximum_s`."""
+        return max((float(part["lateness"][quantile]) for part in self.truth["live"]["parts"]), default=0.0)
+
+
+class LiveEmulation:
+    """A path that is up; a context manager. `carry` the traffic inside it, then ask for the `result`."""
+
+    def __init__(self, scenario: Scenario, directory: Path | None, settings: LiveSettings) -> None:
+        self.scenario = scenario
+        self.settings = settings
+        self._directory = directory
+        self._parts = split_path(scenario, settings.middle_after)
+        if settings.middle_command and len(self._parts) == 1:
+            raise LivePathError(
+                f"{scenario.name} has no proxy, so say where the middle is: so many hops behind the server"
+            )
+        self.network = LiveNetwork(scenario, self._parts, settings.packet_bytes)
+        self._closing = contextlib.ExitStack()
+        self._loops: list[_Loop] = []
+        self._captures: dict[str, LiveCapture] = {}
+        self._capture_counts: dict[str, dict[str, int]] = {}
+        self.traffic: LiveTraffic | None = None
+        self.started_ns = 0
+        self._started_unix_ns = 0
+
+    def __enter__(self) -> LiveEmulation:
+        try:
+            self._start()
+        except BaseException:
+            self._closing.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def _start(self) -> None:
+        network = self._closing.enter_context(self.network)
+        if self._directory is not None:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            (self._directory / TRUTH_FILE).unlink(missing_ok=True)
+            taps: Any = self.scenario.record["taps"]
+            snap_bytes = {tap["name"]: tap["snap_bytes"] for tap in taps}
+            for place, namespace, device in (
+                ("server", network.server, network.links[0].server_device),
+                ("mobile", network.mobile, network.links[-1].mobile_device),
+            ):
+                path = self._directory / f"{place}.pcap"
+                self._captures[place] = namespace.call(LiveCapture, device, path, snap_bytes.get(place, 96))
+            self._closing.callback(self._finish_captures)
+        self.started_ns, self._started_unix_ns = time.monotonic_ns(), time.time_ns()
+        for link in network.links:
+            loop = _Loop(self.scenario, link, self.network, self.settings, self.started_ns)
+            self._loops.append(loop)
+            self._closing.callback(loop.stop)
+            loop.start()
+        environment = network.environment()
+        services = (
+            (network.middle, self.settings.middle_command),
+            (network.server, self.settings.server_command),
+        )
+        for station, command in services:
+            if command and station is not None:
+                _start_service(station, command, environment)
+
+    def run(self, command: Sequence[str]) -> int:
+        """Run a command in the mobile's namespace; its exit status, 128 and more where a signal ended it."""
+        process = self.network.mobile.start(command, detached=False, env=self.network.environment())
+        status = self._wait(process)
+        self.linger()
+        return status if status >= 0 else 128 - status
+
+    def run_scenario_traffic(self) -> None:
+        """Run the scenario's own traffic between sockets of the two kernels. Raises ScenarioError, LivePathError."""
+        self.traffic = LiveTraffic(self.scenario, self.network.server, self.network.mobile, self.started_ns)
+        self.traffic.run(self.check)
+        self.linger()
+
+    def linger(self) -> None:
+        """Let what is under way arrive: as long as the scenario goes on after its flows."""
+        self.sleep(max(_LEAST_LINGERING_S, min(5.0, self.scenario.stop_after_finish_s)))
+
+    def sleep(self, seconds: float) -> None:
+        """Wait while the path is up. Raises LivePathError if it went down."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self.check()
+            time.sleep(min(left, 0.1))
+
+    def check(self) -> None:
+        """Raise LivePathError if a loop has ended."""
+        for loop in self._loops:
+            loop.check()
+
+    def _wait(self, process: subprocess.Popen[str]) -> int:
+        while True:
+            try:
+                return process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                self.check()
+
+    def _finish_captures(self) -> None:
+        captures, self._captures = self._captures, {}
+        failure: LivePathError | None = None
+        for place, capture in captures.items():
+            try:
+                self._capture_counts[place] = {**capture.finish()}
+            except LivePathError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def result(self, exit_status: int = 0) -> LiveRun:
+        """Stop the loops and captures and tell what happened; writes truth.json where there is a directory."""
+        ended_ns = time.monotonic_ns()
+        dropped = [link.dropped_packets() for link in self.network.links]
+        paths = {place: capture.path for place, capture in self._captures.items()}
+        self._finish_captures()
+        for loop in self._loops:
+            loop.stop()
+        self.check()
+        totals = [loop.totals() for loop in self._loops]
+        parts = []
+        for loop, told, lost in zip(self._loops, totals, dropped, strict=True):
+            stations = {"from": loop.link.server_side.name, "to": loop.link.mobile_side.name}
+            rest = {key: value for key, value in told.items() if key not in ("hops", "now_s")}
+            parts.append({**stations, **rest, "dropped_by_device_packets": lost})
+        truth: dict[str, Any] = {
+            "form": _FORM,
+            "pepscope": pepscope.__version__,
+            "scenario": json.loads(_core.check_scenario(self.scenario.to_json())),
+            "simulated_s": (ended_ns - self.started_ns) * 1e-9,
+            "split_at": [str(hop["name"]) for hop in self.scenario.path if "mobile_leg" in hop],
+            "flows": [] if self.traffic is None else self.traffic.report(),
+            "hops": [hop for told in totals for hop in told["hops"]],
+            "captures": [
+                {"tap": place, "file": paths[place].name, **counts} for place, counts in self._capture_counts.items()
+            ],
+            "live": {
+                "started_unix_ns": self._started_unix_ns,
+                "kernel": os.uname().release,
+                "exit_status": exit_status,
+                "parts": parts,
+            },
+        }
+        if self._directory is not None:
+            write_whole(self._directory / TRUTH_FILE, json.dumps(truth, indent=1, sort_keys=True) + "\n")
+        return LiveRun(self.scenario, truth, paths, exit_status)
+
+
+class _Loop:
+    """A thread that carries packets along one part of the path."""
+
+    def __init__(
+        self, scenario: Scenario, link: Link, network: LiveNetwork, settings: LiveSettings, started_ns: int
+    ) -> None:
+        self.link = link
+        self._real_time = settings.real_time
+        self._failure: BaseException | None = None
+        reports = None
+        if network.middle is not None:
+            reports = (ipaddress.ip_address(BASE_STATION), ipaddress.ip_address(MIDDLE[4]), settings.report_port)
+        self._path = _core.LivePath(
+            scenario.to_json(),
+            link.first_hop,
+            link.end_hop,
+            link.server_descriptor,
+            link.mobile_descriptor,
+            start_ns=started_ns,
+            spin_ns=round(settings.spin_s * 1e9),
+            packet_bytes=network.packet_bytes,
+            first_ipv4=int(ipaddress.ip_address(FIRST_MOBILE[4])),
+            first_ipv6=int(ipaddress.ip_address(FIRST_MOBILE[6])),
+            terminals=network.terminals,
+            reports=reports,
+        )
+        self._thread = threading.Thread(target=self._run, name="pepscope-path", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            if self._real_time:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            self._path.run()
+        except BaseException as error:  # it is raised again where somebody waits for it
+            self._failure = error
+
+    def check(self) -> None:
+        if self._failure is not None:
+            if isinstance(self._failure, PermissionError):
+                raise LivePathError("real-time priority needs root (CAP_SYS_NICE)") from self._failure
+            raise self._failure
+
+    def stop(self) -> None:
+        self._path.stop()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def totals(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(self._path.totals_json())
+        return told
+
+
+def _start_service(namespace: Namespace, command: Sequence[str], environment: dict[str, str]) -> None:
+    """Start a command that serves, and wait until it listens. Raises LivePathError."""
+    process = namespace.start(command, detached=True, env=environment, stdin=subprocess.DEVNULL)
+    deadline = time.monotonic() + _LISTENING_S
+    while time.monotonic() < deadline and not namespace.listens():
+        status = process.poll()
+        if status == 0:
+            return  # it set something up and is done
+        if status is not None:
+            raise LivePathError(f"the {namespace.name}'s command {command[0]} ended with status {status}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def live_path(
+    scenario: Scenario | str | Path, directory: str | Path | None = None, settings: LiveSettings | None = None
+) -> Iterator[LiveEmulation]:
+    """A scenario's path, up between namespaces while the context lasts, with captures in `directory` if one is given.
+
+    Raises ScenarioError, LivePathError, OSError.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    target = None if directory is None else Path(directory)
+    if os.geteuid() != 0:
+        raise LivePathError("an emulation makes network namespaces and TUN devices, which needs root")
+    with LiveEmulation(scenario, target, settings or LiveSettings()) as emulation:
+        yield emulation
+
+
+def emulate(
+    scenario: Scenario | str | Path,
+    command: Sequence[str] = (),
+    directory: str | Path | None = None,
+    *,
+    settings: LiveSettings | None = None,
+    while_up: Callable[[LiveEmulation], object] | None = None,
+) -> LiveRun:
+    """Run a command in the mobile's namespace behind a scenario's path; without one, the scenario's own traffic.
+
+    `while_up` is called once that has ended and the path is still up. With a `directory`, `server.pcap`, `mobile.pcap`
+    and, last, `truth.json` are written there.
+
+    Raises ScenarioError for what no live path does, LivePathError, OSError.
+    """
+    with live_path(scenario, directory, settings) as emulation:
+        exit_status = 0
+        if command:
+            exit_status = emulation.run(command)
+        elif while_up is None:
+            emulation.run_scenario_traffic()
+        if while_up is not None:
+            while_up(emulation)
+        return emulation.result(exit_status)
