@@ -49,7 +49,8 @@ def detect(
     `drift_limit_ppm` the fastest clock drift to allow for. `filter` is an expression in libpcap's language. Packets
     that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files and
     judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes for
-    each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in all.
+    each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in
+    all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
