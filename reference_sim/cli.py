@@ -86,8 +86,10 @@ def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool
     values: dict[str, Any] = dict(parse_change(change) for change in changes)
     if seed is not None:
         values["seed"] = seed
-    if draws and scenario.record.get("series_interval_s") is None:
-        values.setdefault("record.series_interval_s", max(1e-3, scenario.duration_s / 2000))
+    if draws:
+        values.setdefault("record.one_way_delays", True)
+        if scenario.record.get("series_interval_s") is None:
+            values.setdefault("record.series_interval_s", max(1e-3, scenario.duration_s / 2000))
     return scenario.with_values(values) if values else scenario
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
 from pepscope.results import CaptureSummary, Evidence, FlowSeries, Kind, PairResult
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures import Figure, choose_limit, flow_figures
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
@@ -34,11 +32,6 @@ POINT_BUDGET = 350_000
 
 #: A direction that carries less than this share of the other's payload, a request say, is folded away.
 MINOR_FLOW = 0.05
-
-#: What the browser may do: run and style what is in the file, and load nothing.
-CONTENT_POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-)
 
 _OUTCOME_NAMES = {"split": "split", "intact": "end to end", "inapplicable": "not applicable"}
 
@@ -66,13 +59,13 @@ def page_text(result: DetectionResult) -> str:
         figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
         sections.append(_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
         if figures:
-            data.append(_figure_data(index, figures))
-    return _fill(
-        _asset("page.html"),
+            data.append(figure_data(index, figures))
+    return fill(
+        asset("page.html"),
         {
             "policy": CONTENT_POLICY,
             "title": escape(_title(result.captures)),
-            "style": _asset("page.css"),
+            "style": asset("page.css"),
             "headline": escape(_headline(result.pairs)),
             "captures": "".join(_capture(capture) for capture in result.captures),
             "chips": "".join(_chips(result.pairs)),
@@ -80,26 +73,11 @@ def page_text(result: DetectionResult) -> str:
             "limits": _limits(len(order), len(drawn)),
             "sections": "".join(sections),
             "data": "".join(data),
-            "plotly": _plotly_source() if drawn else "",
-            "script": _asset("page.js"),
-            "figure_script": _asset("figures.js"),
+            "plotly": plotly_source() if drawn else "",
+            "script": asset("page.js"),
+            "figure_script": asset("figures.js"),
         },
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files("reports").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _plotly_source() -> str:
-    """plotly.js as the plotly package ships it; it holds no closing script tag, which would end its element early."""
-    source = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
-    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
-def _fill(template: str, values: dict[str, str]) -> str:
-    """Put values in place of `{{name}}` in one pass, so that a value that looks like a place stays as it is."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
 
 
 def _title(captures: Sequence[CaptureSummary]) -> str:
@@ -291,23 +269,3 @@ def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figur
 
 def _payload(pair: PairResult, direction: Direction) -> int:
     return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down
-
-
-def _figure_data(index: int, flows: list[list[Figure]]) -> str:
-    document = [
-        [
-            {
-                "x": figure.horizontal_title,
-                "y": figure.vertical_title,
-                "zero": figure.from_zero,
-                "traces": [
-                    {"role": t.role, "label": t.label, "mode": t.mode, "x": t.horizontal, "y": t.vertical}
-                    for t in figure.traces
-                ],
-            }
-            for figure in flow
-        ]
-        for flow in flows
-    ]
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" id="figures-{index}">{text}</script>\n'

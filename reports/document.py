@@ -1,0 +1,52 @@
+"""What all pages share: their assets, plotly.js inside the file, figures as data, and what a browser may do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from importlib import resources
+
+from reports.figures import Figure
+
+#: What the browser may do: run and style what is in the file, and load nothing.
+CONTENT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+)
+
+
+def asset(name: str) -> str:
+    """A file of `reports/assets` as text."""
+    return resources.files("reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def plotly_source() -> str:
+    """plotly.js as the plotly package ships it; it holds no closing script tag, which would end its element early."""
+    source = resources.files("plotly").joinpath("package_data", "plotly.min.js").read_text(encoding="utf-8")
+    return source.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def fill(template: str, values: dict[str, str]) -> str:
+    """Put values in place of `{{name}}` in one pass, so that a value that looks like a place stays as it is."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
+
+
+def figure_data(index: int, flows: Sequence[Sequence[Figure]]) -> str:
+    """The element that `figures.js` reads: the figures of connection `index`, flow by flow."""
+    document = [
+        [
+            {
+                "x": figure.horizontal_title,
+                "y": figure.vertical_title,
+                "zero": figure.from_zero,
+                "traces": [
+                    {"role": t.role, "label": t.label, "mode": t.mode, "x": t.horizontal, "y": t.vertical}
+                    for t in figure.traces
+                ],
+            }
+            for figure in flow
+        ]
+        for flow in flows
+    ]
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    return f'<script type="application/json" id="figures-{index}">{text}</script>\n'
