@@ -82,6 +82,7 @@ bench: install ## Run side by side with tcptrace and tshark
 docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py
 	$(BIN)/python docs/build.py
+	$(BIN)/python docs/scenario_fields.py
 
 wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
 	$(BIN)/pip install --quiet 'build>=1.2'

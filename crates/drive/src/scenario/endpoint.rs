@@ -12,7 +12,7 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
-/// | `control` | see [`CONTROLS`] | `cubic` | congestion control |
+/// | `control` | `cubic`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control |
 /// | `recovery` | `sack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired (RFC 6675, RFC 6582, RFC 5681) |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |

@@ -42,8 +42,8 @@ impl Record {
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
     /// | `start_time_s` | 0-4e9 | 1700000000 | what a right clock shows at the start, in seconds since 1970 |
-    /// | `series_interval_s` | 0.0001-1e7 | none | see [`Record::series_interval_ns`] |
-    /// | `one_way_delays` | true, false | false | see [`Record::one_way_delays`] |
+    /// | `series_interval_s` | 0.0001-1e7 | never | how often windows, queues and rates are sampled |
+    /// | `one_way_delays` | true, false | false | keep every arrival, not only summaries |
     /// | `taps` | list | `server` and `mobile` | see [`read_tap`] |
     ///
     /// # Errors
