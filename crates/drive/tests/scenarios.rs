@@ -251,3 +251,22 @@ fn defaults_are_told() {
     let again = Scenario::from_json(&scenario.resolved.to_string()).unwrap();
     assert_eq!(again.resolved, scenario.resolved);
 }
+
+#[test]
+fn connections_may_have_a_tcp_of_their_own() {
+    let (simulation, _, _) = run(r#"{
+        "name": "mixed", "duration_s": 60, "mobile": {"timestamps": false},
+        "server": {"maximum_segment_size_bytes": 1000},
+        "path": [{"kind": "wired", "down": {"delay_s": 0.1}}],
+        "traffic": [
+            {"kind": "download", "bytes": 10000},
+            {"kind": "download", "bytes": 10000, "server_tcp": {"initial_window_segments": 1},
+             "mobile_tcp": {"timestamps": false, "maximum_segment_size_bytes": 1200}}
+        ]
+    }"#);
+    let finished: Vec<_> = simulation.mobile().flows().map(|flow| flow.peer_finished_ns.unwrap()).collect();
+    let segments: Vec<_> = simulation.server().flows().map(|flow| flow.statistics.data_segments_sent).collect();
+    // Ten segments of 1000 bytes at once; or one, two, four and two segments of 1200.
+    assert_eq!(segments, [10, 9]);
+    assert_eq!((finished[1] - finished[0]) / MILLISECOND, 3 * 200);
+}

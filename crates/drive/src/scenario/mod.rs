@@ -197,12 +197,13 @@ impl Scenario {
         };
         for (number, flow) in self.traffic.flows.iter().enumerate() {
             let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
+            let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };
             let connection = Settings {
                 version_6: flow.version_6,
                 initial_sequence_number: random.bits() as u32,
                 timestamp_offset: random.bits() as u32,
                 ip_identification: random.bits() as u16,
-                ..settings
+                ..own.unwrap_or(settings)
             };
             host.add_flow(FlowSettings {
                 flow: number as u32,

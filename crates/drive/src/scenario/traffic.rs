@@ -2,8 +2,9 @@
 
 use pepscope_path::{Direction, Nanoseconds, NEVER};
 use pepscope_tcp::proxy::StoredObject;
-use pepscope_tcp::{ContentId, Pause, Reading, Script, Step, VoiceSettings, FLOW_LIMIT};
+use pepscope_tcp::{ContentId, Pause, Reading, Script, Settings, Step, VoiceSettings, FLOW_LIMIT};
 
+use super::endpoint::read_endpoint;
 use super::error::ScenarioError;
 use super::fields::{nanoseconds, Fields, Read};
 use super::http::{self, Head};
@@ -24,6 +25,9 @@ pub struct FlowDescription {
     pub server_port: u16,
     pub mobile: Script,
     pub server: Script,
+    /// TCP of either end, where it is not that of the scenario's `mobile` and `server`.
+    pub mobile_tcp: Option<Settings>,
+    pub server_tcp: Option<Settings>,
 }
 
 /// Everything that is sent.
@@ -95,6 +99,7 @@ impl Traffic {
     /// | `ip_version` | 4, 6 | 4 | |
     /// | `server_port` | 1-65535 | 5001, or 80 for HTTP | |
     /// | `mobile`, `server` | tables | | how each side reads and gives up, see [`read_manner`] |
+    /// | `mobile_tcp`, `server_tcp` | tables | the scenario's `mobile`, `server` | TCP of these connections alone, see [`super::endpoint`]: replaces all fields |
     ///
     /// # Errors
     /// If a field is outside its range or there are too many flows.
@@ -119,6 +124,8 @@ impl Traffic {
         let server_port = fields.integer("server_port", 1..=65_535, default_port.into())? as u16;
         let mobile = fields.section("mobile", read_manner)?;
         let server = fields.section("server", read_manner)?;
+        let mobile_tcp = fields.optional_section("mobile_tcp", read_endpoint)?;
+        let server_tcp = fields.optional_section("server_tcp", read_endpoint)?;
         if one_user_each && first_user + count > 65_536 {
             return Err(fields.refuse("count", count, "no more than there are mobiles from `user` to 65535"));
         }
@@ -140,6 +147,8 @@ impl Traffic {
                 server_port,
                 mobile: mobile.applied_to(mobile_script),
                 server: server.applied_to(server_script),
+                mobile_tcp,
+                server_tcp,
             });
         }
         Ok(())
