@@ -46,7 +46,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     metavar="US",
     help="Watch the clock for so many microseconds before a packet is due.",
 )
-@click.option("--real-time", is_flag=True, help="Carry packets with real-time priority.")
+@click.option(
+    "--real-time/--no-real-time", default=True, show_default=True, help="Carry packets before all other work."
+)
 @click.option("--compare", is_flag=True, help="Run each SCENARIO simulated and live, and compare.")
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="With --compare: write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
@@ -177,7 +179,7 @@ def _lines(run: LiveRun) -> Iterator[str]:
         if any(dropped.values()):
             yield f"  {part['from']} - {part['to']}: {sum(dropped.values()):,} packets came faster than they were taken"
         if late["quantile_99_s"] > _TOO_LATE_S:
-            yield f"  {part['from']} - {part['to']}: the machine was too busy for this path; --real-time may help"
+            yield f"  {part['from']} - {part['to']}: the machine was too busy for this path"
     for path in run.captures.values():
         yield f"  {path}"
 

@@ -31,6 +31,8 @@ REPORT_PORT = 31_000
 _FORM = 1
 _CAPTURED_PLACES = ("server", "mobile")
 _LISTENING_S = 10.0
+#: Of the threads that carry packets: before ordinary work, which still gets on.
+_NICENESS = -15
 #: A capture is handed over in blocks, a tenth of a second each; and packets may still be under way.
 _LEAST_LINGERING_S = 0.3
 
@@ -48,8 +50,8 @@ class LiveSettings:
     spin_s: float = 100e-6
     #: The longest packet of the devices.
     packet_bytes: int = 1500
-    #: Loops run with real-time priority: punctual on a busy machine, at the cost of everything else on it.
-    real_time: bool = False
+    #: Loops run with real-time priority: punctual on a busy machine. They sleep where nothing is due.
+    real_time: bool = True
     #: Packets of reports go to this UDP port of the middle.
     report_port: int = REPORT_PORT
 
@@ -252,6 +254,8 @@ class _Loop:
         try:
             if self._real_time:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            else:
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
             self._path.run()
         except BaseException as error:  # it is raised again where somebody waits for it
             self._failure = error

@@ -1,0 +1,244 @@
+"""The live path: real kernels behind a scenario's hops, and nothing left of it afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import statistics
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pepscope.capture import open_capture
+from reference_sim.live import emulate, live_path
+from reference_sim.scenario import Scenario
+
+PEPSCOPE = str(Path(sysconfig.get_path("scripts")) / "pepscope")
+PROBE = [sys.executable, str(Path(__file__).with_name("probe.py"))]
+LINE = {"rate_bit_s": 20_000_000, "delay_s": 0.02, "queue_packets": 100}
+DOWNLOAD = {"kind": "download", "bytes": 2_000_000}
+#: mahimahi's format: an opportunity of 1504 bytes each millisecond, which is 12 Mbit/s.
+STEADY_TRACE = "".join(f"{millisecond}\n" for millisecond in range(1, 101))
+
+
+def scenario(*path: dict[str, Any], traffic: tuple[dict[str, Any], ...] = (DOWNLOAD,), **rest: Any) -> Scenario:
+    return Scenario.from_mapping(
+        {"name": "live", "duration_s": 30, "stop_after_finish_s": 0.5, "path": path, "traffic": traffic, **rest}
+    )
+
+
+def wired(**down: Any) -> dict[str, Any]:
+    return {"kind": "wired", "name": "line", "down": {**LINE, **down}, "up": LINE}
+
+
+def write(path: Path, made: Scenario) -> str:
+    """The scenario as a file; its path."""
+
+    def value(what: Any) -> str:
+        if isinstance(what, dict):
+            return "{" + ", ".join(f"{key} = {value(inner)}" for key, inner in what.items()) + "}"
+        if isinstance(what, list):
+            return "[" + ", ".join(map(value, what)) + "]"
+        return json.dumps(what)
+
+    document = json.loads(made.to_json())
+    path.write_text("".join(f"{key} = {value(inner)}\n" for key, inner in document.items()), encoding="utf-8")
+    return str(path)
+
+
+def verdict(directory: Path) -> str:
+    captures = sorted(directory.glob("*.pcap"))
+    finished = subprocess.run(
+        [PEPSCOPE, "detect", "--json", *captures], capture_output=True, text=True, timeout=30, check=True
+    )
+    (pair,) = json.loads(finished.stdout)["pairs"]
+    return str(pair["verdict"])
+
+
+def host_network() -> str:
+    commands = (["ip", "link"], ["ip", "route"], ["ip", "-6", "route"], ["ip", "rule"], ["nft", "list", "ruleset"])
+    return "".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout for command in commands)
+
+
+def lives_in(namespace: int) -> list[str]:
+    """Processes of a network namespace."""
+
+    def inode(process: Path) -> int:
+        try:
+            return (process / "ns" / "net").stat().st_ino
+        except OSError:
+            return 0
+
+    return [
+        process.name for process in Path("/proc").iterdir() if process.name.isdigit() and inode(process) == namespace
+    ]
+
+
+def until(condition: Any, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_datagrams_are_delayed_and_lost_as_the_scenario_says_and_the_host_is_left_alone(tmp_path: Path) -> None:
+    before = host_network()
+    lossy = wired(loss={"kind": "independent", "probability": 0.2})
+    with_server = write(tmp_path / "lossy.toml", scenario(lossy))
+    count = 300
+    command = [
+        PEPSCOPE,
+        "emulate",
+        with_server,
+        "-o",
+        str(tmp_path / "run"),
+        "--server-command",
+        shlex.join([*PROBE, "serve"]),
+    ]
+    finished = subprocess.run(
+        [*command, "--", *PROBE, "ask", str(count), "0.002"], capture_output=True, text=True, timeout=40, check=True
+    )
+    times = json.loads(finished.stdout)
+    truth = json.loads((tmp_path / "run" / "truth.json").read_text())
+    (line,) = truth["hops"]
+    assert line["down"]["lost_packets"] == count - len(times)
+    assert 0.1 < (count - len(times)) / count < 0.3
+    assert min(times.values()) >= 2 * LINE["delay_s"]
+    assert statistics.median(times.values()) < 3 * LINE["delay_s"]
+    (part,) = truth["live"]["parts"]
+    assert part["lateness"]["packets"] == sum(part["left_packets"].values()) == count + len(times)
+    assert sum(part["lateness"]["counts"]) == part["lateness"]["packets"]
+    assert host_network() == before
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_download_is_exact_as_fast_as_the_link_and_regular(tmp_path: Path, version: int) -> None:
+    run = emulate(scenario(wired(), traffic=({**DOWNLOAD, "ip_version": version},)), (), tmp_path)
+    (flow,) = run.truth["flows"]
+    assert flow["delivered_exactly"] == {"down": True, "up": True}
+    assert flow["mobile"]["read_bytes"] == DOWNLOAD["bytes"]
+    assert flow["server"]["congestion_control"] == "cubic"
+    seconds = flow["mobile"]["last_read_s"] - flow["mobile"]["first_read_s"]
+    assert 0.3 * LINE["rate_bit_s"] < 8 * DOWNLOAD["bytes"] / seconds < 1.02 * LINE["rate_bit_s"]
+    for capture in run.truth["captures"]:
+        (connection,) = open_capture(str(tmp_path / capture["file"])).connections
+        assert connection.ip_version == version
+        assert connection.packets == capture["written_packets"]
+        assert capture["missed_packets"] == 0
+    assert verdict(tmp_path) == "regular"
+
+
+def test_a_trace_in_mahimahis_format_bounds_the_rate(tmp_path: Path) -> None:
+    link = {
+        "kind": "variable-rate",
+        "down": {"rates": {"kind": "mahimahi", "text": STEADY_TRACE}, "delay_s": 0.01, "queue_packets": 60},
+    }
+    run = emulate(scenario(link), (), tmp_path)
+    (flow,) = run.truth["flows"]
+    seconds = flow["mobile"]["last_read_s"] - flow["mobile"]["first_read_s"]
+    assert 0.3 * 12e6 < 8 * DOWNLOAD["bytes"] / seconds < 1.02 * 12e6
+    assert verdict(tmp_path) == "regular"
+
+
+def test_a_proxy_in_the_middle_is_found(tmp_path: Path) -> None:
+    proxied = scenario(
+        {**wired(), "name": "core"}, {"kind": "split-proxy"}, wired(rate_bit_s=8_000_000, queue_packets=60)
+    )
+    intercept = "--interception transparent --ports 5001"
+    proxy = (
+        f"{PEPSCOPE} proxy split {intercept} --device pepscope-cell --setup && "
+        f"exec {PEPSCOPE} proxy split {intercept} --listen 0.0.0.0:8888 --log-level error"
+    )
+    path = write(tmp_path / "proxied.toml", proxied)
+    command = [
+        PEPSCOPE,
+        "emulate",
+        path,
+        "--json",
+        "-o",
+        str(tmp_path / "run"),
+        "--middle-command",
+        f"sh -c {shlex.quote(proxy)}",
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    told = json.loads(finished.stdout)
+    (flow,) = told["flows"]
+    assert flow["class"] == "split-tcp"
+    assert flow["delivered_exactly"]["down"]
+    assert [(part["from"], part["to"]) for part in told["live"]["parts"]] == [
+        ("server", "middle"),
+        ("middle", "mobile"),
+    ]
+    assert verdict(tmp_path / "run") == "split-tcp"
+
+
+def test_the_commands_status_is_ours_even_if_it_is_killed(tmp_path: Path) -> None:
+    quiet = scenario(wired())
+    assert emulate(quiet, ["sh", "-c", "exit 7"], tmp_path).exit_status == 7
+    assert json.loads((tmp_path / "truth.json").read_text())["live"]["exit_status"] == 7
+    assert emulate(quiet, ["sh", "-c", "kill -KILL $$"]).exit_status == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_when_we_are_ended(tmp_path: Path, end: signal.Signals) -> None:
+    path = write(tmp_path / "quiet.toml", scenario(wired()))
+    marker = tmp_path / "namespace"
+    # The inner shell puts a process of its own into the background, of which nobody else knows.
+    inside = f"sleep 600 & stat -L -c %i /proc/self/ns/net > {marker}; sleep 600"
+    command = [PEPSCOPE, "emulate", path, "--server-command", shlex.join([*PROBE, "serve"]), "--", "sh", "-c", inside]
+    before = host_network()
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        try:
+            assert until(lambda: marker.exists() and marker.read_text().strip())
+            namespace = int(marker.read_text())
+            assert namespace != Path("/proc/self/ns/net").stat().st_ino
+            assert len(lives_in(namespace)) >= 3
+            os.kill(process.pid, end)
+            status = process.wait(20)
+        finally:
+            process.kill()
+    assert status == (128 + end if end == signal.SIGTERM else -end)
+    assert until(lambda: not lives_in(namespace))
+    assert host_network() == before
+
+
+def test_an_exception_while_it_is_up_takes_everything_down() -> None:
+    namespaces: list[int] = []
+    sleepers = []
+
+    def fail() -> None:
+        with live_path(scenario(wired())) as emulation:
+            namespaces.extend(namespace.inode for namespace in emulation.network.namespaces)
+            sleepers.append(emulation.network.mobile.start(["sleep", "600"], detached=True))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert len(namespaces) == 2
+    assert not any(lives_in(namespace) for namespace in namespaces)
+    assert sleepers[0].poll() is not None
+
+
+def test_refusals_are_sentences(tmp_path: Path) -> None:
+    def refusal(made: Scenario, *options: str) -> str:
+        command = [PEPSCOPE, "emulate", write(tmp_path / "refused.toml", made), *options]
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+        assert finished.returncode == 2
+        (line,) = finished.stderr.splitlines()
+        return line
+
+    quiet = scenario(wired())
+    assert "server.control is jersey" in refusal(scenario(wired(), server={"control": "jersey"}))
+    assert "kind rewriter, which only a simulation has" in refusal(scenario({"kind": "rewriter", "routers": 1}))
+    assert "there is no command no-such-command" in refusal(quiet, "--", "no-such-command")
+    assert "say where the middle is" in refusal(quiet, "--middle-command", "true")
+    assert "ended with status 3" in refusal(quiet, "--server-command", "sh -c 'exit 3'")

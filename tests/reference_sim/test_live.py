@@ -1,0 +1,132 @@
+"""What of a scenario a live path takes, and what it makes of it; none of this needs root."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pepscope.errors import LivePathError, ScenarioError
+from reference_sim.comparison import Comparison, Measures
+from reference_sim.kernel_settings import kernel_settings
+from reference_sim.live import LiveEmulation, LiveSettings, emulate
+from reference_sim.live_network import split_path, terminals
+from reference_sim.scenario import Scenario
+from reports.comparison import page_text
+
+WIRED = {"kind": "wired"}
+PROXY = {"kind": "split-proxy"}
+
+
+def scenario(*path: dict[str, Any], **rest: Any) -> Scenario:
+    return Scenario.from_mapping({"name": "live", "duration_s": 1, "path": path, **rest})
+
+
+def test_the_middle_stands_where_the_proxy_does() -> None:
+    assert split_path(scenario(WIRED, WIRED), None) == ((0, 2),)
+    assert split_path(scenario(WIRED, WIRED), 1) == ((0, 1), (1, 2))
+    assert split_path(scenario(WIRED, WIRED, PROXY, WIRED), None) == ((0, 2), (3, 4))
+    assert split_path(scenario(PROXY), None) == ((0, 0), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("path", "middle", "words"),
+    [
+        ((PROXY, WIRED, PROXY), None, "room for one proxy"),
+        ((PROXY,), 0, "where its proxy stands"),
+        ((WIRED,), 2, "has 1 hops"),
+    ],
+)
+def test_other_middles_are_refused(path: tuple[dict[str, Any], ...], middle: int | None, words: str) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        split_path(scenario(*path), middle)
+
+
+def test_an_endpoint_becomes_kernel_settings() -> None:
+    endpoint = {
+        "control": "reno",
+        "sack": False,
+        "timestamps": False,
+        "window_scale": -1,
+        "receive_buffer_bytes": 50_000,
+        "initial_window_segments": 3,
+        "maximum_segment_size_bytes": 1200,
+        "retransmission_timeout_minimum_s": 1.0,
+        "ecn": "standard",
+        "time_to_live": 32,
+    }
+    settings = kernel_settings("server", scenario(server=endpoint).server)
+    parameters = settings.parameters
+    assert [parameters[f"net.ipv4.tcp_{name}"] for name in ("sack", "timestamps", "window_scaling", "ecn")] == list(
+        "0001"
+    )
+    assert parameters["net.ipv4.tcp_rmem"] == "4096 100000 100000"
+    assert parameters["net.ipv4.ip_default_ttl"] == "32"
+    assert settings.route_options[4] == "congctl reno initcwnd 3 rto_min 1000ms advmss 1200"
+    assert settings.route_options[6].endswith("advmss 1180")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ({"control": "jersey"}, "mobile.control is jersey, but must be .*cubic.* on a live path"),
+        ({"control": "cubic-without-hystart"}, "mobile.control is cubic-without-hystart"),
+        ({"recovery": "tahoe"}, "mobile.recovery is tahoe"),
+        ({"ecn": "every-packet"}, "mobile.ecn is every-packet"),
+    ],
+)
+def test_what_no_kernel_does_is_refused(endpoint: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        kernel_settings("mobile", scenario(mobile=endpoint).mobile)
+
+
+def test_every_mobile_of_the_traffic_has_an_address() -> None:
+    download = {"kind": "download", "bytes": 1}
+    assert terminals(scenario()) == 1
+    assert terminals(scenario(traffic=[{**download, "user": 3}])) == 4
+    assert terminals(scenario(traffic=[{**download, "user": 1, "count": 5, "one_user_each": True}])) == 6
+
+
+def test_who_is_not_root_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(LivePathError, match="needs root"):
+        emulate(scenario(WIRED), ["true"])
+
+
+def test_a_proxy_needs_a_place() -> None:
+    with pytest.raises(LivePathError, match="say where the middle is"):
+        LiveEmulation(scenario(WIRED), None, LiveSettings(middle_command=("true",)))
+
+
+def measures(goodput_bit_s: float, round_trip_s: float, lost_share: float) -> Measures:
+    return Measures(goodput_bit_s, np.full(100, round_trip_s), lost_share, 10_000, lost_share)
+
+
+@pytest.mark.parametrize(
+    ("live", "outside"),
+    [
+        (measures(9.2e6, 0.11, 0.004), []),
+        (measures(8.9e6, 0.1, 0.002), ["goodput"]),
+        (measures(1e7, 0.12, 0.002), ["round trip, 50% quantile", "round trip, 95% quantile"]),
+        (measures(1e7, 0.1, 0.02), ["packets lost"]),
+    ],
+)
+def test_a_comparison_says_what_is_outside_its_bounds(live: Measures, outside: list[str]) -> None:
+    comparison = Comparison("s", "<b>", "cubic", measures(1e7, 0.1, 0.002), live, 1e-5)
+    assert [row.name for row in comparison.rows() if not row.is_within] == outside
+    assert comparison.is_within_bounds == (not outside)
+    assert comparison.table().count("OUTSIDE") == len(outside)
+    assert comparison.to_dict()["is_within_bounds"] == (not outside)
+    page = page_text([comparison])
+    assert "&lt;b&gt;" in page
+    assert page.count('class="outside"') == len(outside)
+    assert page.count("<path") == 2
+
+
+def test_nothing_received_is_outside_and_drawn_as_such() -> None:
+    silent = Measures(0.0, np.empty(0), 0.0, 0, 0.0)
+    comparison = Comparison("s", "", "cubic", measures(1e7, 0.1, 0.0), silent, 0.0)
+    assert not comparison.is_within_bounds
+    assert "no round trips to draw" in page_text([comparison])
