@@ -105,7 +105,9 @@ def draw(means: Means, path: Path) -> None:
 
     panels = list(itertools.product(DELAYS_S, (False, True)))
     titles = [f"{'split TCP' if is_split else 'NewReno'}, {delay_s * 1e3:g} ms" for delay_s, is_split in panels]
-    figure = make_subplots(rows=2, cols=2, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True)
+    figure = make_subplots(
+        rows=2, cols=2, subplot_titles=titles, shared_xaxes=True, shared_yaxes=True, vertical_spacing=0.1
+    )
     styles = {
         "ns-2": ("#888888", "dot"),
         "ns-3": ("#888888", "dash"),
@@ -131,7 +133,13 @@ def draw(means: Means, path: Path) -> None:
     figure.update_xaxes(type="log")
     figure.update_xaxes(title_text="seconds between changes of rate", row=2)
     figure.update_yaxes(title_text="utilisation", col=1)
-    figure.update_layout(width=1000, height=700, template="plotly_white", legend={"orientation": "h", "y": 1.1})
+    figure.update_layout(
+        width=1000,
+        height=700,
+        template="plotly_white",
+        legend={"orientation": "h", "y": 1.12},
+        margin={"t": 80, "b": 60, "l": 60, "r": 20},
+    )
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         page_path = Path(folder) / "figure.html"
         figure.write_html(page_path)
