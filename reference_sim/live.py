@@ -30,7 +30,7 @@ REPORT_PORT = 31_000
 #: Form of truth.json, as of a simulation's.
 _FORM = 1
 _CAPTURED_PLACES = ("server", "mobile")
-_LISTENING_S = 10.0
+_LISTENING_S = 30.0
 #: Of the threads that carry packets: before ordinary work, which still gets on.
 _NICENESS = -15
 #: A capture is handed over in blocks, a tenth of a second each; and packets may still be under way.

@@ -169,7 +169,8 @@ def test_a_proxy_in_the_middle_is_found(tmp_path: Path) -> None:
         "--middle-command",
         f"sh -c {shlex.quote(proxy)}",
     ]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert finished.returncode == 0, finished.stderr
     told = json.loads(finished.stdout)
     (flow,) = told["flows"]
     assert flow["class"] == "split-tcp"
@@ -178,7 +179,7 @@ def test_a_proxy_in_the_middle_is_found(tmp_path: Path) -> None:
         ("server", "middle"),
         ("middle", "mobile"),
     ]
-    assert verdict(tmp_path / "run") == "split-tcp"
+    assert verdict(tmp_path / "run") == "split-tcp", finished.stderr
 
 
 def test_the_commands_status_is_ours_even_if_it_is_killed(tmp_path: Path) -> None:
