@@ -31,9 +31,20 @@ class Buffer:
             self.held += len(piece)
             self.most_held = max(self.most_held, self.held)
 
-    def head(self, limit: int) -> memoryview:
-        """The first bytes that lie together, at most `limit` of them."""
+    def head(self, limit: int, *, joined: bool = False) -> memoryview:
+        """The first bytes that lie together, at most `limit` of them; if `joined`, so many if there are."""
+        if joined and len(self._pieces[0]) - self._first_gone < min(limit, self.held):
+            self._join(limit)
         return memoryview(self._pieces[0])[self._first_gone : self._first_gone + limit]
+
+    def _join(self, count: int) -> None:
+        pieces = [self._pieces.popleft()[self._first_gone :]]
+        self._first_gone = 0
+        length = len(pieces[0])
+        while self._pieces and length < count:
+            pieces.append(self._pieces.popleft())
+            length += len(pieces[-1])
+        self._pieces.appendleft(b"".join(pieces))
 
     def drop(self, count: int) -> None:
         """Forget `count` bytes of the head."""

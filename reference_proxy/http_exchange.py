@@ -84,7 +84,8 @@ class HttpExchange:
         self._task: asyncio.Task[None] | None = None
         limits = services.limits
         self._client = HttpPeer(sock, truth.mobile, limits.header_bytes, self._moved, we_serve=True)
-        self._client.protocol.receive_data(wish.http_request or wish.for_server)
+        if wish.http_request:
+            self._client.protocol.receive_data(wish.http_request)
         self._origin = Origin(
             services.leg,
             truth.server,

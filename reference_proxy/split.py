@@ -168,7 +168,7 @@ class Relay:
             may = passage.releasable(buffer, self._sockets[target], now)
             if may <= 0:
                 break
-            piece = buffer.head(may)
+            piece = buffer.head(may, joined=not passage.passes_all)
             count = self._give(side, piece)
             if count < 0:
                 return

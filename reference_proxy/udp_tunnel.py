@@ -157,7 +157,8 @@ class TunnelServerEnd(TunnelEndPoint):
         self._opening: set[Key] = set()
 
     def _token(self, address: Address) -> int:
-        digest = hashlib.blake2s(show(address).encode("ascii"), key=self._secret, digest_size=8).digest()
+        """What only he knows who receives at this host: streams have a port each, and one token will do for all."""
+        digest = hashlib.blake2s(address[0].encode("ascii"), key=self._secret, digest_size=8).digest()
         return int.from_bytes(digest, "big") or 1
 
     def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
@@ -203,24 +204,24 @@ class TunnelServerEnd(TunnelEndPoint):
             self._server.tell(truth)
 
 
-class TunnelClientEnd(TunnelEndPoint):
-    """The mobile's end: TCP of programmes on one side, datagrams on the other."""
+class _ClientPort(TunnelEndPoint):
+    """The mobile's end of one stream: each has a port of its own, as each TCP connection would."""
 
-    def __init__(self, configuration: Configuration, server: Server) -> None:
+    def __init__(self, configuration: Configuration, server: Server, end: TunnelClientEnd, number: int) -> None:
         super().__init__(configuration, server)
-        self._address = read_address(configuration.tunnel.server, "tunnel.server")
-        self._token = 0
-        self._opening: dict[int, asyncio.Future[None]] = {}
+        self._end = end
+        self._number = number
+        self._opened: asyncio.Future[None] | None = None
 
     def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
-        return address == self._address and datagram.token == self._token
+        return address == self._end.far and datagram.token == self._end.token
 
     def _handle_opening(self, datagram: TunnelDatagram, address: Address) -> bool:
-        opened = self._opening.get(datagram.stream)
-        if address != self._address or opened is None or opened.done():
+        opened = self._opened
+        if address != self._end.far or datagram.stream != self._number or opened is None or opened.done():
             return False
         if datagram.kind is Kind.CHALLENGE:
-            self._token = datagram.token
+            self._end.token = datagram.token
             opened.cancel()
         elif datagram.kind is Kind.RESET:
             reason = datagram.payload.decode("ascii", "replace") or "unreachable"
@@ -230,40 +231,15 @@ class TunnelClientEnd(TunnelEndPoint):
             opened.set_result(None)
         return True
 
-    async def carry(self, sock: socket.socket, wish: Wish, truth: Truth) -> None:
-        """Carry an accepted connection to its end. Raises RefusedError."""
-        loop = asyncio.get_running_loop()
-        truth.server.protocol = "udp"
-        truth.server.remote = self._address
-        if self._transport is not None:
-            truth.server.local = end_points(self._transport.get_extra_info("socket"))[0]
-        number = self._new_number()
-        try:
-            self._server.destinations.refuse_loop(wish.host, wish.port)
-            await self._open(number, wish)
-        except RefusedError as error:
-            raise AskedError(error, wish.answers.refusal(error) if wish.answers else b"") from None
-        if wish.answers and (acceptance := wish.answers.acceptance()):
-            await loop.sock_sendall(sock, acceptance)
-        await self._relay((self._address, number), self._token, sock, wish.for_server, truth, tcp_is_mobile=True)
-
-    def _new_number(self) -> int:
-        while True:
-            number = secrets.randbelow(STREAM_LIMIT)
-            key = (self._address, number)
-            if number not in self._opening and key not in self._relays and key not in self._lingering:
-                return number
-
-    async def _open(self, number: int, wish: Wish) -> None:
-        """Ask for a stream until the server end says yes or no."""
-        connect_s = self._configuration.limits.connect_s
+    async def ask(self, wish: Wish, connect_s: float) -> None:
+        """Ask for the stream until the server end says yes or no. Raises RefusedError."""
         destination = encode_destination(wish.host, wish.port)
         try:
             async with asyncio.timeout(connect_s):
                 while True:
-                    opened = asyncio.get_running_loop().create_future()
-                    self._opening[number] = opened
-                    self._send(TunnelDatagram(Kind.OPEN, number, self._token, payload=destination), self._address)
+                    opened = self._opened = asyncio.get_running_loop().create_future()
+                    datagram = TunnelDatagram(Kind.OPEN, self._number, self._end.token, payload=destination)
+                    self._send(datagram, self._end.far)
                     done, _ = await asyncio.wait([opened], timeout=OPEN_AGAIN_S)
                     if done and not opened.cancelled():
                         opened.result()
@@ -271,18 +247,62 @@ class TunnelClientEnd(TunnelEndPoint):
         except TimeoutError:
             message = f"the tunnel's server end did not open within {connect_s:g} s"
             raise RefusedError("connect-timeout", message) from None
+
+    async def relay(self, sock: socket.socket, from_tcp: bytes, truth: Truth) -> None:
+        """Carry the connection to its end."""
+        await self._relay((self._end.far, self._number), self._end.token, sock, from_tcp, truth, tcp_is_mobile=True)
+
+
+class TunnelClientEnd:
+    """The mobile's end: TCP of programmes on one side, datagrams on the other."""
+
+    def __init__(self, configuration: Configuration, server: Server) -> None:
+        self._configuration = configuration
+        self._server = server
+        self._ports: set[_ClientPort] = set()
+        self.far = read_address(configuration.tunnel.server, "tunnel.server")
+        #: Told once by the server end, for all streams of this mobile.
+        self.token = 0
+
+    async def carry(self, sock: socket.socket, wish: Wish, truth: Truth) -> None:
+        """Carry an accepted connection to its end. Raises RefusedError."""
+        truth.server.protocol = "udp"
+        truth.server.remote = self.far
+        port = _ClientPort(self._configuration, self._server, self, secrets.randbelow(STREAM_LIMIT))
+        try:
+            self._server.destinations.refuse_loop(wish.host, wish.port)
+            udp = _bound((_nearest(self.far), 0))
+            truth.server.local = end_points(udp)[0]
+            await port.open(udp)
+            self._ports.add(port)
+            await port.ask(wish, self._configuration.limits.connect_s)
+            if wish.answers and (acceptance := wish.answers.acceptance()):
+                await asyncio.get_running_loop().sock_sendall(sock, acceptance)
+            await port.relay(sock, wish.for_server, truth)
+        except RefusedError as error:
+            raise AskedError(error, wish.answers.refusal(error) if wish.answers else b"") from None
         finally:
-            self._opening.pop(number, None)
+            # The server end may ask again for the last acknowledgement.
+            asyncio.get_running_loop().call_later(LINGER_S, self._close, port)
+
+    def _close(self, port: _ClientPort) -> None:
+        self._ports.discard(port)
+        port.close()
+
+    def forget_idle(self, now: float) -> None:
+        """Ports close by themselves."""
+
+    def close(self) -> None:
+        """Receive nothing more."""
+        for port in list(self._ports):
+            self._close(port)
 
 
 async def open_tunnel(configuration: Configuration, server: Server, spawn: Spawn) -> TunnelClientEnd | TunnelServerEnd:
     """One end of a tunnel, receiving. Raises ProxyError."""
     tunnel = configuration.tunnel
     if tunnel.end is TunnelEnd.CLIENT:
-        client = TunnelClientEnd(configuration, server)
-        far = read_address(tunnel.server, "tunnel.server")
-        await client.open(_bound((_nearest(far), 0)))
-        return client
+        return TunnelClientEnd(configuration, server)
     end = TunnelServerEnd(configuration, server, spawn)
     await end.open(_bound(read_address(tunnel.listen, "tunnel.listen")))
     return end

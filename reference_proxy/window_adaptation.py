@@ -178,7 +178,9 @@ class Gated:
         room_bytes = window_bytes - unacknowledged_bytes(target)
         if unsent_bytes(target) or room_bytes < min(self._packet_bytes, buffer.held):
             return 0
-        return min(packets * self._packet_bytes, room_bytes, buffer.held)
+        # Whole packets, so that what is counted is what the network sees; a rest is short only if there is no more.
+        whole = min(packets, room_bytes // self._packet_bytes, buffer.held // self._packet_bytes)
+        return whole * self._packet_bytes or buffer.held
 
     def gone(self, count: int) -> None:
         """Spend the quota."""
