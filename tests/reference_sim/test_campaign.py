@@ -132,3 +132,15 @@ def test_refusals_name_the_field(small: Path, text: str, told: str) -> None:
     with pytest.raises(ScenarioError) as refusal:
         list(Campaign.from_toml(path).points())
     assert told in str(refusal.value)
+
+
+def test_one_value_goes_to_several_fields_and_absent_takes_one_out(small: Path) -> None:
+    path = small.with_name("together.toml")
+    path.write_text(
+        'scenarios = ["small.toml"]\n[grid]\n"path[0].down.delay_s, path[1].down.delay_s" = [0.02, 0.05]\n'
+        '[[variants]]\nname = "clean"\nvalues = { "path[1].down.loss" = "absent" }\n'
+    )
+    scenarios = [point.scenario for point in Campaign.from_toml(path).points()]
+    delays = [[hop["down"]["delay_s"] for hop in scenario.path] for scenario in scenarios]  # type: ignore[index, call-overload]
+    assert delays == [[0.02, 0.02], [0.05, 0.05]]
+    assert [scenario.path[1]["down"]["loss"] for scenario in scenarios] == [None, None]  # type: ignore[index, call-overload]
