@@ -72,3 +72,12 @@ def test_the_list_names_every_scenario() -> None:
 def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], error: type[Exception], told: str) -> None:
     with pytest.raises(error, match=told):
         CliRunner().invoke(simulate, arguments, catch_exceptions=False)
+
+
+def test_a_page_draws_series_that_nobody_asked_to_record(small: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    run(str(small), "--no-captures", "--html", str(page))
+    text = page.read_text(encoding="utf-8")
+    assert "Congestion window" in text
+    assert "True one-way delays" in text
+    assert "radio" in text
