@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 FUZZ_SECONDS ?= 300
 SEED ?= 1
-TIMES ?= 3
+TIMES ?= 20
 export SETUPTOOLS_RUST_CARGO_PROFILE := release
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -73,7 +73,7 @@ validate-fresh: install ## Make captures nobody developed on (root, Linux; SEED=
 	$(BIN)/python -m benchmarks.fresh -o build/fresh --seed $(SEED)
 	$(BIN)/python -m benchmarks.validation --corpus build/fresh --as-recorded --askings
 
-validate-simulated: install ## Score the detector on simulated captures (TIMES=3 campaigns) and write the table into docs/validation.md
+validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write the table into docs/validation.md
 	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation.md
 
 bench: install ## Run side by side with tcptrace and tshark
