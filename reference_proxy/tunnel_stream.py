@@ -23,6 +23,9 @@ GRANULARITY_S = 0.001
 INITIAL_WINDOW_PIECES = 10
 DUPLICATES = 3
 
+#: RFC 9000's largest delay of an acknowledgement: far below the least timeout of the other end.
+ACKNOWLEDGEMENT_DELAY_S = 0.025
+
 #: Timeouts in a row after which the other end counts as gone: with the least timeout, nearly half a minute.
 GIVE_UP_TIMEOUTS = 7
 
@@ -62,6 +65,8 @@ class TunnelStream:
         self._peer_end: int | None = None
         self._announced_limit = window_bytes
         self._owes_acknowledgement = False
+        self._unanswered_pieces = 0
+        self._acknowledge_at: float | None = None
         #: The other end said RESET, or is gone.
         self.is_broken = False
 
@@ -121,10 +126,19 @@ class TunnelStream:
             if self._peer_end is None and datagram.offset >= self._next_expected:
                 self._peer_end = datagram.offset
         elif datagram.payload:
-            self._owes_acknowledgement = True
+            in_order = datagram.offset == self._next_expected and not self._ahead
             self._store(datagram.offset, datagram.payload)
+            self._answer(now, in_order=in_order and datagram.offset < self._next_expected)
         if self._peer_end is not None and self._next_expected == self._peer_end:
             self._next_expected += 1
+
+    def _answer(self, now: float, *, in_order: bool) -> None:
+        """Acknowledge every second piece, or soon; what is out of order at once (RFC 5681, section 4.2)."""
+        self._unanswered_pieces += 1
+        if not in_order or self._unanswered_pieces >= 2:
+            self._owes_acknowledgement = True
+        elif self._acknowledge_at is None:
+            self._acknowledge_at = now + ACKNOWLEDGEMENT_DELAY_S
 
     def _store(self, offset: int, payload: bytes) -> None:
         if self._peer_end is not None and offset + len(payload) > self._peer_end:
@@ -224,6 +238,8 @@ class TunnelStream:
 
     def handle_timeout(self, now: float) -> None:
         """Do what is due."""
+        if self._acknowledge_at is not None and now >= self._acknowledge_at:
+            self._owes_acknowledgement = True
         if self._timer_at is None or now < self._timer_at:
             return
         self._timeouts += 1
@@ -246,7 +262,8 @@ class TunnelStream:
 
     def poll_timeout(self) -> float | None:
         """When to call `handle_timeout`."""
-        return self._timer_at
+        times = [when for when in (self._timer_at, self._acknowledge_at) if when is not None]
+        return min(times, default=None)
 
     def poll_transmit(self, now: float) -> TunnelDatagram | None:
         """The next datagram to send, if any."""
@@ -295,6 +312,8 @@ class TunnelStream:
 
     def _datagram(self, kind: Kind, offset: int, payload: bytes) -> TunnelDatagram:
         self._owes_acknowledgement = False
+        self._unanswered_pieces = 0
+        self._acknowledge_at = None
         self._announced_limit = self._limit()
         window = min(WINDOW_LIMIT, self._announced_limit - self._next_expected)
         return TunnelDatagram(kind, self._stream, self._token, offset, self._next_expected, window, payload)

@@ -7,8 +7,11 @@ declare -A package_of=(
     [tcptrace]=tcptrace
     [tcpdump]=tcpdump
     [chromium]=chromium
+    [haproxy]=haproxy
     [ip]=iproute2
     [iperf3]=iperf3
+    [nft]=nftables
+    [nginx]=nginx
     [zstd]=zstd
     [xz]=xz-utils
 )
