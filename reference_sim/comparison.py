@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Shares of round trips whose times are compared.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _COMPARED_QUANTILES = (0.5, 0.95)
+#: The most that a scenario may say: no limit in effect.
+_MOST_SEGMENTS = 1000
 #: Of a full segment with timestamps behind an MTU of 1500.
 _PAYLOAD_BYTES = 1448
 
@@ -156,17 +158,38 @@ class Comparison:
         }
 
 
-def compare(scenario: Scenario, settings: LiveSettings | None = None) -> Comparison:
-    """Run a scenario without a proxy both ways. Raises ScenarioError, SimulationError, LivePathError, OSError."""
-    from reference_sim.live import emulate
-    from reference_sim.simulation import simulate
+def as_kernels_do(scenario: Scenario) -> Scenario:
+    """The scenario with what Linux does and a simulated endpoint does only if told, unless it says otherwise itself.
+
+    Linux's slow start grows by every segment acknowledged, however few the ACKs (RFC 3465 without its limit).
+    """
+    field = "byte_counting_limit_segments"
+    ends = (("server", scenario.server), ("mobile", scenario.mobile))
+    missing = {f"{place}.{field}": _MOST_SEGMENTS for place, end in ends if end.get(field) is None}
+    return scenario.with_values(missing) if missing else scenario
+
+
+def check_comparable(scenario: Scenario, settings: LiveSettings | None = None) -> None:
+    """Raises ScenarioError for a scenario that cannot run both ways."""
+    from reference_sim.live import LiveEmulation, LiveSettings
+    from reference_sim.live_traffic import live_flows
 
     if any("mobile_leg" in hop for hop in scenario.path):
         raise ScenarioError(f"{scenario.name} has a proxy: only paths without one are compared")
+    LiveEmulation(scenario, None, settings or LiveSettings())
+    live_flows(scenario)
+
+
+def compare(scenario: Scenario, settings: LiveSettings | None = None) -> Comparison:
+    """Run a scenario both ways. Raises ScenarioError, SimulationError, LivePathError, OSError."""
+    from reference_sim.live import emulate
+    from reference_sim.simulation import simulate
+
+    check_comparable(scenario, settings)
     with tempfile.TemporaryDirectory(prefix="pepscope-compare-") as directory:
         virtual_directory, live_directory = Path(directory, "virtual"), Path(directory, "live")
         live = emulate(scenario, (), live_directory, settings=settings)
-        virtual = simulate(scenario, virtual_directory)
+        virtual = simulate(as_kernels_do(scenario), virtual_directory)
         return Comparison(
             scenario=scenario.name,
             description=scenario.description,

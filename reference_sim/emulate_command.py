@@ -192,12 +192,17 @@ def _compare(
     html: str | None,
     as_json: bool,
 ) -> int:
-    from reference_sim.comparison import compare
+    from reference_sim.comparison import check_comparable, compare
 
+    scenarios = [load(name, changes, seed) for name in names]
+    for scenario in scenarios:
+        check_comparable(scenario, settings)
     comparisons = []
-    for name in names:
-        click.echo(f"comparing {name}", err=True)
-        comparisons.append(compare(load(name, changes, seed), settings))
+    for scenario in scenarios:
+        click.echo(f"comparing {scenario.name}", err=True)
+        comparisons.append(compare(scenario, settings))
+        if not as_json:
+            click.echo(comparisons[-1].table())
     if html is not None:
         from pepscope.writers import writer
 
@@ -206,7 +211,4 @@ def _compare(
     if as_json:
         told = [comparison.to_dict() for comparison in comparisons]
         sys.stdout.write(json.dumps({"schema": SCHEMA, "comparisons": told}) + "\n")
-    else:
-        for comparison in comparisons:
-            click.echo(comparison.table())
     return 0 if all(comparison.is_within_bounds for comparison in comparisons) else 1

@@ -31,7 +31,8 @@ REPORT_PORT = 31_000
 _FORM = 1
 _CAPTURED_PLACES = ("server", "mobile")
 _LISTENING_S = 30.0
-#: Of the threads that carry packets: before ordinary work, which still gets on.
+#: Of the threads that carry packets: real-time priority, and otherwise before ordinary work.
+_PRIORITY = 10
 _NICENESS = -15
 #: A capture is handed over in blocks, a tenth of a second each; and packets may still be under way.
 _LEAST_LINGERING_S = 0.3
@@ -253,7 +254,7 @@ class _Loop:
     def _run(self) -> None:
         try:
             if self._real_time:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
             else:
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
             self._path.run()

@@ -70,7 +70,7 @@ class LiveTraffic:
         self._started_ns = started_ns
         self._duration_s = scenario.duration_s
         self._class = "split-tcp" if any("mobile_leg" in hop for hop in scenario.path) else "regular"
-        self.flows = _flows(scenario)
+        self.flows = live_flows(scenario)
         self._failures: list[str] = []
         self._stopping = threading.Event()
         chance = random.Random(scenario.seed)
@@ -186,7 +186,8 @@ class LiveTraffic:
             end.read_bytes += length
 
 
-def _flows(scenario: Any) -> tuple[_Flow, ...]:
+def live_flows(scenario: Any) -> tuple[_Flow, ...]:
+    """The flows of a scenario's traffic. Raises ScenarioError for traffic that only a simulation has."""
     flows: list[_Flow] = []
     for number, entry in enumerate(scenario.traffic):
         if entry["kind"] not in ("download", "upload", "both") or entry.get("application", "plain") != "plain":
