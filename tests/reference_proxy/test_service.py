@@ -91,9 +91,15 @@ def test_aborts_travel_as_configured(tmp_path: Path, aborts: str, earliest_s: fl
 
 
 def test_an_abort_of_the_server_reaches_the_client(tmp_path: Path) -> None:
-    with serving(abort) as server, proxy(tmp_path, "split") as running:
-        with running.ask(server) as sock, pytest.raises(ConnectionResetError):
-            received(sock)
+    def begin_and_abort(sock: socket.socket) -> None:
+        sock.recv(1)
+        abort(sock)
+
+    with serving(begin_and_abort) as server, proxy(tmp_path, "split") as running:
+        with running.ask(server) as sock:
+            sock.sendall(b"x")
+            with pytest.raises(ConnectionResetError):
+                received(sock)
         assert running.truth()[0]["ending"] == "server-aborted"
 
 

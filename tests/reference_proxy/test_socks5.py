@@ -4,7 +4,7 @@ import ipaddress
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_proxy.errors import MalformedError, RefusedError
@@ -30,6 +30,7 @@ addresses = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(addresses, st.integers(0, 65535), st.binary(max_size=50), st.lists(st.integers(0, 120)))
 def test_requests_are_understood_however_they_are_cut(
     address: tuple[str, bytes], port: int, rest: bytes, cuts: list[int]
@@ -41,6 +42,7 @@ def test_requests_are_understood_however_they_are_cut(
     assert Handshake().feed(head + rest)[1] == Request(address[0], port, rest)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=600))
 def test_garbage_ends_in_a_refusal_or_waits(data: bytes) -> None:
     handshake = Handshake()

@@ -30,12 +30,14 @@ datagrams = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(datagrams)
 def test_datagrams_come_back_as_they_went(datagram: TunnelDatagram) -> None:
     assert TunnelDatagram.decode(datagram.encode()) == datagram
     assert len(datagram.encode()) == HEADER_BYTES + len(datagram.payload)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_garbage_is_refused_or_says_itself_again(data: bytes) -> None:
     try:
@@ -45,6 +47,7 @@ def test_garbage_is_refused_or_says_itself_again(data: bytes) -> None:
     assert datagram.encode() == data
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=40))
 def test_destinations(payload: bytes) -> None:
     try:

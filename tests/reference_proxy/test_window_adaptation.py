@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_proxy.buffers import Buffer
@@ -17,6 +17,7 @@ from reference_proxy.window_adaptation import Gate, Gated, make_law
 number = st.integers(0, 2**32 - 1)
 
 
+@settings(deadline=None)
 @given(st.builds(QueueReport, number, number, number, number, number))
 def test_reports_come_back_as_they_went(report: QueueReport) -> None:
     assert len(report.encode()) == REPORT_BYTES
@@ -27,6 +28,7 @@ def test_a_report_is_five_big_endian_numbers() -> None:
     assert QueueReport(1, 2, 3, 4, 258).encode().hex() == "0000000100000002000000030000000400000102"
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60).filter(lambda data: len(data) != REPORT_BYTES))
 def test_other_lengths_are_refused(data: bytes) -> None:
     with pytest.raises(MalformedError, match="20 bytes"):
