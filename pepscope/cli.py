@@ -21,6 +21,7 @@ SUMMARIES = {
     "explain": "Tell the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
     "proxy": "Run a real proxy of a known kind, and write down the truth.",
+    "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
 }
 

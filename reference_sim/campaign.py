@@ -6,21 +6,25 @@ import hashlib
 import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pepscope.errors import SimulationError, UsageError
 from reference_sim.intervals import mean_interval
 from reference_sim.measures import measure
+from reference_sim.run import Run
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate, write_whole
 from reference_sim.sweep import Campaign, Point
 
 if TYPE_CHECKING:
     import pandas as pd
+
+#: Numbers by name of a run; None where one does not apply.
+MeasureRun: TypeAlias = Callable[[Run], Mapping[str, float | None]]
 
 _RUNS = "runs"
 _IDENTITY = "campaign.json"
@@ -36,6 +40,8 @@ class Job:
     scenario: str
     #: Where captures and truth go; None writes neither.
     directory: str | None
+    #: Numbers kept of the run; a function of a module, which another process finds by its name.
+    measure: MeasureRun = measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +58,7 @@ class CampaignResult:
 def run_job(job: Job) -> dict[str, float | None]:
     """Run one job and measure it."""
     scenario = Scenario.from_mapping(json.loads(job.scenario))
-    return measure(simulate(scenario, job.directory, captures=job.directory is not None))
+    return dict(job.measure(simulate(scenario, job.directory, captures=job.directory is not None)))
 
 
 def run_campaign(
@@ -62,21 +68,23 @@ def run_campaign(
     processes: int | None = None,
     scheduler: str | None = None,
     progress: Callable[[int, int], object] | None = None,
+    measure: MeasureRun = measure,
 ) -> CampaignResult:
     """Run what of a campaign is not there yet, and write `results.csv` and `summary.csv` into `directory`.
 
     Each run's measures are a file of their own under `runs/`, whole or not there: an interrupted campaign goes on where
     it was. `scheduler` is the address of a Dask scheduler; otherwise `processes` (default: one a core) share the work.
-    The results do not depend on who computed them. `progress` gets runs done and in all.
+    The results do not depend on who computed them. `progress` gets runs done and in all. `measure` tells what is kept
+    of a run; it must be a function of a module, since other processes look it up there.
 
     Raises ScenarioError for points that cannot be run, SimulationError for a run that failed, UsageError for a
     directory that holds another campaign.
     """
     directory = Path(directory)
     points = list(campaign.points())
-    _claim(directory, points, campaign.captures)
+    _claim(directory, points, campaign.captures, measure)
     done = {point.index for point in points if _measures_path(directory, point.index).is_file()}
-    missing = [_job(point, directory, campaign.captures) for point in points if point.index not in done]
+    missing = [_job(point, directory, campaign.captures, measure) for point in points if point.index not in done]
     results = _over_dask(missing, scheduler) if scheduler else _over_processes(missing, processes)
     for count, (index, measures) in enumerate(results, start=len(done) + 1):
         write_whole(_measures_path(directory, index), json.dumps(measures, sort_keys=True) + "\n")
@@ -88,21 +96,22 @@ def run_campaign(
     return result
 
 
-def _job(point: Point, directory: Path, captures: bool) -> Job:
+def _job(point: Point, directory: Path, captures: bool, measure: MeasureRun) -> Job:
     place = directory / _RUNS / f"{point.index:06d}"
-    return Job(point.index, point.scenario.to_json(), str(place) if captures else None)
+    return Job(point.index, point.scenario.to_json(), str(place) if captures else None, measure)
 
 
 def _measures_path(directory: Path, index: int) -> Path:
     return directory / _RUNS / f"{index:06d}.json"
 
 
-def _claim(directory: Path, points: list[Point], captures: bool) -> None:
+def _claim(directory: Path, points: list[Point], captures: bool, measure: MeasureRun) -> None:
     """Make sure that what the directory holds, if anything, belongs to these very runs."""
     digest = hashlib.sha256()
     for point in points:
         digest.update(point.scenario.to_json().encode())
     identity = {"form": 1, "runs": len(points), "captures": captures, "sha256": digest.hexdigest()}
+    identity["measure"] = f"{measure.__module__}.{measure.__qualname__}"
     path = directory / _IDENTITY
     if path.is_file():
         if json.loads(path.read_text(encoding="utf-8")) != identity:

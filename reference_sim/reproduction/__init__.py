@@ -1,0 +1,1 @@
+"""The experiments of the seed papers, run again: what was published beside what the simulator says."""
