@@ -49,6 +49,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option(
     "--real-time/--no-real-time", default=True, show_default=True, help="Carry packets before all other work."
 )
+@click.option(
+    "--report-port",
+    type=click.IntRange(1, 65_535),
+    default=31_000,
+    show_default=True,
+    metavar="PORT",
+    help="Where a cell's queue reports go, at the middle.",
+)
 @click.option("--compare", is_flag=True, help="Run each SCENARIO simulated and live, and compare.")
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="With --compare: write a page.")
 @click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
@@ -65,6 +73,7 @@ def emulate(
     mtu: int,
     spin: float,
     real_time: bool,
+    report_port: int,
     compare: bool,
     html: str | None,
     as_json: bool,
@@ -86,6 +95,7 @@ def emulate(
         spin_s=spin * 1e-6,
         packet_bytes=mtu,
         real_time=real_time,
+        report_port=report_port,
     )
     if html is not None and not compare:
         raise UsageError("--html draws a comparison: give --compare")

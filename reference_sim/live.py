@@ -19,7 +19,7 @@ from pepscope import _core
 from pepscope.errors import LivePathError
 from reference_sim.library import load_scenario
 from reference_sim.live_capture import LiveCapture
-from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, Link, LiveNetwork, split_path
+from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, PROXY_KINDS, Link, LiveNetwork, split_path
 from reference_sim.live_traffic import LiveTraffic
 from reference_sim.namespaces import Namespace
 from reference_sim.scenario import Scenario
@@ -144,9 +144,17 @@ class LiveEmulation:
 
     def run_scenario_traffic(self) -> None:
         """Run the scenario's own traffic between sockets of the two kernels. Raises ScenarioError, LivePathError."""
-        self.traffic = LiveTraffic(self.scenario, self.network.server, self.network.mobile, self.started_ns)
+        self.traffic = LiveTraffic(
+            self.scenario, self.network.server, self.network.mobile, self.started_ns, self._class()
+        )
         self.traffic.run(self.check)
         self.linger()
+
+    def _class(self) -> str | None:
+        """What connections through it are; `None` where that is for the middle's command to know."""
+        if not self.settings.middle_command:
+            return "regular"
+        return next((PROXY_KINDS[hop["kind"]] for hop in self.scenario.path if hop["kind"] in PROXY_KINDS), None)
 
     def linger(self) -> None:
         """Let what is under way arrive: as long as the scenario goes on after its flows."""
@@ -170,6 +178,12 @@ class LiveEmulation:
                 return process.wait(0.2)
             except subprocess.TimeoutExpired:
                 self.check()
+
+    def _split_at(self) -> list[str]:
+        """The hop at which connections end: a middle without a command only forwards."""
+        if not self.settings.middle_command:
+            return []
+        return [str(hop["name"]) for hop in self.scenario.path if hop["kind"] in PROXY_KINDS]
 
     def _finish_captures(self) -> None:
         captures, self._captures = self._captures, {}
@@ -202,7 +216,7 @@ class LiveEmulation:
             "pepscope": pepscope.__version__,
             "scenario": json.loads(_core.check_scenario(self.scenario.to_json())),
             "simulated_s": (ended_ns - self.started_ns) * 1e-9,
-            "split_at": [str(hop["name"]) for hop in self.scenario.path if "mobile_leg" in hop],
+            "split_at": self._split_at(),
             "flows": [] if self.traffic is None else self.traffic.report(),
             "hops": [hop for told in totals for hop in told["hops"]],
             "captures": [

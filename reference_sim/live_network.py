@@ -25,7 +25,12 @@ _SERVERS = {4: "203.0.113.0/24", 6: "2001:db8:113::/64"}
 _ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 #: What a device holds for a loop that is late: 10,000 packets of 1500 bytes, a tenth of a second at 1.2 Gbit/s.
 _DEVICE_PACKETS = 10_000
-_PROXY_KINDS = ("split-proxy", "store-and-forward-proxy", "window-adaptation-proxy")
+#: Hops that end connections, and what a detector should say of these.
+PROXY_KINDS: Mapping[Any, str] = {
+    "split-proxy": "split-tcp",
+    "store-and-forward-proxy": "tcp-proxy",
+    "window-adaptation-proxy": "split-tcp",
+}
 _MOST_TERMINALS = 250
 
 _EVERYWHERE = {
@@ -184,7 +189,7 @@ def split_path(scenario: Scenario, middle_after: int | None) -> tuple[tuple[int,
     from pepscope.errors import ScenarioError
 
     hops = len(scenario.path)
-    proxies = [number for number, hop in enumerate(scenario.path) if hop["kind"] in _PROXY_KINDS]
+    proxies = [number for number, hop in enumerate(scenario.path) if hop["kind"] in PROXY_KINDS]
     if len(proxies) > 1:
         raise ScenarioError(f"a live path has room for one proxy, and {scenario.name} has {len(proxies)}")
     if proxies:
@@ -211,7 +216,7 @@ def terminals(scenario: Scenario) -> int:
 
 def _middle_control(scenario: Scenario) -> str:
     """The congestion control of what ends connections in the middle, unless it chooses its own: the mobile leg's."""
-    legs: list[Any] = [hop["mobile_leg"] for hop in scenario.path if hop["kind"] in _PROXY_KINDS]
+    legs: list[Any] = [hop["mobile_leg"] for hop in scenario.path if hop["kind"] in PROXY_KINDS]
     return kernel_control("mobile_leg", legs[0]["control"] if legs else "cubic")
 
 

@@ -19,6 +19,8 @@ from reference_sim.namespaces import Namespace
 _CHUNK_BYTES = 1 << 18
 _FIRST_CLIENT_PORT = 40_000  # as in captures of simulations
 _ACCEPTING_S = 30.0
+_TCP_NOTSENT_LOWAT = 25  # linux/tcp.h
+_UNSENT_BYTES = 1 << 17
 
 
 @dataclass(slots=True)
@@ -64,12 +66,12 @@ class _Flow:
 class LiveTraffic:
     """Downloads and uploads, one thread an end."""
 
-    def __init__(self, scenario: Any, server: Namespace, mobile: Namespace, started_ns: int) -> None:
-        """Raises ScenarioError for traffic that only a simulation has."""
+    def __init__(self, scenario: Any, server: Namespace, mobile: Namespace, started_ns: int, kind: str | None) -> None:
+        """`kind` is what a detector should say of it. Raises ScenarioError for traffic that only a simulation has."""
         self._server, self._mobile = server, mobile
         self._started_ns = started_ns
         self._duration_s = scenario.duration_s
-        self._class = "split-tcp" if any("mobile_leg" in hop for hop in scenario.path) else "regular"
+        self._class = kind
         self.flows = live_flows(scenario)
         self._failures: list[str] = []
         self._stopping = threading.Event()
@@ -149,7 +151,9 @@ class LiveTraffic:
         end.connected_s = self._now()
         control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
         end.congestion_control = control.split(b"\0")[0].decode()
-        connection.settimeout(_ACCEPTING_S)
+        connection.settimeout(self._duration_s + _ACCEPTING_S)
+        # A transfer for a time ends when the time is over, not when all that a kernel would have taken has gone.
+        connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         if _amount(flow.entry, direction) == 0:
             self._read(connection, end)
         else:

@@ -149,29 +149,25 @@ def test_a_trace_in_mahimahis_format_bounds_the_rate(tmp_path: Path) -> None:
     assert verdict(tmp_path) == "regular"
 
 
-def test_a_proxy_in_the_middle_is_found(tmp_path: Path) -> None:
-    proxied = scenario(
-        {**wired(), "name": "core"}, {"kind": "split-proxy"}, wired(rate_bit_s=8_000_000, queue_packets=60)
+def test_the_tutorials_three_commands_work_as_pasted(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "emulate.md").read_text(encoding="utf-8")
+    block = guide.partition("## In three commands")[2].partition("```console\n")[2].partition("```")[0]
+    script = "\n".join(line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ "))
+    assert [f"pepscope {name}" in script for name in ("emulate", "proxy", "detect")] == [True] * 3
+    environment = {**os.environ, "PATH": f"{Path(PEPSCOPE).parent}:{os.environ['PATH']}"}
+    finished = subprocess.run(
+        ["bash", "-e", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
     )
-    intercept = "--interception transparent --ports 5001"
-    proxy = (
-        f"{PEPSCOPE} proxy split {intercept} --device pepscope-cell --setup && "
-        f"exec {PEPSCOPE} proxy split {intercept} --listen 0.0.0.0:8888 --log-level error"
-    )
-    path = write(tmp_path / "proxied.toml", proxied)
-    command = [
-        PEPSCOPE,
-        "emulate",
-        path,
-        "--json",
-        "-o",
-        str(tmp_path / "run"),
-        "--middle-command",
-        f"sh -c {shlex.quote(proxy)}",
-    ]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert finished.returncode == 0, finished.stderr
-    told = json.loads(finished.stdout)
+    assert "1 connection: 1 split-tcp" in finished.stdout, finished.stderr
+    (truth,) = tmp_path.glob("*/truth.json")
+    told = json.loads(truth.read_text())
     (flow,) = told["flows"]
     assert flow["class"] == "split-tcp"
     assert flow["delivered_exactly"]["down"]
@@ -179,7 +175,13 @@ def test_a_proxy_in_the_middle_is_found(tmp_path: Path) -> None:
         ("server", "middle"),
         ("middle", "mobile"),
     ]
-    assert verdict(tmp_path / "run") == "split-tcp", finished.stderr
+
+
+def test_a_middle_without_a_proxy_only_forwards(tmp_path: Path) -> None:
+    run = emulate(scenario({**wired(), "name": "core"}, {"kind": "split-proxy"}, wired()), (), tmp_path)
+    assert run.truth["split_at"] == []
+    assert run.truth["flows"][0]["class"] == "regular"
+    assert verdict(tmp_path) == "regular"
 
 
 def test_the_commands_status_is_ours_even_if_it_is_killed(tmp_path: Path) -> None:
