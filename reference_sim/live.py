@@ -270,7 +270,8 @@ class _Loop:
             if self._real_time:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
             else:
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+                with contextlib.suppress(PermissionError):
+                    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
             self._path.run()
         except BaseException as error:  # it is raised again where somebody waits for it
             self._failure = error
@@ -278,7 +279,9 @@ class _Loop:
     def check(self) -> None:
         if self._failure is not None:
             if isinstance(self._failure, PermissionError):
-                raise LivePathError("real-time priority needs root (CAP_SYS_NICE)") from self._failure
+                raise LivePathError(
+                    "the system allows no real-time priority here (CAP_SYS_NICE): try without, --no-real-time"
+                ) from self._failure
             raise self._failure
 
     def stop(self) -> None:

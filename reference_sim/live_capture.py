@@ -65,7 +65,7 @@ class LiveCapture:
                 raise LivePathError(f"the capture {self.path} ended early: {self._complaint()}")
             counts = self._pcap.stat()
             self._pcap.stats(self._handle, ctypes.byref(counts))
-            is_whole = self._pcap.dump_flush(self._dumper) == 0
+            is_whole = self._pcap.dump_flush(self._dumper) == 0 and not _has_failed(self._pcap.dump_file(self._dumper))
         finally:
             self._pcap.dump_close(self._dumper)
             self._pcap.close(self._handle)
@@ -83,6 +83,13 @@ def _library() -> Any:
     except (ImportError, OSError) as error:
         raise LivePathError(f"captures need the Python package libpcap, which does not load here: {error}") from error
     return libpcap
+
+
+def _has_failed(file: Any) -> bool:
+    """Whether writing to a C stream ever failed; libpcap writes no more from then on, and says nothing."""
+    ferror = ctypes.CDLL(None).ferror
+    ferror.argtypes, ferror.restype = [ctypes.c_void_p], ctypes.c_int
+    return bool(ferror(ctypes.cast(file, ctypes.c_void_p)))
 
 
 def _text(message: bytes) -> str:
