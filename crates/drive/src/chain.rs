@@ -1,7 +1,7 @@
 //! Carrying packets from part to part: what happens for every packet, and nothing else.
 
 use pepscope_path::{Direction, Hop, Nanoseconds};
-use pepscope_tcp::{Host, Packet};
+use pepscope_tcp::{Host, Outlet, Packet};
 
 use crate::element::{each, PathElement};
 use crate::simulation::PlacedTap;
@@ -15,6 +15,9 @@ pub(crate) struct Chain {
     pub(crate) server: Box<Host>,
     pub(crate) hops: Vec<PathElement>,
     pub(crate) mobile: Box<Host>,
+    /// Tests compare with a chain that takes none.
+    #[cfg(test)]
+    pub(crate) takes_short_cut: bool,
 }
 
 /// One link between two parts, and who looks on there.
@@ -65,8 +68,8 @@ impl Observers {
     }
 
     /// A packet passes the link at `position`.
-    #[inline]
-    fn note(&mut self, position: usize, now: Nanoseconds, direction: Direction, packet: &Packet) {
+    #[inline(always)]
+    pub(crate) fn note(&mut self, position: usize, now: Nanoseconds, direction: Direction, packet: &Packet) {
         let link = &mut self.links[position];
         if !link.taps.is_empty() {
             record(&mut link.taps, now, direction, packet);
@@ -88,7 +91,7 @@ fn record(taps: &mut [PlacedTap], now: Nanoseconds, direction: Direction, packet
 }
 
 #[inline]
-fn stamp(now: Nanoseconds, packet: &mut Packet) {
+pub(crate) fn stamp(now: Nanoseconds, packet: &mut Packet) {
     if let Packet::Tcp(segment) = packet {
         segment.sent_ns = now;
     }
@@ -119,40 +122,68 @@ impl Chain {
     /// Hands on everything that leaves the part at `index` now.
     #[inline]
     pub(crate) fn drain(&mut self, index: usize, now: Nanoseconds, observers: &mut Observers) -> Drained {
-        let Self { server, hops, mobile } = self;
-        let mut packets = 0;
+        let Self { server, hops, mobile, .. } = self;
         if index == 0 {
-            while let Some(mut packet) = server.poll_transmit(now) {
-                packets += 1;
-                stamp(now, &mut packet);
-                observers.note(0, now, Direction::Down, &packet);
-                match hops.first_mut() {
-                    Some(hop) => hop.handle_packet(now, Direction::Down, packet),
-                    None => mobile.handle_packet(now, &packet),
-                }
-            }
+            let mut way = WayOut {
+                packets: 0,
+                position: 0,
+                direction: Direction::Down,
+                now,
+                observers,
+                next: hops.first_mut(),
+                end: mobile,
+            };
+            server.transmit(now, &mut way);
+            let packets = way.packets;
             return Drained { reached: u64::from(packets > 0) << 1, packets, wake_up: server.poll_timeout() };
         }
         if index > hops.len() {
-            while let Some(mut packet) = mobile.poll_transmit(now) {
-                packets += 1;
-                stamp(now, &mut packet);
-                observers.note(hops.len(), now, Direction::Up, &packet);
-                match hops.last_mut() {
-                    Some(hop) => hop.handle_packet(now, Direction::Up, packet),
-                    None => server.handle_packet(now, &packet),
-                }
-            }
+            let position = hops.len();
+            let mut way = WayOut {
+                packets: 0,
+                position,
+                direction: Direction::Up,
+                now,
+                observers,
+                next: hops.last_mut(),
+                end: server,
+            };
+            mobile.transmit(now, &mut way);
+            let packets = way.packets;
             let reached = u64::from(packets > 0) << (index - 1);
             return Drained { reached, packets, wake_up: mobile.poll_timeout() };
         }
         let (before, rest) = hops.split_at_mut(index - 1);
         let Some((hop, after)) = rest.split_first_mut() else {
-            return Drained { reached: 0, packets, wake_up: Nanoseconds::MAX };
+            return Drained { reached: 0, packets: 0, wake_up: Nanoseconds::MAX };
         };
         let is_end = hop.ends_connections();
         let mut around = Around { server, before, after, mobile, index, now, observers };
         each!(hop, hop => drain_hop(hop.as_mut(), is_end, &mut around))
+    }
+}
+
+/// From a host into the chain.
+struct WayOut<'a> {
+    packets: u64,
+    position: usize,
+    direction: Direction,
+    now: Nanoseconds,
+    observers: &'a mut Observers,
+    next: Option<&'a mut PathElement>,
+    /// The other host, for a chain without hops.
+    end: &'a mut Host,
+}
+
+impl Outlet for WayOut<'_> {
+    fn send(&mut self, mut packet: Packet) {
+        self.packets += 1;
+        stamp(self.now, &mut packet);
+        self.observers.note(self.position, self.now, self.direction, &packet);
+        match &mut self.next {
+            Some(hop) => hop.handle_packet(self.now, self.direction, packet),
+            None => self.end.handle_packet(self.now, &packet),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod capture;
 mod chain;
 pub mod element;
+mod lane;
 pub mod live;
 pub mod scenario;
 pub mod simulation;

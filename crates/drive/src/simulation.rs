@@ -9,6 +9,7 @@ use pepscope_tcp::Host;
 use crate::capture::tap::{Tap, TapCounts};
 use crate::chain::{Chain, Observers};
 use crate::element::PathElement;
+use crate::lane::Bounds;
 use crate::truth::delays::Delays;
 use crate::truth::series::Series;
 
@@ -76,7 +77,7 @@ pub struct RunSettings {
 /// Where several parts are due at one time, the one nearest to the server comes first; what leaves a part is handled at
 /// once by its neighbour, and again the part nearest to the server goes on first. Nothing depends on anything else.
 pub struct Simulation {
-    chain: Chain,
+    pub(crate) chain: Chain,
     observers: Observers,
     names: Vec<String>,
     /// When each part wants to be woken: server, hops, mobile.
@@ -104,7 +105,13 @@ impl Simulation {
         let observers = Observers::new(&hops, taps, settings.keep_arrivals);
         let mut simulation = Self {
             wake_ups: vec![NEVER; hops.len() + 2],
-            chain: Chain { server: Box::new(server), hops, mobile: Box::new(mobile) },
+            chain: Chain {
+                server: Box::new(server),
+                hops,
+                mobile: Box::new(mobile),
+                #[cfg(test)]
+                takes_short_cut: true,
+            },
             observers,
             names,
             now: 0,
@@ -129,6 +136,13 @@ impl Simulation {
         let mut next_look = self.events + EVENTS_BETWEEN_LOOKS;
         let mut events_before = self.events;
         let ending = loop {
+            if let Some(waiting) = self.run_lane(next_look) {
+                events_before = self.events;
+                if let Err(failure) = self.settle(waiting, events_before) {
+                    self.finish_taps()?;
+                    return Err(failure);
+                }
+            }
             let mut index = 0;
             let mut due = NEVER;
             for (candidate, &wake_up) in self.wake_ups.iter().enumerate() {
@@ -137,13 +151,15 @@ impl Simulation {
                 }
             }
             let due = due.max(self.now);
-            while self.next_sample <= due && self.next_sample <= self.stop_at {
-                self.sample();
-            }
-            if due >= self.stop_at {
-                let finished = self.stop_at < self.settings.duration_ns;
-                self.now = self.stop_at;
-                break if finished { Ending::Finished } else { Ending::TimeIsUp };
+            if due >= self.next_sample.min(self.stop_at) {
+                while self.next_sample <= due && self.next_sample <= self.stop_at {
+                    self.sample();
+                }
+                if due >= self.stop_at {
+                    let finished = self.stop_at < self.settings.duration_ns;
+                    self.now = self.stop_at;
+                    break if finished { Ending::Finished } else { Ending::TimeIsUp };
+                }
             }
             if due > self.now {
                 self.now = due;
@@ -154,7 +170,7 @@ impl Simulation {
             }
             self.events += 1;
             self.chain.handle_timeout(index, self.now);
-            if let Err(failure) = self.settle(index, events_before) {
+            if let Err(failure) = self.settle(1 << index, events_before) {
                 self.finish_taps()?;
                 return Err(failure);
             }
@@ -173,10 +189,25 @@ impl Simulation {
         Ok(ending)
     }
 
-    /// Carries on whatever leaves the part at `first`, and what that sets off, until nothing more happens now.
+    /// Runs while the chain's short cut is open; the parts, as bits, that have something to hand on now.
     #[inline]
-    fn settle(&mut self, first: usize, events_before: u64) -> Result<(), RunError> {
-        let mut waiting = 1u64 << first;
+    fn run_lane(&mut self, events_limit: u64) -> Option<u64> {
+        let bounds = Bounds {
+            after: self.now,
+            before: self.next_sample.min(self.stop_at),
+            events: events_limit.saturating_sub(self.events),
+            stops_when_finished: self.settings.stop_after_finish_ns.is_some(),
+        };
+        let lane = self.chain.run_lane(&mut self.wake_ups, &mut self.observers, bounds)?;
+        self.now = lane.now;
+        self.events += lane.events;
+        self.look_for_the_end();
+        (lane.waiting != 0).then_some(lane.waiting)
+    }
+
+    /// Carries on whatever leaves the parts `waiting`, as bits, and what that sets off, until nothing more happens now.
+    #[inline]
+    fn settle(&mut self, mut waiting: u64, events_before: u64) -> Result<(), RunError> {
         while waiting != 0 {
             let index = waiting.trailing_zeros() as usize;
             let drained = self.chain.drain(index, self.now, &mut self.observers);

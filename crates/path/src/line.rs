@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
 use crate::loss::Loss;
-use crate::queue::{AverageQueue, Occupancy, QueueLimit, QueueSettings, Size};
+use crate::queue::{AverageQueue, Occupancy, Places, QueueLimit, QueueSettings, Size};
 use crate::settings::SettingsError;
 
 /// When packets have been sent, given when they come.
@@ -48,7 +48,9 @@ pub(crate) struct Line<P, T> {
     system: VecDeque<(Nanoseconds, u32)>,
     occupancy: Occupancy,
     busy_until: Nanoseconds,
-    under_way: VecDeque<(Nanoseconds, P)>,
+    under_way: VecDeque<P>,
+    /// When each of them arrives. Apart, so that a packet is written straight to its place.
+    arrivals: VecDeque<Nanoseconds>,
     next_ns: Nanoseconds,
     /// Those under way are among the delivered here.
     counts: HopCounts,
@@ -74,6 +76,7 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
             occupancy: Occupancy::default(),
             busy_until: 0,
             under_way: VecDeque::new(),
+            arrivals: VecDeque::new(),
             next_ns: NEVER,
             counts: HopCounts::default(),
             departed_frames: 0,
@@ -82,12 +85,13 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
     }
 
     /// Takes a packet that enters at `now`.
-    #[inline]
-    pub(crate) fn take(&mut self, now: Nanoseconds, mut packet: P) {
+    #[inline(always)]
+    pub(crate) fn take(&mut self, now: Nanoseconds, packet: P) {
         let bytes = packet.length_bytes();
         self.counts.offered_packets += 1;
         self.counts.offered_bytes += u64::from(bytes);
         let mut departure = now;
+        let mut is_marked = false;
         if self.transmitter.takes_time() {
             self.forget_departed(now);
             let arriving = self.size(bytes);
@@ -97,7 +101,7 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
                 return;
             }
             if self.average.is_some() && self.warns(now, bytes) && packet.understands_marks() {
-                packet.mark_congestion();
+                is_marked = true;
                 self.counts.marked_packets += 1;
             }
             self.busy_until = self.transmitter.finish(now, self.busy_until, bytes);
@@ -115,7 +119,13 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
         if self.under_way.is_empty() {
             self.next_ns = arrival;
         }
-        self.under_way.push_back((arrival, packet));
+        self.arrivals.push_back(arrival);
+        self.under_way.push_back(packet);
+        if is_marked {
+            if let Some(packet) = self.under_way.back_mut() {
+                packet.mark_congestion();
+            }
+        }
     }
 
     /// When the first packet under way arrives; [`NEVER`] if there is none.
@@ -125,16 +135,16 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
     }
 
     /// The first packet under way.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give(&mut self) -> Option<P> {
-        let (_, packet) = self.under_way.pop_front()?;
-        self.next_ns = self.under_way.front().map_or(NEVER, |&(arrival, _)| arrival);
-        Some(packet)
+        self.arrivals.pop_front();
+        self.next_ns = self.arrivals.front().copied().unwrap_or(NEVER);
+        self.under_way.pop_front()
     }
 
     /// Counted when asked for, to keep the length of a packet from being worked out twice on its way.
     pub(crate) fn counts(&self) -> HopCounts {
-        let under_way_bytes: u64 = self.under_way.iter().map(|(_, packet)| u64::from(packet.length_bytes())).sum();
+        let under_way_bytes: u64 = self.under_way.iter().map(|packet| u64::from(packet.length_bytes())).sum();
         HopCounts {
             delivered_packets: self.counts.delivered_packets - self.under_way.len() as u64,
             delivered_bytes: self.counts.delivered_bytes - under_way_bytes,
@@ -178,6 +188,11 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
 
     #[inline]
     fn admits(&self, now: Nanoseconds, arriving: Size) -> bool {
+        if self.queue.limit == QueueLimit::Unlimited
+            || self.occupancy.packets == 0 && self.queue.places == Places::Waiting
+        {
+            return true;
+        }
         let mut system = self.occupancy;
         let mut in_service = self.system.front().map(|&(_, bytes)| self.size(bytes));
         if matches!(self.queue.limit, QueueLimit::Frames(_)) {

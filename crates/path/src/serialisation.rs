@@ -36,21 +36,26 @@ impl Serialisation {
     #[inline]
     pub(crate) fn advance(&mut self, bytes: u32) -> Nanoseconds {
         if bytes != self.last_bytes {
-            let numerator = u128::from(bytes) * u128::from(NANOSECOND_BITS);
-            let rate = u128::from(self.rate_bit_s);
-            self.last_bytes = bytes;
-            self.last_quotient = u64::try_from(numerator / rate).unwrap_or(u64::MAX);
-            self.last_remainder = (numerator % rate) as u64;
+            self.divide(bytes);
         }
-        let owed = u128::from(self.remainder) + u128::from(self.last_remainder);
-        let rate = u128::from(self.rate_bit_s);
-        if owed >= rate {
-            self.remainder = (owed - rate) as u64;
+        // Both are less than the rate, and so is their sum less one rate, whether or not it fits a word.
+        let (owed, carries) = self.remainder.overflowing_add(self.last_remainder);
+        if carries || owed >= self.rate_bit_s {
+            self.remainder = owed.wrapping_sub(self.rate_bit_s);
             self.last_quotient.saturating_add(1)
         } else {
-            self.remainder = owed as u64;
+            self.remainder = owed;
             self.last_quotient
         }
+    }
+
+    #[cold]
+    fn divide(&mut self, bytes: u32) {
+        let numerator = u128::from(bytes) * u128::from(NANOSECOND_BITS);
+        let rate = u128::from(self.rate_bit_s);
+        self.last_bytes = bytes;
+        self.last_quotient = u64::try_from(numerator / rate).unwrap_or(u64::MAX);
+        self.last_remainder = (numerator % rate) as u64;
     }
 }
 

@@ -57,8 +57,29 @@ impl<P: Datagram> Wired<P> {
     }
 }
 
-impl<P: Datagram> Hop<P> for Wired<P> {
+impl<P: Datagram> Wired<P> {
+    /// When the next packet that travels in `direction` arrives; [`NEVER`](crate::NEVER) if none is under way.
     #[inline]
+    #[must_use]
+    pub fn next_arrival(&self, direction: Direction) -> Nanoseconds {
+        match direction {
+            Direction::Down => self.down.next_ns(),
+            Direction::Up => self.up.next_ns(),
+        }
+    }
+
+    /// The next packet that travels in `direction`, whenever it arrives; for a driver that looks at the directions apart.
+    #[inline(always)]
+    pub fn take_arrival(&mut self, direction: Direction) -> Option<P> {
+        match direction {
+            Direction::Down => self.down.give(),
+            Direction::Up => self.up.give(),
+        }
+    }
+}
+
+impl<P: Datagram> Hop<P> for Wired<P> {
+    #[inline(always)]
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
         match direction {
             Direction::Down => self.down.take(now, packet),

@@ -80,6 +80,9 @@ pub(crate) struct Application {
     doing: Doing,
     stage: Stage,
     reading: Reading,
+    reads_freely: bool,
+    /// More data is read, and changes nothing else.
+    only_reads: bool,
     pauses: Vec<Pause>,
     next_pause: usize,
     abort_after_ns: Nanoseconds,
@@ -111,6 +114,8 @@ impl Application {
             doing: Doing::Nothing,
             stage: Stage::Idle,
             reading: script.reading,
+            reads_freely: script.reading == Reading::AtOnce && script.pauses.is_empty(),
+            only_reads: false,
             pauses: script.pauses.clone(),
             next_pause: 0,
             abort_after_ns: script.abort_after_ns,
@@ -147,6 +152,7 @@ impl Application {
     /// The peer sends no more than what is readable now.
     pub(crate) fn finish_peer(&mut self) {
         self.peer_finished = true;
+        self.only_reads = false;
     }
 
     /// Both ends finished: what has arrived is still read, and there is nothing left to abort.
@@ -157,6 +163,7 @@ impl Application {
     /// The connection is gone.
     pub(crate) fn stop(&mut self) {
         self.stage = Stage::Over;
+        self.only_reads = false;
         self.read_wake_ns = NEVER;
     }
 
@@ -174,6 +181,7 @@ impl Application {
     }
 
     /// When [`Application::advance`] has something to do even if nothing arrives.
+    #[inline(always)]
     pub(crate) fn deadline(&self) -> Nanoseconds {
         let step_ns = match (self.stage, self.doing) {
             (Stage::Running, Doing::Waiting { until_ns } | Doing::Sending { until_ns, .. }) => until_ns,
@@ -206,6 +214,7 @@ impl Application {
                 None => break,
             }
         }
+        self.only_reads = self.reads_freely && !self.peer_finished && self.abort_ns == NEVER && self.awaits_end();
     }
 
     fn take(&mut self, now: Nanoseconds, socket: &mut impl Socket) {
@@ -221,16 +230,21 @@ impl Application {
                 Reading::Paced { chunk_bytes, .. } => chunk_bytes,
             };
             let Some(run) = socket.read(limit) else { return };
-            self.read.push(run);
-            self.counts.read_bytes += run.bytes;
-            self.counts.first_read_ns.get_or_insert(now);
-            self.counts.last_read_ns = Some(now);
+            self.note_read(now, run);
             if let Reading::Paced { rate_bytes_s, .. } = self.reading {
                 let owed = u128::from(run.bytes) * u128::from(SECOND) + u128::from(self.pace_remainder);
                 self.pace_remainder = (owed % u128::from(rate_bytes_s)) as u64;
                 self.next_read_ns = now.saturating_add((owed / u128::from(rate_bytes_s)) as Nanoseconds);
             }
         }
+    }
+
+    #[inline(always)]
+    fn note_read(&mut self, now: Nanoseconds, run: Run) {
+        self.read.push(run);
+        self.counts.read_bytes += run.bytes;
+        self.counts.first_read_ns.get_or_insert(now);
+        self.counts.last_read_ns = Some(now);
     }
 
     fn reading_allowed_at(&mut self, now: Nanoseconds) -> Nanoseconds {
@@ -318,6 +332,7 @@ impl Application {
         false
     }
 
+    #[inline]
     fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64, socket: &mut impl Socket) -> u64 {
         if bytes == 0 || self.waits_for_room {
             return 0;
@@ -380,5 +395,6 @@ impl Application {
     }
 }
 
+mod short_cuts;
 #[cfg(test)]
 mod tests;

@@ -3,9 +3,11 @@
 mod arrival;
 mod departure;
 mod handshake;
+mod prediction;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
+use crate::control::CongestionControl;
 use crate::receiver::Receiver;
 use crate::run::Run;
 use crate::segment::{ContentId, Segment};
@@ -16,6 +18,7 @@ use crate::statistics::Statistics;
 use crate::timestamp_clock::TimestampClock;
 
 use handshake::Handshake;
+pub(crate) use prediction::Taken;
 
 /// One end of one connection.
 ///
@@ -40,6 +43,8 @@ pub struct Connection {
     ip_identification: u16,
     events: Events,
     statistics: Statistics,
+    #[cfg(test)]
+    pub(crate) is_predicting: bool,
 }
 
 impl Connection {
@@ -70,8 +75,19 @@ impl Connection {
             ip_identification: settings.ip_identification,
             events: Events::default(),
             statistics: Statistics::default(),
+            #[cfg(test)]
+            is_predicting: true,
             settings,
         }
+    }
+
+    /// Whether the short cuts are taken; the tests compare with a connection that takes none.
+    #[inline]
+    fn predicts(&self) -> bool {
+        #[cfg(test)]
+        return self.is_predicting;
+        #[cfg(not(test))]
+        true
     }
 
     /// Opens the connection: a SYN is due. Only the first call of a client that is closed does anything.
@@ -86,6 +102,17 @@ impl Connection {
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
+    }
+
+    /// Takes all events of an established connection if there is at most more to read or room to write; whether there
+    /// is room.
+    #[inline]
+    pub(crate) fn take_usual_events(&mut self) -> Option<bool> {
+        if self.state == State::Established {
+            self.events.take_usual()
+        } else {
+            None
+        }
     }
 
     /// When [`Connection::handle_timeout`] wants to be called; [`NEVER`] if nothing is pending.

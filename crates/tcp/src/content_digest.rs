@@ -17,7 +17,7 @@ pub struct ContentDigest {
 
 impl ContentDigest {
     /// Appends `run`.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, run: Run) {
         if run.bytes == 0 {
             return;

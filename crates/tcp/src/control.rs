@@ -7,6 +7,7 @@
 mod bandwidth_filter;
 mod bbr;
 mod cubic;
+mod dispatch;
 mod full_pipe;
 mod hystart;
 mod jersey;
@@ -21,6 +22,7 @@ use pepscope_path::Nanoseconds;
 
 pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
+pub(crate) use dispatch::Control;
 pub use jersey::{BandwidthEstimate, Jersey};
 pub use reno::Reno;
 pub use unlimited::Unlimited;

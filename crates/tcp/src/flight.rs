@@ -1,5 +1,6 @@
 //! What was sent and not acknowledged, segment by segment: the scoreboard of RFC 6675 in amortised constant time.
 
+mod clean;
 mod sent;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! A machine at an end of the path: connections with an application each, and speakers.
 
+mod answer;
 mod flow;
 
 use core::fmt;
@@ -11,6 +12,7 @@ use crate::application::{Application, ApplicationCounts};
 use crate::connection::Connection;
 use crate::flow_table::{FlowTable, FLOW_LIMIT};
 use crate::next_times::NextTimes;
+use crate::outlet::Outlet;
 use crate::packet::Packet;
 use crate::script::ScriptError;
 use crate::segment::Segment;
@@ -128,7 +130,15 @@ impl Host {
             application: ApplicationCounts::default(),
             statistics: Statistics::default(),
         };
-        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false, successor: None });
+        self.flows.push(Flow {
+            connection,
+            application,
+            result,
+            connect_ns,
+            application_ns: NEVER,
+            is_ready: false,
+            successor: None,
+        });
         self.open_flows += 1;
         self.times.reserve(self.flows.len());
         self.times.set(place, connect_ns);
@@ -223,9 +233,17 @@ impl Host {
         let was_open = flow.is_open();
         flow.take_events(now);
         flow.application.advance(now, &mut flow.connection);
+        self.finish_turn(now, place, was_open);
+    }
+
+    /// The application of a flow that `was_open` has acted.
+    #[inline]
+    fn finish_turn(&mut self, now: Nanoseconds, place: usize, was_open: bool) {
+        let flow = &mut self.flows[place];
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
         }
+        flow.application_ns = flow.application.deadline();
         let has_ended = was_open && !flow.is_open();
         if !flow.is_ready {
             flow.is_ready = true;
@@ -263,6 +281,23 @@ impl Host {
             self.ready.pop_front();
         }
         None
+    }
+
+    /// Hands every packet that leaves at `now` to `outlet`, as [`Host::poll_transmit`] would give them.
+    #[inline]
+    pub fn transmit(&mut self, now: Nanoseconds, outlet: &mut (impl Outlet + ?Sized)) {
+        while let Some(packet) = self.leaving.pop_front() {
+            outlet.send(packet);
+        }
+        while let Some(place) = self.ready.front().copied() {
+            let flow = &mut self.flows[place];
+            while let Some(segment) = flow.connection.poll_transmit(now) {
+                outlet.send(Packet::Tcp(segment));
+            }
+            flow.is_ready = false;
+            self.times.set(place, flow.next_time());
+            self.ready.pop_front();
+        }
     }
 
     /// When [`Host::handle_timeout`] wants to be called next.
@@ -336,6 +371,8 @@ impl Host {
     }
 }
 
+#[cfg(test)]
+mod predictions;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

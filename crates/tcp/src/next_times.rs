@@ -35,7 +35,7 @@ impl NextTimes {
     }
 
     /// Sets when `element` wants to be woken; it must have room.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, element: usize, time: Nanoseconds) {
         let mut node = self.leaves() + element;
         if self.nodes[node] == time {

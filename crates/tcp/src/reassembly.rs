@@ -84,16 +84,28 @@ impl Reassembly {
     #[inline]
     fn make_ready(&mut self, run: PlacedRun) {
         let bytes = run.end - run.start;
-        self.next = run.end;
-        self.ready_bytes += bytes;
+        self.append_plain(Run { content: run.content, content_offset: run.content_offset, bytes });
+    }
+
+    /// Takes `bytes` bytes that are read already, where none are held or wait to be read.
+    #[inline]
+    pub fn pass(&mut self, bytes: u64) {
+        self.next += bytes;
+    }
+
+    /// Takes a run that starts at the next byte expected, where none is held that it could join up with.
+    #[inline]
+    pub fn append_plain(&mut self, run: Run) {
+        self.next += run.bytes;
+        self.ready_bytes += run.bytes;
         match self.ready.back_mut() {
             Some(last)
                 if last.content == run.content
                     && last.content_offset.wrapping_add(last.bytes) == run.content_offset =>
             {
-                last.bytes += bytes;
+                last.bytes += run.bytes;
             }
-            _ => self.ready.push_back(Run { content: run.content, content_offset: run.content_offset, bytes }),
+            _ => self.ready.push_back(run),
         }
     }
 

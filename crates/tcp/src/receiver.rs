@@ -170,7 +170,28 @@ impl Receiver {
         received
     }
 
+    /// Whether payload that begins at the next position and ends at `end` is taken whole, and completes nothing.
     #[inline]
+    pub fn predicts(&self, end: u64) -> bool {
+        end <= self.offered_edge && self.fin.is_none() && !self.buffer.has_gaps()
+    }
+
+    /// [`Receiver::take`] for such payload, and [`Receiver::read`] if the application `reads` it at once and nothing is
+    /// before it.
+    #[inline(always)]
+    pub fn take_predicted(&mut self, now: Nanoseconds, run: Run, reads: bool) {
+        if reads {
+            self.buffer.pass(run.bytes);
+        } else {
+            self.buffer.append_plain(run);
+        }
+        self.acknowledge_in_order(now, false);
+        if reads {
+            self.make_room(run.bytes, true);
+        }
+    }
+
+    #[inline(always)]
     fn acknowledge_in_order(&mut self, now: Nanoseconds, had_gaps: bool) {
         self.unacknowledged_segments += 1;
         match self.delayed {
@@ -257,7 +278,14 @@ impl Receiver {
     #[inline]
     pub fn read(&mut self, limit: u64, is_open: bool) -> Option<Run> {
         let run = self.buffer.read(limit)?;
-        self.read += run.bytes;
+        self.make_room(run.bytes, is_open);
+        Some(run)
+    }
+
+    /// The application took `bytes`.
+    #[inline(always)]
+    fn make_room(&mut self, bytes: u64, is_open: bool) {
+        self.read += bytes;
         if is_open && !self.fin_taken {
             let edge = self.read + self.buffer_bytes;
             let growth = edge.saturating_sub(self.offered_edge);
@@ -269,11 +297,10 @@ impl Receiver {
                 self.acknowledge_now();
             }
         }
-        Some(run)
     }
 
     /// The window field for a segment that leaves now: the right edge moves only by a worthwhile step and never back.
-    #[inline]
+    #[inline(always)]
     pub fn offer_window(&mut self, shift: u8) -> u16 {
         let next = self.next();
         let target = self.read + self.buffer_bytes;

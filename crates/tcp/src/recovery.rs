@@ -7,7 +7,7 @@ mod tahoe;
 
 use pepscope_path::Nanoseconds;
 
-use crate::control::LossMeaning;
+use crate::control::{CongestionControl, LossMeaning};
 use crate::flight::DUPLICATE_THRESHOLD;
 use crate::sender::Sender;
 use crate::settings::Recovery;
@@ -57,6 +57,14 @@ impl Episode {
     #[inline]
     pub fn inflation_bytes(&self) -> i64 {
         self.inflation_bytes
+    }
+
+    /// An ACK advanced outside fast recovery.
+    #[inline]
+    pub fn forget_duplicates(&mut self) {
+        self.duplicates = 0;
+        self.inflation_bytes = 0;
+        self.limited_bytes = 0;
     }
 
     /// What is in flight is sent again from the start, but the duplicates go on (Tahoe).
@@ -151,8 +159,7 @@ impl Sender {
     pub(crate) fn recover_on_advance(&mut self, now: Nanoseconds, bytes: u64, statistics: &mut Statistics) -> bool {
         self.episode.duplicates = 0;
         if !self.episode.is_recovering {
-            self.episode.inflation_bytes = 0;
-            self.episode.limited_bytes = 0;
+            self.episode.forget_duplicates();
             // An ACK that advances over one loss may reveal the next (RFC 6675, section 5, step 4.1).
             if self.episode.kind == Recovery::Sack
                 && self.flight.is_first_lost()

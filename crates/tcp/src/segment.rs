@@ -32,6 +32,12 @@ impl Flags {
         self.0
     }
 
+    /// Whether ACK is set, and nothing else but perhaps PSH.
+    #[inline]
+    pub(crate) fn is_ack_alone(self) -> bool {
+        self.0 & !Self::PSH.0 == Self::ACK.0
+    }
+
     /// Whether any of `other`'s bits is set.
     #[must_use]
     pub fn has(self, other: Self) -> bool {

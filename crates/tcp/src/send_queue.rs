@@ -59,7 +59,7 @@ impl SendQueue {
     }
 
     /// Forgets what lies before `position`; whether an application that waits may write again.
-    #[inline]
+    #[inline(always)]
     pub fn acknowledge(&mut self, position: u64, segment_bytes: u64) -> bool {
         self.start = position.clamp(self.start, self.end);
         while self.runs.front().is_some_and(|run| run.end <= self.start) {
@@ -89,6 +89,16 @@ impl SendQueue {
         }
         let rest = run.from(position);
         Some((rest.content, rest.content_offset, rest.end - rest.start))
+    }
+
+    /// Content and its offset at `start`, if it goes on to `end` in the newest run and no end of a write is known.
+    #[inline(always)]
+    pub fn at_plain(&self, start: u64, end: u64) -> Option<(ContentId, u64)> {
+        let last = self.runs.back()?;
+        if start < last.start || end > last.end || !self.write_ends.is_empty() {
+            return None;
+        }
+        Some((last.content, last.content_offset.wrapping_add(start - last.start)))
     }
 
     /// Whether a write ends in the bytes after `start` and up to `end`.

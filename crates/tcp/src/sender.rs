@@ -1,12 +1,13 @@
 //! The sending half: what may leave now, and what acknowledgements of it mean.
 
 mod acknowledge;
+mod prediction;
 mod rate;
 mod transmit;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
-use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings};
+use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, Control, ControlSettings};
 use crate::flight::Flight;
 use crate::recovery::Episode;
 use crate::retransmission_timer::RetransmissionTimer;
@@ -17,6 +18,7 @@ use crate::sequence::number;
 use crate::settings::{EcnMode, Recovery, Settings};
 use crate::statistics::Statistics;
 
+pub(crate) use prediction::Prediction;
 use rate::DeliveryRate;
 
 /// A segment that should leave.
@@ -51,7 +53,7 @@ pub(crate) struct Sender {
     pub(crate) initial: u32,
     pub(crate) flight: Flight,
     pub(crate) queue: SendQueue,
-    pub(crate) control: Box<dyn CongestionControl>,
+    pub(crate) control: Control,
     /// The control's window, asked for once an ACK.
     pub(crate) window_bytes: u64,
     pub(crate) segment_bytes: u64,
@@ -62,6 +64,8 @@ pub(crate) struct Sender {
     pub(crate) retries: u32,
     rate: DeliveryRate,
     wants_sent: bool,
+    /// The control asks for nothing but ACKs and losses.
+    only_sets_window: bool,
     pub(crate) limited_transmit: bool,
     pub(crate) ecn: EcnMode,
     marks_answered_until: u64,
@@ -103,7 +107,7 @@ pub(crate) struct Sender {
 impl Sender {
     pub fn new(settings: &Settings) -> Self {
         let segment_bytes = u64::from(settings.maximum_segment_size.max(1));
-        let control = settings.control.build(&control_settings(settings, segment_bytes));
+        let control = Control::new(settings.control, &control_settings(settings, segment_bytes));
         Self {
             initial: settings.initial_sequence_number,
             flight: Flight::new(1, control.needs_rate_samples()),
@@ -111,6 +115,7 @@ impl Sender {
             window_bytes: control.window_bytes(),
             rate: DeliveryRate::new(control.needs_rate_samples()),
             wants_sent: control.needs_sent(),
+            only_sets_window: control.only_sets_window(),
             control,
             segment_bytes,
             episode: Episode::new(settings.recovery),
@@ -150,7 +155,7 @@ impl Sender {
     /// The options are negotiated: `segment_bytes` of payload fit a segment.
     pub fn begin(&mut self, settings: &Settings, segment_bytes: u64, sack: bool, handshake_was_retransmitted: bool) {
         self.segment_bytes = segment_bytes.max(1);
-        self.control = settings.control.build(&control_settings(settings, self.segment_bytes));
+        self.control = Control::new(settings.control, &control_settings(settings, self.segment_bytes));
         self.window_bytes = self.control.window_bytes();
         if settings.recovery == Recovery::Sack && !sack {
             self.episode = Episode::new(Recovery::NewReno);
@@ -300,7 +305,7 @@ impl Sender {
     }
 
     /// Calls the control with an ACK and takes over its window.
-    #[inline]
+    #[inline(always)]
     fn tell_control(&mut self, acknowledged: &Acknowledged) {
         if acknowledged.newly_acknowledged_bytes > 0 {
             self.control.on_acknowledged(acknowledged);

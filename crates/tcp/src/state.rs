@@ -74,6 +74,23 @@ impl Events {
         self.0 |= 1 << event as u8;
     }
 
+    /// Takes what is pending if that is at most [`Event::Readable`] and [`Event::Writable`]: whether it was the latter.
+    #[inline]
+    pub fn take_usual(&mut self) -> Option<bool> {
+        const USUAL: u8 = 1 << Event::Readable as u8 | 1 << Event::Writable as u8;
+        if self.0 & !USUAL != 0 {
+            return None;
+        }
+        let is_writable = self.0 & (1 << Event::Writable as u8) != 0;
+        self.0 = 0;
+        Some(is_writable)
+    }
+
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
         if self.0 == 0 {

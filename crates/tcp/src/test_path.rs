@@ -15,11 +15,13 @@ pub(crate) struct TestPath {
     pub mobile: Host,
     pub hops: Vec<Box<dyn Hop<Packet>>>,
     now: Nanoseconds,
+    /// Everything that passed, if wanted: when, before which hop, which way and what.
+    pub log: Option<Vec<(Nanoseconds, usize, Direction, Packet)>>,
 }
 
 impl TestPath {
     pub fn new(hops: Vec<Box<dyn Hop<Packet>>>) -> Self {
-        Self { server: Host::new(1, "server"), mobile: Host::new(1, "mobile"), hops, now: 0 }
+        Self { server: Host::new(1, "server"), mobile: Host::new(1, "mobile"), hops, now: 0, log: None }
     }
 
     /// Adds both ends of a flow that the mobile opens at `start_ns`.
@@ -75,6 +77,9 @@ impl TestPath {
 
     /// Hands `packet` over the boundary before hop number `boundary`.
     fn deliver(&mut self, boundary: usize, direction: Direction, packet: Packet) {
+        if let Some(log) = &mut self.log {
+            log.push((self.now, boundary, direction, packet));
+        }
         match direction {
             Direction::Down if boundary == self.hops.len() => self.mobile.handle_packet(self.now, &packet),
             Direction::Down => self.hops[boundary].handle_packet(self.now, direction, packet),

@@ -14,12 +14,12 @@ pub struct DelaySummary {
     sum_ns: u64,
     minimum_ns: Nanoseconds,
     maximum_ns: Nanoseconds,
-    buckets: Box<[u64]>,
+    buckets: [u64; BUCKETS],
 }
 
 impl Default for DelaySummary {
     fn default() -> Self {
-        Self { count: 0, sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0, buckets: vec![0; BUCKETS].into_boxed_slice() }
+        Self { count: 0, sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0, buckets: [0; BUCKETS] }
     }
 }
 
@@ -121,7 +121,7 @@ impl Delays {
         Self { legs: vec![Vec::new(); legs], arrivals: every_arrival.then(Vec::new) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         let flow = segment.flow as usize;
         let Some(flows) = self.legs.get_mut(leg) else { return };

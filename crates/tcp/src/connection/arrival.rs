@@ -2,6 +2,7 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
+use super::prediction::Taken;
 use super::Connection;
 use crate::segment::{Flags, Segment};
 use crate::sender::Verdict;
@@ -13,6 +14,16 @@ impl Connection {
     #[inline]
     pub fn handle_segment(&mut self, now: Nanoseconds, segment: &Segment) {
         self.statistics.segments_received += 1;
+        let taken = if self.predicts() { self.take_predicted(now, segment, false) } else { Taken::Not };
+        match taken {
+            Taken::Not => self.handle_unpredicted(now, segment),
+            Taken::Data(_) => self.events.push(Event::Readable),
+            Taken::Acknowledgement { writable: true } => self.events.push(Event::Writable),
+            Taken::Acknowledgement { writable: false } => {}
+        }
+    }
+
+    fn handle_unpredicted(&mut self, now: Nanoseconds, segment: &Segment) {
         match self.state {
             State::Closed => self.reset_due = self.refusal(segment),
             State::Listen => self.handle_listening(now, segment),

@@ -2,6 +2,7 @@
 
 use pepscope_path::Nanoseconds;
 
+use super::prediction::Transmission;
 use super::Connection;
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sender::Outgoing;
@@ -19,6 +20,17 @@ impl Connection {
     /// segments need no room for them.
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Segment> {
+        if self.predicts() {
+            match self.predict_transmission(now) {
+                Transmission::Segment(segment) => return Some(segment),
+                Transmission::Nothing => return None,
+                Transmission::Unclear => {}
+            }
+        }
+        self.poll_unpredicted(now)
+    }
+
+    fn poll_unpredicted(&mut self, now: Nanoseconds) -> Option<Segment> {
         if !self.state.is_synchronised() {
             return self.poll_unsynchronised(now);
         }
@@ -90,7 +102,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sequence: u32) -> Segment {
+    pub(super) fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sequence: u32) -> Segment {
         self.statistics.segments_sent += 1;
         self.receiver.acknowledged();
         self.last_acknowledgement = self.receiver.next();

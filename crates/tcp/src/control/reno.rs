@@ -89,6 +89,7 @@ impl CongestionControl for Reno {
         self.window_bytes = self.window_bytes.min(self.initial_window_bytes);
     }
 
+    #[inline]
     fn window_bytes(&self) -> u64 {
         self.window_bytes
     }

@@ -74,6 +74,8 @@ pub(super) struct Flow {
     pub(super) result: FlowResult,
     /// When to connect; [`NEVER`] once that is done.
     pub(super) connect_ns: Nanoseconds,
+    /// When the application has something to do though nothing arrives.
+    pub(super) application_ns: Nanoseconds,
     /// It is in the queue of those that may have something to send.
     pub(super) is_ready: bool,
     /// The place of the flow that starts when this one has ended, and how long after.
@@ -81,7 +83,16 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    #[inline]
     pub(super) fn take_events(&mut self, now: Nanoseconds) {
+        match self.connection.take_usual_events() {
+            Some(true) => self.application.find_room(),
+            Some(false) => {}
+            None => self.take_any_events(now),
+        }
+    }
+
+    fn take_any_events(&mut self, now: Nanoseconds) {
         while let Some(event) = self.connection.poll_event() {
             match event {
                 Event::Connected => {
@@ -115,6 +126,7 @@ impl Flow {
         self.application.stop();
     }
 
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.result.outcome == Outcome::Open
     }
@@ -126,28 +138,34 @@ impl Flow {
         }
     }
 
+    #[inline]
     pub(super) fn next_time(&self) -> Nanoseconds {
         self.connection.poll_timeout().min(self.application.deadline()).min(self.connect_ns)
     }
 }
 
 impl Socket for Connection {
+    #[inline]
     fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64) -> u64 {
         Connection::write(self, content, content_offset, bytes)
     }
 
+    #[inline]
     fn readable(&self) -> u64 {
         Connection::readable(self)
     }
 
+    #[inline]
     fn read(&mut self, limit: u64) -> Option<Run> {
         Connection::read(self, limit)
     }
 
+    #[inline]
     fn close(&mut self, now: Nanoseconds) {
         Connection::close(self, now);
     }
 
+    #[inline]
     fn abort(&mut self, now: Nanoseconds) {
         Connection::abort(self, now);
     }

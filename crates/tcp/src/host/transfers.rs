@@ -21,7 +21,7 @@ fn controls() -> impl Strategy<Value = ControlKind> {
     ])
 }
 
-fn ends() -> impl Strategy<Value = Settings> {
+pub(super) fn ends() -> impl Strategy<Value = Settings> {
     let kinds = (
         controls(),
         sample::select(vec![Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack]),
@@ -51,7 +51,7 @@ fn ends() -> impl Strategy<Value = Settings> {
     })
 }
 
-fn readers() -> impl Strategy<Value = (Reading, Option<Pause>)> {
+pub(super) fn readers() -> impl Strategy<Value = (Reading, Option<Pause>)> {
     let reading = prop_oneof![
         3 => Just(Reading::AtOnce),
         1 => (20_000u64..1_000_000, 1u64..20_000)
@@ -64,7 +64,7 @@ fn readers() -> impl Strategy<Value = (Reading, Option<Pause>)> {
     (reading, option::weighted(0.3, pause))
 }
 
-fn read_by(script: Script, (reading, pause): (Reading, Option<Pause>)) -> Script {
+pub(super) fn read_by(script: Script, (reading, pause): (Reading, Option<Pause>)) -> Script {
     script.reading(reading).pausing(pause.into_iter().collect())
 }
 

@@ -151,8 +151,8 @@ impl Sender {
     }
 
     /// Takes a window that is not older than the last one (RFC 9293, section 3.10.7.4).
-    #[inline]
-    fn update_window(&mut self, field: u16, sequence: u64, acknowledgement: u64) {
+    #[inline(always)]
+    pub(super) fn update_window(&mut self, field: u16, sequence: u64, acknowledgement: u64) {
         if sequence < self.window_sequence
             || (sequence == self.window_sequence && acknowledgement < self.window_acknowledgement)
         {

@@ -3,6 +3,7 @@
 use pepscope_path::{Nanoseconds, NEVER, SECOND};
 
 use super::{Outgoing, Sender};
+use crate::control::CongestionControl;
 use crate::flight::Sent;
 use crate::segment::ContentId;
 use crate::statistics::Statistics;

@@ -1,0 +1,93 @@
+//! The short cut changes nothing: what is known of a run at its end, every arrival included, is the same without it.
+
+use pepscope_path::Direction;
+use proptest::prelude::{any, prop_assert_eq, proptest, Just, ProptestConfig};
+use proptest::{prop_oneof, sample};
+use serde_json::{json, Value};
+
+use crate::scenario::Scenario;
+use crate::simulation::Ending;
+use crate::truth::delays::Arrival;
+use crate::truth::report::report;
+
+/// Everything that tells one run from another.
+#[derive(Debug, PartialEq)]
+struct Traces {
+    ending: Ending,
+    now: u64,
+    events: u64,
+    truth: Value,
+    arrivals: Vec<Arrival>,
+}
+
+fn run(described: &Value, takes_short_cut: bool) -> Traces {
+    let scenario = Scenario::from_json(&described.to_string()).expect("a scenario");
+    let mut simulation = scenario.build(None).expect("a simulation");
+    simulation.chain.takes_short_cut = takes_short_cut;
+    let ending = simulation.run(&mut |_, _| true).expect("an end");
+    Traces {
+        ending,
+        now: simulation.now(),
+        events: simulation.events(),
+        truth: report(&scenario, &simulation),
+        arrivals: simulation.delays().arrivals().to_vec(),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_same_happens_without_the_short_cut(
+        rates_bit_s in [prop_oneof![Just(0u64), 200_000u64..20_000_000], prop_oneof![Just(0u64), 200_000u64..20_000_000]],
+        delays_s in (prop_oneof![Just(0.0), 0.0..0.1], 0.001..0.1),
+        queue_packets in 2u32..80,
+        losses in [prop_oneof![Just(0.0), 0.0..0.02], prop_oneof![Just(0.0), 0.0..0.02]],
+        control in sample::select(vec!["reno", "cubic", "bbr"]),
+        recovery in sample::select(vec!["reno", "new-reno", "sack"]),
+        (timestamps, several, keeps_on, samples) in any::<(bool, bool, bool, bool)>(),
+    ) {
+        let delays_s = [delays_s.0, delays_s.1];
+        let line = |place: usize| {
+            let mut line = json!({
+                "delay_s": delays_s[place],
+                "queue_packets": queue_packets,
+                "loss": { "kind": "independent", "probability": losses[place] },
+            });
+            if rates_bit_s[place] > 0 {
+                line["rate_bit_s"] = json!(rates_bit_s[place]);
+            }
+            line
+        };
+        let host = json!({
+            "control": control, "recovery": recovery, "timestamps": timestamps, "sack": recovery == "sack",
+            "receive_buffer_bytes": 200_000, "send_buffer_bytes": 200_000,
+        });
+        let mut traffic = vec![json!({ "kind": "download", "duration_s": 3 })];
+        if several {
+            traffic.extend([
+                json!({ "kind": "upload", "bytes": 100_000, "start_s": 0.5 }),
+                json!({ "kind": "both", "down_bytes": 50_000, "up_bytes": 70_000, "start_s": 1 }),
+                json!({ "kind": "voice", "user": 1 }),
+            ]);
+        }
+        let mut described = json!({
+            "name": "lane", "duration_s": 6, "server": host, "mobile": host,
+            "stop_after_finish_s": if keeps_on { -1.0 } else { 0.2 },
+            "path": [{ "kind": "wired", "down": line(0), "up": line(1) }],
+            "traffic": traffic,
+            "record": { "one_way_delays": true },
+        });
+        if samples {
+            described["record"]["series_interval_s"] = json!(0.05);
+        }
+        let (short, long) = (run(&described, true), run(&described, false));
+        prop_assert_eq!(short.arrivals.len(), long.arrivals.len());
+        let down = short.arrivals.iter().filter(|arrival| arrival.direction == Direction::Down).count();
+        assert!(down > 0, "nothing arrived");
+        for (one, other) in short.arrivals.iter().zip(&long.arrivals) {
+            prop_assert_eq!(one, other);
+        }
+        prop_assert_eq!(short, long);
+    }
+}

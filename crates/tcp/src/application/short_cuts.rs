@@ -1,0 +1,48 @@
+//! What an application does for nearly every segment, without going through its script.
+
+use pepscope_path::Nanoseconds;
+
+use super::{Application, Doing, Socket, Stage, ENDLESS_BYTES};
+use crate::run::Run;
+use crate::script::Instruction;
+
+impl Application {
+    /// Whether the script goes on only when the peer has finished.
+    pub(super) fn awaits_end(&self) -> bool {
+        match self.stage {
+            Stage::Idle | Stage::Over => false,
+            Stage::Closed => true,
+            Stage::Running => {
+                matches!(self.program.instructions.get(self.position), None | Some(Instruction::ReceiveAll))
+            }
+        }
+    }
+
+    /// [`Application::advance`] where the send buffer has room again, if all it would do is write on: whether it did.
+    #[inline(always)]
+    pub(crate) fn write_on(&mut self, now: Nanoseconds, socket: &mut impl Socket) -> bool {
+        let (Stage::Running, Doing::Sending { offset, until_ns }) = (self.stage, self.doing) else { return false };
+        let Some(Instruction::SendFor { content, .. }) = self.program.instructions.get(self.position) else {
+            return false;
+        };
+        if now >= until_ns || now >= self.abort_ns || !self.reads_freely || socket.readable() > 0 {
+            return false;
+        }
+        self.waits_for_room = false;
+        let taken = self.write(*content, offset, ENDLESS_BYTES, socket);
+        self.doing = Doing::Sending { offset: offset + taken, until_ns };
+        true
+    }
+
+    /// Whether [`Application::advance`] would read what has come and do nothing else.
+    #[inline]
+    pub(crate) fn only_reads(&self) -> bool {
+        self.only_reads
+    }
+
+    /// Takes a run that would otherwise be read by [`Application::advance`].
+    #[inline]
+    pub(crate) fn take_run(&mut self, now: Nanoseconds, run: Run) {
+        self.note_read(now, run);
+    }
+}

@@ -1,0 +1,91 @@
+//! The control that a sender has: the commonest one is called directly, which lets its few instructions be inlined.
+
+use pepscope_path::Nanoseconds;
+
+use super::{Acknowledged, Congestion, CongestionControl, ControlKind, ControlSettings, LossMeaning, Reno};
+
+#[derive(Debug)]
+pub(crate) enum Control {
+    Reno(Reno),
+    Other(Box<dyn CongestionControl>),
+}
+
+impl Control {
+    pub(crate) fn new(kind: ControlKind, settings: &ControlSettings) -> Self {
+        match kind {
+            ControlKind::Reno => Self::Reno(Reno::new(settings)),
+            other => Self::Other(other.build(settings)),
+        }
+    }
+
+    /// Whether it only ever sets the window: it neither paces nor wants to see segments leave or rates sampled.
+    pub(crate) fn only_sets_window(&self) -> bool {
+        matches!(self, Self::Reno(_))
+    }
+}
+
+macro_rules! each {
+    ($control:expr, $chosen:ident => $call:expr) => {
+        match $control {
+            Control::Reno($chosen) => $call,
+            Control::Other($chosen) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Control {
+    #[inline]
+    fn on_acknowledged(&mut self, acknowledged: &Acknowledged) {
+        each!(self, control => control.on_acknowledged(acknowledged));
+    }
+
+    fn on_duplicate(&mut self, acknowledged: &Acknowledged) {
+        each!(self, control => control.on_duplicate(acknowledged));
+    }
+
+    fn judge_loss(&self) -> LossMeaning {
+        each!(self, control => control.judge_loss())
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion) {
+        each!(self, control => control.on_congestion(congestion));
+    }
+
+    fn on_recovery_ended(&mut self, now: Nanoseconds, in_flight_bytes: u64) {
+        each!(self, control => control.on_recovery_ended(now, in_flight_bytes));
+    }
+
+    fn on_idle(&mut self, now: Nanoseconds) {
+        each!(self, control => control.on_idle(now));
+    }
+
+    fn on_sent(&mut self, now: Nanoseconds, in_flight_bytes: u64, payload_bytes: u32) {
+        each!(self, control => control.on_sent(now, in_flight_bytes, payload_bytes));
+    }
+
+    #[inline]
+    fn window_bytes(&self) -> u64 {
+        each!(self, control => control.window_bytes())
+    }
+
+    fn slow_start_threshold_bytes(&self) -> u64 {
+        each!(self, control => control.slow_start_threshold_bytes())
+    }
+
+    #[inline]
+    fn pacing_rate_bytes_s(&self) -> Option<u64> {
+        each!(self, control => control.pacing_rate_bytes_s())
+    }
+
+    fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
+        each!(self, control => control.estimated_bandwidth_bytes_s())
+    }
+
+    fn needs_rate_samples(&self) -> bool {
+        each!(self, control => control.needs_rate_samples())
+    }
+
+    fn needs_sent(&self) -> bool {
+        each!(self, control => control.needs_sent())
+    }
+}

@@ -1,0 +1,44 @@
+//! What is simpler where nothing was lost, reported or sent again: nearly always.
+
+use pepscope_path::Nanoseconds;
+
+use super::sent::Sent;
+use super::Flight;
+
+impl Flight {
+    /// Whether nothing in flight is lost, reported or sent again.
+    #[inline]
+    pub fn is_clean(&self) -> bool {
+        self.resent_bytes | self.sacked_bytes | self.lost_bytes == 0 && self.reported.is_empty()
+    }
+
+    /// [`Flight::push`] for data where no stamps are kept.
+    #[inline(always)]
+    pub fn push_plain(&mut self, length: u32, now: Nanoseconds) {
+        self.segments.push_back(Sent { start: self.next, length, flags: 0, sent_at: now });
+        self.next += u64::from(length);
+    }
+
+    /// [`Flight::advance`] for a clean flight without stamps: when the newest of the released segments left. `None`, with
+    /// nothing done, unless `position` is the end of a segment.
+    #[inline(always)]
+    pub fn advance_clean(&mut self, position: u64) -> Option<Nanoseconds> {
+        let mut count = 0;
+        let newest = loop {
+            let sent = self.segments.get(count)?;
+            if sent.end() >= position {
+                break sent;
+            }
+            count += 1;
+        };
+        if newest.end() != position {
+            return None;
+        }
+        let sent_at = newest.sent_at;
+        for _ in 0..=count {
+            self.segments.pop_front();
+        }
+        self.unacknowledged = position;
+        Some(sent_at)
+    }
+}
