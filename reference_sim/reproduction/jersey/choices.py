@@ -1,0 +1,91 @@
+"""Parameters that the paper does not give, or gives twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reference_sim.reproduction.grouping import Row, grouped, mean_of
+from reference_sim.reproduction.jersey.gains import gain_of_jersey
+from reference_sim.reproduction.judging import written
+from reference_sim.reproduction.results import Choice
+
+
+def choices(warning: Sequence[Row], silences: Sequence[Row]) -> tuple[Choice, ...]:
+    """Each with the effect that the sweeps showed; without rows of `silences` only those of the warning."""
+    return (
+        Choice(
+            "estimator and window of Jersey",
+            "both equations are lost from the text",
+            "R_n = (RTT R_(n-1) + L_n) / (t_n - t_(n-1) + RTT); window RTT R_n over the segment size; Reno's growth "
+            "between warnings",
+            "the paper's reference [3] (Xu, Tian and Ansari, JSAC 2004)",
+        ),
+        Choice(
+            "threshold and averaging of the congestion warning",
+            "nothing",
+            "half the queue; an average over some ten packets (weight 0.1)",
+            "a warning must come before the queue is full: the average has to follow within the packets that are left",
+            _warning_effect(warning),
+        ),
+        Choice(
+            "SDU discard",
+            "a timer whose length is not given",
+            "after ten sendings of a block (MaxDAT)",
+            "in ten drops without speech none of 116,246 packets was given up: such a timer would discard nothing",
+        ),
+        *(
+            _choice(silences, subject, paper, choice, reason, names)
+            for subject, paper, choice, reason, names in _SILENCES
+        ),
+    )
+
+
+_SILENCES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
+    (
+        "Node-B queue of the data terminal",
+        "nothing",
+        "50 packets",
+        "about a bandwidth-delay product of a terminal that is served well (4 Mbit/s over 150 ms)",
+        ("queue 25", "queue 100", "queue 200"),
+    ),
+    (
+        "shadowing",
+        "8.0 dB in table 2, 8.9 dB in the text",
+        "8.0 dB",
+        "the table is the list of what was set",
+        ("shadowing 8.9 dB",),
+    ),
+    (
+        "channel of speech",
+        "UM over 'contending traffic', so apparently the shared channel",
+        "the shared channel",
+        "a dedicated channel would leave the scheduler with one terminal",
+        ("dedicated speech",),
+    ),
+)
+
+
+def _choice(
+    silences: Sequence[Row], subject: str, paper: str, choice: str, reason: str, names: tuple[str, ...]
+) -> Choice:
+    effect = "" if not silences else f"gain over NewReno and SACK: {_gains(silences, ('as chosen', *names))}"
+    return Choice(subject, paper, choice, reason, effect)
+
+
+def _gains(rows: Sequence[Row], names: tuple[str, ...]) -> str:
+    told = []
+    for name in names:
+        gains = [gain_of_jersey(rows, f"{base}, {name}", instead=f"jersey, {name}") for base in ("new-reno", "sack")]
+        told.append(f"{name} {written(gains[0], '%', 2)} and {written(gains[1], '%', 2)}")
+    return "; ".join(told)
+
+
+def _warning_effect(rows: Sequence[Row]) -> str:
+    told = []
+    for (variant,), part in grouped(rows, "variant").items():
+        wrong, right = (
+            round(sum(row[name] for row in part)) for name in ("corruption_retransmits", "fast_retransmits")
+        )
+        rate = mean_of(part, "goodput_kbit_s").mean
+        told.append(f"{variant}: {wrong} of {wrong + right} losses misjudged, {rate:.0f} kbit/s")
+    return "; ".join(told)

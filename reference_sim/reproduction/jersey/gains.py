@@ -1,0 +1,20 @@
+"""Goodput of senders in the same drops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reference_sim.intervals import Interval
+from reference_sim.reproduction.grouping import Row, chosen, paired_gains, values_of
+
+NAMES = {"tahoe": "Tahoe", "reno": "Reno", "new-reno": "NewReno", "sack": "SACK", "jersey": "Jersey"}
+
+
+def goodput_of(rows: Sequence[Row], variant: str) -> list[float]:
+    """Goodput in kbit/s of each drop, in the order of the seeds."""
+    return values_of(chosen(rows, variant=variant), "goodput_kbit_s")
+
+
+def gain_of_jersey(rows: Sequence[Row], base: str, *, instead: str = "jersey") -> Interval:
+    """What Jersey (or another sender `instead`) gains over `base` in the same drop, in percent."""
+    return paired_gains(goodput_of(rows, instead), goodput_of(rows, base))
