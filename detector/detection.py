@@ -153,12 +153,17 @@ def _judge_all(
 ) -> list[PairResult]:
     results: dict[int, PairResult] = {}
     for number in _loading_order(captures, paired.matches):
-        pair = paired.pair(paired.matches[number])
-        alone = pair.server_side is None and pair.datagram_leg is None and paired.has_both
-        results[number] = judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ())
+        results[number] = _judge_match(paired, paired.matches[number])
         if progress is not None:
             progress(len(results), len(paired))
     return [results[number] for number in range(len(paired))]
+
+
+def _judge_match(paired: PairedCaptures, match: Match) -> PairResult:
+    """Load a pair and judge it; nothing of it stays in memory."""
+    pair = paired.pair(match)
+    alone = pair.server_side is None and pair.datagram_leg is None and paired.has_both
+    return judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ())
 
 
 def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> list[int]:

@@ -87,11 +87,14 @@ class Capture:
     def connections_json(self, start: int, stop: int) -> bytes:
         """JSON objects of these connections with commas between them."""
 
-    def packet_range(self, index: int) -> tuple[int, int, int]:
-        """Partition of a connection, and where its packets start and stop in there."""
+    def partition_of(self, index: int) -> int:
+        """Which part holds the packets of a connection."""
 
-    def load_partition(self, partition: int) -> tuple[npt.NDArray[Any], ...]:
-        """Columns as in PacketColumns, then row, left and right of SACK blocks; from memory they come only once."""
+    def packet_columns(self, index: int) -> tuple[npt.NDArray[Any], ...]:
+        """The packets of a connection: columns as in PacketColumns."""
+
+    def sack_blocks(self, index: int) -> tuple[npt.NDArray[Any], ...]:
+        """Row, left and right edge of the SACK blocks of a connection."""
 
     @property
     def datagram_flow_count(self) -> int: ...

@@ -21,9 +21,6 @@ DEFAULT_MEMORY_BYTES = 1 << 30
 #: Connections that are put into words at once.
 _BATCH = 4096
 
-#: Columns of SACK blocks behind those of the packets: row, left edge, right edge.
-_SACK_COLUMNS = 3
-
 
 def open_capture(
     path: str,
@@ -79,7 +76,7 @@ class Capture:
         self.path = path
         self.warnings = warnings
         self._core = core
-        self._partition: tuple[int, tuple[npt.NDArray[Any], ...]] | None = None
+        self._latest: tuple[int, PacketColumns] | None = None
         self._columns: Mapping[str, npt.NDArray[Any]] | None = None
 
     def __repr__(self) -> str:
@@ -128,28 +125,20 @@ class Capture:
             yield self._core.connection_columns(start, min(start + _BATCH, count))
 
     def packets(self, connection_id: int) -> PacketColumns:
-        """Packets of one connection: views of the columns of its partition, not copies."""
+        """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,
+        and kept until those of another connection are."""
         from pepscope.packets import PacketColumns
 
-        columns, start, stop = self._load(connection_id)
-        return PacketColumns(*(column[start:stop] for column in columns[:-_SACK_COLUMNS]))
+        if self._latest is None or self._latest[0] != connection_id:
+            self._latest = None  # let go of the old ones before the new ones are made
+            self._latest = (connection_id, PacketColumns(*self._core.packet_columns(connection_id)))
+        return self._latest[1]
 
     def sack_blocks(self, connection_id: int) -> SackBlocks:
         """Selective acknowledgements of one connection, as its packets carry them."""
         from pepscope.packets import SackBlocks
 
-        columns, start, stop = self._load(connection_id)
-        packet, left, right = columns[-_SACK_COLUMNS:]
-        first, last = packet.searchsorted((start, stop)).tolist()
-        return SackBlocks(packet[first:last] - start, left[first:last], right[first:last])
-
-    def _load(self, connection_id: int) -> tuple[tuple[npt.NDArray[Any], ...], int, int]:
-        """The columns of a connection's partition, and where its rows start and stop."""
-        partition, start, stop = self._core.packet_range(connection_id)
-        if self._partition is None or self._partition[0] != partition:
-            self._partition = None  # let go of the old one before the new one is loaded
-            self._partition = (partition, self._core.load_partition(partition))
-        return self._partition[1], start, stop
+        return SackBlocks(*self._core.sack_blocks(connection_id))
 
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:
@@ -186,7 +175,7 @@ class Capture:
 
     def partition_of(self, connection_id: int) -> int:
         """Which partition holds the packets; ask for connections partition by partition and each is loaded once."""
-        return self._core.packet_range(connection_id)[0]
+        return self._core.partition_of(connection_id)
 
     @property
     def partition_count(self) -> int:

@@ -1,12 +1,13 @@
 //! A capture as read, for Python to ask.
 
+use std::hint::black_box;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::json::write_connection;
 use pepscope_connections::stored::StoredSummaries;
-use pepscope_connections::{Columns, ConnectionSummary, Connections, DatagramFlow, PayloadPieces};
+use pepscope_connections::{ConnectionSummary, Connections, DatagramFlow, PackedPackets, PayloadPieces};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -28,15 +29,13 @@ enum Summaries {
 /// Packets and payload samples of one part.
 struct Loaded {
     part: usize,
-    /// `None` once NumPy has them.
-    columns: Option<Columns>,
+    packets: Option<PackedPackets>,
     payload: Option<PayloadPieces>,
 }
 
 impl Loaded {
     fn take_from(part: usize, connections: &mut Connections) -> Self {
-        let columns = connections.take_columns();
-        Loaded { part, columns, payload: connections.take_payload() }
+        Loaded { part, packets: connections.take_packets(), payload: connections.take_payload() }
     }
 }
 
@@ -45,8 +44,6 @@ impl Loaded {
 pub(crate) struct Capture {
     tally: Tally,
     summaries: Summaries,
-    /// Rows of connection `i` where all is in memory are `starts[i]..starts[i + 1]`; empty where no columns are kept.
-    starts: Vec<usize>,
     /// Where packets are loaded from; `None` where all is in memory, or no packets are kept.
     parked: Option<ParkedPackets>,
     loaded: Mutex<Option<Loaded>>,
@@ -57,12 +54,10 @@ impl Capture {
     pub(crate) fn new(tally: Tally, analysed: Analysed, observed: ObservedFlows) -> PyResult<Self> {
         Ok(match analysed {
             Analysed::InMemory(mut connections) => {
-                let mut loaded = Loaded::take_from(0, &mut connections);
-                let starts = loaded.columns.as_mut().map(|columns| std::mem::take(&mut columns.starts));
+                let loaded = Loaded::take_from(0, &mut connections);
                 Capture {
                     tally,
                     summaries: Summaries::Held(connections),
-                    starts: starts.unwrap_or_default(),
                     parked: None,
                     loaded: Mutex::new(Some(loaded)),
                     observed,
@@ -71,7 +66,6 @@ impl Capture {
             Analysed::Parked { summaries, packets } => Capture {
                 tally,
                 summaries: Summaries::Stored(summaries),
-                starts: Vec::new(),
                 parked: packets,
                 loaded: Mutex::new(None),
                 observed,
@@ -80,28 +74,32 @@ impl Capture {
     }
 
     /// Do something with the packets of a part, loading them in place of another part's where they are not at hand.
-    fn with_loaded<T>(
-        &self,
-        part: usize,
-        needs_columns: bool,
-        act: impl FnOnce(&mut Loaded) -> PyResult<T> + Send,
-    ) -> PyResult<T>
+    fn with_loaded<T>(&self, part: usize, act: impl FnOnce(&Loaded) -> PyResult<T> + Send) -> PyResult<T>
     where
         T: Send,
     {
         let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ParkedPackets { partitions, settings, .. }) = &self.parked {
-            let at_hand = |loaded: &Loaded| loaded.part == part && (!needs_columns || loaded.columns.is_some());
-            if !slot.as_ref().is_some_and(at_hand) {
+            if slot.as_ref().is_none_or(|loaded| loaded.part != part) {
                 *slot = None; // let go of the old one first
                 let mut connections = partitions.analyse(part, *settings).map_err(spill_failure)?;
                 *slot = Some(Loaded::take_from(part, &mut connections));
             }
         }
-        match slot.as_mut() {
+        match slot.as_ref() {
             Some(loaded) => act(loaded),
             None => Err(PyValueError::new_err("no packets were kept")),
         }
+    }
+
+    /// Do something with the packets of the part that holds a connection, given its place in there.
+    fn with_packets<T: Send>(&self, index: usize, act: impl FnOnce(&PackedPackets, usize) -> T + Send) -> PyResult<T> {
+        let not_kept = || PyValueError::new_err("the packets were not kept; open the capture with columns=True");
+        let (part, place) = self.locate(index)?;
+        if matches!((&self.summaries, &self.parked), (Summaries::Stored(_), None)) {
+            return Err(not_kept());
+        }
+        self.with_loaded(part, |loaded| loaded.packets.as_ref().map(|kept| act(kept, place)).ok_or_else(not_kept))
     }
 
     /// Partition of a connection, and its place in there.
@@ -231,33 +229,15 @@ impl Capture {
         Ok(PyBytes::new(py, &text))
     }
 
-    /// Partition of a connection, and where its packets start and stop in there.
-    fn packet_range(&self, index: usize) -> PyResult<(usize, usize, usize)> {
-        let (partition, place) = self.locate(index)?;
-        let starts = match &self.parked {
-            Some(parked) => parked.starts.get(partition).map_or(&[][..], Vec::as_slice),
-            None => &self.starts,
-        };
-        match starts.get(place..place + 2) {
-            Some(&[start, stop]) => Ok((partition, start, stop)),
-            _ => Err(PyValueError::new_err("the packets were not kept; open the capture with columns=True")),
-        }
+    /// Which part holds the packets of a connection.
+    fn partition_of(&self, index: usize) -> PyResult<usize> {
+        Ok(self.locate(index)?.0)
     }
 
-    /// The packet columns of a partition in the order of PacketColumns, then row, left and right edge of its SACK blocks;
-    /// the one in memory is handed over once.
-    fn load_partition<'py>(&self, py: Python<'py>, partition: usize) -> PyResult<Bound<'py, PyTuple>> {
-        if partition >= self.partition_count() {
-            let count = self.partition_count();
-            return Err(PyIndexError::new_err(format!("partition {partition} of {count}")));
-        }
-        let taken = py.detach(|| self.with_loaded(partition, true, |loaded| Ok(loaded.columns.take())))?;
-        let columns =
-            taken.ok_or_else(|| PyValueError::new_err("the packets of this partition were handed over before"))?;
-        let blocks = &columns.sack_blocks;
-        let sack_packet: Vec<i64> = blocks.iter().map(|block| i64::from(block.packet)).collect();
-        let sack_left: Vec<i64> = blocks.iter().map(|block| block.left).collect();
-        let sack_right: Vec<i64> = blocks.iter().map(|block| block.right).collect();
+    /// The packet columns of a connection in the order of PacketColumns.
+    fn packet_columns<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
+        REUSE.call_once(let_freed_memory_be_reused);
+        let columns = py.detach(|| self.with_packets(index, |packets, place| packets.unpack(place..place + 1)))?;
         PyTuple::new(
             py,
             [
@@ -275,11 +255,19 @@ impl Capture {
                 handed_over(py, columns.payload_hash),
                 handed_over(py, columns.marks),
                 handed_over(py, columns.round_trip_time_ns),
-                handed_over(py, sack_packet),
-                handed_over(py, sack_left),
-                handed_over(py, sack_right),
             ],
         )
+    }
+
+    /// Row, left and right edge of the SACK blocks of a connection.
+    fn sack_blocks<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let blocks = self.with_packets(index, |packets, place| packets.sack_blocks(place).collect::<Vec<_>>())?;
+        let columns: [Vec<i64>; 3] = [
+            blocks.iter().map(|block| i64::from(block.packet)).collect(),
+            blocks.iter().map(|block| block.left).collect(),
+            blocks.iter().map(|block| block.right).collect(),
+        ];
+        PyTuple::new(py, columns.map(|column| handed_over(py, column)))
     }
 
     #[getter]
@@ -302,7 +290,7 @@ impl Capture {
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Pieces<'py>; 2]> {
         let (partition, place) = self.locate(index)?;
         let [up, down] = py.detach(|| {
-            self.with_loaded(partition, false, |loaded| {
+            self.with_loaded(partition, |loaded| {
                 let kept = loaded.payload.as_ref();
                 let kept = kept
                     .ok_or_else(|| PyValueError::new_err("no payload was kept; open the capture with payload=True"))?;
@@ -317,7 +305,18 @@ impl Capture {
     }
 }
 
-/// Give a column to NumPy without copying it; many views share it, so it is read-only.
+static REUSE: Once = Once::new();
+
+/// glibc returns large blocks to the kernel when they are freed, up to when a mapping larger than they was freed, but
+/// counts no mapping above 32 MiB (mallopt(3), M_MMAP_THRESHOLD). Columns of one connection after the other then take
+/// the same pages, where fresh ones would cost more than filling them. Other allocators lose nothing.
+fn let_freed_memory_be_reused() {
+    const LARGEST_COUNTED: usize = 32 << 20;
+    const HEADER_AND_ROUNDING: usize = 8 << 10;
+    drop(black_box(Vec::<u8>::with_capacity(LARGEST_COUNTED - HEADER_AND_ROUNDING)));
+}
+
+/// Give a column to NumPy without copying it; all who ask for a connection share it, so it is read-only.
 fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
     column.into_pyarray(py).readwrite().make_nonwriteable().as_any().clone()
 }

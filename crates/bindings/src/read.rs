@@ -28,8 +28,7 @@ const FEWEST_PARTITIONS: usize = 4;
 const MOST_PARTITIONS: usize = 64;
 
 const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
-/// What a packet takes in columns.
-const COLUMN_BYTES: u64 = 64;
+const PACKETS_ONLY: Settings = Settings { columns: true, payload: false };
 
 /// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
 const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
@@ -183,8 +182,6 @@ pub(crate) enum Analysed {
 pub(crate) struct ParkedPackets {
     pub(crate) partitions: Partitions,
     pub(crate) settings: Settings,
-    /// Rows of the connection at place `i` of a partition are `starts[partition][i]..starts[partition][i + 1]`.
-    pub(crate) starts: Vec<Vec<usize>>,
     /// One sentence, where a partition takes more memory than was allowed.
     pub(crate) warning: Option<String>,
 }
@@ -263,57 +260,68 @@ fn store_all(held: &Connections, spill: Spill) -> Result<Analysed, SpillError> {
     Ok(Analysed::Parked { summaries: store.finish()?, packets: None })
 }
 
-/// Summaries of all partitions, and where each connection's packets will be.
+/// Summaries of all partitions, and whether the packets of each will fit into memory.
 fn park(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<Analysed, SpillError> {
     let partitions = spill.finish()?;
     let mut store = SummaryStore::create(None)?;
-    let mut starts = Vec::with_capacity(partitions.len());
-    let mut most_packets = 0;
+    let mut oversize = Oversize { memory_bytes, ..Oversize::default() };
     for partition in 0..partitions.len() {
-        let connections = partitions.analyse(partition, SUMMARIES_ONLY)?;
+        let connections = partitions.analyse(partition, PACKETS_ONLY)?;
         store.add(partition as u16, &connections)?;
-        starts.push(running_starts(&connections));
-        most_packets = connections.summaries().map(|summary| summary.packets).fold(most_packets, u64::max);
+        oversize.look_at(&connections);
     }
-    let warning = oversize(&partitions, most_packets, memory_bytes);
-    let packets = ParkedPackets { partitions, settings, starts, warning };
+    let warning = oversize.warning(partitions.len());
+    let packets = ParkedPackets { partitions, settings, warning };
     Ok(Analysed::Parked { summaries: store.finish()?, packets: Some(packets) })
 }
 
-/// Where the rows of each connection begin, one behind the other.
-fn running_starts(connections: &Connections) -> Vec<usize> {
-    let mut starts = Vec::with_capacity(connections.len() + 1);
-    let mut total = 0;
-    starts.push(0);
-    for summary in connections.summaries() {
-        total += summary.packets as usize;
-        starts.push(total);
-    }
-    starts
+/// The largest connection and the largest part, in packets and in the bytes that they take.
+#[derive(Default)]
+struct Oversize {
+    memory_bytes: u64,
+    connection: (u64, u64),
+    part: (u64, u64),
 }
 
-/// What to say where the largest partition takes more memory than is allowed.
-fn oversize(partitions: &Partitions, most_packets: u64, memory_bytes: u64) -> Option<String> {
-    let largest = (0..partitions.len()).map(|partition| partitions.segment_count(partition)).max()?;
-    let megabytes = |packets: u64| (packets * COLUMN_BYTES).div_ceil(1 << 20);
-    if largest * COLUMN_BYTES <= memory_bytes {
-        return None;
+impl Oversize {
+    fn look_at(&mut self, connections: &Connections) {
+        let Some(kept) = connections.packets() else { return };
+        let mut part = (0, 0);
+        for (place, summary) in connections.summaries().enumerate() {
+            let (packets, bytes) = (summary.packets, kept.bytes_of(place));
+            part = (part.0 + packets, part.1 + bytes);
+            if bytes > self.connection.1 {
+                self.connection = (packets, bytes);
+            }
+        }
+        if part.1 > self.part.1 {
+            self.part = part;
+        }
     }
-    let allowed = memory_bytes.div_ceil(1 << 20);
-    Some(if most_packets * COLUMN_BYTES > memory_bytes {
-        format!(
-            "one connection of {most_packets} packets takes about {} MiB, more than the {allowed} MiB allowed: a \
-             connection is analysed whole",
-            megabytes(most_packets)
-        )
-    } else {
-        format!(
-            "the largest of {} parts has {largest} packets and takes about {} MiB, more than the {allowed} MiB allowed: \
-             no more parts can be made",
-            partitions.len(),
-            megabytes(largest)
-        )
-    })
+
+    /// What to say where the largest part takes more memory than is allowed.
+    fn warning(&self, parts: usize) -> Option<String> {
+        let megabytes = |bytes: u64| bytes.div_ceil(1 << 20);
+        if self.part.1 <= self.memory_bytes {
+            return None;
+        }
+        let allowed = megabytes(self.memory_bytes);
+        let (packets, bytes) = self.connection;
+        Some(if bytes > self.memory_bytes {
+            format!(
+                "one connection of {packets} packets takes about {} MiB, more than the {allowed} MiB allowed: a \
+                 connection is analysed whole",
+                megabytes(bytes)
+            )
+        } else {
+            format!(
+                "the largest of {parts} parts has {} packets and takes about {} MiB, more than the {allowed} MiB \
+                 allowed: no more parts can be made",
+                self.part.0,
+                megabytes(self.part.1)
+            )
+        })
+    }
 }
 
 pub(crate) fn spill_failure(error: SpillError) -> PyErr {

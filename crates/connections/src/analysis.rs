@@ -1,6 +1,6 @@
 //! Segments in, connections out.
 
-use crate::columns::{ColumnBuilder, Columns};
+use crate::columns::{Columns, PackedPackets, PacketStore};
 use crate::connection::{Connection, FIRST_PACKETS};
 use crate::key::Key;
 use crate::payload_sample::{is_kept, PayloadPieces, PieceStore};
@@ -11,7 +11,7 @@ use pepscope_wire::segment::{flag, Segment};
 /// What to keep besides the summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// One row a packet; without it memory grows with connections only.
+    /// Every packet, for columns; without it memory grows with connections only.
     pub columns: bool,
     /// Samples of captured payload.
     pub payload: bool,
@@ -25,7 +25,7 @@ pub struct Analysis {
     table: FlowTable,
     connections: Vec<Connection>,
     options_store: Vec<u8>,
-    columns: ColumnBuilder,
+    packets: PacketStore,
     pieces: PieceStore,
     /// The latest connection of each `Key::hint`, which saves most searches in the table.
     recent: [u32; 256],
@@ -41,7 +41,7 @@ impl Analysis {
             table: FlowTable::new(),
             connections: Vec::new(),
             options_store: Vec::new(),
-            columns: ColumnBuilder::default(),
+            packets: PacketStore::default(),
             pieces: PieceStore::default(),
             recent: [0; 256],
         }
@@ -52,10 +52,9 @@ impl Analysis {
         self.connections.len()
     }
 
-    /// Bytes that what was taken in so far occupies, roughly: packet columns, payload samples and connections.
+    /// Bytes that what was taken in so far occupies, roughly: packets, payload samples and connections.
     pub fn memory_bytes(&self) -> usize {
-        let columns = if self.settings.columns { self.columns.memory_bytes() } else { 0 };
-        columns
+        self.packets.memory_bytes()
             + self.pieces.memory_bytes()
             + self.connections.len() * size_of::<Connection>()
             + self.options_store.len()
@@ -76,7 +75,7 @@ impl Analysis {
             }
         }
         if self.settings.columns {
-            self.columns.push(index, side, segment, &reading);
+            self.packets.push(index, side, segment, &reading);
         }
     }
 
@@ -138,7 +137,7 @@ impl Analysis {
     pub fn finish(mut self) -> Connections {
         drop(self.table);
         self.connections.iter_mut().for_each(Connection::release);
-        let columns = self.settings.columns.then(|| self.columns.group(&self.connections));
+        let packets = self.settings.columns.then(|| self.packets.finish(&self.connections));
         let connections = &self.connections;
         let payload = self.settings.payload.then(|| {
             self.pieces.group(connections.len() * 2, |piece| {
@@ -149,7 +148,7 @@ impl Analysis {
                 is_kept(offset).then_some((piece.owner - side as u64 + direction as u64, offset))
             })
         });
-        Connections { connections: self.connections, options_store: self.options_store, columns, payload }
+        Connections { connections: self.connections, options_store: self.options_store, packets, payload }
     }
 }
 
@@ -158,7 +157,7 @@ impl Analysis {
 pub struct Connections {
     connections: Vec<Connection>,
     options_store: Vec<u8>,
-    columns: Option<Columns>,
+    packets: Option<PackedPackets>,
     payload: Option<PayloadPieces>,
 }
 
@@ -191,14 +190,19 @@ impl Connections {
         self.connections.iter().map(|connection| ConnectionSummary::of(connection, &self.options_store))
     }
 
-    /// Packets as columns, if they were asked for.
-    pub fn columns(&self) -> Option<&Columns> {
-        self.columns.as_ref()
+    /// Packets of all connections as columns, if they were asked for.
+    pub fn columns(&self) -> Option<Columns> {
+        self.packets.as_ref().map(|packets| packets.unpack(0..packets.len()))
     }
 
-    /// Hand the columns over.
-    pub fn take_columns(&mut self) -> Option<Columns> {
-        self.columns.take()
+    /// Packets as they are kept, if they were asked for.
+    pub fn packets(&self) -> Option<&PackedPackets> {
+        self.packets.as_ref()
+    }
+
+    /// Hand the packets over.
+    pub fn take_packets(&mut self) -> Option<PackedPackets> {
+        self.packets.take()
     }
 
     /// Payload samples, if they were asked for.

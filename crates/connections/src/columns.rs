@@ -1,6 +1,9 @@
-//! Packets as columns: appended in capture order, grouped by connection at the end.
+//! Packets of connections: kept packed while a capture is read, unpacked into columns when they are asked for.
+
+use std::ops::Range;
 
 use crate::connection::Connection;
+use crate::packed::{RecordWriter, Row, Rows};
 use crate::payload_sample::payload_hash;
 use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
@@ -14,8 +17,8 @@ pub struct SackBlock {
     pub right: i64,
 }
 
-/// The packets of all connections; those of connection `i` are rows `starts[i]..starts[i + 1]`, in capture order.
-/// Every column's meaning is that of `pepscope.packets.PacketColumns`.
+/// Packets of some connections; those of the `i`th are rows `starts[i]..starts[i + 1]`, in capture order. Every
+/// column's meaning is that of `pepscope.packets.PacketColumns`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     pub starts: Vec<usize>,
@@ -38,151 +41,271 @@ pub struct Columns {
     pub sack_blocks: Vec<SackBlock>,
 }
 
-/// Columns in capture order, with each packet's connection; 64 bytes a packet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ColumnBuilder {
-    connection: Vec<u32>,
-    columns: Columns,
+/// A SACK block whose edges count from the stream's first known number, and the side that sent it.
+#[derive(Clone, Copy, Debug)]
+struct SentBlock {
+    packet: u32,
+    side: u8,
+    left: i64,
+    right: i64,
 }
 
-impl ColumnBuilder {
+/// Packets of one connection in the making.
+#[derive(Clone, Debug, Default)]
+struct Track {
+    writer: RecordWriter,
+    packets: u32,
+    blocks: Vec<SentBlock>,
+}
+
+/// Packets of all connections in the making.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PacketStore {
+    tracks: Vec<Track>,
+    record_bytes: usize,
+    block_count: usize,
+}
+
+impl PacketStore {
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.connection.len() * size_of::<u32>() + self.columns.memory_bytes()
+        self.record_bytes + self.block_count * size_of::<SentBlock>() + self.tracks.len() * size_of::<Track>()
     }
 
     #[inline]
     pub(crate) fn push(&mut self, connection: u32, side: usize, segment: &Segment<'_>, reading: &Reading) {
+        let connection = connection as usize;
+        if connection >= self.tracks.len() {
+            self.tracks.resize_with(connection + 1, Track::default);
+        }
+        let track = &mut self.tracks[connection];
         let (tsval, tsecr) = segment.options.timestamps.unwrap_or((0, 0));
-        self.connection.push(connection);
-        let columns = &mut self.columns;
-        columns.time_ns.push(segment.time_ns);
-        columns.direction.push(side as u8);
-        columns.sequence_offset.push(reading.sequence_offset);
-        columns.acknowledgement_offset.push(reading.acknowledgement_offset);
-        columns.payload_bytes.push(segment.payload_length);
-        columns.window_bytes.push(reading.window_bytes);
-        columns.flags.push(segment.flags);
-        columns.tsval.push(tsval);
-        columns.tsecr.push(tsecr);
-        columns.ip_id.push(segment.ip_id);
-        columns.ttl.push(segment.ttl);
-        columns.payload_hash.push(payload_hash(segment.payload, segment.payload_length));
-        columns.marks.push(reading.marks);
-        columns.round_trip_time_ns.push(reading.round_trip_ns);
+        self.record_bytes += track.writer.push(&Row {
+            side: side as u8,
+            ttl: segment.ttl,
+            flags: segment.flags,
+            marks: reading.marks,
+            ip_id: segment.ip_id,
+            time_ns: segment.time_ns,
+            sequence_offset: reading.sequence_offset,
+            acknowledgement_offset: reading.acknowledgement_offset,
+            round_trip_ns: reading.round_trip_ns,
+            payload_bytes: segment.payload_length,
+            window_bytes: reading.window_bytes,
+            tsval,
+            tsecr,
+            payload_hash: payload_hash(segment.payload, segment.payload_length),
+        });
         if segment.options.sack_count > 0 && reading.acknowledgement_offset != NO_ACKNOWLEDGEMENT {
-            self.push_sack(segment, reading);
+            self.block_count += track.push_blocks(side, segment, reading);
         }
+        track.packets += 1;
     }
 
-    /// Edges are placed relative to the acknowledgement number.
-    fn push_sack(&mut self, segment: &Segment<'_>, reading: &Reading) {
-        let packet = (self.connection.len() - 1) as u32;
-        let place =
-            |edge: u32| reading.acknowledgement_offset + i64::from(edge.wrapping_sub(segment.acknowledgement) as i32);
-        for &(left, right) in segment.options.sack_blocks.iter().take(usize::from(segment.options.sack_count)) {
-            self.columns.sack_blocks.push(SackBlock { packet, left: place(left), right: place(right) });
-        }
-    }
-
-    /// Group by connection with a stable counting sort, one column at a time, so that at most one column exists twice.
-    /// Sides become directions, and offsets count from each stream's beginning.
-    pub(crate) fn group(self, connections: &[Connection]) -> Columns {
-        let ColumnBuilder { connection, mut columns } = self;
-        let mut starts = Vec::with_capacity(connections.len() + 1);
-        let mut next = Vec::with_capacity(connections.len());
-        let mut total = 0;
-        for connection in connections {
-            starts.push(total);
-            next.push(total as u32);
-            total += connection.packets() as usize;
-        }
-        starts.push(total);
-        let mut row_of = connection;
-        for place in &mut row_of {
-            let cursor = &mut next[*place as usize];
-            *place = *cursor;
-            *cursor += 1;
-        }
-        drop(next);
-        if connections.len() > 1 {
-            columns.scatter(&row_of);
-        }
-        drop(row_of);
-        columns.starts = starts;
-        columns.settle(connections);
-        columns
+    /// Nothing follows.
+    pub(crate) fn finish(self, connections: &[Connection]) -> PackedPackets {
+        let ended = self.tracks.into_iter().zip(connections).map(|(track, connection)| PackedConnection {
+            words: track.writer.finish(),
+            packets: track.packets as usize,
+            blocks: track.blocks,
+            origins: [connection.sides[0].origin, connection.sides[1].origin],
+            client: connection.client_side().0 as u8,
+        });
+        PackedPackets { connections: ended.collect() }
     }
 }
 
-/// Put each value of `column` at its row. The old buffer becomes the `spare` for the next column of that type: fresh
-/// pages cost more than the sorting.
-fn scatter<T: Copy + Default>(column: &mut Vec<T>, row_of: &[u32], spare: &mut Vec<T>) {
-    spare.resize(column.len(), T::default());
-    for (value, &row) in column.iter().zip(row_of) {
-        spare[row as usize] = *value;
+impl Track {
+    /// Edges are placed relative to the acknowledgement number. Gives how many blocks there were.
+    #[cold]
+    fn push_blocks(&mut self, side: usize, segment: &Segment<'_>, reading: &Reading) -> usize {
+        let place =
+            |edge: u32| reading.acknowledgement_offset + i64::from(edge.wrapping_sub(segment.acknowledgement) as i32);
+        let before = self.blocks.len();
+        for &(left, right) in segment.options.sack_blocks.iter().take(usize::from(segment.options.sack_count)) {
+            let (left, right) = (place(left), place(right));
+            self.blocks.push(SentBlock { packet: self.packets, side: side as u8, left, right });
+        }
+        self.blocks.len() - before
     }
-    std::mem::swap(column, spare);
+}
+
+/// So many rows are unpacked before they are appended: one length to look after instead of one for each column.
+const BLOCK_ROWS: usize = 64;
+
+/// Rows on their way into columns.
+struct Block {
+    time_ns: [i64; BLOCK_ROWS],
+    direction: [u8; BLOCK_ROWS],
+    sequence_offset: [i64; BLOCK_ROWS],
+    acknowledgement_offset: [i64; BLOCK_ROWS],
+    payload_bytes: [u32; BLOCK_ROWS],
+    window_bytes: [u32; BLOCK_ROWS],
+    flags: [u16; BLOCK_ROWS],
+    tsval: [u32; BLOCK_ROWS],
+    tsecr: [u32; BLOCK_ROWS],
+    ip_id: [u16; BLOCK_ROWS],
+    ttl: [u8; BLOCK_ROWS],
+    payload_hash: [u32; BLOCK_ROWS],
+    marks: [u16; BLOCK_ROWS],
+    round_trip_time_ns: [i64; BLOCK_ROWS],
+}
+
+impl Block {
+    const EMPTY: Block = Block {
+        time_ns: [0; BLOCK_ROWS],
+        direction: [0; BLOCK_ROWS],
+        sequence_offset: [0; BLOCK_ROWS],
+        acknowledgement_offset: [0; BLOCK_ROWS],
+        payload_bytes: [0; BLOCK_ROWS],
+        window_bytes: [0; BLOCK_ROWS],
+        flags: [0; BLOCK_ROWS],
+        tsval: [0; BLOCK_ROWS],
+        tsecr: [0; BLOCK_ROWS],
+        ip_id: [0; BLOCK_ROWS],
+        ttl: [0; BLOCK_ROWS],
+        payload_hash: [0; BLOCK_ROWS],
+        marks: [0; BLOCK_ROWS],
+        round_trip_time_ns: [0; BLOCK_ROWS],
+    };
+}
+
+/// Packets of one connection, with what turns sides into directions and offsets into stream offsets.
+#[derive(Clone, Debug)]
+struct PackedConnection {
+    words: Vec<u32>,
+    packets: usize,
+    blocks: Vec<SentBlock>,
+    origins: [i64; 2],
+    client: u8,
+}
+
+impl PackedConnection {
+    fn unpack_into(&self, columns: &mut Columns) {
+        let origins = self.origins;
+        let mut rows = Rows::of(&self.words);
+        let mut block = Block::EMPTY;
+        loop {
+            let mut count = 0;
+            for (place, row) in rows.by_ref().take(BLOCK_ROWS).enumerate() {
+                let own = usize::from(row.side & 1);
+                block.time_ns[place] = row.time_ns;
+                block.direction[place] = row.side ^ self.client;
+                block.sequence_offset[place] = row.sequence_offset - origins[own];
+                block.acknowledgement_offset[place] = match row.acknowledgement_offset {
+                    NO_ACKNOWLEDGEMENT => NO_ACKNOWLEDGEMENT,
+                    offset => offset - origins[1 - own],
+                };
+                block.payload_bytes[place] = row.payload_bytes;
+                block.window_bytes[place] = row.window_bytes;
+                block.flags[place] = row.flags;
+                block.tsval[place] = row.tsval;
+                block.tsecr[place] = row.tsecr;
+                block.ip_id[place] = row.ip_id;
+                block.ttl[place] = row.ttl;
+                block.payload_hash[place] = row.payload_hash;
+                block.marks[place] = row.marks;
+                block.round_trip_time_ns[place] = row.round_trip_ns;
+                count = place + 1;
+            }
+            if count == 0 {
+                return;
+            }
+            columns.append(&block, count);
+        }
+    }
+
+    /// SACK blocks as stream offsets; the connection's first packet is row `first_row`.
+    fn sack_blocks(&self, first_row: usize) -> impl Iterator<Item = SackBlock> + '_ {
+        self.blocks.iter().map(move |block| {
+            let origin = self.origins[usize::from(1 - block.side)];
+            SackBlock {
+                packet: first_row as u32 + block.packet,
+                left: block.left - origin,
+                right: block.right - origin,
+            }
+        })
+    }
+}
+
+/// Packets of the connections of a capture, or of a part of it.
+#[derive(Clone, Debug, Default)]
+pub struct PackedPackets {
+    connections: Vec<PackedConnection>,
+}
+
+impl PackedPackets {
+    pub fn len(&self) -> usize {
+        self.connections.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Bytes that the packets of one connection take as they are kept; 0 beyond the last.
+    pub fn bytes_of(&self, connection: usize) -> u64 {
+        self.connections.get(connection).map_or(0, |packed| {
+            (packed.words.len() * size_of::<u32>() + packed.blocks.len() * size_of::<SentBlock>()) as u64
+        })
+    }
+
+    /// The columns of these connections; those beyond the last have no packets.
+    pub fn unpack(&self, range: Range<usize>) -> Columns {
+        let wanted = self.connections.get(range.start.min(self.len())..range.end.min(self.len())).unwrap_or(&[]);
+        let mut columns = Columns::with_capacity(wanted.iter().map(|packed| packed.packets).sum());
+        columns.starts.push(0);
+        for packed in wanted {
+            let first_row = columns.time_ns.len();
+            packed.unpack_into(&mut columns);
+            columns.sack_blocks.extend(packed.sack_blocks(first_row));
+            columns.starts.push(columns.time_ns.len());
+        }
+        columns
+    }
+
+    /// SACK blocks of one connection, rows counted from its first packet; none beyond the last.
+    pub fn sack_blocks(&self, connection: usize) -> impl Iterator<Item = SackBlock> + '_ {
+        self.connections.get(connection).into_iter().flat_map(|packed| packed.sack_blocks(0))
+    }
 }
 
 impl Columns {
-    fn scatter(&mut self, row_of: &[u32]) {
-        let mut spare = Vec::new();
-        scatter(&mut self.time_ns, row_of, &mut spare);
-        scatter(&mut self.sequence_offset, row_of, &mut spare);
-        scatter(&mut self.acknowledgement_offset, row_of, &mut spare);
-        scatter(&mut self.round_trip_time_ns, row_of, &mut spare);
-        let mut spare = Vec::new();
-        scatter(&mut self.payload_bytes, row_of, &mut spare);
-        scatter(&mut self.window_bytes, row_of, &mut spare);
-        scatter(&mut self.tsval, row_of, &mut spare);
-        scatter(&mut self.tsecr, row_of, &mut spare);
-        scatter(&mut self.payload_hash, row_of, &mut spare);
-        let mut spare = Vec::new();
-        scatter(&mut self.flags, row_of, &mut spare);
-        scatter(&mut self.ip_id, row_of, &mut spare);
-        scatter(&mut self.marks, row_of, &mut spare);
-        let mut spare = Vec::new();
-        scatter(&mut self.direction, row_of, &mut spare);
-        scatter(&mut self.ttl, row_of, &mut spare);
-        for block in &mut self.sack_blocks {
-            block.packet = row_of[block.packet as usize];
-        }
-        self.sack_blocks.sort_by_key(|block| block.packet);
-    }
-
-    fn settle(&mut self, connections: &[Connection]) {
-        let mut block = 0;
-        for (index, connection) in connections.iter().enumerate() {
-            let rows = self.starts[index]..self.starts[index + 1];
-            let origins = [connection.sides[0].origin, connection.sides[1].origin];
-            let (client, _) = connection.client_side();
-            if origins != [0, 0] {
-                for row in rows.clone() {
-                    let side = usize::from(self.direction[row]);
-                    self.sequence_offset[row] -= origins[side];
-                    if self.acknowledgement_offset[row] != NO_ACKNOWLEDGEMENT {
-                        self.acknowledgement_offset[row] -= origins[1 - side];
-                    }
-                }
-                while let Some(sack) = self.sack_blocks.get_mut(block).filter(|sack| (sack.packet as usize) < rows.end)
-                {
-                    let origin = origins[1 - usize::from(self.direction[sack.packet as usize])];
-                    sack.left -= origin;
-                    sack.right -= origin;
-                    block += 1;
-                }
-            } else {
-                block += self.sack_blocks[block..].partition_point(|sack| (sack.packet as usize) < rows.end);
-            }
-            if client == 1 {
-                self.direction[rows].iter_mut().for_each(|direction| *direction ^= 1);
-            }
+    fn with_capacity(packets: usize) -> Self {
+        Columns {
+            starts: Vec::new(),
+            time_ns: Vec::with_capacity(packets),
+            direction: Vec::with_capacity(packets),
+            sequence_offset: Vec::with_capacity(packets),
+            acknowledgement_offset: Vec::with_capacity(packets),
+            payload_bytes: Vec::with_capacity(packets),
+            window_bytes: Vec::with_capacity(packets),
+            flags: Vec::with_capacity(packets),
+            tsval: Vec::with_capacity(packets),
+            tsecr: Vec::with_capacity(packets),
+            ip_id: Vec::with_capacity(packets),
+            ttl: Vec::with_capacity(packets),
+            payload_hash: Vec::with_capacity(packets),
+            marks: Vec::with_capacity(packets),
+            round_trip_time_ns: Vec::with_capacity(packets),
+            sack_blocks: Vec::new(),
         }
     }
 
-    /// Bytes that the columns take in memory.
-    pub fn memory_bytes(&self) -> usize {
-        self.time_ns.len() * 60 + self.sack_blocks.len() * size_of::<SackBlock>()
+    fn append(&mut self, block: &Block, count: usize) {
+        self.time_ns.extend_from_slice(&block.time_ns[..count]);
+        self.direction.extend_from_slice(&block.direction[..count]);
+        self.sequence_offset.extend_from_slice(&block.sequence_offset[..count]);
+        self.acknowledgement_offset.extend_from_slice(&block.acknowledgement_offset[..count]);
+        self.payload_bytes.extend_from_slice(&block.payload_bytes[..count]);
+        self.window_bytes.extend_from_slice(&block.window_bytes[..count]);
+        self.flags.extend_from_slice(&block.flags[..count]);
+        self.tsval.extend_from_slice(&block.tsval[..count]);
+        self.tsecr.extend_from_slice(&block.tsecr[..count]);
+        self.ip_id.extend_from_slice(&block.ip_id[..count]);
+        self.ttl.extend_from_slice(&block.ttl[..count]);
+        self.payload_hash.extend_from_slice(&block.payload_hash[..count]);
+        self.marks.extend_from_slice(&block.marks[..count]);
+        self.round_trip_time_ns.extend_from_slice(&block.round_trip_time_ns[..count]);
     }
 
     /// SACK blocks of one connection.

@@ -13,6 +13,7 @@ pub mod json;
 mod key;
 pub mod mark;
 mod opening;
+mod packed;
 mod parked;
 mod parked_summary;
 mod payload_sample;
@@ -29,7 +30,7 @@ mod table;
 mod window;
 
 pub use analysis::{Analysis, Connections, Settings};
-pub use columns::{Columns, SackBlock};
+pub use columns::{Columns, PackedPackets, SackBlock};
 pub use connection::Close;
 pub use datagram_flow::{DatagramFlow, DatagramFlows, DatagramSide, KeptDatagram};
 pub use payload_sample::{PayloadPieces, PIECE_BYTES};

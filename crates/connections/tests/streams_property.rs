@@ -46,7 +46,7 @@ proptest! {
 
         let offsets: Vec<i64> = captured.iter().map(|&&(_, offset, _)| offset).collect();
         prop_assert_eq!(&columns(&connections).sequence_offset[3..3 + offsets.len()], &offsets[..]);
-        prop_assert_eq!(columns(&connections).acknowledgement_offset.last(), Some(&offset));
+        prop_assert_eq!(columns(&connections).acknowledgement_offset.last().copied(), Some(offset));
         let Some(summary) = connections.summary(0) else { return Err(TestCaseError::fail("no connection")) };
         let lost: u64 = fates.iter().filter(|fate| fate.lost).map(|fate| u64::from(fate.length)).sum();
         let highest = captured.iter().map(|(_, offset, fate)| offset + i64::from(fate.length)).max().unwrap_or(0);
@@ -70,7 +70,7 @@ proptest! {
         }
         let connections = analysis.finish();
         prop_assert_eq!(connections.packet_count(), packets.len() as u64);
-        prop_assert_eq!(columns(&connections).starts.last(), Some(&packets.len()));
+        prop_assert_eq!(columns(&connections).starts.last().copied(), Some(packets.len()));
         let text = json::connections_json(connections.summaries());
         prop_assert_eq!(text.first(), Some(&b'['));
         prop_assert_eq!(text.iter().filter(|&&byte| byte == b'{').count(), connections.len() * 3);

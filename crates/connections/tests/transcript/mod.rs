@@ -116,7 +116,7 @@ pub fn analyse(segments: &[Segment<'_>]) -> Connections {
     analysis.finish()
 }
 
-pub fn columns(connections: &Connections) -> &Columns {
+pub fn columns(connections: &Connections) -> Columns {
     match connections.columns() {
         Some(columns) => columns,
         None => unreachable!("columns were asked for"),
