@@ -36,9 +36,11 @@ def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:
     """The course of the windows advertised by packets in `direction`."""
     looked_at = np.uint16(TcpFlag.SYN | TcpFlag.RST | TcpFlag.FIN | TcpFlag.ACK)
     advertised = (packets.direction == direction) & ((packets.flags & looked_at) == TcpFlag.ACK)
-    windows = packets.window_bytes[advertised].astype(np.int64)
+    windows = packets.window_bytes[advertised]
     if len(windows) == 0:
         return WindowCourse(0, 0, 0, 0, 1.0)
+    # A window that is advertised again is no news, and most are.
+    windows = windows[np.append(True, windows[1:] != windows[:-1])].astype(np.int64)
     largest = int(windows.max())
     opened = int(np.argmax(windows > OPEN_SHARE * windows[0]))
     windows = windows[opened:]

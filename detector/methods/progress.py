@@ -134,14 +134,17 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
         return None
     shift = pair.receiver_shift(flow.direction)
     held = receiver.derived(first_arrivals, flow.direction)
-    order = np.argsort(held.time_ns, kind="stable")
+    came_ns, end = held.time_ns, held.end
+    if np.any(came_ns[1:] < came_ns[:-1]):
+        order = np.argsort(came_ns, kind="stable")
+        came_ns, end = came_ns[order], end[order]
     # Times at the receiver, brought onto the sender's clock with no forward delay at best.
-    arrival = _on_sender_clock(flow, clock, held.time_ns[order])
+    arrival = _on_sender_clock(flow, clock, came_ns)
     best = int((flow.data_sent_ns - _on_sender_clock(flow, clock, flow.data_arrived_ns)).max())
     if clock.basis is ClockBasis.ASSUMED:
         best = max(best, 0)  # the user says how the clocks relate
     arrival = np.maximum.accumulate(arrival + best)
-    reached = np.maximum.accumulate(held.end[order]) + shift
+    reached = np.maximum.accumulate(end) + shift
     arrived = np.concatenate([[int(held.start.min()) + shift], reached])
     first = int(held.start.min()) + shift
     total = int(max(flow.ack_value[-1], reached[-1])) - first
