@@ -3,6 +3,7 @@
 mod capture;
 mod datagrams;
 mod live;
+mod oversize;
 mod read;
 mod simulate;
 mod sliding_mode;

@@ -13,6 +13,7 @@ use pepscope_wire::{CaptureReader, Datagram, DatagramObserver, Tally};
 use pyo3::prelude::*;
 
 use crate::capture::Capture;
+use crate::oversize::Oversize;
 use crate::standard_input::{Interruption, StandardInput};
 
 mod errors {
@@ -264,7 +265,7 @@ fn store_all(held: &Connections, spill: Spill) -> Result<Analysed, SpillError> {
 fn park(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<Analysed, SpillError> {
     let partitions = spill.finish()?;
     let mut store = SummaryStore::create(None)?;
-    let mut oversize = Oversize { memory_bytes, ..Oversize::default() };
+    let mut oversize = Oversize::beyond(memory_bytes);
     for partition in 0..partitions.len() {
         let connections = partitions.analyse(partition, PACKETS_ONLY)?;
         store.add(partition as u16, &connections)?;
@@ -273,55 +274,6 @@ fn park(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<Analysed,
     let warning = oversize.warning(partitions.len());
     let packets = ParkedPackets { partitions, settings, warning };
     Ok(Analysed::Parked { summaries: store.finish()?, packets: Some(packets) })
-}
-
-/// The largest connection and the largest part, in packets and in the bytes that they take.
-#[derive(Default)]
-struct Oversize {
-    memory_bytes: u64,
-    connection: (u64, u64),
-    part: (u64, u64),
-}
-
-impl Oversize {
-    fn look_at(&mut self, connections: &Connections) {
-        let Some(kept) = connections.packets() else { return };
-        let mut part = (0, 0);
-        for (place, summary) in connections.summaries().enumerate() {
-            let (packets, bytes) = (summary.packets, kept.bytes_of(place));
-            part = (part.0 + packets, part.1 + bytes);
-            if bytes > self.connection.1 {
-                self.connection = (packets, bytes);
-            }
-        }
-        if part.1 > self.part.1 {
-            self.part = part;
-        }
-    }
-
-    /// What to say where the largest part takes more memory than is allowed.
-    fn warning(&self, parts: usize) -> Option<String> {
-        let megabytes = |bytes: u64| bytes.div_ceil(1 << 20);
-        if self.part.1 <= self.memory_bytes {
-            return None;
-        }
-        let allowed = megabytes(self.memory_bytes);
-        let (packets, bytes) = self.connection;
-        Some(if bytes > self.memory_bytes {
-            format!(
-                "one connection of {packets} packets takes about {} MiB, more than the {allowed} MiB allowed: a \
-                 connection is analysed whole",
-                megabytes(bytes)
-            )
-        } else {
-            format!(
-                "the largest of {parts} parts has {} packets and takes about {} MiB, more than the {allowed} MiB \
-                 allowed: no more parts can be made",
-                self.part.0,
-                megabytes(self.part.1)
-            )
-        })
-    }
 }
 
 pub(crate) fn spill_failure(error: SpillError) -> PyErr {
