@@ -20,7 +20,7 @@ from pepscope.errors import LivePathError
 from reference_sim.library import load_scenario
 from reference_sim.live_capture import LiveCapture
 from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, PROXY_KINDS, Link, LiveNetwork, split_path
-from reference_sim.live_traffic import LiveTraffic
+from reference_sim.live_traffic import LiveTraffic, live_flows
 from reference_sim.namespaces import Namespace
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import TRUTH_FILE, write_whole
@@ -339,6 +339,10 @@ def emulate(
 
     Raises ScenarioError for what no live path does, LivePathError, OSError.
     """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    if not command and while_up is None:
+        live_flows(scenario)
     with live_path(scenario, directory, settings) as emulation:
         exit_status = 0
         if command:
