@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from reference_sim.models.domain import OutsideDomainError, require_positive
+from reference_sim.models.domain import OutsideDomainError, require_at_least_one, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,18 @@ def split_gain(
     return SplitGain(regular_s, r1 * doublings, r1 + r2 * doublings)
 
 
-def slow_start_bytes(rate_bit_s: float, packet_bytes: float, round_trip_s: float) -> float:
-    """Bytes sent before a slow start from one packet reaches the rate: the sum of all windows before r v.
+def slow_start_bytes(
+    rate_bit_s: float, packet_bytes: float, round_trip_s: float, *, segments_an_acknowledgement: float = 1.0
+) -> float:
+    """Bytes sent until a slow start from one packet reaches the rate: all windows from s to r v.
 
-    Raises OutsideDomainError unless all are above 0.
+    A window grows by the factor g = 1 + 1 / b a round trip, with an acknowledgement for every b segments, so the
+    windows sum to (g r v - s) / (g - 1): 2 r v - s without delayed acknowledgements.
+    Raises OutsideDomainError unless all are above 0, b is at least 1, and r v holds more than one packet.
     """
     for name, value in (("rate_bit_s", rate_bit_s), ("packet_bytes", packet_bytes), ("round_trip_s", round_trip_s)):
         require_positive(name, value)
-    return max(0.0, round_trip_s * rate_bit_s / 8.0 - packet_bytes)
+    require_at_least_one("segments_an_acknowledgement", segments_an_acknowledgement)
+    require_at_least_one("packets in round_trip_s * rate_bit_s", round_trip_s * rate_bit_s / 8.0 / packet_bytes)
+    growth = 1.0 + 1.0 / segments_an_acknowledgement
+    return (growth * round_trip_s * rate_bit_s / 8.0 - packet_bytes) / (growth - 1.0)

@@ -11,6 +11,7 @@ from reference_sim.reproduction.experiment import Paper
 _MODULES = {
     "hu": "reference_sim.reproduction.hu",
     "jersey": "reference_sim.reproduction.jersey",
+    "wei": "reference_sim.reproduction.wei",
 }
 
 PAPERS = tuple(_MODULES)

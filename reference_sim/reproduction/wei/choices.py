@@ -1,0 +1,66 @@
+"""Where Wei et al. are silent, and what other choices would do."""
+
+from __future__ import annotations
+
+from reference_sim.reproduction.experiment import Measurements
+from reference_sim.reproduction.judging import written
+from reference_sim.reproduction.results import Choice
+from reference_sim.reproduction.wei.reading import Cells
+
+
+def choices(m: Measurements) -> tuple[Choice, ...]:
+    """Each with what it does to the gains for 5 and 50 kB on the west coast."""
+    cells = Cells(m["wei-choices"].runs)
+
+    def effect(name: str) -> str:
+        return f"{name}: " + ", ".join(
+            f"{written(cells.gain(name, size), '%', 2)} ({size // 1000} kB)" for size in (5_000, 50_000)
+        )
+
+    chosen = effect("as chosen")
+    return (
+        Choice(
+            "Initial windows",
+            "Those of Linux (RedHat 9.0) and of an unknown split point, which may be larger.",
+            "Three segments at the server and at the split point.",
+            "RFC 3390, which the paper cites, gives three segments of 1460 bytes.",
+            f"{chosen}; {effect('server starts with 1')}; {effect('server starts with 10')}.",
+        ),
+        Choice(
+            "What varies from one download to the next",
+            "At least 100 repetitions at night; nothing on how the rate varies.",
+            "The rate is drawn anew each second, uniformly within 25 % of 128 kbit/s.",
+            "Something must vary for an interval to mean anything; the mean is the paper's v.",
+            f"{chosen}; {effect('constant rate')}; {effect('rate within 50 %')}.",
+        ),
+        Choice(
+            "Distance of the east coast",
+            "Both servers on the west coast, clients on either; no round trip but r1 = 0.03 s of the example.",
+            "r1 = 30 ms west, 100 ms east.",
+            "Some 4,500 km of fibre are 45 ms one way with the detours of its route.",
+            "The closed form grows in proportion to r1; see its figure.",
+        ),
+        Choice(
+            "Acknowledgements of the mobile",
+            "Windows XP.",
+            "The first 16 at once, then every second segment within 40 ms.",
+            "The scenario's receiver; Windows XP delays up to 200 ms from the start.",
+            f"{chosen}; {effect('mobile delays acknowledgements')}.",
+        ),
+        Choice(
+            "When throughput begins to count",
+            "Average throughput of FTP, which takes a second connection for each file.",
+            "From the mobile's open connection to its last byte; from its SYN in a column of the table.",
+            "FTP clients time the data connection once it stands: the published 18 kbit/s for 1 kB are 0.44 s, about "
+            "half of one round trip.",
+            "See the last column of table II.",
+        ),
+        Choice(
+            "Queue of the radio link",
+            "Nothing.",
+            "40 packets.",
+            "More than the receive window of 64 kB, so that nothing is dropped, as in the published traces of regular "
+            "TCP with delays of a few seconds.",
+            f"{chosen}; {effect('queue of 10')}.",
+        ),
+    )
