@@ -93,7 +93,7 @@ def test_our_reader_sees_the_connections_that_there_were(run: tuple[Path, _core.
     for tap in ("server", "mobile"):
         seen = {
             (one.client_address, one.client_port, one.server_address, one.server_port): one
-            for one in open_capture(run[0] / f"{tap}.pcapng").connections
+            for one in open_capture(str(run[0] / f"{tap}.pcapng")).connections
         }
         assert len(seen) == len(flows)
         for flow in flows:
