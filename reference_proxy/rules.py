@@ -234,6 +234,8 @@ def _initial_window(device: str, segments: int) -> list[Command]:
                 f"`{shlex.join(asked)}` does not tell the routes whose initial window is to be set"
             ) from None
         for route in routes:
+            if str(route["dst"]).startswith("fe80:"):
+                continue  # no client has a connection through a proxy from there
             words = [str(route["dst"]), "dev", device]
             for word, key in (("via", "gateway"), ("src", "prefsrc"), ("metric", "metric"), ("proto", "protocol")):
                 words += [word, str(route[key])] if key in route else []

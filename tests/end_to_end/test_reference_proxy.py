@@ -183,6 +183,28 @@ def test_what_is_not_intercepted_goes_by(names: Network, tmp_path: Path, port: i
     assert len(seen.truth) == (2 if port == HTTP_PORT else 0)
 
 
+def test_setup_and_teardown_may_be_repeated(names: Network) -> None:
+    """The initial window is a property of routes; what setup adds, teardown takes away, both however often."""
+
+    def state() -> str:
+        shown = [("ip", version, what) for version in ("-4", "-6") for what in ("rule", "route")]
+        shown += [("nft", "list", "ruleset"), ("ip", "route", "show", "table", "all")]
+        return "\n".join(proxied.run(names, names.middle, *command) for command in shown)
+
+    options = ("split", *TRANSPARENT, "--listen", "0.0.0.0:8888", "--set", "mobile.initial_window_segments=3")
+    command = (proxied.PEPSCOPE, "proxy", *options)
+    before = state()
+    proxied.run(names, names.middle, *command, "--setup")
+    once = state()
+    proxied.run(names, names.middle, *command, "--setup")
+    assert state() == once
+    assert "initcwnd 3" in once
+    assert once.count("fwmark 0x7065") == 1
+    for _ in range(2):
+        proxied.run(names, names.middle, *command, "--teardown")
+        assert state() == before
+
+
 HAPROXY = f"""
 global
     nbthread 1
