@@ -11,6 +11,7 @@ from reference_sim.reproduction.experiment import Paper
 _MODULES = {
     "hu": "reference_sim.reproduction.hu",
     "jersey": "reference_sim.reproduction.jersey",
+    "ren-lin": "reference_sim.reproduction.ren_lin",
     "wei": "reference_sim.reproduction.wei",
 }
 

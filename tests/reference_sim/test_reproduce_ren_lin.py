@@ -1,0 +1,95 @@
+"""Seed 003 with the fewest seeds: orders and directions, not numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reference_sim.reproduction.experiment import Effort
+from reference_sim.reproduction.ren_lin import PAPER
+from reference_sim.reproduction.results import Reproduction, Verdict
+from reference_sim.reproduction.runner import reproduce
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    directory: Path = tmp_path_factory.mktemp("ren-lin")
+    return reproduce(PAPER, directory, effort=Effort.REDUCED, processes=2)
+
+
+def table(found: Reproduction, name: str) -> Any:
+    return next(one.frame for one in found.story.tables if one.name == name)
+
+
+def test_only_the_nearest_terminal_is_served_evenly_and_not_by_fcds(found: Reproduction) -> None:
+    spread = table(found, "table-2").set_index(["terminal", "scheduler"])["variation"]
+    for scheduler in ("RR", "MCI"):
+        assert spread["UE1", scheduler] < 0.2
+        assert spread["UE1", scheduler] < min(spread[terminal, scheduler] for terminal in ("UE2", "UE3", "UE4"))
+    assert spread["UE1", "FCDS"] > 0.3
+
+
+def test_the_paper_s_model_is_nearer_than_padhye_s(found: Reproduction) -> None:
+    rows = table(found, "table-2")
+    assert (rows["model_error"] < rows["padhye_error"]).all()
+    assert (rows["model_error"] < 0.1).all()
+    assert (rows["padhye_packets_s"] > rows["actual_packets_s"]).all()
+    assert (rows["actual_packets_s"] <= rows["mean_packets_s"] * 1.01).all()
+
+
+def test_the_proxy_helps_under_round_robin_and_a_plain_split_does_not(found: Reproduction) -> None:
+    rows = table(found, "table-3")
+    even = rows[rows["scheduler"] == "RR"]
+    assert (even["driven_gain_percent"] > 0).all()
+    assert even["cell_gain_percent"].mean() > 0
+    likeness = rows["driven_split_kbit_s"] / rows["driven_tcp_kbit_s"]
+    assert likeness.between(0.97, 1.03).all()
+
+
+def test_a_larger_buffer_takes_what_bursts_of_service_spoil(found: Reproduction) -> None:
+    rows = table(found, "proxy-in-the-cell").set_index(["scheduler", "variant"])
+    for scheduler in ("MCI", "FCDS"):
+        small, large = rows.loc[scheduler, "proxy, constant timer"], rows.loc[scheduler, "proxy, 400 frames"]
+        assert large["drops"] < small["drops"] / 2
+        assert large["UE2_kbit_s"] > small["UE2_kbit_s"]
+
+
+def test_delay_makes_i_tcp_lose_and_exact_service_does_not(found: Reproduction) -> None:
+    rows = table(found, "link-choices").set_index("variant")
+    assert rows.loc["as chosen", "0.02 s"] > 0.95
+    assert rows.loc["175 ms more", "0.02 s"] < rows.loc["75 ms more", "0.02 s"] < rows.loc["as chosen", "0.02 s"]
+    assert rows.loc["frozen service", "0.02 s"] < rows.loc["as chosen", "0.02 s"] - 0.05
+    assert rows.loc["frozen service", "8 s"] == pytest.approx(rows.loc["as chosen", "8 s"], abs=0.01)
+
+
+def test_long_steps_lose_the_queue_and_short_ones_hold_it(found: Reproduction) -> None:
+    rows = table(found, "stability").set_index(["law", "rates"])
+    for rates in ("constant", "90-110 %", "50-150 %"):
+        unstable, stable = rows.loc[("Ts 0.2, delta 4", rates)], rows.loc[("Ts 0.025, delta 35", rates)]
+        assert unstable["empty_share"] > 0.1
+        assert stable["empty_share"] == 0.0
+        assert stable["deviation_frames"] < 25 < unstable["deviation_frames"]
+        assert rows.loc[("Ts 0.2, delta 4, at once", rates), "utilisation"] < unstable["utilisation"]
+    assert rows.loc[("Ts 0.1, delta 4", "constant"), "empty_share"] == 0.0
+    reached = [rows.loc[(f"Ts 0.025, delta {delta}", "constant"), "reached_s"] for delta in (35, 20, 4, 1)]
+    assert reached == sorted(reached)
+
+
+def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None:
+    wheres = [statement.where for statement in found.story.statements]
+    assert sum(where.startswith("Table 2, ") for where in wheres) == 12
+    assert sum(where.startswith("Table 3, ") for where in wheres) == 12
+    for statement in found.story.statements:
+        assert statement.verdict is Verdict.REPRODUCED or len(statement.reason) > 20
+    by_where = {statement.where: statement.verdict for statement in found.story.statements}
+    assert by_where["Figs 15 and 16"] is Verdict.DIRECTION
+    assert by_where["Fig. 13"] is Verdict.DIRECTION
+    assert by_where["Fig. 6"] is Verdict.REPRODUCED
+
+
+def test_drops_are_told_by_what_arrives_late(found: Reproduction) -> None:
+    chart = next(one for one in found.story.charts if one.name == "figure-6-drops")
+    assert len(chart.lines[0].x) > 20
+    assert list(chart.lines[0].x) == sorted(chart.lines[0].x)
