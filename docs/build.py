@@ -21,8 +21,20 @@ def page() -> str:
         if command is None:
             raise SystemExit(f"{name} is no click command")
         inner = click.Context(command, parent=context, info_name=name, terminal_width=WIDTH, max_content_width=WIDTH)
-        parts.append(f"## pepscope {name}\n\n```text\n{command.get_help(inner)}\n```\n")
+        parts.append(_section(f"pepscope {name}", command, inner))
+        if isinstance(command, click.Group):
+            for part in command.list_commands(inner):
+                deeper = command.get_command(inner, part)
+                if deeper is not None:
+                    context_of_part = click.Context(
+                        deeper, parent=inner, info_name=part, terminal_width=WIDTH, max_content_width=WIDTH
+                    )
+                    parts.append(_section(f"pepscope {name} {part}", deeper, context_of_part))
     return "\n".join(parts)
+
+
+def _section(title: str, command: click.Command, context: click.Context) -> str:
+    return f"## {title}\n\n```text\n{command.get_help(context)}\n```\n"
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ SUMMARIES = {
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Tell the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
+    "model": "Compute what closed forms say of throughput, of a split's gain, of a proxy's parameters.",
     "proxy": "Run a real proxy of a known kind, and write down the truth.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",

@@ -26,7 +26,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reference_sim.models.domain import require_positive, require_probability
+from reference_sim.models.domain import OutsideDomainError, require_at_least_one, require_positive, require_probability
 from reference_sim.models.padhye import send_rate_segments_s
 
 #: Ends of the momentary rate within a cycle, in mean rates, and the steps in which it is averaged.
@@ -59,10 +59,13 @@ class Half:
 
     def momentary_rates(self) -> Iterator[tuple[float, float]]:
         """Shares of time and segments a second in them. Raises OutsideDomainError."""
-        ceiling = self._ceiling_segments_s()
         mean, waiting = self._cycle()
+        ceiling = self._ceiling_segments_s()
         if math.isinf(mean):
-            require_positive("a limit of each half", 0.0 if math.isinf(ceiling) else ceiling)
+            if math.isinf(ceiling):
+                raise OutsideDomainError(
+                    "a half that loses nothing needs a window or a link that limits it: without either it has no rate"
+                )
             yield 1.0, ceiling
             return
         yield waiting, 0.0
@@ -85,6 +88,7 @@ class Half:
         """Mean rate while no timeout is waited for, and the share of time in which one is."""
         require_positive("round_trip_s", self.round_trip_s)
         require_positive("timeout_s", self.timeout_s)
+        require_at_least_one("window_limit_segments", self.window_limit_segments)
         if not math.isinf(self.link_segments_s):
             require_positive("link_segments_s", self.link_segments_s)
         if self.loss_probability == 0.0:

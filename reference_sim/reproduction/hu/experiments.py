@@ -30,17 +30,18 @@ CURVE_SIZES = (5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_0
 _PATIENCE = {"duration_s": 20_000.0}
 LOSSES = (0.0, 0.005, 0.01, 0.02, 0.05)
 BLOCK_ERROR_RATES = (0.0, 0.05, 0.1, 0.15)
+MAX_DAT_ERRORS = (0.05, 0.1, 0.15, 0.3, 0.5)
 MOST_SENDINGS = (2, 3, 4, 6, 8, 11, 16, 31)
 
 
 def experiments(effort: Effort) -> Sequence[Experiment]:
     """All campaigns; with reduced effort, the sizes and rates that the statements need."""
     repeats = effort.of(4, 12, 100)
-    few = effort.of(3, 6, 40)
+    few = effort.of(3, 8, 40)
     reduced = effort is Effort.REDUCED
     return (
         _experiment("gain", variants=_proxies(SECOND_TABLE, 1460), repeats=repeats, sizes=SIZES),
-        _experiment("gain-first-table", variants=_first_table_proxies(), repeats=repeats, sizes=SIZES),
+        _experiment("gain-first-table", variants=_first_table_proxies(), repeats=few, sizes=SIZES),
         _experiment(
             "file-size",
             variants={"regular": {}, "split 3": split(3), "split 10": split(10)},
@@ -54,7 +55,7 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             sizes=SIZES if reduced else CURVE_SIZES,
         ),
         _experiment("initial-window", variants=_server_windows(), repeats=few, sizes=SIZES),
-        _experiment("internet-loss", variants=_losses(), repeats=repeats, sizes=(50_000, 200_000)),
+        _experiment("internet-loss", variants=_losses(), repeats=few, sizes=(50_000, 200_000)),
         _experiment(
             "block-errors",
             variants={"regular": {}, "split 3": split(3), "split 10": split(10)},
@@ -67,10 +68,12 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             variants={"regular": {**FIRST_TABLE, SIZE: 200_000}},
             repeats=few,
             rates=(256_000,),
-            grid={BLOCK_ERRORS: (0.05, 0.1, 0.15, 0.3, 0.5), SENDINGS: MOST_SENDINGS},
+            grid={BLOCK_ERRORS: (0.05, 0.1, 0.15) if reduced else MAX_DAT_ERRORS, SENDINGS: MOST_SENDINGS},
         ),
         _experiment("ftp", variants=_ftp(), repeats=few),
-        _experiment("separate-choices", variants=_choices(), repeats=few, rates=(256_000,), sizes=SIZES),
+        _experiment(
+            "separate-choices", variants=_choices(), repeats=effort.of(2, 8, 40), rates=(256_000,), sizes=SIZES
+        ),
         *model_experiments(effort),
     )
 

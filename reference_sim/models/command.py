@@ -1,0 +1,222 @@
+"""The command `model`: closed forms by name, with units, and a refusal outside their domains."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from reference_sim.models.split_throughput import Half
+
+SCHEMA = 1
+
+_json = click.option("--json", "as_json", is_flag=True, help="Write the numbers as JSON to standard output.")
+
+
+@click.group(short_help="Compute what closed forms say of throughput, of a split's gain, of a proxy's parameters.")
+def model() -> None:
+    """Compute what the papers' closed forms say.
+
+    docs/models tells what each of them assumes, and how the simulator stands to it.
+    """
+
+
+def _leg(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of the half behind the split point."""
+    for option in (
+        click.option("--downstream-loss", type=float, metavar="P", help="split: loss behind the split point."),
+        click.option("--downstream-round-trip", type=float, metavar="S", help="split: round trip behind it."),
+        click.option("--downstream-window", type=float, metavar="N", help="split: window of the receiver behind it."),
+        click.option("--downstream-link", type=float, metavar="N", help="split: segments a second of the link there."),
+        click.option("--buffer", type=float, metavar="N", help="split: of the split point; variable: of the link."),
+    ):
+        command = option(command)
+    return command
+
+
+@model.command()
+@click.option(
+    "--model",
+    "name",
+    type=click.Choice(["padhye", "padhye-short", "mathis", "split", "variable"]),
+    default="padhye",
+    show_default=True,
+    help="Which closed form.",
+)
+@click.option("--loss", type=float, metavar="P", help="Probability that a segment is lost.")
+@click.option("--round-trip", type=float, required=True, metavar="S", help="In seconds, without waiting in queues.")
+@click.option("--timeout", type=float, default=1.0, show_default=True, metavar="S", help="First timeout, in seconds.")
+@click.option("--window", type=float, default=math.inf, metavar="N", help="Of the receiver, in segments.")
+@click.option("--link", type=float, default=math.inf, metavar="N", help="split: segments a second of the link.")
+@click.option("--acknowledge", type=float, default=2.0, show_default=True, metavar="N", help="Segments an ACK.")
+@click.option(
+    "--segment-bytes", type=float, default=1460.0, show_default=True, metavar="N", help="Content of a segment."
+)
+@_leg
+@click.option("--rates", metavar="R,R,...", help="variable: packets a second of each cycle of the variation.")
+@click.option("--drops", type=int, metavar="N", help="variable: drops that were measured.")
+@_json
+def throughput(name: str, as_json: bool, segment_bytes: float, **given: Any) -> None:
+    """Throughput of a long transfer.
+
+    padhye, padhye-short: Padhye et al., equations 32 and 33. mathis: Mathis et al. split: Padhye for each half, joined
+    by the split point's buffer. variable: Ren and Lin, equations 5 to 16, over a link of variable rate.
+    """
+    numbers = _throughput(name, given)
+    numbers["goodput_bit_s"] = 8.0 * segment_bytes * numbers["segments_s"]
+    _tell(
+        f"{name}: {numbers['segments_s']:.4g} segments/s, {numbers['goodput_bit_s'] / 1e6:.4g} Mbit/s", numbers, as_json
+    )
+
+
+def _throughput(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    from reference_sim.models import mathis, padhye
+
+    round_trip_s = given["round_trip"]
+    if name == "variable":
+        return _variable(given)
+    loss = _required(given, "loss", name)
+    if name == "mathis":
+        rate = mathis.rate_segments_s(loss, round_trip_s, segments_an_acknowledgement=given["acknowledge"])
+        return {"segments_s": rate}
+    if name == "split":
+        return _split(given, loss)
+    compute = padhye.send_rate_segments_s if name == "padhye" else padhye.approximate_send_rate_segments_s
+    rate = compute(
+        loss,
+        round_trip_s,
+        given["timeout"],
+        window_limit_segments=given["window"],
+        segments_an_acknowledgement=given["acknowledge"],
+    )
+    return {"segments_s": rate}
+
+
+def _split(given: dict[str, Any], loss: float) -> dict[str, Any]:
+    from reference_sim.models.split_throughput import Half, split_rate_segments_s, whole_rate_segments_s
+
+    def half(loss: float, round_trip_s: float, window: float, link: float) -> Half:
+        return Half(loss, round_trip_s, given["timeout"], window, link, given["acknowledge"])
+
+    upstream = half(loss, given["round_trip"], given["window"], given["link"])
+    downstream = half(
+        _required(given, "downstream_loss", "split"),
+        _required(given, "downstream_round_trip", "split"),
+        math.inf if given["downstream_window"] is None else given["downstream_window"],
+        math.inf if given["downstream_link"] is None else given["downstream_link"],
+    )
+    rate = split_rate_segments_s(upstream, downstream, _required(given, "buffer", "split"))
+    whole = whole_rate_segments_s(upstream, downstream)
+    return {
+        "segments_s": rate,
+        "upstream_segments_s": upstream.rate_segments_s(),
+        "downstream_segments_s": downstream.rate_segments_s(),
+        "not_split_segments_s": whole,
+    }
+
+
+def _variable(given: dict[str, Any]) -> dict[str, Any]:
+    from reference_sim.models.variable_bandwidth import throughput as variable_throughput
+
+    text = _required(given, "rates", "variable")
+    try:
+        rates = [float(rate) for rate in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--rates {text} is no list of numbers: write --rates 80,120,95") from None
+    found = variable_throughput(
+        rates, given["round_trip"], _required(given, "buffer", "variable"), drops=given["drops"]
+    )
+    return {
+        "segments_s": found.rate_packets_s,
+        "timeout_share": found.timeout_share,
+        "spurious_timeouts": found.spurious_timeouts,
+        "mean_rate_packets_s": found.mean_rate_packets_s,
+        "largest_window_packets": found.largest_window_packets,
+        "pipe_runs_dry": found.pipe_runs_dry,
+    }
+
+
+@model.command()
+@click.option("--rate", type=float, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s.")
+@click.option("--packet-bytes", type=float, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
+@click.option("--upstream", type=float, required=True, metavar="S", help="r1: round trip to the split point.")
+@click.option("--downstream", type=float, required=True, metavar="S", help="r2: round trip behind it.")
+@click.option(
+    "--slow-start/--filled", default=True, help="How the split point begins downstream.  [default: slow start]"
+)
+@_json
+def split_gain(
+    rate: float, packet_bytes: float, upstream: float, downstream: float, slow_start: bool, as_json: bool
+) -> None:
+    """How much sooner a split connection reaches the mobile's rate (Wei et al., section IV-A)."""
+    from reference_sim.models.split_gain import split_gain as compute
+
+    found = compute(rate, packet_bytes, upstream, downstream, downstream_slow_start=slow_start)
+    sentence = (
+        f"end to end after {found.regular_s:.3f} s, split after {found.split_s:.3f} s: {found.gain_s:.3f} s sooner "
+        f"(the paper's short form: {found.approximate_gain_s:.3f} s)"
+    )
+    names = ("regular_s", "split_s", "gain_s", "approximate_gain_s")
+    _tell(sentence, {name: getattr(found, name) for name in names}, as_json)
+
+
+@model.command()
+@click.option("--step", type=float, required=True, metavar="S", help="Ts, from report to report.")
+@click.option("--approach", type=float, required=True, metavar="1/S", help="delta.")
+@click.option("--switching", type=float, required=True, metavar="N", help="epsilon, in frames a second.")
+@click.option("--reference", type=float, default=100.0, show_default=True, metavar="N", help="q0, in frames.")
+@click.option("--buffer", type=float, default=200.0, show_default=True, metavar="N", help="Bmax, in frames.")
+@click.option("--mean-rate", type=float, required=True, metavar="N", help="Mean rate of the link, in frames a second.")
+@click.option("--variation-period", type=float, metavar="S", help="Tb, the shortest period of the rate's variation.")
+@_json
+def window_parameters(
+    step: float,
+    approach: float,
+    switching: float,
+    reference: float,
+    buffer: float,
+    mean_rate: float,
+    variation_period: float | None,
+    as_json: bool,
+) -> None:
+    """Which constraints of Ren and Lin's guideline a choice of parameters breaks (equation 43, section 5.2)."""
+    from reference_sim.models.window_parameters import check
+
+    found = check(
+        step,
+        approach,
+        switching,
+        reference_frames=reference,
+        buffer_frames=buffer,
+        mean_rate_frames_s=mean_rate,
+        variation_period_s=variation_period,
+    )
+    verdict = "the choice keeps to the guideline" if found.holds else f"{len(found.broken)} constraint(s) broken"
+    lines = [verdict, *(f"  {constraint.sentence}" for constraint in found.constraints)]
+    numbers = {
+        "holds": found.holds,
+        "broken": [constraint.name for constraint in found.broken],
+        "deviation_frames": found.deviation_frames if math.isfinite(found.deviation_frames) else None,
+        "reaching_steps": found.reaching_steps,
+    }
+    _tell("\n".join(lines), numbers, as_json)
+
+
+def _required(given: dict[str, Any], name: str, model_name: str) -> Any:
+    if given[name] is None:
+        raise UsageError(f"the model {model_name} needs --{name.replace('_', '-')}")
+    return given[name]
+
+
+def _tell(text: str, numbers: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"schema": SCHEMA, **numbers}, allow_nan=False) + "\n")
+    else:
+        click.echo(text)
