@@ -68,7 +68,7 @@ def test_every_loss_below_four_segments_is_a_timeout(p: float, window: float) ->
     [
         (
             lambda: mathis.rate_segments_s(0.05, 0.1),
-            "loss_probability is 0.05, but must be above 0 and at most 0.01, since the model has no timeouts (padhye has)",
+            "loss_probability is 0.05, but must be above 0 and at most 0.01, since the model has no timeouts",
         ),
         (lambda: mathis.rate_segments_s(0.0, 0.1), "loss_probability is 0, but must be above 0 and at most 0.01"),
         (lambda: mathis.rate_segments_s(0.001, -1), "round_trip_s is -1, but must be above 0"),

@@ -7,7 +7,7 @@ their closed form (crates/path/tests/umts.rs), windows under periodic loss (crat
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -23,7 +23,7 @@ ROUND_TRIP_S = 0.1
 TIMEOUT_S = 1.0
 
 
-def run(path: list[Mapping[str, Any]], traffic: list[Mapping[str, Any]], duration_s: float, **ends: Any) -> Run:
+def run(path: Sequence[Mapping[str, Any]], traffic: Sequence[Mapping[str, Any]], duration_s: float, **ends: Any) -> Run:
     described = {"name": "theory", "duration_s": duration_s, "stop_after_finish_s": 0, "path": path, "traffic": traffic}
     return simulate(Scenario.from_mapping(described | ends))
 
