@@ -59,6 +59,13 @@ class Truth:
     recompressed: int = 0
     recompression_saved_bytes: int = 0
 
+    @property
+    def label(self) -> str | None:
+        """The verdict that is right where the captures can show it; None for a connection that was not served."""
+        if self.server_connected_ns is None and not self.cache_hits:
+            return None
+        return "tcp-proxy" if self.manner == "stored" else "split-tcp"
+
     def as_json(self, closed_ns: int) -> dict[str, Any]:
         """Plain values, in the order in which people read."""
         return {
@@ -67,7 +74,7 @@ class Truth:
             "mode": self.mode.value,
             "interception": self.interception.value,
             "manner": self.manner,
-            "class": "tcp-proxy" if self.manner == "stored" else "split-tcp",
+            "class": self.label,
             "wished": self.wished,
             "mobile_leg": self.mobile.as_json(),
             "server_leg": self.server.as_json(),

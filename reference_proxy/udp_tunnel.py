@@ -19,6 +19,7 @@ import asyncio
 import hashlib
 import secrets
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -276,6 +277,7 @@ class TunnelClientEnd:
             await port.open(udp)
             self._ports.add(port)
             await port.ask(wish, self._configuration.limits.connect_s)
+            truth.server_connected_ns = time.time_ns()
             if wish.answers and (acceptance := wish.answers.acceptance()):
                 await asyncio.get_running_loop().sock_sendall(sock, acceptance)
             await port.relay(sock, wish.for_server, truth)
