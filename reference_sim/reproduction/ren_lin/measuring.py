@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from reference_sim.measures import measure
-from reference_sim.reproduction.ren_lin.links import FRAMES_A_PACKET, TERMINALS, driven, profile_of, transfer
+from reference_sim.reproduction.ren_lin.links import (
+    FRAMES_A_PACKET,
+    STANDARD_LEAST_TIMER_S,
+    TERMINALS,
+    driven,
+    profile_of,
+    transfer,
+)
 from reference_sim.run import Run
 from reference_sim.simulation import simulate
 
@@ -37,6 +44,11 @@ def measure_profiles(run: Run) -> Mapping[str, float | None]:
         measures[f"{name}.model_packets_s"] = found.model_packets_s
         measures[f"{name}.timeouts"] = found.timeouts
         measures[f"{name}.drops"] = found.drops
+        patient = transfer(profile, seed=run.scenario.seed, least_timer_s=STANDARD_LEAST_TIMER_S)
+        measures[f"{name}.patient_actual_packets_s"] = patient.rate_packets_s
+        measures[f"{name}.patient_padhye_packets_s"] = patient.padhye_packets_s
+        measures[f"{name}.patient_model_packets_s"] = patient.model_packets_s
+        measures[f"{name}.patient_timeouts"] = patient.timeouts
         for scheme in SCHEMES:
             link = simulate(driven(scheme, profile), captures=False)
             measures[f"{name}.{scheme}_kbit_s"] = _goodput_kbit_s(link, 0)
