@@ -2,7 +2,7 @@
 //! arrives at a host and nothing else is due, no part has to be asked when it wants to be woken. What happens, and in which
 //! order, is what [`crate::simulation`] says.
 
-use pepscope_path::{Direction, Hop, Nanoseconds, Wired};
+use pepscope_path::{Direction, Hop, Nanoseconds, WiredLine};
 use pepscope_tcp::{Host, Outlet, Packet};
 
 use crate::chain::{stamp, Chain, Observers};
@@ -51,20 +51,21 @@ impl Chain {
             return None;
         };
         let (server, mobile) = (&mut *self.server, &mut *self.mobile);
+        let (down, up) = link.lines();
         let mut lane = Lane { now: bounds.after, events: 0, waiting: 0 };
         while lane.events < bounds.events && lane.waiting == 0 {
-            let (down, up) = (link.next_arrival(Direction::Down), link.next_arrival(Direction::Up));
-            let now = down.min(up);
-            let is_clear = now > lane.now && now < bounds.before.min(*server_ns).min(*mobile_ns) && down != up;
-            if !is_clear {
+            let (down_ns, up_ns) = (down.first_arrival(), up.first_arrival());
+            let now = down_ns.min(up_ns);
+            let before = bounds.before.min(*server_ns).min(*mobile_ns);
+            if now <= lane.now || now >= before || down_ns == up_ns {
                 break;
             }
             lane.now = now;
-            if down < up {
-                lane.step::<DOWN>(link, mobile, observers);
+            if down_ns < up_ns {
+                lane.step::<DOWN>(down, up, mobile, observers);
                 *mobile_ns = mobile.poll_timeout();
             } else {
-                lane.step::<UP>(link, server, observers);
+                lane.step::<UP>(up, down, server, observers);
                 *server_ns = server.poll_timeout();
             }
             if bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
@@ -79,27 +80,41 @@ impl Chain {
 const DOWN: bool = true;
 const UP: bool = false;
 
+/// Of the direction in which packets arrive: where they do, and which way.
+const fn end_of(is_down: bool) -> (usize, Direction) {
+    if is_down {
+        (1, Direction::Down)
+    } else {
+        (0, Direction::Up)
+    }
+}
+
 impl Lane {
-    /// Lets one packet arrive at `host` and sends off what it answers.
+    /// Lets the first packet of the line `there` arrive at `host` and sends what it answers down the line `back`.
     #[inline(always)]
-    fn step<const IS_DOWN: bool>(&mut self, link: &mut Wired<Packet>, host: &mut Host, observers: &mut Observers) {
+    fn step<const IS_DOWN: bool>(
+        &mut self,
+        there: &mut WiredLine<Packet>,
+        back: &mut WiredLine<Packet>,
+        host: &mut Host,
+        observers: &mut Observers,
+    ) {
         let now = self.now;
-        let there = if IS_DOWN { Direction::Down } else { Direction::Up };
-        let position = usize::from(IS_DOWN);
-        let Some(packet) = link.take_arrival(there) else { return };
-        self.events += 2;
-        observers.note(position, now, there, &packet);
-        if link.next_arrival(there) == now {
-            // Another one comes at the same time: all of them arrive before the host answers.
-            host.handle_packet(now, &packet);
-            self.events += arrive_together(now, there, position, link, host, observers);
+        self.events += 1;
+        if there.second_arrival() == now {
+            // All that arrive at one time do so before the host answers.
+            self.events += arrive_together::<IS_DOWN>(now, there, host, observers);
             self.waiting = if IS_DOWN { MOBILE } else { SERVER };
             return;
         }
-        let mut way = WayBack::<IS_DOWN> { events: 0, now, observers, link };
-        host.answer(now, &packet, &mut way);
+        let Some(packet) = there.first() else { return };
+        let (position, direction) = end_of(IS_DOWN);
+        observers.note(position, now, direction, packet);
+        let mut way = WayBack::<IS_DOWN> { events: 1, now, observers, line: back };
+        host.answer(now, packet, &mut way);
         self.events += way.events;
-        if link.next_arrival(there.opposite()) <= now {
+        there.drop_first();
+        if back.first_arrival() <= now {
             self.waiting = LINK;
         }
     }
@@ -110,36 +125,36 @@ struct WayBack<'a, const IS_DOWN: bool> {
     events: u64,
     now: Nanoseconds,
     observers: &'a mut Observers,
-    link: &'a mut Wired<Packet>,
+    line: &'a mut WiredLine<Packet>,
 }
 
 impl<const IS_DOWN: bool> Outlet for WayBack<'_, IS_DOWN> {
     #[inline(always)]
     fn send(&mut self, mut packet: Packet) {
-        let (position, back) = if IS_DOWN { (1, Direction::Up) } else { (0, Direction::Down) };
+        let (position, direction) = end_of(IS_DOWN);
         self.events += 1;
         stamp(self.now, &mut packet);
-        self.observers.note(position, self.now, back, &packet);
-        self.link.handle_packet(self.now, back, packet);
+        self.observers.note(position, self.now, direction.opposite(), &packet);
+        self.line.take(self.now, packet);
     }
 }
 
-/// The rest of the packets that arrive at `host` now; how many.
+/// All packets of a line that arrive at `host` now; how many.
 #[cold]
-fn arrive_together(
+fn arrive_together<const IS_DOWN: bool>(
     now: Nanoseconds,
-    direction: Direction,
-    position: usize,
-    link: &mut Wired<Packet>,
+    line: &mut WiredLine<Packet>,
     host: &mut Host,
     observers: &mut Observers,
 ) -> u64 {
+    let (position, direction) = end_of(IS_DOWN);
     let mut packets = 0;
-    while link.next_arrival(direction) == now {
-        let Some(packet) = link.take_arrival(direction) else { break };
+    while line.first_arrival() == now {
+        let Some(packet) = line.first() else { break };
         packets += 1;
-        observers.note(position, now, direction, &packet);
-        host.handle_packet(now, &packet);
+        observers.note(position, now, direction, packet);
+        host.handle_packet(now, packet);
+        line.drop_first();
     }
     packets
 }

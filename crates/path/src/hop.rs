@@ -21,6 +21,7 @@ pub enum Direction {
 
 impl Direction {
     #[must_use]
+    #[inline]
     pub fn opposite(self) -> Self {
         match self {
             Self::Down => Self::Up,
@@ -30,6 +31,7 @@ impl Direction {
 
     /// 0 for down and 1 for up, to index a pair.
     #[must_use]
+    #[inline]
     pub fn index(self) -> usize {
         self as usize
     }

@@ -4,11 +4,10 @@
 //! is put straight into the ring of packets under way with the time of its arrival at the far end, and only a small
 //! record of its departure stays to say how full the buffer is. One packet costs one wake-up.
 
-use std::collections::VecDeque;
-
 use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
 use crate::loss::Loss;
 use crate::queue::{AverageQueue, Occupancy, Places, QueueLimit, QueueSettings, Size};
+use crate::ring::Ring;
 use crate::settings::SettingsError;
 
 /// When packets have been sent, given when they come.
@@ -37,6 +36,20 @@ pub(crate) trait Transmitter {
     }
 }
 
+/// A packet under way, and when it arrives.
+#[derive(Clone, Debug)]
+struct Passage<P> {
+    arrival: Nanoseconds,
+    packet: Option<P>,
+}
+
+impl<P> Default for Passage<P> {
+    #[inline]
+    fn default() -> Self {
+        Self { arrival: 0, packet: None }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Line<P, T> {
     transmitter: T,
@@ -45,15 +58,15 @@ pub(crate) struct Line<P, T> {
     average: Option<AverageQueue>,
     loss: Loss,
     /// End of service and length of the packets in the system, the one in service first.
-    system: VecDeque<(Nanoseconds, u32)>,
+    system: Ring<(Nanoseconds, u32)>,
     occupancy: Occupancy,
     busy_until: Nanoseconds,
-    under_way: VecDeque<P>,
-    /// When each of them arrives. Apart, so that a packet is written straight to its place.
-    arrivals: VecDeque<Nanoseconds>,
+    under_way: Ring<Passage<P>>,
     next_ns: Nanoseconds,
-    /// Those under way are among the delivered here.
+    /// What is delivered follows from the others when it is asked for.
     counts: HopCounts,
+    overflowed_bytes: u64,
+    lost_bytes: u64,
     departed_frames: u64,
     overflowed_frames: u64,
 }
@@ -72,13 +85,14 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
             queue: *queue,
             average: queue.marking.map(AverageQueue::new),
             loss,
-            system: VecDeque::new(),
+            system: Ring::new(),
             occupancy: Occupancy::default(),
             busy_until: 0,
-            under_way: VecDeque::new(),
-            arrivals: VecDeque::new(),
+            under_way: Ring::new(),
             next_ns: NEVER,
             counts: HopCounts::default(),
+            overflowed_bytes: 0,
+            lost_bytes: 0,
             departed_frames: 0,
             overflowed_frames: 0,
         })
@@ -97,6 +111,7 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
             let arriving = self.size(bytes);
             if !self.admits(now, arriving) {
                 self.counts.overflowed_packets += 1;
+                self.overflowed_bytes += u64::from(bytes);
                 self.overflowed_frames += u64::from(arriving.frames);
                 return;
             }
@@ -105,26 +120,24 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
                 self.counts.marked_packets += 1;
             }
             self.busy_until = self.transmitter.finish(now, self.busy_until, bytes);
-            self.system.push_back((self.busy_until, bytes));
+            self.system.push((self.busy_until, bytes));
             self.occupancy.add(arriving);
             departure = self.busy_until;
         }
         if self.loss.loses_next() {
             self.counts.lost_packets += 1;
+            self.lost_bytes += u64::from(bytes);
             return;
         }
-        self.counts.delivered_packets += 1;
-        self.counts.delivered_bytes += u64::from(bytes);
         let arrival = departure.saturating_add(self.delay_ns);
-        if self.under_way.is_empty() {
+        if self.under_way.len() == 0 {
             self.next_ns = arrival;
         }
-        self.arrivals.push_back(arrival);
-        self.under_way.push_back(packet);
+        let passage = self.under_way.push_slot();
+        passage.arrival = arrival;
+        let packet = passage.packet.insert(packet);
         if is_marked {
-            if let Some(packet) = self.under_way.back_mut() {
-                packet.mark_congestion();
-            }
+            packet.mark_congestion();
         }
     }
 
@@ -137,18 +150,45 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
     /// The first packet under way.
     #[inline(always)]
     pub(crate) fn give(&mut self) -> Option<P> {
-        self.arrivals.pop_front();
-        self.next_ns = self.arrivals.front().copied().unwrap_or(NEVER);
-        self.under_way.pop_front()
+        let packet = self.under_way.take_first()?.packet;
+        self.next_ns = self.under_way.get(0).map_or(NEVER, |passage| passage.arrival);
+        packet
     }
 
-    /// Counted when asked for, to keep the length of a packet from being worked out twice on its way.
+    /// The same packet, left where it is.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> Option<&P> {
+        self.under_way.get(0)?.packet.as_ref()
+    }
+
+    /// When the packet behind it arrives; [`NEVER`] if there is none.
+    #[inline(always)]
+    pub(crate) fn second_ns(&self) -> Nanoseconds {
+        self.under_way.get(1).map_or(NEVER, |passage| passage.arrival)
+    }
+
+    /// Done with the first packet under way.
+    #[inline(always)]
+    pub(crate) fn drop_first(&mut self) {
+        self.give();
+    }
+
+    /// What is neither refused nor lost nor under way is delivered: nothing needs to be counted twice for each packet.
     pub(crate) fn counts(&self) -> HopCounts {
-        let under_way_bytes: u64 = self.under_way.iter().map(|packet| u64::from(packet.length_bytes())).sum();
+        let under_way_bytes: u64 = self
+            .under_way
+            .iter()
+            .filter_map(|passage| passage.packet.as_ref())
+            .map(|packet| u64::from(packet.length_bytes()))
+            .sum();
+        let counts = self.counts;
         HopCounts {
-            delivered_packets: self.counts.delivered_packets - self.under_way.len() as u64,
-            delivered_bytes: self.counts.delivered_bytes - under_way_bytes,
-            ..self.counts
+            delivered_packets: counts.offered_packets
+                - counts.overflowed_packets
+                - counts.lost_packets
+                - self.under_way.len() as u64,
+            delivered_bytes: counts.offered_bytes - self.overflowed_bytes - self.lost_bytes - under_way_bytes,
+            ..counts
         }
     }
 
@@ -181,12 +221,12 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn size(&self, bytes: u32) -> Size {
         Size { bytes, frames: self.transmitter.frames(bytes) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn admits(&self, now: Nanoseconds, arriving: Size) -> bool {
         if self.queue.limit == QueueLimit::Unlimited
             || self.occupancy.packets == 0 && self.queue.places == Places::Waiting
@@ -194,7 +234,7 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
             return true;
         }
         let mut system = self.occupancy;
-        let mut in_service = self.system.front().map(|&(_, bytes)| self.size(bytes));
+        let mut in_service = self.system.get(0).map(|&(_, bytes)| self.size(bytes));
         if matches!(self.queue.limit, QueueLimit::Frames(_)) {
             let sent = self.sent_of_packet_in_service(now);
             system.frames -= sent;
@@ -206,19 +246,19 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
     }
 
     fn sent_of_packet_in_service(&self, now: Nanoseconds) -> u32 {
-        let Some(&(departure, bytes)) = self.system.front() else {
+        let Some(&(departure, bytes)) = self.system.get(0) else {
             return 0;
         };
         self.transmitter.frames(bytes) - self.transmitter.frames_left(now, departure, bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn forget_departed(&mut self, now: Nanoseconds) {
-        while let Some(&(departure, bytes)) = self.system.front() {
+        while let Some(&(departure, bytes)) = self.system.get(0) {
             if departure > now {
                 break;
             }
-            self.system.pop_front();
+            self.system.take_first();
             let size = self.size(bytes);
             self.departed_frames += u64::from(size.frames);
             self.occupancy.remove(size);

@@ -81,7 +81,7 @@ impl QueueSettings {
 
     /// Whether a packet of size `arriving` may enter where `system` are already, `in_service` of them being the packet
     /// that is sent now (`None` if the link is idle, which then takes the packet straight into service).
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn admits(&self, system: Occupancy, in_service: Option<Size>, arriving: Size) -> bool {
         match (self.places, in_service) {
@@ -123,14 +123,14 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, size: Size) {
         self.packets += 1;
         self.bytes += u64::from(size.bytes);
         self.frames += size.frames;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, size: Size) {
         self.packets -= 1;
         self.bytes -= u64::from(size.bytes);

@@ -33,7 +33,7 @@ impl Serialisation {
     }
 
     /// Nanoseconds until the end of the next packet, counted from the (whole) nanosecond that ended the one before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance(&mut self, bytes: u32) -> Nanoseconds {
         if bytes != self.last_bytes {
             self.divide(bytes);
@@ -78,7 +78,7 @@ impl Transmitter for ConstantRate {
         self.serialisation.is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
         let Some(serialisation) = &mut self.serialisation else {
             return now;

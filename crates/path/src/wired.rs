@@ -40,8 +40,8 @@ pub struct WiredSettings {
 /// A wired link.
 #[derive(Clone, Debug)]
 pub struct Wired<P> {
-    down: Line<P, ConstantRate>,
-    up: Line<P, ConstantRate>,
+    down: WiredLine<P>,
+    up: WiredLine<P>,
 }
 
 impl<P: Datagram> Wired<P> {
@@ -51,30 +51,58 @@ impl<P: Datagram> Wired<P> {
     /// Refuses a rate of zero and what [`QueueSettings::check`] and [`Loss::new`] refuse.
     pub fn new(settings: &WiredSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
         Ok(Self {
-            down: settings.down.line(seed, &format!("{name}/down"))?,
-            up: settings.up.line(seed, &format!("{name}/up"))?,
+            down: WiredLine { line: settings.down.line(seed, &format!("{name}/down"))? },
+            up: WiredLine { line: settings.up.line(seed, &format!("{name}/up"))? },
         })
     }
 }
 
-impl<P: Datagram> Wired<P> {
-    /// When the next packet that travels in `direction` arrives; [`NEVER`](crate::NEVER) if none is under way.
-    #[inline]
-    #[must_use]
-    pub fn next_arrival(&self, direction: Direction) -> Nanoseconds {
-        match direction {
-            Direction::Down => self.down.next_ns(),
-            Direction::Up => self.up.next_ns(),
-        }
+/// One direction of a wired link that is running, for a driver that goes from packet to packet.
+#[derive(Clone, Debug)]
+pub struct WiredLine<P> {
+    line: Line<P, ConstantRate>,
+}
+
+impl<P: Datagram> WiredLine<P> {
+    /// Takes a packet that enters at `now`.
+    #[inline(always)]
+    pub fn take(&mut self, now: Nanoseconds, packet: P) {
+        self.line.take(now, packet);
     }
 
-    /// The next packet that travels in `direction`, whenever it arrives; for a driver that looks at the directions apart.
+    /// When the first packet under way arrives; [`NEVER`](crate::NEVER) if there is none.
     #[inline(always)]
-    pub fn take_arrival(&mut self, direction: Direction) -> Option<P> {
-        match direction {
-            Direction::Down => self.down.give(),
-            Direction::Up => self.up.give(),
-        }
+    #[must_use]
+    pub fn first_arrival(&self) -> Nanoseconds {
+        self.line.next_ns()
+    }
+
+    /// When the one behind it arrives.
+    #[inline(always)]
+    #[must_use]
+    pub fn second_arrival(&self) -> Nanoseconds {
+        self.line.second_ns()
+    }
+
+    /// The first packet under way.
+    #[inline(always)]
+    #[must_use]
+    pub fn first(&self) -> Option<&P> {
+        self.line.first()
+    }
+
+    /// Done with the first packet under way.
+    #[inline(always)]
+    pub fn drop_first(&mut self) {
+        self.line.drop_first();
+    }
+}
+
+impl<P: Datagram> Wired<P> {
+    /// Both directions, down first.
+    #[inline]
+    pub fn lines(&mut self) -> (&mut WiredLine<P>, &mut WiredLine<P>) {
+        (&mut self.down, &mut self.up)
     }
 }
 
@@ -92,10 +120,10 @@ impl<P: Datagram> Hop<P> for Wired<P> {
 
     #[inline]
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {
-        if self.down.next_ns() <= now {
-            self.down.give().map(|packet| (Direction::Down, packet))
-        } else if self.up.next_ns() <= now {
-            self.up.give().map(|packet| (Direction::Up, packet))
+        if self.down.first_arrival() <= now {
+            self.down.line.give().map(|packet| (Direction::Down, packet))
+        } else if self.up.first_arrival() <= now {
+            self.up.line.give().map(|packet| (Direction::Up, packet))
         } else {
             None
         }
@@ -103,18 +131,18 @@ impl<P: Datagram> Hop<P> for Wired<P> {
 
     #[inline]
     fn poll_timeout(&self) -> Nanoseconds {
-        self.down.next_ns().min(self.up.next_ns())
+        self.down.first_arrival().min(self.up.first_arrival())
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {
         match direction {
-            Direction::Down => self.down.counts(),
-            Direction::Up => self.up.counts(),
+            Direction::Down => self.down.line.counts(),
+            Direction::Up => self.up.line.counts(),
         }
     }
 
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        self.down.observe(now, Direction::Down, record);
-        self.up.observe(now, Direction::Up, record);
+        self.down.line.observe(now, Direction::Down, record);
+        self.up.line.observe(now, Direction::Up, record);
     }
 }

@@ -332,7 +332,7 @@ impl Application {
         false
     }
 
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64, socket: &mut impl Socket) -> u64 {
         if bytes == 0 || self.waits_for_room {
             return 0;

@@ -28,6 +28,7 @@ pub enum Packet {
 }
 
 impl Datagram for Packet {
+    #[inline(always)]
     fn length_bytes(&self) -> u32 {
         match self {
             Self::Tcp(segment) => segment.length_bytes(),

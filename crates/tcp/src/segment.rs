@@ -40,6 +40,7 @@ impl Flags {
 
     /// Whether any of `other`'s bits is set.
     #[must_use]
+    #[inline]
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -99,6 +100,7 @@ impl SackBlocks {
     }
 
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -138,6 +140,7 @@ pub struct Segment {
 impl Segment {
     /// Length of the TCP options, padded to whole words.
     #[must_use]
+    #[inline(always)]
     pub fn option_bytes(&self) -> u32 {
         let mut bytes = 0;
         if self.maximum_segment_size.is_some() {
@@ -159,6 +162,7 @@ impl Segment {
 
     /// Length of the IP and TCP headers.
     #[must_use]
+    #[inline(always)]
     pub fn header_bytes(&self) -> u32 {
         let ip = if self.version_6 { IPV6_HEADER_BYTES } else { IPV4_HEADER_BYTES };
         ip + TCP_HEADER_BYTES + self.option_bytes()
@@ -166,6 +170,7 @@ impl Segment {
 
     /// Length of the IP packet.
     #[must_use]
+    #[inline(always)]
     pub fn length_bytes(&self) -> u32 {
         self.header_bytes() + u32::from(self.payload_bytes)
     }

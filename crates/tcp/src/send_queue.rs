@@ -35,6 +35,7 @@ impl SendQueue {
     }
 
     /// Takes as much as fits.
+    #[inline]
     pub fn write(&mut self, run: Run) -> u64 {
         let accepted = run.bytes.min(self.room_bytes());
         self.refused = accepted < run.bytes;
@@ -91,14 +92,14 @@ impl SendQueue {
         Some((rest.content, rest.content_offset, rest.end - rest.start))
     }
 
-    /// Content and its offset at `start`, if it goes on to `end` in the newest run and no end of a write is known.
+    /// Content, its offset at `start` and where the run ends, if that is the newest run and no end of a write is known.
     #[inline(always)]
-    pub fn at_plain(&self, start: u64, end: u64) -> Option<(ContentId, u64)> {
+    pub fn at_plain(&self, start: u64) -> Option<(ContentId, u64, u64)> {
         let last = self.runs.back()?;
-        if start < last.start || end > last.end || !self.write_ends.is_empty() {
+        if start < last.start || !self.write_ends.is_empty() {
             return None;
         }
-        Some((last.content, last.content_offset.wrapping_add(start - last.start)))
+        Some((last.content, last.content_offset.wrapping_add(start - last.start), last.end))
     }
 
     /// Whether a write ends in the bytes after `start` and up to `end`.

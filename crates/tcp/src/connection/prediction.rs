@@ -79,13 +79,16 @@ impl Connection {
         if self.state != State::Established || self.receiver.is_due_alone() {
             return false;
         }
-        while self.sender.may_transmit() {
-            match self.sender.predict_segment(now) {
-                Prediction::Segment { start, content, content_offset } => {
-                    outlet.send(Packet::Tcp(self.predicted_segment(now, start, content, content_offset)));
+        if self.sender.may_transmit() {
+            let Some(mut burst) = self.sender.predict_burst() else { return false };
+            loop {
+                match self.sender.predict_segment(now, &mut burst) {
+                    Prediction::Segment { start, content, content_offset } => {
+                        outlet.send(Packet::Tcp(self.predicted_segment(now, start, content, content_offset)));
+                    }
+                    Prediction::Nothing => break,
+                    Prediction::Unclear => return false,
                 }
-                Prediction::Nothing => break,
-                Prediction::Unclear => return false,
             }
         }
         if self.receiver.is_due() {
@@ -111,7 +114,8 @@ impl Connection {
             return Transmission::Unclear;
         }
         if self.sender.may_transmit() {
-            match self.sender.predict_segment(now) {
+            let Some(mut burst) = self.sender.predict_burst() else { return Transmission::Unclear };
+            match self.sender.predict_segment(now, &mut burst) {
                 Prediction::Segment { start, content, content_offset } => {
                     return Transmission::Segment(self.predicted_segment(now, start, content, content_offset));
                 }

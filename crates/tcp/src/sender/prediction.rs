@@ -8,6 +8,16 @@ use crate::control::Acknowledged;
 use crate::segment::{ContentId, Segment};
 use crate::sequence::number;
 
+/// New data that may leave at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Burst {
+    /// Position up to which it is known and the peer's window is open.
+    end: u64,
+    content: ContentId,
+    /// Of the next segment.
+    content_offset: u64,
+}
+
 /// What leaves next, as far as that can be told easily.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prediction {
@@ -84,16 +94,12 @@ impl Sender {
         Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
     }
 
-    /// The next segment that leaves at `now`, or that none does.
+    /// What can leave now, if that is full segments of new data with nothing special, until the window is full.
     #[inline(always)]
-    pub fn predict_segment(&mut self, now: Nanoseconds) -> Prediction {
+    pub fn predict_burst(&self) -> Option<Burst> {
         let start = self.flight.next();
-        let outstanding = self.flight.outstanding_bytes();
-        let end = start + self.segment_bytes;
         let is_predictable = self.only_sets_window
-            && outstanding > 0
-            && end <= self.right_edge
-            && end <= self.queue.end()
+            && self.flight.outstanding_bytes() > 0
             && self.flight.is_clean()
             && !self.episode.is_recovering()
             && self.episode.inflation_bytes() == 0
@@ -102,16 +108,26 @@ impl Sender {
             && !self.reduction_unannounced
             && self.window_limit.is_none();
         if !is_predictable {
+            return None;
+        }
+        let (content, content_offset, end) = self.queue.at_plain(start)?;
+        Some(Burst { end: end.min(self.right_edge), content, content_offset })
+    }
+
+    /// The next segment of a burst that leaves at `now`.
+    #[inline(always)]
+    pub fn predict_segment(&mut self, now: Nanoseconds, burst: &mut Burst) -> Prediction {
+        let start = self.flight.next();
+        if start + self.segment_bytes > burst.end {
             return Prediction::Unclear;
         }
-        let Some((content, content_offset)) = self.queue.at_plain(start, end) else {
-            return Prediction::Unclear;
-        };
-        if outstanding + self.segment_bytes > self.window_bytes {
+        if self.flight.outstanding_bytes() + self.segment_bytes > self.window_bytes {
             self.is_window_limited = true;
             self.is_resting = true;
             return Prediction::Nothing;
         }
+        let content_offset = burst.content_offset;
+        burst.content_offset = content_offset.wrapping_add(self.segment_bytes);
         self.flight.push_plain(self.segment_bytes as u32, now);
         self.episode.note_new_data(self.segment_bytes);
         self.probed = false;
@@ -120,6 +136,6 @@ impl Sender {
         if self.deadline == NEVER {
             self.restart_timer(now);
         }
-        Prediction::Segment { start, content, content_offset }
+        Prediction::Segment { start, content: burst.content, content_offset }
     }
 }
