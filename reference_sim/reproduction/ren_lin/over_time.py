@@ -24,6 +24,8 @@ SEGMENT_BYTES, PACKET_BYTES = 460, 500
 _SECONDS = "time (s)"
 #: Of a series of 150 s at 0.1 s; more points than that are not seen.
 _INTERVAL_S = 0.1
+#: Of windows and queues; all 150 s would be a blot.
+SHOWN_S = (20.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,9 @@ def _held(seen: OverTime) -> Statement:
         verdict=verdict,
         reason=""
         if verdict is Verdict.REPRODUCED
-        else "the rate of this profile falls by more than 1000 frames/s at once: what three steps had been "
-        "granted then "
-        "overruns the 100 frames above the reference, and waits empty after a rise as long",
+        else "the rate of this profile falls by more than 1000 frames/s at once: what three steps had been granted "
+        "overruns the 100 frames above the reference, and where a whole tail is lost the queue stays empty until "
+        "the timer",
     )
 
 
@@ -125,10 +127,8 @@ def charts(seen: OverTime) -> list[Chart]:
             _SECONDS,
             "packets",
             (
-                _dense(
-                    "congestion window", time_s, _quantity(run, "server", "congestion_window_bytes") / SEGMENT_BYTES
-                ),
-                _dense("queue", time_s, _quantity(run, "cell", "down_system_packets")),
+                _part("congestion window", time_s, _quantity(run, "server", "congestion_window_bytes") / SEGMENT_BYTES),
+                _part("queue", time_s, _quantity(run, "cell", "down_system_packets")),
             ),
             "A buffer of 15 packets of 500 bytes; 20 ms one way.",
         ),
@@ -139,12 +139,12 @@ def charts(seen: OverTime) -> list[Chart]:
             _SECONDS,
             "packets",
             (
-                _dense(
+                _part(
                     "adapted: quota of a step",
                     seen.adapted.series.time_s,
                     _quantity(seen.adapted, "proxy", "quota_packets"),
                 ),
-                _dense(
+                _part(
                     "I-TCP: in flight",
                     seen.split.series.time_s,
                     _quantity(seen.split, "proxy", "mobile_leg_unacknowledged_bytes") / 472.0,
@@ -158,8 +158,8 @@ def charts(seen: OverTime) -> list[Chart]:
             _SECONDS,
             "radio frames",
             (
-                _dense("adapted window", seen.adapted.series.time_s, queue_frames(seen.adapted)),
-                _dense("I-TCP", seen.split.series.time_s, queue_frames(seen.split)),
+                _part("adapted window", seen.adapted.series.time_s, queue_frames(seen.adapted)),
+                _part("I-TCP", seen.split.series.time_s, queue_frames(seen.split)),
             ),
             "The reference is 100 frames, the buffer 200.",
         ),
@@ -222,6 +222,12 @@ def lost_at(run: Run) -> list[float]:
 
 def _quantity(run: Run, place: str, name: str) -> npt.NDArray[np.float64]:
     return next(one.values for one in run.series.quantities if one.place == place and one.name == name)
+
+
+def _part(name: str, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> Line:
+    """The seconds that a figure of windows and queues shows."""
+    is_shown = (x >= SHOWN_S[0]) & (x <= SHOWN_S[1])
+    return _dense(name, x[is_shown], y[is_shown])
 
 
 def _dense(name: str, x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> Line:
