@@ -101,8 +101,7 @@ def _table(table: Table) -> str:
     frame = table.frame
     numeric = {column: frame[column].dtype.kind in "iuf" for column in frame.columns}
     head = "".join(
-        f'<th scope="col"{_number(numeric[column])}>{escape(str(column).replace("_", " "))}</th>'
-        for column in frame.columns
+        f'<th scope="col"{_number(numeric[column])}>{escape(_heading(column))}</th>' for column in frame.columns
     )
     rows = "".join(
         "<tr>" + "".join(f"<td{_number(numeric[c])}>{escape(_cell(row[c]))}</td>" for c in frame.columns) + "</tr>"
@@ -113,6 +112,10 @@ def _table(table: Table) -> str:
         f'<h3>{escape(table.title)}</h3><div class="scroll"><table><thead><tr>{head}</tr></thead>'
         f'<tbody>{rows}</tbody></table></div><p class="limits">{escape(table.caption + limit)}</p>'
     )
+
+
+def _heading(column: object) -> str:
+    return str(column).replace("bit_s", "bit/s").replace("_", " ")
 
 
 def _number(is_number: bool) -> str:

@@ -10,7 +10,7 @@ from reference_sim.reproduction.published import published_table
 from reference_sim.reproduction.results import Chart, Line
 from reference_sim.reproduction.wei.characteristics import Characteristics
 from reference_sim.reproduction.wei.experiments import COASTS, SIZES
-from reference_sim.reproduction.wei.reading import Cells
+from reference_sim.reproduction.wei.reading import SLOW_START, Cells, table_cells
 
 _LINK = "A download of 2 MB at 128 kbit/s."
 
@@ -21,13 +21,17 @@ def charts(m: Measurements, drawn: Mapping[str, Characteristics]) -> tuple[Chart
 
 
 def _table(m: Measurements) -> Chart:
-    cells = Cells(m["wei-table2"].runs)
+    cells = table_cells(m)
     published = published_table("wei_table2_split_gain")
     sizes = [size / 1e3 for size in SIZES]
     lines = []
     for coast in COASTS:
         gains = cells.gains(coast)
         lines.append(Line(coast, sizes, [g.mean for g in gains.values()], [g.half_width for g in gains.values()]))
+    for coast in COASTS:
+        gains = cells.gains(coast, SLOW_START)
+        means, halves = ([getattr(gain, name) for gain in gains.values()] for name in ("mean", "half_width"))
+        lines.append(Line(f"{coast}, slow start", sizes, means, halves))
     lines.extend(
         Line(f"{coast}, published", sizes, [float(v) for v in published[f"{coast}_gain_percent"]], is_published=True)
         for coast in COASTS
@@ -38,7 +42,8 @@ def _table(m: Measurements) -> Chart:
         "file, kB",
         "gain over regular TCP, %",
         tuple(lines),
-        "From the open connection to the last byte.",
+        "From the open connection to the last byte. Slow start: the split point begins with three segments downstream, "
+        "not with r2 v.",
         is_x_logarithmic=True,
     )
 

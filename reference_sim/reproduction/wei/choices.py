@@ -22,9 +22,11 @@ def choices(m: Measurements) -> tuple[Choice, ...]:
         Choice(
             "Initial windows",
             "Those of Linux (RedHat 9.0) and of an unknown split point, which may be larger.",
-            "Three segments at the server and at the split point.",
-            "RFC 3390, which the paper cites, gives three segments of 1460 bytes.",
-            f"{chosen}; {effect('server starts with 1')}; {effect('server starts with 10')}.",
+            "Three segments at the server; nine, r2 v, at the split point, which so skips slow start downstream.",
+            "RFC 3390, which the paper cites, gives three segments of 1460 bytes; r2 v is the paper's first "
+            "assumption.",
+            f"{chosen}; {effect('server starts with 1')}; {effect('server starts with 10')}; three segments at the "
+            "split point: see table II.",
         ),
         Choice(
             "What varies from one download to the next",

@@ -18,6 +18,11 @@ COASTS: Mapping[str, float] = {"west": 0.015, "east": 0.05}
 RATE_BIT_S = 128_000
 VARIATION = 0.25
 
+#: The split point's first window downstream: the scenario has r2 v, 9 packets of 1500 bytes, which fill the mobile's
+#: link at once as in the paper's first analysis; its second one has slow start there, too.
+DOWNSTREAM_WINDOW = "path[1].mobile_leg.initial_window_segments"
+SLOW_START_SEGMENTS = 3
+
 _BOTH_ENDS = ("wei-regular", "wei-split")
 
 
@@ -44,6 +49,16 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
     return (
         Experiment(
             sweep("wei-table2", _BOTH_ENDS, grid={SIZE: SIZES}, variants=table, repeats=repeats), measure_transfer
+        ),
+        Experiment(
+            sweep(
+                "wei-slow-start",
+                ("wei-split",),
+                grid={SIZE: SIZES},
+                variants={name: {**values, DOWNSTREAM_WINDOW: SLOW_START_SEGMENTS} for name, values in table.items()},
+                repeats=repeats,
+            ),
+            measure_transfer,
         ),
         Experiment(
             sweep("wei-choices", _BOTH_ENDS, grid={SIZE: SIZES}, variants=_choices(), repeats=few), measure_transfer

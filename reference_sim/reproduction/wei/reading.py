@@ -7,8 +7,18 @@ from dataclasses import dataclass
 import pandas as pd
 
 from reference_sim.intervals import Interval, mean_interval
+from reference_sim.reproduction.experiment import Measurements
 from reference_sim.reproduction.judging import gains_percent
 from reference_sim.reproduction.wei.experiments import SIZE, SIZES
+
+#: What the runs of a split point that begins with three segments downstream are called beside the others.
+SLOW_START = "wei-split-slow-start"
+
+
+def table_cells(m: Measurements) -> Cells:
+    """Table II's runs, with those of a split point that begins with three segments downstream."""
+    slower = m["wei-slow-start"].runs.assign(scenario=SLOW_START)
+    return Cells(pd.concat([m["wei-table2"].runs, slower], ignore_index=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +32,16 @@ class Cells:
         chosen = (self.runs["scenario"] == scenario) & (self.runs["variant"] == variant) & (self.runs[SIZE] == size)
         return [float(value) for value in self.runs[chosen].sort_values("repeat")[column]]
 
-    def gain(self, variant: str, size: int, column: str = "throughput_bit_s") -> Interval:
+    def gain(self, variant: str, size: int, column: str = "throughput_bit_s", scenario: str = "wei-split") -> Interval:
         """Gain of Split-TCP over regular TCP in percent."""
         return gains_percent(
-            self.values("wei-split", variant, size, column), self.values("wei-regular", variant, size, column)
+            self.values(scenario, variant, size, column), self.values("wei-regular", variant, size, column)
         )
 
     def throughput(self, scenario: str, variant: str, size: int) -> Interval:
         """In kbit/s."""
         return mean_interval([value / 1e3 for value in self.values(scenario, variant, size)])
 
-    def gains(self, variant: str) -> dict[int, Interval]:
+    def gains(self, variant: str, scenario: str = "wei-split") -> dict[int, Interval]:
         """Gains by size, in order."""
-        return {size: self.gain(variant, size) for size in SIZES}
+        return {size: self.gain(variant, size, scenario=scenario) for size in SIZES}
