@@ -48,5 +48,10 @@ def written(interval: Interval, unit: str = "", digits: int = 3) -> str:
     """The mean with its half width, `12.3 ± 0.4 kbit/s`."""
     suffix = f" {unit}" if unit else ""
     if not interval.half_width:
-        return f"{interval.mean:.{digits}g}{suffix}"
-    return f"{interval.mean:.{digits}g} ± {interval.half_width:.2g}{suffix}"
+        return f"{_rounded(interval.mean, digits)}{suffix}"
+    return f"{_rounded(interval.mean, digits)} ± {_rounded(interval.half_width, 2)}{suffix}"
+
+
+def _rounded(value: float, digits: int) -> str:
+    """So many digits, but no power of ten for what is larger."""
+    return f"{value:,.0f}" if abs(value) >= 10.0**digits else f"{value:.{digits}g}"

@@ -72,8 +72,8 @@ def _headline(gain: Files, first: Files) -> Iterator[Statement]:
             verdict,
             "The paper names neither the file, nor the Internet loss, nor which of its two tables the number belongs "
             "to, and each moves the gain by more than the intervals. Both published numbers lie inside the range of "
-            "the choices, but never under the same one, since windows of 3 and 10 differ by some 10 points at most, "
-            "not by 33: data reach the proxy no faster than the server's own slow start brings them.",
+            "the choices, but never under the same one, since windows of 3 and 10 differ by far less than 33 points: "
+            "data reach the proxy no faster than the server's own slow start brings them.",
         )
     verdicts = [judge_positive(_difference(gain, 256_000, size * _KB)) for size in (50, 100, 200)]
     found_at = ", ".join(
