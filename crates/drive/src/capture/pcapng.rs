@@ -106,7 +106,9 @@ impl PcapngWriter {
             place.copy_from_slice(&word.to_le_bytes());
         }
         write(&mut rest[..captured]);
-        rest[captured..padded].fill(0);
+        if padded > captured {
+            rest[captured..padded].fill(0);
+        }
         rest[padded..].copy_from_slice(&(total as u32).to_le_bytes());
         self.used += total;
         self.packets += 1;
