@@ -187,7 +187,7 @@ def test_setup_and_teardown_may_be_repeated(names: Network) -> None:
     """The initial window is a property of routes; what setup adds, teardown takes away, both however often."""
 
     def state() -> str:
-        shown = [("ip", version, what) for version in ("-4", "-6") for what in ("rule", "route")]
+        shown: list[tuple[str, ...]] = [("ip", version, what) for version in ("-4", "-6") for what in ("rule", "route")]
         shown += [("nft", "list", "ruleset"), ("ip", "route", "show", "table", "all")]
         return "\n".join(proxied.run(names, names.middle, *command) for command in shown)
 
