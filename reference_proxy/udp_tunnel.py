@@ -20,6 +20,7 @@ import hashlib
 import secrets
 import socket
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -54,7 +55,7 @@ LINGER_S = 6.0
 STREAM_LIMIT = 1 << 32
 
 
-class TunnelEndPoint(asyncio.DatagramProtocol):
+class TunnelEndPoint(asyncio.DatagramProtocol, ABC):
     """What both ends have: a socket, and streams by address and number."""
 
     def __init__(self, configuration: Configuration, server: Server) -> None:
@@ -109,12 +110,13 @@ class TunnelEndPoint(asyncio.DatagramProtocol):
         if answer is not None:
             self._send(answer, key[0])
 
+    @abstractmethod
     def _is_token_right(self, datagram: TunnelDatagram, address: Address) -> bool:
-        raise NotImplementedError
+        """Whether the peer may speak for this stream."""
 
+    @abstractmethod
     def _handle_opening(self, datagram: TunnelDatagram, address: Address) -> bool:
         """What concerns no stream yet; False for what concerns none at all."""
-        raise NotImplementedError
 
     def _send(self, datagram: TunnelDatagram, address: Address) -> None:
         if self._transport is not None and not self._transport.is_closing():
