@@ -152,15 +152,16 @@ def _compare(stream: PayloadSample, datagrams: DatagramSample, located: _Located
 
 
 def _frame_bytes(same: BoolArray, compared: BoolArray) -> int | None:
-    """Bytes in front of the stream's: the first position at which, and behind which, the compared bytes are the same.
+    """Bytes in front of the stream's: the position behind which equal bytes outnumber others by most.
 
-    Behind it a trailer may differ, so most of the rest must be the same.
+    A byte of the header that equals the stream's by chance has unequal ones behind it; a trailer counts alike for all
+    positions.
     """
     equal, total = same.sum(axis=0), compared.sum(axis=0)
-    rest_equal, rest_total = equal[::-1].cumsum()[::-1], total[::-1].cumsum()[::-1]
-    fits = (total > 0) & (equal >= SAME_SHARE * total) & (2 * rest_equal > rest_total)
-    found = np.flatnonzero(fits)
-    return int(found[0]) if len(found) and found[0] <= LARGEST_HEADER_BYTES else None
+    outnumber = (2 * equal - total)[::-1].cumsum()[::-1]
+    found = len(outnumber) - 1 - int(outnumber[::-1].argmax())
+    fits = outnumber[found] > 0 and equal[found] >= SAME_SHARE * total[found]
+    return found if fits and found <= LARGEST_HEADER_BYTES else None
 
 
 def _leave_out_trailer(datagrams: DatagramSample, located: _Located, same: BoolArray, compared: BoolArray) -> int:
