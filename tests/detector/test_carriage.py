@@ -23,6 +23,7 @@ def reply(chance_equal_at: int) -> tuple[PayloadSample, DatagramSample]:
     header[chance_equal_at] = text[152 - HEADER_BYTES + chance_equal_at]
     held = [bytes(header) + piece for piece in pieces]
     datagrams = DatagramSample(
+        rank=np.array([0, 1], np.int64),
         time_ns=np.array([1, 2], np.int64),
         payload_bytes=np.array([len(piece) for piece in held], np.int64),
         pieces=tuple(held),
