@@ -12,6 +12,7 @@ declare -A package_of=(
     [iperf3]=iperf3
     [nft]=nftables
     [nginx]=nginx
+    [ns]=ns2
     [zstd]=zstd
     [xz]=xz-utils
 )
