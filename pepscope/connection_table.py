@@ -26,9 +26,9 @@ def table_lines(capture: Capture, *, colour: bool = False) -> Iterator[str]:
     capture point to the farther end, `lost` the retransmitted packets of both. `?` behind the number: no SYN was
     captured, so the sides are guessed.
     """
-    yield _paint(
-        f"{capture.path}: {capture.packet_count} packets, {len(capture.connections)} TCP connections", _BOLD, colour
-    )
+    count = len(capture.connections)
+    connections = "1 TCP connection" if count == 1 else f"{count} TCP connections"
+    yield _paint(f"{capture.path}: {capture.packet_count} packets, {connections}", _BOLD, colour)
     for warning in capture.warnings:
         yield _paint(f"warning: {warning}", _YELLOW, colour)
     yield ""
