@@ -16,9 +16,9 @@ from typing import Any
 
 import pepscope
 from pepscope import _core
-from pepscope.errors import LivePathError
+from pepscope.errors import CaptureError, LivePathError
+from pepscope.live_capture import LiveCapture
 from reference_sim.library import load_scenario
-from reference_sim.live_capture import LiveCapture
 from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, PROXY_KINDS, Link, LiveNetwork, split_path
 from reference_sim.live_traffic import LiveTraffic, live_flows
 from reference_sim.namespaces import Namespace
@@ -187,11 +187,11 @@ class LiveEmulation:
 
     def _finish_captures(self) -> None:
         captures, self._captures = self._captures, {}
-        failure: LivePathError | None = None
+        failure: CaptureError | None = None
         for place, capture in captures.items():
             try:
                 self._capture_counts[place] = {**capture.finish()}
-            except LivePathError as error:
+            except CaptureError as error:
                 failure = failure or error
         if failure is not None:
             raise failure
