@@ -72,20 +72,6 @@ FINDINGS: Mapping[str, Weight] = {
     # what aborts leave behind
     "acknowledged-beyond-abort": Weight("teardown", 5.0),
     "abort-end-to-end": Weight("teardown", -0.5),
-    "leg-outlives-abort": Weight("teardown", 5.0),
-    # active: who answers a handshake; firewalls that answer SYNs in a server's stead do so too, so these decide nothing
-    "handshake-answered-nearer": Weight("handshake", 2.5),
-    "handshake-answered-at-the-end": Weight("handshake", -1.0),
-    "handshake-shorter-than-path": Weight("handshake", 2.5),
-    "handshake-as-long-as-path": Weight("handshake", -0.5),
-    "dead-port-answered": Weight("handshake", 2.5),
-    "dead-port-silent": Weight("handshake", -0.5),
-    # active: somebody took payload while the server certainly took none
-    "dead-port-took-data": Weight("taken-in-between", 6.0),
-    "more-taken-than-receiver-holds": Weight("taken-in-between", 6.0),
-    "no-more-taken-than-receiver-holds": Weight("taken-in-between", -1.0),
-    # active: a request that only somebody who reads HTTP would answer
-    "answered-for-the-server": Weight("content", 6.0),
 }
 
 

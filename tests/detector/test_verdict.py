@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import detector.methods
+import prober.experiments
 from detector.verdict import FINDINGS, judge
 from pepscope.results import Evidence, Kind, Outcome
 
@@ -22,7 +23,8 @@ def evidence(finding: str, strength: float = 1.0) -> Evidence:
 
 
 def test_every_finding_that_speaks_has_a_row() -> None:
-    sources = Path(detector.methods.__file__).parent.rglob("*.py")
+    rooms = (detector.methods, prober.experiments)
+    sources = [path for room in rooms for path in Path(str(room.__file__)).parent.rglob("*.py")]
     spoken = {finding for path in sources for finding in SPEAKING.findall(path.read_text())}
     assert spoken == set(FINDINGS)
 
