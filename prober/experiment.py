@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pepscope.packets import Direction
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pepscope.results import Evidence, PairResult
     from prober.mobile_end import MobileEnd
     from prober.plan import Plan
@@ -126,6 +128,9 @@ class Seen:
     observation: Observation
     #: Verdicts on the connections of the task, those of `Measurement.flows` first; empty without captures.
     pairs: tuple[PairResult, ...] = ()
+    #: The captures as files to look into; `None` where none was taken.
+    mobile_capture: Path | None = None
+    server_capture: Path | None = None
 
 
 class Experiment(ABC):
