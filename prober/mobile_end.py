@@ -1,0 +1,186 @@
+"""The mobile's hand on the network while a task is measured: connections to the server, transfers, held back ACKs."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from pepscope.packets import Direction
+from prober.errors import ImpossibleError, MeasurementError
+from prober.experiment import Application, Want
+from prober.transfer import Transfer
+
+if TYPE_CHECKING:
+    from prober.control_client import ControlClient
+    from prober.plan import Plan
+    from prober.protocol import About
+
+#: Called with a socket before it connects: for options that must be in the SYN.
+Prepare = Callable[[socket.socket], None]
+
+
+class MobileEnd:
+    """What `Experiment.measure` gets. Nothing that it does takes longer than what is left of the task's time."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        control: ControlClient,
+        about: About,
+        *,
+        host: str,
+        address: str,
+        certificate_sha256: str = "",
+        lacking: Mapping[Want, str] | None = None,
+    ) -> None:
+        """`address` is what `host` was resolved to, once; `lacking` says what is not to be had here, and why not."""
+        self.plan = plan
+        self.control = control
+        self.about = about
+        self.host = host
+        self.address = address
+        self.certificate_sha256 = certificate_sha256
+        self.lacking: Mapping[Want, str] = lacking or {}
+        self._deadline_s = time.monotonic() + plan.limits.task_s
+        self._is_overdue = False
+        self._open: WeakSet[socket.socket] = WeakSet()
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        """IPv4 or IPv6, as the server's address has it."""
+        return socket.AF_INET6 if ":" in self.address else socket.AF_INET
+
+    @property
+    def remaining_s(self) -> float:
+        """What is left of the task's time. Raises MeasurementError where nothing is."""
+        left_s = self._deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise MeasurementError(_overdue(self.plan.limits.task_s))
+        return left_s
+
+    def port(self, application: Application) -> int:
+        """Where the server offers an application; for raw TCP the free port, which nobody has a reason to split."""
+        ports = self.about.ports
+        match application:
+            case Application.FTP:
+                return ports.ftp
+            case Application.HTTP_DATA | Application.HTTP_IMAGE:
+                return ports.http
+            case Application.HTTPS:
+                return ports.https
+            case Application.TCP:
+                if not ports.tcp:
+                    raise ImpossibleError("the server offers no raw TCP port")
+                return ports.tcp[0]
+
+    def object_target(self, size_bytes: int, seed: int, suffix: str) -> str:
+        """The path of an object on the server's HTTP port; equal sizes, seeds and suffixes name equal bytes."""
+        return f"/objects/{self.control.session}/{size_bytes}/{seed}.{suffix}"
+
+    def connect(self, port: int, *, timeout_s: float | None = None, prepare: Prepare | None = None) -> socket.socket:
+        """A TCP connection to the server's address. Raises OSError as the kernel gives it, MeasurementError.
+
+        `prepare` gets the socket before it connects. Reads and writes wait no longer than the task has time.
+        """
+        link = socket.socket(self.family, socket.SOCK_STREAM)
+        try:
+            if prepare is not None:
+                prepare(link)
+            link.settimeout(self.remaining_s if timeout_s is None else min(timeout_s, self.remaining_s))
+            link.connect((self.address, port))
+            link.settimeout(self.remaining_s)
+        except BaseException:
+            link.close()
+            raise
+        return self.watch(link)
+
+    def watch(self, link: socket.socket) -> socket.socket:
+        """Have a socket shut down when the task's time is over; sockets of `connect` are."""
+        self._open.add(link)
+        return link
+
+    def transfer(
+        self,
+        application: Application,
+        direction: Direction,
+        size_bytes: int,
+        *,
+        seed: int | None = None,
+        port: int | None = None,
+        prepare: Prepare | None = None,
+        on_bytes: Callable[[int], None] | None = None,
+        cache_s: int = 0,
+    ) -> Transfer:
+        """Move one object as an application does. Raises MeasurementError where it breaks off, ImpossibleError.
+
+        Without `seed` the object is one that nobody saw before. `port` is another port than the application's own,
+        `prepare` gets each socket before it connects, `on_bytes` is called with how much has moved so far, and what it
+        raises ends the transfer. `cache_s` is how long the server allows the answer to be kept (HTTP).
+        """
+        from prober.clients import Request, client
+
+        request = Request(
+            application=application,
+            direction=direction,
+            size_bytes=size_bytes,
+            seed=secrets.randbelow(1 << 32) if seed is None else seed,
+            port=self.port(application) if port is None else port,
+            prepare=prepare,
+            on_bytes=on_bytes,
+            cache_s=cache_s,
+        )
+        return client(application)(self, request)
+
+    @contextlib.contextmanager
+    def hold_acks(self, port: int, delay_s: float) -> Iterator[None]:
+        """Hold back what the mobile acknowledges to the server's `port` by `delay_s`, in order, SYN and RST excepted.
+
+        Raises ImpossibleError where the mobile cannot, with the reason.
+        """
+        if Want.MOBILE_HOLD in self.lacking:
+            raise ImpossibleError(self.lacking[Want.MOBILE_HOLD])
+        from prober.ack_hold import hold_acks
+
+        with hold_acks(self.address, port, delay_s):
+            yield
+
+    @contextlib.contextmanager
+    def task(self) -> Iterator[None]:
+        """One task's time, from now: when it is over every socket that is still open is shut down.
+
+        Raises MeasurementError where the task took longer.
+        """
+        limit_s = self.plan.limits.task_s
+        self._deadline_s = time.monotonic() + limit_s
+        self._is_overdue = False
+        watchdog = threading.Timer(limit_s, self._end)
+        watchdog.daemon = True
+        watchdog.start()
+        try:
+            yield
+        except (OSError, MeasurementError) as error:
+            if self._is_overdue:
+                raise MeasurementError(_overdue(limit_s)) from error
+            raise
+        finally:
+            watchdog.cancel()
+            for link in list(self._open):
+                link.close()
+            self._open.clear()
+
+    def _end(self) -> None:
+        self._is_overdue = True
+        for link in list(self._open):
+            # The method of the plain socket: that of a TLS socket is not made for another thread.
+            with contextlib.suppress(OSError):
+                socket.socket.shutdown(link, socket.SHUT_RDWR)
+
+
+def _overdue(limit_s: float) -> str:
+    return f"the task took longer than limits.task_s, {limit_s:g} s"
