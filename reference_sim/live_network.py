@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pepscope.tun import dropped_packets, open_tun
 from reference_sim.kernel_settings import KernelSettings, kernel_control, kernel_settings
 from reference_sim.namespaces import Namespace, Warden
 from reference_sim.scenario import Scenario
-from reference_sim.tun import dropped_packets, open_tun
 
 #: As captures of simulations show them.
 SERVER = {4: "203.0.113.10", 6: "2001:db8:113::10"}
