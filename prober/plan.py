@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from pepscope.errors import UsageError
 from pepscope.packets import Direction
 from pepscope.sizes import parse_size
 from prober.errors import PlanError
@@ -154,9 +155,13 @@ def _like(value: Json, default: Json, name: str) -> Json:
 
 def _number(value: Json, default: float, name: str) -> float:
     if isinstance(value, str) and name.split("[")[0].endswith("_bytes"):
-        return parse_size(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise PlanError(f"{name} is a number of at least 0, not {value!r}")
+        try:
+            return parse_size(value)
+        except (UsageError, OverflowError):
+            raise PlanError(f"{name} is a size such as 512KiB or 2MB, not {value[:60]!r}") from None
+    # An integer may be too large to be a float, which a finite one never is.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise PlanError(f"{name} is a number of at least 0, not {value!r:.60}")
     if isinstance(default, int) and value != int(value):
         raise PlanError(f"{name} is a whole number, not {value!r}")
     return type(default)(value)
