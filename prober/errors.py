@@ -17,6 +17,10 @@ class ControlError(PepscopeError):
     """The server's control channel refused something, or answered what cannot be understood."""
 
 
+class MalformedMessageError(ControlError):
+    """A message of the other end that cannot be understood; the sentence names the field and what is allowed."""
+
+
 class UnreachableError(ControlError):
     """The server did not answer for as long as the plan waits."""
 
