@@ -14,9 +14,12 @@ from weakref import WeakSet
 from pepscope.packets import Direction
 from prober.errors import ImpossibleError, MeasurementError
 from prober.experiment import Application, Want
+from prober.objects import Kind
+from prober.plain_requests import object_target
 from prober.transfer import Transfer
 
 if TYPE_CHECKING:
+    from prober.ack_hold import AckHold
     from prober.control_client import ControlClient
     from prober.plan import Plan
     from prober.protocol import About
@@ -79,9 +82,9 @@ class MobileEnd:
                     raise ImpossibleError("the server offers no raw TCP port")
                 return ports.tcp[0]
 
-    def object_target(self, size_bytes: int, seed: int, suffix: str) -> str:
-        """The path of an object on the server's HTTP port; equal sizes, seeds and suffixes name equal bytes."""
-        return f"/objects/{self.control.session}/{size_bytes}/{seed}.{suffix}"
+    def object_target(self, size_bytes: int, seed: int, kind: Kind | str, *, cache_s: int = 0) -> str:
+        """The path of an object on the server's HTTP port; equal sizes, seeds and kinds name equal bytes."""
+        return object_target(self.control.session, kind, size_bytes, seed, cache_s=cache_s)
 
     def connect(self, port: int, *, timeout_s: float | None = None, prepare: Prepare | None = None) -> socket.socket:
         """A TCP connection to the server's address. Raises OSError as the kernel gives it, MeasurementError.
@@ -137,18 +140,18 @@ class MobileEnd:
         )
         return client(application)(self, request)
 
-    @contextlib.contextmanager
-    def hold_acks(self, port: int, delay_s: float) -> Iterator[None]:
-        """Hold back what the mobile acknowledges to the server's `port` by `delay_s`, in order, SYN and RST excepted.
+    def hold_acks(self, ports: int | tuple[tuple[int, int], ...], delay_s: float) -> AckHold:
+        """Hold back what the mobile acknowledges to a port of the server, or to ranges of them: a context.
 
-        Raises ImpossibleError where the mobile cannot, with the reason.
+        In order, by `delay_s`, but for SYN and RST. Raises ImpossibleError where the mobile cannot, with the reason.
         """
         if Want.MOBILE_HOLD in self.lacking:
             raise ImpossibleError(self.lacking[Want.MOBILE_HOLD])
-        from prober.ack_hold import hold_acks
+        from prober.ack_hold import AckHold
+        from prober.packet_rules import HeldTraffic
 
-        with hold_acks(self.address, port, delay_s):
-            yield
+        ranges = ((ports, ports),) if isinstance(ports, int) else ports
+        return AckHold(HeldTraffic(ranges, host=self.address), delay_s)
 
     @contextlib.contextmanager
     def task(self) -> Iterator[None]:
