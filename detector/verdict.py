@@ -69,6 +69,8 @@ FINDINGS: Mapping[str, Weight] = {
     "other-bytes": Weight("content", 5.0, 1.5),
     "other-size": Weight("content", 4.0, 1.5),
     "served-from-cache": Weight("content", 5.0, 6.0),
+    # active: TLS ended by somebody who is not the server
+    "another-certificate": Weight("content", 7.0),
     # what aborts leave behind
     "acknowledged-beyond-abort": Weight("teardown", 5.0),
     "abort-end-to-end": Weight("teardown", -0.5),
@@ -96,21 +98,25 @@ def weight_of(evidence: Evidence) -> Weight:
     return Weight(row.family, row.split * evidence.strength, row.proxy * evidence.strength)
 
 
-def judge(evidence: Iterable[Evidence]) -> Judgement:
-    """Weigh all evidence on one connection."""
+def judge(evidence: Iterable[Evidence], *, of_kind: Iterable[Evidence] | None = None) -> Judgement:
+    """Weigh all evidence on one connection, or on several of which one thing is known: that one rule governs them.
+
+    With `of_kind`, only that evidence tells a TCP proxy from Split-TCP, while all of `evidence` tells whether anything
+    splits.
+    """
     everything = list(evidence)
     spoken = [item for item in everything if item.outcome is not Outcome.INAPPLICABLE]
     silent = [item for item in everything if item.outcome is Outcome.INAPPLICABLE]
-    weights = [weight_of(item) for item in spoken]
-    split_logit = PRIOR_SPLIT_LOGIT + _combined((w.family, w.split) for w in weights)
-    proxy_logit = PRIOR_PROXY_LOGIT + _combined((w.family, w.proxy) for w in weights)
+    telling = spoken if of_kind is None else [item for item in of_kind if item.outcome is not Outcome.INAPPLICABLE]
+    split_logit = PRIOR_SPLIT_LOGIT + _combined((w.family, w.split) for w in map(weight_of, spoken))
+    proxy_logit = PRIOR_PROXY_LOGIT + _combined((w.family, w.proxy) for w in map(weight_of, telling))
     split, proxy = _logistic(split_logit), _logistic(proxy_logit)
     probability = {
         Kind.REGULAR: 1.0 - split,
         Kind.SPLIT_TCP: split * (1.0 - proxy),
         Kind.TCP_PROXY: split * proxy,
     }
-    return _decide(spoken, silent, split, proxy, probability)
+    return _decide(spoken, silent, telling, split, proxy, probability)
 
 
 def _combined(voices: Iterable[tuple[str, float]]) -> float:
@@ -128,11 +134,16 @@ def _logistic(logit: float) -> float:
 
 
 def _decide(
-    spoken: list[Evidence], silent: list[Evidence], split: float, proxy: float, probability: Mapping[Kind, float]
+    spoken: list[Evidence],
+    silent: list[Evidence],
+    telling: list[Evidence],
+    split: float,
+    proxy: float,
+    probability: Mapping[Kind, float],
 ) -> Judgement:
     if split >= DECISION_PROBABILITY:
         kind = Kind.TCP_PROXY if proxy > 0.5 else Kind.SPLIT_TCP
-        return Judgement(kind, probability, _split_reason(spoken, proxy))
+        return Judgement(kind, probability, _split_reason(spoken, telling, proxy))
     if split <= 1.0 - DECISION_PROBABILITY:
         return Judgement(Kind.REGULAR, probability, _strongest(spoken, -1).summary)
     return Judgement(Kind.INCONCLUSIVE, probability, _inconclusive_reason(spoken, silent))
@@ -143,11 +154,11 @@ def _strongest(spoken: list[Evidence], sign: int) -> Evidence:
     return max(spoken, key=lambda item: sign * weight_of(item).split)
 
 
-def _split_reason(spoken: list[Evidence], proxy: float) -> str:
+def _split_reason(spoken: list[Evidence], telling: list[Evidence], proxy: float) -> str:
     """The strongest evidence for the split, and what tells the kind."""
     leading = _strongest(spoken, 1)
-    kinds = [item for item in spoken if item is not leading and weight_of(item).proxy * (proxy - 0.5) > 0]
-    if weight_of(leading).proxy * (proxy - 0.5) > 0:
+    kinds = [item for item in telling if item is not leading and weight_of(item).proxy * (proxy - 0.5) > 0]
+    if any(item is leading for item in telling) and weight_of(leading).proxy * (proxy - 0.5) > 0:
         return leading.summary
     if kinds:
         return f"{leading.summary} {max(kinds, key=lambda item: abs(weight_of(item).proxy)).summary}"

@@ -48,11 +48,12 @@ def detection_document(result: DetectionResult) -> dict[str, Any]:
             }
             for capture in result.captures
         ],
-        "pairs": [_pair(pair) for pair in result.pairs],
+        "pairs": [pair_document(pair) for pair in result.pairs],
     }
 
 
-def _pair(pair: PairResult) -> dict[str, Any]:
+def pair_document(pair: PairResult) -> dict[str, Any]:
+    """One pair as `detect-1` and `audit-1` write it."""
     return {
         "vantages": [
             {
@@ -70,11 +71,12 @@ def _pair(pair: PairResult) -> dict[str, Any]:
         "packets": int(pair.packets),
         "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
         "duration_s": float(pair.duration_s),
-        "evidence": [_evidence(item) for item in pair.evidence],
+        "evidence": [evidence_document(item) for item in pair.evidence],
     }
 
 
-def _evidence(item: Evidence) -> dict[str, Any]:
+def evidence_document(item: Evidence) -> dict[str, Any]:
+    """One piece of evidence as `detect-1` and `audit-1` write it."""
     return {
         "method": item.method,
         "outcome": item.outcome.value,

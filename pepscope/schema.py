@@ -8,13 +8,13 @@ from typing import Any
 
 from pepscope.errors import UsageError
 
-NAMES = ("detect-1", "inspect-1")
+NAMES = ("audit-1", "detect-1", "inspect-1")
 
 
 def load_schema(name: str) -> dict[str, Any]:
     """The schema of that name, one of `NAMES`. Raises UsageError."""
     if name not in NAMES:
-        raise UsageError(f"there is no schema {name!r}, only {' and '.join(NAMES)}")
+        raise UsageError(f"there is no schema {name!r}, only {', '.join(NAMES)}")
     text = files("pepscope").joinpath("schemas", f"{name}.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -1,0 +1,159 @@
+"""The captures of one task, judged by the detector, and which of their connections the task itself made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from detector.detection import detect
+from detector.mispairing import LEAST_CONFIDENCE
+from pepscope.audit_results import AuditConnection
+from pepscope.errors import CaptureError
+from pepscope.results import DetectionResult, PairResult
+from prober.experiment import Flow, Observation
+
+#: The role of connections that carry what the cell is about.
+DATA = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTask:
+    """An observation and its captures as files; `None` where none was taken."""
+
+    observation: Observation
+    mobile: Path | None
+    server: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTask:
+    """Verdicts on the connections of a task."""
+
+    #: Those of the task's flows first, in the flows' order, then others in the captures.
+    pairs: tuple[PairResult, ...]
+    #: Those of the task's flows only.
+    connections: tuple[AuditConnection, ...]
+    warnings: tuple[str, ...]
+
+
+def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
+    """Judge what was captured; nothing where there are no captures. Raises CaptureError."""
+    paths = [path for path in (task.server, task.mobile) if path is not None]
+    if not paths:
+        return JudgedTask((), (), ())
+    measurement, key = task.observation.measurement, task.observation.task.key
+    result, note = _detect(paths, measurement.ack_delay_s, series=series)
+    warnings = [f"{key}: {note}"] if note else []
+    if result is None:
+        return JudgedTask((), (), tuple(warnings))
+    names = {
+        str(path): name
+        for path, name in (
+            (task.mobile, task.observation.mobile_capture),
+            (task.server, task.observation.server_capture),
+        )
+        if path is not None
+    }
+    warnings += [f"{key}: {names[capture.path]}: {text}" for capture in result.captures for text in capture.warnings]
+    used = [capture.path for capture in result.captures]
+    at_mobile = str(task.mobile) if str(task.mobile) in used else None
+    found = _of_flows(result.pairs, measurement.flows, at_mobile)
+    warnings += [
+        f"{key}: the connection from port {flow.mobile_port} is not in the captures"
+        for flow, pair in zip(measurement.flows, found, strict=True)
+        if pair is None and flow.protocol == "tcp" and flow.role == DATA
+    ]
+    own = [(flow, result.pairs[at]) for flow, at in zip(measurement.flows, found, strict=True) if at is not None]
+    others = [pair for at, pair in enumerate(result.pairs) if at not in found]
+    experiment = task.observation.task.experiment
+    return JudgedTask(
+        pairs=tuple(_renamed(pair, names) for pair in (*(pair for _, pair in own), *others)),
+        connections=tuple(
+            AuditConnection(key, experiment, flow.role, _renamed(pair, names), _set_aside(flow, pair))
+            for flow, pair in own
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+def _detect(paths: Sequence[Path], ack_delay_s: float | None, *, series: bool) -> tuple[DetectionResult | None, str]:
+    """The detector's result, and what went wrong; one capture is judged alone where the other is of no use."""
+    note = ""
+    for chosen in (paths, *([path] for path in paths if len(paths) > 1)):
+        try:
+            return detect(*map(str, chosen), ack_delay_s=ack_delay_s, series=series), note
+        except CaptureError as error:
+            note = note or _without_directory(str(error), paths)
+    return None, note
+
+
+def _without_directory(text: str, paths: Sequence[Path]) -> str:
+    for path in paths:
+        text = text.replace(f"{path.parent}/", "")
+    return text
+
+
+def _of_flows(pairs: Sequence[PairResult], flows: Sequence[Flow], mobile: str | None) -> list[int | None]:
+    """For each flow the place of its pair; `mobile` is the mobile's capture.
+
+    At the mobile the kernel's own port tells. Without a capture there a NAT may have changed it: then the port, where
+    it is kept, or else the order, where the server saw as many connections to that port as the task made.
+    """
+    taken: set[int] = set()
+    found: list[int | None] = []
+    for flow in flows:
+        at = _by_port(pairs, flow, mobile, taken)
+        if at is not None:
+            taken.add(at)
+        found.append(at)
+    if mobile is None:
+        _fill_by_order(pairs, flows, found, taken)
+    return found
+
+
+def _by_port(pairs: Sequence[PairResult], flow: Flow, capture: str | None, taken: set[int]) -> int | None:
+    for at, pair in enumerate(pairs):
+        for vantage in pair.vantages:
+            ends = {_port(vantage.client), _port(vantage.server)}
+            if at not in taken and capture in (None, vantage.capture) and ends == {flow.mobile_port, flow.server_port}:
+                return at
+    return None
+
+
+def _fill_by_order(
+    pairs: Sequence[PairResult], flows: Sequence[Flow], found: list[int | None], taken: set[int]
+) -> None:
+    for port in {flow.server_port for flow in flows}:
+        wanting = [i for i, flow in enumerate(flows) if flow.server_port == port and found[i] is None]
+        offered = [
+            at
+            for at, pair in enumerate(pairs)
+            if at not in taken and port in {_port(pair.vantages[0].client), _port(pair.vantages[0].server)}
+        ]
+        if len(wanting) == len(offered):
+            for place, at in zip(wanting, offered, strict=True):
+                found[place] = at
+                taken.add(at)
+
+
+def _port(end_point: str) -> int:
+    return int(end_point.rpartition(":")[2])
+
+
+def _set_aside(flow: Flow, pair: PairResult) -> str:
+    if flow.role != DATA:
+        return f"It is no transfer of this application ({flow.role})."
+    if pair.pairing_confidence < LEAST_CONFIDENCE:
+        return f"It is not certain that both captures show it ({pair.pairing_ground})."
+    return ""
+
+
+def _renamed(pair: PairResult, names: dict[str, str]) -> PairResult:
+    """The pair with captures named as in the archive, not by where they were unpacked to."""
+    return replace(
+        pair,
+        vantages=tuple(
+            replace(vantage, capture=names.get(vantage.capture, vantage.capture)) for vantage in pair.vantages
+        ),
+    )

@@ -1,0 +1,152 @@
+"""The rule of a cell: what it may never do, and what it says of connections that disagree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.verdict import DECISION_PROBABILITY, FINDINGS, judge
+from pepscope.audit_results import AuditConnection
+from pepscope.packets import Direction
+from pepscope.results import Evidence, Kind, Outcome, PairResult, VantageName
+from prober.cells import CellMaterial, judge_cell
+
+SPLITTING = sorted(name for name, row in FINDINGS.items() if row.split > 0)
+INTACT = sorted(name for name, row in FINDINGS.items() if row.split < 0)
+
+
+def evidence(finding: str, strength: float = 1.0) -> Evidence:
+    outcome = Outcome.SPLIT if FINDINGS[finding].split > 0 else Outcome.INTACT
+    return Evidence("method", outcome, finding, strength, f"{finding} was found.")
+
+
+def connection(*findings: Evidence, size: int = 1_000_000, role: str = "data", set_aside: str = "", task: str = "t1"):
+    judged = judge(findings)
+    pair = PairResult(
+        vantages=(VantageName("m", "192.0.2.1:1", "192.0.2.2:80"), VantageName("s", "192.0.2.1:1", "192.0.2.2:80")),
+        verdict=judged.verdict,
+        probability=judged.probability,
+        reason=judged.reason,
+        evidence=findings,
+        packets=10,
+        payload_bytes_up=0,
+        payload_bytes_down=size,
+        duration_s=1.0,
+    )
+    return AuditConnection(task, "transfers", role, pair, set_aside)
+
+
+def cell(*connections: AuditConnection, active: tuple[Evidence, ...] = (), lacking: tuple[str, ...] = ()):
+    tasks = len(connections) + len(active)
+    return judge_cell(CellMaterial("http-data", Direction.DOWN, connections, active, tasks, tasks, lacking))
+
+
+def split_probability(judged):
+    return 1.0 - judged.probability[Kind.REGULAR]
+
+
+findings = st.builds(evidence, st.sampled_from(sorted(FINDINGS)), st.floats(0.0, 1.0))
+connections = st.builds(
+    lambda items, size: connection(*items, size=size), st.lists(findings, max_size=4), st.integers(0, 10_000_000)
+)
+
+
+@given(st.lists(connections, max_size=5), st.lists(findings, max_size=3), st.randoms())
+def test_order_does_not_matter(some, active, random):
+    before = cell(*some, active=tuple(active))
+    random.shuffle(some)
+    random.shuffle(active)
+    after = cell(*some, active=tuple(active))
+    assert after.verdict is before.verdict
+    assert after.probability == pytest.approx(before.probability)
+
+
+@given(st.lists(connections, max_size=4), st.sampled_from(SPLITTING), st.floats(0.0, 1.0), st.booleans())
+def test_evidence_for_a_split_never_lowers_its_probability(some, finding, strength, is_active):
+    more = evidence(finding, strength)
+    before = cell(*some)
+    after = cell(*some, active=(more,)) if is_active else cell(*some, connection(more))
+    assert split_probability(after) >= split_probability(before) - 1e-12
+
+
+@given(st.lists(connections, max_size=4), st.sampled_from(INTACT), st.floats(0.0, 1.0))
+def test_evidence_against_a_split_never_raises_its_probability(some, finding, strength):
+    after = cell(*some, connection(evidence(finding, strength)))
+    assert split_probability(after) <= split_probability(cell(*some)) + 1e-12
+
+
+@given(st.lists(connections, min_size=1, max_size=4), st.integers(1, 20))
+def test_repeating_a_measurement_proves_nothing_new(some, times):
+    assert cell(*some * times).probability == pytest.approx(cell(*some).probability)
+
+
+@given(st.lists(connections, max_size=4), st.lists(findings, max_size=3))
+def test_no_verdict_without_the_probability_for_it(some, active):
+    judged = cell(*some, active=tuple(active))
+    assert sum(judged.probability.values()) == pytest.approx(1.0)
+    if judged.verdict is Kind.REGULAR:
+        assert judged.probability[Kind.REGULAR] >= DECISION_PROBABILITY
+    elif judged.verdict is not Kind.INCONCLUSIVE:
+        assert split_probability(judged) >= DECISION_PROBABILITY
+    assert judged.reason.endswith(".")
+
+
+@given(st.lists(connections, max_size=4), connections)
+def test_what_is_set_aside_changes_nothing(some, other):
+    aside = AuditConnection(other.task, other.experiment, "control", other.pair, "It is a control connection.")
+    assert cell(*some, aside).probability == pytest.approx(cell(*some).probability)
+
+
+def test_small_objects_that_look_stored_do_not_make_a_proxy_of_a_split():
+    large = connection(evidence("acks-before-data"), evidence("window-alternates"), size=2_000_000)
+    small = connection(evidence("stored-before-forwarded"), size=10_000)
+    judged = cell(small, large, small)
+    assert judged.verdict is Kind.SPLIT_TCP
+    assert "swallowed" in judged.reason
+    assert cell(small).verdict is Kind.TCP_PROXY
+
+
+def test_large_objects_that_are_stored_make_a_proxy_whatever_the_small_ones_look_like():
+    large = connection(evidence("stored-before-forwarded"), size=2_000_000)
+    small = connection(evidence("sender-ahead"), size=10_000)
+    assert cell(small, large).verdict is Kind.TCP_PROXY
+
+
+def test_an_active_finding_tells_the_kind_too():
+    stored = Evidence("cache", Outcome.SPLIT, "served-from-cache", 1.0, "The second answer never left the server.")
+    judged = cell(connection(evidence("other-packets")), active=(stored,))
+    assert judged.verdict is Kind.TCP_PROXY
+    assert stored.summary in judged.reason
+
+
+def test_kinds_that_disagree_at_one_size_are_told():
+    one = connection(evidence("stored-before-forwarded"))
+    two = connection(evidence("acks-before-data"), evidence("window-alternates"))
+    judged = cell(one, two)
+    assert judged.verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+    assert "kind is uncertain" in judged.reason
+
+
+def test_connections_that_contradict_each_other_are_inconclusive_however_firm_one_side_is():
+    regular = [connection(evidence("same-packets"), evidence("acks-only-from-receiver"), task="a") for _ in range(9)]
+    split = connection(evidence("acks-before-data"), size=5_000_000, task="b")
+    judged = cell(*regular, split)
+    assert judged.verdict is Kind.INCONCLUSIVE
+    assert "9 end to end and one split, all split ones larger" in judged.reason
+    assert "in b" in judged.reason
+    assert "in a" in judged.reason
+
+
+def test_a_split_control_connection_is_told_and_decides_nothing():
+    control = connection(evidence("other-packets"), role="control", set_aside="It is no transfer (control).")
+    judged = cell(connection(evidence("same-packets")), control)
+    assert judged.verdict is Kind.REGULAR
+    assert "control connection is split" in judged.reason
+
+
+def test_without_captures_the_reason_says_why():
+    judged = cell(lacking=("there are no captures at the mobile without root",))
+    assert judged.verdict is Kind.INCONCLUSIVE
+    assert judged.reason == "There are no captures at the mobile without root."
+    assert judged.probability[Kind.REGULAR] == pytest.approx(0.5)
