@@ -131,10 +131,10 @@ def _apply(commands: list[Command], dry_run: bool) -> None:
 def _run(configuration: Configuration, log_format: str, log_level: str) -> None:
     import logging
 
-    from reference_proxy.logs import configure
+    from pepscope.logs import configure
     from reference_proxy.service import run
 
-    configure(log_format, log_level)
+    configure("reference_proxy", log_format, log_level)
 
     def ready(addresses: list[Address]) -> None:
         fields = {

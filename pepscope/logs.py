@@ -1,4 +1,4 @@
-"""Logs on standard error: one line an event, as text or as JSON."""
+"""Logs of commands that run until they are told to end: on standard error, one line an event, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-
-LEVELS = ("debug", "info", "warning", "error")
 
 
 class JsonFormatter(logging.Formatter):
@@ -33,11 +31,11 @@ class TextFormatter(logging.Formatter):
         return f"{time} {record.levelname.lower()}: {record.getMessage()}{fields}{trace}"
 
 
-def configure(log_format: str, level: str) -> None:
-    """Send the proxy's log to standard error."""
+def configure(name: str, log_format: str, level: str) -> None:
+    """Send the log called `name` to standard error; `log_format` is `text` or `json`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
-    logger = logging.getLogger("reference_proxy")
+    logger = logging.getLogger(name)
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
