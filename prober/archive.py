@@ -22,9 +22,9 @@ from types import MappingProxyType
 from typing import IO
 
 import pepscope
-from prober.errors import ArchiveError, PlanError
+from prober.errors import ArchiveError, MalformedMessageError, PlanError
 from prober.experiment import Json, Observation
-from prober.observation_json import Table, parse_json, read_observation, write_observation
+from prober.observation_json import Document, parse_document, read_observation, write_observation
 from prober.plan import Plan
 
 SCHEMA = "pepscope-run-1"
@@ -231,9 +231,10 @@ class _Reader:
 
     def read(self) -> Archive:
         document = self._manifest_document()
-        table = Table(document, "manifest.json")
-        manifest = _manifest(table)
-        digests = table.mapping("digests")
+        try:
+            manifest, digests = _manifest(document), document.mapping("digests")
+        except MalformedMessageError as error:
+            raise ArchiveError(str(error)) from None
         self._compare_members(digests)
         observations, captures = [], {}
         facts: dict[str, Json] = {}
@@ -243,7 +244,7 @@ class _Reader:
                 continue
             data = self._take(name, digests[name])
             if name == "facts.json":
-                facts = parse_json(data, name)
+                facts = dict(parse_document(data, name).values)
             else:
                 observations.append(_named(read_observation(data, name), name))
         _compare_captures(observations, captures)
@@ -269,12 +270,13 @@ class _Reader:
             members[info.filename] = info
         return members
 
-    def _manifest_document(self) -> dict[str, Json]:
+    def _manifest_document(self) -> Document:
         if "manifest.json" not in self._members:
             raise ArchiveError("it has no manifest.json, so it is no run of pepscope")
-        document = parse_json(self._take("manifest.json", None), "manifest.json")
-        if document.get("schema") != SCHEMA:
-            raise ArchiveError(f"its schema is {repr(document.get('schema'))[:60]}, this version reads {SCHEMA!r}")
+        document = parse_document(self._take("manifest.json", None), "manifest.json")
+        schema = document.values.get("schema")
+        if schema != SCHEMA:
+            raise ArchiveError(f"its schema is {repr(schema)[:60]}, this version reads {SCHEMA!r}")
         return document
 
     def _compare_members(self, digests: Mapping[str, Json]) -> None:
@@ -327,7 +329,7 @@ class _Reader:
         return target
 
 
-def _manifest(table: Table) -> Manifest:
+def _manifest(table: Document) -> Manifest:
     run_id = table.text("run_id")
     if _RUN_ID.fullmatch(run_id) is None:
         raise ArchiveError(f"manifest.json: {run_id[:80]!r} is no name of a run")
@@ -335,14 +337,13 @@ def _manifest(table: Table) -> Manifest:
         plan = Plan.from_mapping(table.mapping("plan"))
     except PlanError as error:
         raise ArchiveError(f"manifest.json: the plan cannot be used: {error}") from None
-    times = range(1 << 63)
     return Manifest(
         run_id=run_id,
         plan=plan,
-        started_unix_ns=table.whole("started_unix_ns", times),
-        ended_unix_ns=table.whole("ended_unix_ns", times),
+        started_unix_ns=table.unix_ns("started_unix_ns"),
+        ended_unix_ns=table.unix_ns("ended_unix_ns"),
         complete=table.truth("complete"),
-        reason=table.text("reason"),
+        reason=table.text("reason", 10_000),
         version=table.text("version"),
     )
 

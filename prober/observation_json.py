@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pepscope.packets import Direction
-from prober.errors import ArchiveError
+from prober.errors import ArchiveError, MalformedMessageError
 from prober.experiment import Application, Flow, Json, Measurement, Observation, Status, Task, Want
+from prober.message_fields import Fields
 
 _LONGEST_TEXT = 10_000
 _LATEST_UNIX_NS = (1 << 63) - 1
@@ -59,7 +59,7 @@ def write_observation(observation: Observation) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def parse_json(data: bytes, what: str) -> dict[str, Json]:
+def parse_document(data: bytes, what: str) -> Document:
     """A JSON object without numbers that are none. Raises ArchiveError."""
     try:
         document = json.loads(data, parse_constant=_refuse_constant)
@@ -67,7 +67,7 @@ def parse_json(data: bytes, what: str) -> dict[str, Json]:
         raise ArchiveError(f"{what} is not JSON: {str(error)[:200]}") from None
     if not isinstance(document, dict):
         raise ArchiveError(f"{what} is not a JSON object")
-    return document
+    return Document(document, what)
 
 
 def _refuse_constant(name: str) -> Json:
@@ -76,49 +76,100 @@ def _refuse_constant(name: str) -> Json:
 
 def read_observation(data: bytes, what: str) -> Observation:
     """Check and read one observation; `what` names it in complaints. Raises ArchiveError."""
-    table = Table(parse_json(data, what), what)
-    measurement = table.table("measurement")
-    reasonable = range(_LATEST_UNIX_NS)
-    observation = Observation(
-        task=_task(table.table("task")),
-        status=table.parsed("status", Status),
-        reason=table.text("reason"),
-        started_unix_ns=table.whole("started_unix_ns", reasonable),
-        duration_s=table.seconds("duration_s"),
-        measurement=Measurement(
-            values=measurement.mapping("values"),
-            flows=tuple(_flow(item) for item in measurement.tables("flows", _MOST_FLOWS)),
-            ack_delay_s=None if measurement.is_none("ack_delay_s") else measurement.seconds("ack_delay_s"),
-        ),
-        mobile_capture=table.text("mobile_capture"),
-        server_capture=table.text("server_capture"),
-        capture_note=table.text("capture_note"),
-    )
+    table = parse_document(data, what)
+    try:
+        observation = _observation(table)
+    except MalformedMessageError as error:
+        raise ArchiveError(str(error)) from None
     if (observation.status is Status.DONE) == bool(observation.reason):
         raise ArchiveError(f"{what} is {observation.status} with the reason {observation.reason[:60]!r}")
     return observation
 
 
-def _task(table: Table) -> Task:
-    return Task(
-        experiment=table.text("experiment"),
-        repeat=table.whole("repeat", range(1_000_000_000)),
-        application=None if table.is_none("application") else table.parsed("application", Application),
-        direction=None if table.is_none("direction") else table.parsed("direction", _direction),
-        parameters=table.mapping("parameters"),
-        bytes_up=table.whole("bytes_up", range(_LATEST_UNIX_NS)),
-        bytes_down=table.whole("bytes_down", range(_LATEST_UNIX_NS)),
-        expected_s=table.seconds("expected_s"),
-        captured=table.truth("captured"),
-        wants=frozenset(table.parsed_list("wants", Want)),
+class Document(Fields):
+    """The fields of what an archive holds; methods raise MalformedMessageError."""
+
+    def __init__(self, document: Any, what: str) -> None:
+        super().__init__(document, what)
+        self.values: Mapping[str, Json] = document
+        self.what = what
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a field that says something."""
+        return self.values.get(name) is not None
+
+    def mapping(self, name: str) -> dict[str, Json]:
+        """An object as it is."""
+        value = self.values.get(name)
+        if not isinstance(value, dict):
+            raise MalformedMessageError(f"{self.what}: {name} is an object")
+        return value
+
+    def document(self, name: str) -> Document:
+        """An object to be taken apart in turn."""
+        return Document(self.mapping(name), f"{self.what}: {name}")
+
+    def documents(self, name: str, most: int) -> list[Document]:
+        """A list of objects."""
+        return [Document(item, f"{self.what}: {name}[{place}]") for place, item in enumerate(self.list(name, most))]
+
+    def unix_ns(self, name: str) -> int:
+        """A time."""
+        return self.integer(name, 0, _LATEST_UNIX_NS)
+
+    def parsed(self, name: str, parse: Callable[[str], Parsed]) -> Parsed:
+        """A text that `parse` understands; it raises ValueError for others."""
+        return self._parse(name, self.text(name), parse)
+
+    def parsed_list(self, name: str, parse: Callable[[str], Parsed], most: int) -> list[Parsed]:
+        """A list of texts that `parse` understands."""
+        return [self._parse(name, item, parse) for item in self.list(name, most)]
+
+    def _parse(self, name: str, text: Json, parse: Callable[[str], Parsed]) -> Parsed:
+        try:
+            return parse(text)
+        except (ValueError, TypeError):
+            raise MalformedMessageError(f"{self.what}: {name} is none of those known, but {repr(text)[:60]}") from None
+
+
+def _observation(table: Document) -> Observation:
+    measurement = table.document("measurement")
+    return Observation(
+        task=_task(table.document("task")),
+        status=table.parsed("status", Status),
+        reason=table.text("reason", _LONGEST_TEXT),
+        started_unix_ns=table.unix_ns("started_unix_ns"),
+        duration_s=table.number("duration_s", 0, _MOST_SECONDS),
+        measurement=Measurement(
+            values=measurement.mapping("values"),
+            flows=tuple(_flow(item) for item in measurement.documents("flows", _MOST_FLOWS)),
+            ack_delay_s=measurement.number("ack_delay_s", 0, _MOST_SECONDS) if measurement.has("ack_delay_s") else None,
+        ),
+        mobile_capture=table.text("mobile_capture"),
+        server_capture=table.text("server_capture"),
+        capture_note=table.text("capture_note", _LONGEST_TEXT),
     )
 
 
-def _flow(table: Table) -> Flow:
-    ports = range(1 << 16)
+def _task(table: Document) -> Task:
+    return Task(
+        experiment=table.text("experiment"),
+        repeat=table.integer("repeat", 0, 1_000_000_000),
+        application=table.parsed("application", Application) if table.has("application") else None,
+        direction=table.parsed("direction", _direction) if table.has("direction") else None,
+        parameters=table.mapping("parameters"),
+        bytes_up=table.integer("bytes_up"),
+        bytes_down=table.integer("bytes_down"),
+        expected_s=table.number("expected_s", 0, _MOST_SECONDS),
+        captured=table.truth("captured"),
+        wants=frozenset(table.parsed_list("wants", Want, len(Want))),
+    )
+
+
+def _flow(table: Document) -> Flow:
     return Flow(
-        mobile_port=table.whole("mobile_port", ports),
-        server_port=table.whole("server_port", ports),
+        mobile_port=table.integer("mobile_port", 0, 65_535),
+        server_port=table.integer("server_port", 0, 65_535),
         role=table.text("role"),
         protocol=table.text("protocol"),
     )
@@ -129,79 +180,3 @@ def _direction(name: str) -> Direction:
     if name not in choices:
         raise ValueError(name)
     return choices[name]
-
-
-class Table:
-    """A JSON object whose fields are taken out by type; whatever is of another type is refused by name."""
-
-    def __init__(self, values: Mapping[str, Json], what: str) -> None:
-        self._values = values
-        self.what = what
-
-    def _get(self, name: str, kinds: type | tuple[type, ...], wanted: str) -> Any:
-        value = self._values.get(name)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
-            shown = "missing" if name not in self._values else f"not {repr(value)[:60]}"
-            raise ArchiveError(f"{self.what}: {name} is {wanted}, {shown}")
-        return value
-
-    def is_none(self, name: str) -> bool:
-        """Whether the field is there and says nothing."""
-        return name in self._values and self._values[name] is None
-
-    def text(self, name: str) -> str:
-        """A text of bounded length."""
-        value: str = self._get(name, str, "a text")
-        if len(value) > _LONGEST_TEXT:
-            raise ArchiveError(f"{self.what}: {name} is longer than {_LONGEST_TEXT} characters")
-        return value
-
-    def truth(self, name: str) -> bool:
-        """True or false."""
-        value: bool = self._get(name, bool, "true or false")
-        return value
-
-    def whole(self, name: str, allowed: range) -> int:
-        """A whole number within bounds."""
-        value: int = self._get(name, int, "a whole number")
-        if value not in allowed:
-            raise ArchiveError(f"{self.what}: {name} lies between {allowed.start} and {allowed.stop - 1}")
-        return value
-
-    def seconds(self, name: str) -> float:
-        """A time that is finite and not negative."""
-        value = float(min(self._get(name, (int, float), "a number"), 2 * _MOST_SECONDS))
-        if not math.isfinite(value) or not 0 <= value <= _MOST_SECONDS:
-            raise ArchiveError(f"{self.what}: {name} lies between 0 and {_MOST_SECONDS:g} s")
-        return value
-
-    def mapping(self, name: str) -> dict[str, Json]:
-        """A JSON object as it is."""
-        value: dict[str, Json] = self._get(name, dict, "an object")
-        return value
-
-    def table(self, name: str) -> Table:
-        """A JSON object to be taken apart in turn."""
-        return Table(self.mapping(name), f"{self.what}: {name}")
-
-    def tables(self, name: str, most: int) -> tuple[Table, ...]:
-        """A list of JSON objects."""
-        items: list[Json] = self._get(name, list, "a list")
-        if len(items) > most or not all(isinstance(item, dict) for item in items):
-            raise ArchiveError(f"{self.what}: {name} is a list of at most {most} objects")
-        return tuple(Table(item, f"{self.what}: {name}[{place}]") for place, item in enumerate(items))
-
-    def parsed(self, name: str, parse: Callable[[str], Parsed]) -> Parsed:
-        """A text that `parse` understands; it raises ValueError for others."""
-        return self._parse(name, self.text(name), parse)
-
-    def parsed_list(self, name: str, parse: Callable[[str], Parsed]) -> list[Parsed]:
-        """A list of texts that `parse` understands."""
-        items: list[Json] = self._get(name, list, "a list")
-        return [self._parse(name, item, parse) for item in items]
-
-    def _parse(self, name: str, text: Json, parse: Callable[[str], Parsed]) -> Parsed:
-        try:
-            return parse(text)
-        except (ValueError, TypeError):
-            raise ArchiveError(f"{self.what}: {name} is none of those known, but {repr(text)[:60]}") from None

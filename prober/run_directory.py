@@ -1,0 +1,258 @@
+"""A run under way, on disk: what was measured is kept task by task, so that an interrupted run goes on where it was.
+
+A task's directory appears under its name by one rename, when its captures and its observation are whole and on the
+disk. Whatever else lies there is of a task that was interrupted, and goes when the run is taken up again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import pepscope
+from pepscope.errors import UsageError
+from prober.archive import Manifest, capture_name, sync_directory, write_archive
+from prober.errors import ArchiveError, MalformedMessageError
+from prober.experiment import Json, Observation
+from prober.facts import ClockSample
+from prober.observation_json import parse_document, read_observation, write_observation
+from prober.plan import Plan
+
+SCHEMA = "pepscope-unfinished-run-1"
+_ENDS = ("mobile", "server")
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """What is written once, when a run begins."""
+
+    run_id: str
+    version: str
+    started_unix_ns: int
+
+
+class RunDirectory:
+    """The directory of one run, for one process at a time; a context that holds its lock."""
+
+    def __init__(self, output: Path, plan: Plan, *, restart: bool = False) -> None:
+        """Begin a run of `plan` below `output`, or take up one that was interrupted, unless `restart` throws it away.
+
+        Raises UsageError where another process runs it, or another version began it; OSError.
+        """
+        self.plan = plan
+        self.path = output / f"run-{plan.digest}"
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = self._locked()
+        try:
+            if restart:
+                self._clear()
+            self._beginning = self._read_beginning() or self._begin()
+            self._sweep()
+            self.observations = self._read_observations()
+            self.is_resumed = bool(self.observations)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> RunDirectory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def run_id(self) -> str:
+        """The run's name: when it began, and a few letters by chance."""
+        return self._beginning.run_id
+
+    @property
+    def started_unix_ns(self) -> int:
+        """When the run began, not when it was taken up again."""
+        return self._beginning.started_unix_ns
+
+    def begin(self, key: str) -> Path:
+        """A new, empty directory for what a task measures; nothing of an earlier try is in it."""
+        partial = self._partial / key
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        return partial
+
+    def capture_path(self, key: str, end: str) -> Path:
+        """Where a task's capture at an end goes while it is measured."""
+        return self._partial / key / f"{end}.pcap"
+
+    def commit(self, observation: Observation) -> Observation:
+        """Keep a task: the captures that lie in its directory, and the observation, which then names them."""
+        key = observation.task.key
+        partial = self._partial / key
+        partial.mkdir(parents=True, exist_ok=True)
+        names = {end: capture_name(key, end) if (partial / f"{end}.pcap").exists() else "" for end in _ENDS}
+        observation = replace(observation, mobile_capture=names["mobile"], server_capture=names["server"])
+        data = write_observation(observation)
+        for end in _ENDS:
+            if names[end]:
+                _sync_file(partial / f"{end}.pcap")
+        _write_whole(partial / "observation.json", data)
+        target = self._tasks / key
+        if target.exists():
+            # Of an earlier try that failed; if we die between the two renames the task is simply not done.
+            target.rename(self._partial / f"{key}.earlier")
+        partial.rename(target)
+        sync_directory(self._tasks)
+        shutil.rmtree(self._partial / f"{key}.earlier", ignore_errors=True)
+        self.observations[key] = observation
+        return observation
+
+    def drop(self, key: str) -> None:
+        """Throw away what an interrupted task left."""
+        shutil.rmtree(self._partial / key, ignore_errors=True)
+
+    def clocks(self) -> list[ClockSample]:
+        """The clock samples of all sessions of this run."""
+        try:
+            document = parse_document((self.path / "clocks.json").read_bytes(), "clocks.json")
+            return [
+                ClockSample(
+                    at_unix_ns=item.unix_ns("at_unix_ns"),
+                    offset_s=item.number("offset_s", -1e12, 1e12),
+                    uncertainty_s=item.number("uncertainty_s"),
+                    server_synchronised=item.truth("server_synchronised"),
+                )
+                for item in document.documents("samples", 1_000_000)
+            ]
+        except (FileNotFoundError, ArchiveError, MalformedMessageError):
+            return []
+
+    def keep_clocks(self, samples: list[ClockSample]) -> None:
+        """Remember clock samples."""
+        document = {"samples": [{name: getattr(sample, name) for name in sample.__slots__} for sample in samples]}
+        _write_whole(self.path / "clocks.json", json.dumps(document).encode())
+
+    def write_archive(
+        self, path: Path, facts: Mapping[str, Json], *, complete: bool, reason: str, keys: list[str]
+    ) -> None:
+        """Write what there is of the tasks of these names. Raises OSError."""
+        observations = [self.observations[key] for key in keys if key in self.observations]
+        captures = {
+            name: self._tasks / item.task.key / f"{end}.pcap"
+            for item in observations
+            for end, name in (("mobile", item.mobile_capture), ("server", item.server_capture))
+            if name
+        }
+        manifest = Manifest(
+            self.run_id, self.plan, self.started_unix_ns, time.time_ns(), complete=complete, reason=reason
+        )
+        write_archive(path, manifest, observations, facts, captures)
+
+    def remove(self) -> None:
+        """The run is in its archive: nothing of it is needed any more."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let another process take the run up."""
+        self._lock.close()
+
+    @property
+    def _tasks(self) -> Path:
+        return self.path / "tasks"
+
+    @property
+    def _partial(self) -> Path:
+        return self.path / "partial"
+
+    def _locked(self) -> IO[bytes]:
+        lock = (self.path / "lock").open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            raise UsageError(f"another process is running this plan in {self.path}") from None
+        return lock
+
+    def _clear(self) -> None:
+        for name in ("run.json", "clocks.json"):
+            (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self._tasks, ignore_errors=True)
+
+    def _sweep(self) -> None:
+        shutil.rmtree(self._partial, ignore_errors=True)
+        self._partial.mkdir()
+        self._tasks.mkdir(exist_ok=True)
+
+    def _read_beginning(self) -> _Beginning | None:
+        try:
+            table = parse_document((self.path / "run.json").read_bytes(), "run.json")
+            beginning = _Beginning(table.text("run_id"), table.text("version"), table.unix_ns("started_unix_ns"))
+            is_known = table.text("schema") == SCHEMA
+        except FileNotFoundError:
+            return None
+        except (ArchiveError, MalformedMessageError):
+            is_known = False
+        if not is_known or beginning.version != pepscope.__version__:
+            raise UsageError(f"the run in {self.path} was begun by another version of pepscope; --restart begins anew")
+        return beginning
+
+    def _begin(self) -> _Beginning:
+        # What lies here without its beginning is nobody's.
+        self._clear()
+        started = time.time_ns()
+        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(started / 1e9))
+        beginning = _Beginning(f"{stamp}-{secrets.token_hex(3)}", pepscope.__version__, started)
+        document = {
+            "schema": SCHEMA,
+            "run_id": beginning.run_id,
+            "version": beginning.version,
+            "started_unix_ns": beginning.started_unix_ns,
+            "plan": self.plan.to_mapping(),
+        }
+        _write_whole(self.path / "run.json", json.dumps(document, indent=1).encode())
+        return beginning
+
+    def _read_observations(self) -> dict[str, Observation]:
+        found = {}
+        for directory in sorted(self._tasks.iterdir()):
+            observation = _whole_observation(directory)
+            if observation is None:
+                shutil.rmtree(directory, ignore_errors=True)
+            else:
+                found[directory.name] = observation
+        return found
+
+
+def _whole_observation(directory: Path) -> Observation | None:
+    """What a task's directory holds; `None` where a failing disk took something from it."""
+    try:
+        observation = read_observation((directory / "observation.json").read_bytes(), directory.name)
+    except (OSError, ArchiveError):
+        return None
+    for end, name in (("mobile", observation.mobile_capture), ("server", observation.server_capture)):
+        if name and not (directory / f"{end}.pcap").is_file():
+            return None
+    return observation if observation.task.key == directory.name else None
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    partial.replace(path)
+    sync_directory(path.parent)
+
+
+def _sync_file(path: Path) -> None:
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
