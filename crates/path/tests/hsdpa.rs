@@ -117,6 +117,39 @@ fn a_frame_is_not_sent_more_often_than_max_dat_allows() {
 }
 
 #[test]
+fn packets_that_are_too_old_are_given_up_wherever_they_are() {
+    let once = HybridArqSettings {
+        maximum_transmissions: 1,
+        combining: Combining::Nothing,
+        ..four_terminals(SchedulerKind::RoundRobin).hybrid_arq
+    };
+    // Nothing new goes out after 200 ms; without hybrid ARQ what was sent waits for RLC, which does not repeat it either.
+    for (hybrid_arq, latest) in [(HybridArqSettings::default(), 280), (once, 1000)] {
+        let mut settings = steady(SchedulerKind::RoundRobin, &[erring()]);
+        settings.hybrid_arq = hybrid_arq;
+        let recovery = Recovery { discard_after: Some(200 * MILLISECOND), ..Recovery::default() };
+        settings.users[0].bearer = Bearer::Acknowledged(Framing::default(), recovery);
+        let mut link = link(&settings);
+        for number in 0..400 {
+            push(&mut link, 0, 0, 512, number);
+        }
+        let mut arrivals = run_until(&mut link, 10 * SECOND);
+        assert_eq!(link.poll_timeout(), NEVER);
+        let last = arrivals.last().unwrap().time / MILLISECOND;
+        assert!((200..latest).contains(&last), "{last}");
+        for number in 400..410 {
+            push(&mut link, 20 * SECOND, 0, 512, number);
+        }
+        arrivals.extend(run_until(&mut link, 30 * SECOND));
+        assert!(arrivals.windows(2).all(|pair| pair[0].number < pair[1].number));
+        let counts = link.counts(Direction::Down);
+        assert_eq!(counts.delivered_packets, arrivals.len() as u64);
+        assert_eq!(counts.delivered_packets + counts.lost_packets, 410);
+        assert!(arrivals.last().unwrap().time > 20 * SECOND && counts.lost_packets > 100);
+    }
+}
+
+#[test]
 fn the_rlc_window_bounds_what_is_outstanding() {
     let mut settings = steady(SchedulerKind::RoundRobin, &[30.0]);
     let recovery = Recovery { window_frames: 13, ..Recovery::default() };

@@ -20,6 +20,7 @@ pub struct HsdpaDescription {
     /// Of a preset's data terminals.
     queue: QueueLimit,
     marking: Option<MarkingSettings>,
+    discard_after: Option<Nanoseconds>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,7 @@ enum Preset {
 /// | `report_period_s` | 0.0001-1000 | none | how often queues are reported to a window-adaptation proxy (seed 003: Ts) |
 /// | `queue_packets`, `queue_bytes`, `queue_frames` | 0-1e9, at most one | preset's | at the Node-B, of each data terminal of a preset |
 /// | `marking` | table | none | of the same: `threshold_packets` (0-1e6), `weight` (0-1, default 0.002) |
+/// | `discard_s` | 0.001-1000 | none | of the same: age at which RLC gives a packet up (timer based SDU discard) |
 /// | `terminals` | list | one | without a preset: see [`read_terminals`] |
 ///
 /// # Errors
@@ -79,7 +81,7 @@ pub(super) fn read_hsdpa(fields: &mut Fields) -> Read<HsdpaDescription> {
         })
     })?;
     let report_period = fields.optional_seconds("report_period_s", 1e-4..=1000.0)?;
-    let (mut users, mut queue, mut marking) = (base.users, QueueLimit::Unlimited, None);
+    let (mut users, mut queue, mut marking, mut discard_after) = (base.users, QueueLimit::Unlimited, None, None);
     if preset == Preset::None {
         fields.default_tables("terminals", &[[]] as &[[(&str, &str); 0]]);
         let groups = fields.sections("terminals", read_terminals)?;
@@ -88,6 +90,7 @@ pub(super) fn read_hsdpa(fields: &mut Fields) -> Read<HsdpaDescription> {
         let usual = users.first().map_or(QueueLimit::Unlimited, |user| user.queue);
         queue = read_limit(fields, PACKETS_BYTES_OR_FRAMES, usual)?;
         marking = read_marking(fields)?;
+        discard_after = fields.optional_seconds("discard_s", 0.001..=1000.0)?;
     }
     let settings = HsdpaSettings {
         tti,
@@ -103,7 +106,7 @@ pub(super) fn read_hsdpa(fields: &mut Fields) -> Read<HsdpaDescription> {
         uplink,
         report_period,
     };
-    let description = HsdpaDescription { settings, preset, queue, marking };
+    let description = HsdpaDescription { settings, preset, queue, marking, discard_after };
     description.settings(0).check().map_err(|error| fields.refused_by(&error))?;
     Ok(description)
 }
@@ -177,9 +180,11 @@ impl HsdpaDescription {
             settings.users = data_and_speech(terminals, channel, seed).users;
         }
         if self.preset != Preset::None {
-            let is_data = |bearer: &Bearer| matches!(bearer, Bearer::Acknowledged(..));
-            for user in settings.users.iter_mut().filter(|user| is_data(&user.bearer)) {
-                (user.queue, user.marking) = (self.queue, self.marking);
+            for user in &mut settings.users {
+                if let Bearer::Acknowledged(_, recovery) = &mut user.bearer {
+                    recovery.discard_after = self.discard_after;
+                    (user.queue, user.marking) = (self.queue, self.marking);
+                }
             }
         }
         settings

@@ -28,6 +28,7 @@ use super::fields::{Fields, Read};
 /// | `compressed_header_bytes` | 0-65535 | none; speech: 3 | what PDCP makes of IP and transport headers |
 /// | `status_delay_s` | 0-10 | 0.08 | until RLC's repetition waits at the Node-B |
 /// | `maximum_transmissions`, `window_frames` | 1-255, 1-4095 | 10, 2047 | of RLC |
+/// | `discard_s` | 0.001-1000 | none | age at which RLC gives a packet up (timer based SDU discard) |
 /// | `queue_packets`, `queue_bytes`, `queue_frames` | 0-1e9, at most one | 2000 frames | at the Node-B |
 /// | `marking` | table | none | `threshold_packets` (0-1e6), `weight` (0-1, default 0.002) |
 ///
@@ -127,6 +128,7 @@ fn read_bearer(fields: &mut Fields) -> Read<Bearer> {
         maximum_transmissions: fields.integer("maximum_transmissions", 1..=255, usual.maximum_transmissions.into())?
             as u8,
         window_frames: fields.integer("window_frames", 1..=4095, usual.window_frames.into())? as u32,
+        discard_after: fields.optional_seconds("discard_s", 0.001..=1000.0)?,
     };
     Ok(Bearer::Acknowledged(framing, recovery))
 }

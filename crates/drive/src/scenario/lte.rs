@@ -36,6 +36,7 @@ pub(super) fn read_lte(fields: &mut Fields) -> Read<LteSettings> {
         status_delay: fields.seconds("status_delay_s", 0.0..=10.0, 0.02)?,
         maximum_transmissions: fields.integer("maximum_transmissions", 1..=255, 8)? as u8,
         window_frames: u32::MAX,
+        discard_after: None,
     };
     let recovery = fields.flag("acknowledged_mode", true)?.then_some(recovery);
     let requests = fields.section("requests", |requests| {

@@ -10,6 +10,7 @@ pub mod cell;
 pub mod channel;
 pub mod dedicated_bearer;
 pub(crate) mod departures;
+mod discard;
 pub mod fading;
 pub mod geometry;
 pub mod hybrid_arq;

@@ -245,12 +245,14 @@ pub struct Recovery {
     pub maximum_transmissions: u8,
     /// Frames that may be outstanding.
     pub window_frames: u32,
+    /// How long after it came a packet is given up, queued or sent (timer based SDU discard, 3GPP TS 25.322, 9.7.3.1).
+    pub discard_after: Option<Nanoseconds>,
 }
 
 impl Default for Recovery {
     /// 80 ms of RLC round trip as in seed 001, ten transmissions, the window of TS 25.322's usual configuration.
     fn default() -> Self {
-        Self { status_delay: 80 * MILLISECOND, maximum_transmissions: 10, window_frames: 2047 }
+        Self { status_delay: 80 * MILLISECOND, maximum_transmissions: 10, window_frames: 2047, discard_after: None }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::discard::DiscardTimer;
 use super::hybrid_arq::{Block, HybridArq, Run};
 use super::reassembly::Reassembly;
 use super::reordering::{Released, Reordering};
@@ -37,6 +38,7 @@ pub struct SharedBearer<P> {
     framing: Framing,
     recovery: Option<Recovery>,
     status_delay_ttis: u64,
+    discard: Option<DiscardTimer>,
     limit: QueueLimit,
     marking: Option<AverageQueue>,
     packets: Reassembly<P>,
@@ -70,6 +72,9 @@ impl<P: Datagram> SharedBearer<P> {
             framing,
             recovery,
             status_delay_ttis: recovery.map_or(0, |recovery| recovery.status_delay.div_ceil(tti)),
+            discard: recovery
+                .and_then(|recovery| recovery.discard_after)
+                .map(|age| DiscardTimer::new(age.div_ceil(tti))),
             limit,
             marking: marking.map(AverageQueue::new),
             packets: Reassembly::default(),
@@ -127,6 +132,9 @@ impl<P: Datagram> SharedBearer<P> {
             let length = packet.length_bytes();
             let end = self.packets.push(packet, frames);
             self.waiting.push_back((end, length));
+            if let Some(discard) = &mut self.discard {
+                discard.take(end);
+            }
             self.waiting_bytes += u64::from(length);
         } else {
             self.report.dropped_frames = self.report.dropped_frames.saturating_add(frames);
@@ -184,10 +192,7 @@ impl<P: Datagram> SharedBearer<P> {
             self.unsent = run.end();
             self.report.served_frames = self.report.served_frames.saturating_add(frames);
             self.report.offered_frames = self.report.offered_frames.saturating_add(room);
-            while let Some(&(_, length)) = self.waiting.front().filter(|&&(end, _)| end <= self.unsent) {
-                self.waiting_bytes -= u64::from(length);
-                self.waiting.pop_front();
-            }
+            self.forget_sent();
             run
         };
         Some(Block::new(self.reordering.send(run), run, quality))
@@ -205,22 +210,22 @@ impl<P: Datagram> SharedBearer<P> {
 
     /// Does what is due at interval number `tti`: releases blocks, misses others, queues missed frames again.
     pub fn settle(&mut self, tti: u64, deliveries: &mut Deliveries<P>) {
+        if self.discard.as_mut().is_some_and(|discard| discard.expire(tti)) {
+            self.discard_expired();
+            self.deliver(deliveries);
+        }
         while let Some(released) = self.reordering.release(tti, self.reordering_ttis) {
             match (released, self.recovery) {
                 (Released::Received(run), _) => self.packets.receive(run.first, run.end()),
                 (Released::Missing(run), Some(recovery)) if run.sendings < recovery.maximum_transmissions => {
-                    let again = Run { sendings: run.sendings + 1, ..run };
-                    self.reported_missing.push_back((tti + self.status_delay_ttis, again));
+                    let again = Run { sendings: run.sendings + 1, ..self.still_wanted(run) };
+                    if again.frames > 0 {
+                        self.reported_missing.push_back((tti + self.status_delay_ttis, again));
+                    }
                 }
                 (Released::Missing(run), _) => self.packets.give_up(run.first, run.end()),
             }
-            while let Some((packet, whole)) = self.packets.pop() {
-                if whole {
-                    deliveries.delivered.push_back(packet);
-                } else {
-                    deliveries.lost_packets += 1;
-                }
-            }
+            self.deliver(deliveries);
         }
         while let Some(&(due, run)) = self.reported_missing.front() {
             if due > tti {
@@ -229,6 +234,60 @@ impl<P: Datagram> SharedBearer<P> {
             self.reported_missing.pop_front();
             self.to_resend.push_back(run);
         }
+    }
+
+    fn deliver(&mut self, deliveries: &mut Deliveries<P>) {
+        while let Some((packet, whole)) = self.packets.pop() {
+            if whole {
+                deliveries.delivered.push_back(packet);
+            } else {
+                deliveries.lost_packets += 1;
+            }
+        }
+    }
+
+    /// Takes packets off the queue whose last frame has been sent.
+    fn forget_sent(&mut self) {
+        while let Some(&(_, length)) = self.waiting.front().filter(|&&(end, _)| end <= self.unsent) {
+            self.waiting_bytes -= u64::from(length);
+            self.waiting.pop_front();
+        }
+    }
+
+    /// Gives up what is queued or waits to be sent again of packets that are too old; blocks on the air go on.
+    fn discard_expired(&mut self) {
+        let end = self.discard.as_ref().map_or(0, DiscardTimer::expired_before);
+        if self.unsent < end {
+            let frames = u32::try_from(end - self.unsent).unwrap_or(u32::MAX);
+            self.report.dropped_frames = self.report.dropped_frames.saturating_add(frames);
+            self.packets.give_up(self.unsent, end);
+            self.unsent = end;
+            self.forget_sent();
+        }
+        for _ in 0..self.to_resend.len() {
+            if let Some(run) = self.to_resend.pop_front().map(|run| self.still_wanted(run)).filter(|run| run.frames > 0)
+            {
+                self.to_resend.push_back(run);
+            }
+        }
+        for _ in 0..self.reported_missing.len() {
+            if let Some((due, run)) = self.reported_missing.pop_front() {
+                let run = self.still_wanted(run);
+                if run.frames > 0 {
+                    self.reported_missing.push_back((due, run));
+                }
+            }
+        }
+    }
+
+    /// What of a stretch belongs to packets that are not too old; the rest is given up.
+    fn still_wanted(&mut self, run: Run) -> Run {
+        let expired = self.discard.as_ref().map_or(0, DiscardTimer::expired_before).clamp(run.first, run.end());
+        if expired == run.first {
+            return run;
+        }
+        self.packets.give_up(run.first, expired);
+        Run { first: expired, frames: (run.end() - expired) as u32, ..run }
     }
 
     /// Closes a period: what happened in it.

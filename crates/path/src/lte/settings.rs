@@ -30,6 +30,7 @@ impl Default for LteSettings {
                 status_delay: 20 * MILLISECOND,
                 maximum_transmissions: 8,
                 window_frames: u32::MAX,
+                discard_after: None,
             }),
             requests: RequestSettings::default(),
             users: vec![LteUserSettings::default()],
