@@ -238,6 +238,22 @@ impl Connection {
         self.sender.limit_window(bytes);
     }
 
+    /// From now on retransmissions wait for [`Connection::allow_repeat`]: somebody counts out what is sent.
+    pub fn ration_repeats(&mut self) {
+        self.sender.ration_repeats();
+    }
+
+    /// Whether a retransmission waits to be allowed.
+    #[must_use]
+    pub fn wants_repeat(&self) -> bool {
+        self.sender.wants_repeat()
+    }
+
+    /// Lets one segment be sent again.
+    pub fn allow_repeat(&mut self) {
+        self.sender.allow_repeat();
+    }
+
     #[must_use]
     pub fn state(&self) -> State {
         self.state

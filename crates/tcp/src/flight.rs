@@ -117,6 +117,12 @@ impl Flight {
         self.pending_bytes > 0
     }
 
+    /// Lost and not sent again.
+    #[inline]
+    pub fn pending_bytes(&self) -> u64 {
+        self.pending_bytes
+    }
+
     /// Whether the oldest segment is declared lost.
     pub fn is_first_lost(&self) -> bool {
         self.segments.front().is_some_and(|first| first.flags & LOST != 0)

@@ -70,6 +70,8 @@ pub(crate) struct Sender {
     pub(crate) ecn: EcnMode,
     marks_answered_until: u64,
     reduction_unannounced: bool,
+    /// Of retransmissions that may leave, where somebody counts them out.
+    repeat_allowance_bytes: Option<u64>,
     /// The next retransmission leaves whatever the window says.
     pub(crate) is_forced: bool,
     is_window_limited: bool,
@@ -126,6 +128,7 @@ impl Sender {
             ecn: EcnMode::Off,
             marks_answered_until: 0,
             reduction_unannounced: false,
+            repeat_allowance_bytes: None,
             is_forced: false,
             is_window_limited: true,
             is_resting: false,
@@ -227,6 +230,24 @@ impl Sender {
     pub fn limit_window(&mut self, bytes: Option<u64>) {
         self.is_resting = false;
         self.window_limit = bytes;
+    }
+
+    /// From now on retransmissions need [`Sender::allow_repeat`].
+    pub fn ration_repeats(&mut self) {
+        self.repeat_allowance_bytes.get_or_insert(0);
+    }
+
+    /// Whether a retransmission waits for its allowance.
+    pub fn wants_repeat(&self) -> bool {
+        self.repeat_allowance_bytes.is_some_and(|allowance| allowance < self.flight.pending_bytes())
+    }
+
+    /// Lets one segment be sent again.
+    pub fn allow_repeat(&mut self) {
+        if let Some(allowance) = &mut self.repeat_allowance_bytes {
+            *allowance += self.segment_bytes;
+            self.is_resting = false;
+        }
     }
 
     /// The peer's window as it last offered it.

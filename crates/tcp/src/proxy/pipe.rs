@@ -128,7 +128,18 @@ impl Pipe {
     }
 
     /// Writes to a leg what it takes and what the gate, if there is one, lets pass.
+    ///
+    /// What was lost goes first, out of the same quota: whatever a step sends joins the queue (seed 003, eq. 17).
     pub fn give(&mut self, now: Nanoseconds, to: &mut Connection, mut gate: Option<&mut Gate>) {
+        if let Some(gate) = &mut gate {
+            to.ration_repeats();
+            while to.wants_repeat() {
+                if !gate.spend(now) {
+                    return;
+                }
+                to.allow_repeat();
+            }
+        }
         while let Some(front) = self.ready.front_mut() {
             let mut most = front.bytes;
             if let Some(gate) = &mut gate {

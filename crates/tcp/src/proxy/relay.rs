@@ -255,7 +255,9 @@ impl Relay {
     pub fn poll_timeout(&self, catalogue: Option<&Catalogue>, gate: Option<&Gate>) -> Nanoseconds {
         let legs = self.legs.iter().map(|leg| leg.connection.poll_timeout().min(leg.abort_at));
         let pipes = self.pipes.iter().map(|pipe| pipe.deadline(catalogue));
-        let is_waiting = !self.pipes[Direction::Down.index()].is_empty() && !self.legs[Direction::Up.index()].is_over;
+        let mobile_leg = &self.legs[Direction::Up.index()];
+        let has_more = !self.pipes[Direction::Down.index()].is_empty() || mobile_leg.connection.wants_repeat();
+        let is_waiting = has_more && !mobile_leg.is_over;
         let gate = gate.filter(|_| is_waiting).map_or(NEVER, Gate::next_release);
         legs.chain(pipes).fold(gate, Nanoseconds::min)
     }

@@ -2,8 +2,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pepscope_path::{
-    Direction, Hop, HopCounts, LineSettings, Nanoseconds, QueueLimit, QueueSettings, RadioFrames, RateProfile,
-    ReportSettings, Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired,
+    Direction, Hop, HopCounts, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, RadioFrames,
+    RateProfile, ReportSettings, Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired,
     WiredSettings, MILLISECOND, SECOND,
 };
 
@@ -285,12 +285,18 @@ fn what_is_bypassed_stays_end_to_end() {
     assert!(connected > 120 * MILLISECOND, "{connected}");
 }
 
-/// Server, proxy, 25 ms of backhaul, a link of 1160 radio frames a second on average, 200 of which fit its queue.
-fn adapted(rates: RateProfile, forwarding: Forwarding) -> (f64, f64, u64) {
+/// Server, proxy, 25 ms of backhaul that loses some packets, a link of radio frames, 200 of which fit its queue.
+fn frames_path(
+    rates: RateProfile,
+    loss: f64,
+    forwarding: Forwarding,
+) -> (TestPath, Watched<Proxy>, Watched<VariableRate<Packet>>) {
     let plain = Settings { timestamps: false, maximum_segment_size: 472, ..Settings::default() };
     let proxy = ProxySettings { server_leg: plain, mobile_leg: plain, ..settings(forwarding) };
-    let line = pepscope_path::LineSettings { delay_ns: 25 * MILLISECOND, ..Default::default() };
-    let backhaul = Wired::new(&WiredSettings { down: line.clone(), up: line }, 1, "backhaul").expect("a link");
+    let proxy = Watched::new(Proxy::new(proxy, 1, "proxy"));
+    let up = LineSettings { delay_ns: 25 * MILLISECOND, ..LineSettings::default() };
+    let down = LineSettings { loss: LossSettings::Independent { probability: loss }, ..up.clone() };
+    let backhaul = Wired::new(&WiredSettings { down, up }, 1, "backhaul").expect("a link");
     let down = VaryingLineSettings {
         service: Service::Rates {
             profile: rates,
@@ -303,14 +309,16 @@ fn adapted(rates: RateProfile, forwarding: Forwarding) -> (f64, f64, u64) {
     let reports = Some(ReportSettings { period_ns: 25 * MILLISECOND, user: 0 });
     let radio = VariableRateSettings { down, up: VaryingLineSettings::default(), reports };
     let radio = Watched::new(VariableRate::new(&radio, 1, "radio").expect("a link"));
-    let hops: Vec<Box<dyn Hop<Packet>>> = vec![
-        wired(100_000_000, 20, 300, 0.0),
-        Box::new(Proxy::new(proxy, 1, "proxy")),
-        Box::new(backhaul),
-        Box::new(radio.clone()),
-    ];
+    let hops: Vec<Box<dyn Hop<Packet>>> =
+        vec![wired(100_000_000, 20, 300, 0.0), Box::new(proxy.clone()), Box::new(backhaul), Box::new(radio.clone())];
     let mut path = TestPath::new(hops);
     path.add(0, 0, [plain; 2], [Script::sender_for(FILE, 400 * SECOND), Script::receiver()]);
+    (path, proxy, radio)
+}
+
+/// Utilisation of a link of 1160 frames a second on average, its mean queue in frames, and its drops.
+fn adapted(rates: RateProfile, forwarding: Forwarding) -> (f64, f64, u64) {
+    let (mut path, _, radio) = frames_path(rates, 0.0, forwarding);
     path.run_until(20 * SECOND);
     let before = radio.counts(Direction::Down);
     let mut queue = 0.0;
@@ -354,4 +362,26 @@ fn window_adaptation_holds_against_a_rate_that_swings() {
         let (_, plain_queue, plain_drops) = adapted(rates, Forwarding::Relay { buffer_bytes: 64_000 });
         assert!(plain_drops > drops, "{period_ms} ms: {plain_drops} {plain_queue}");
     }
+}
+
+#[test]
+fn what_was_lost_is_sent_again_out_of_the_same_quota() {
+    let adaptation = AdaptationSettings {
+        law: SlidingModeSettings::default(),
+        rate_source: RateSource::Served,
+        spreads_packets: true,
+    };
+    let forwarding = Forwarding::Adapt { buffer_bytes: 64_000, adaptation };
+    let (mut path, proxy, _) = frames_path(RateProfile::constant(1160 * 320), 0.2, forwarding);
+    let mut sent_before = 0;
+    for step in 41..2000 {
+        // Reports arrive on the grid of 25 ms.
+        let now = step * 25 * MILLISECOND - 1;
+        path.run_until(now);
+        let sent = proxy.counts(Direction::Down).delivered_packets;
+        let quota = proxy.observed(now, "quota_packets");
+        assert!(step == 41 || (sent - sent_before) as f64 <= quota, "{} of {quota} in step {step}", sent - sent_before);
+        sent_before = sent;
+    }
+    assert!(proxy.result(0).mobile_leg.retransmitted_segments > 500);
 }

@@ -39,6 +39,9 @@ impl Sender {
         }
         if has_lost {
             let (index, sent) = self.flight.first_pending()?;
+            if self.repeat_allowance_bytes.is_some_and(|allowance| allowance < u64::from(sent.length)) {
+                return None;
+            }
             if !self.is_forced && !self.fits(u64::from(sent.length)) {
                 self.is_window_limited = true;
                 return None;
@@ -145,6 +148,9 @@ impl Sender {
     }
 
     fn resend(&mut self, now: Nanoseconds, index: usize, sent: Sent, statistics: &mut Statistics) -> Outgoing {
+        if let Some(allowance) = &mut self.repeat_allowance_bytes {
+            *allowance = allowance.saturating_sub(u64::from(sent.length));
+        }
         let stamp = self.rate.stamp(now, &self.flight);
         self.flight.resend(index, now, stamp);
         let payload = sent.length - u32::from(sent.has_fin());
@@ -167,7 +173,8 @@ impl Sender {
     /// Where no new data can leave, SACK recovery sends what is missing but not yet declared lost, and once the newest
     /// segment (rules 3 and 4 of NextSeg, RFC 6675, section 4).
     fn poll_rescue(&mut self, now: Nanoseconds, statistics: &mut Statistics) -> Option<Outgoing> {
-        if !self.uses_sack() {
+        // Where somebody counts segments out, new data is only held back, and the next allowance brings it.
+        if !self.uses_sack() || self.repeat_allowance_bytes.is_some() {
             return None;
         }
         let (index, sent, is_rescue) = match self.flight.first_missing() {
