@@ -74,6 +74,11 @@ FINDINGS: Mapping[str, Weight] = {
     # what aborts leave behind
     "acknowledged-beyond-abort": Weight("teardown", 5.0),
     "abort-end-to-end": Weight("teardown", -0.5),
+    "leg-outlives-abort": Weight("teardown", 5.0),
+    # active: firewalls that answer SYNs in a server's stead write handshakes anew, and filters answer in a stream that
+    # they do not split, so neither decides alone
+    "syn-of-another-stack": Weight("handshake", 2.5),
+    "answered-for-the-server": Weight("answers", 2.5),
 }
 
 
