@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -46,3 +47,18 @@ def paired_gains(treated: Sequence[float], base: Sequence[float]) -> Interval:
     """Mean gain in percent, pair by pair, over the pairs in which the other one is above 0."""
     pairs = [(one, other) for one, other in zip(treated, base, strict=True) if other > 0.0]
     return gains_percent([one for one, _ in pairs], [other for _, other in pairs])
+
+
+def ratio_gain(treated: Sequence[float], base: Sequence[float]) -> Interval:
+    """Gain of the mean in percent, with the interval of a ratio of paired values (to first order).
+
+    Where pairs differ in size by orders of magnitude, a mean of their single gains is ruled by the smallest.
+
+    Raises ValueError for no pair, or a base whose sum is not above 0.
+    """
+    if not math.fsum(base) > 0.0:
+        raise ValueError("a gain over nothing is not defined")
+    ratio = math.fsum(treated) / math.fsum(base)
+    apart = mean_interval([one - ratio * other for one, other in zip(treated, base, strict=True)])
+    scale = 100.0 * len(base) / math.fsum(base)
+    return Interval(100.0 * (ratio - 1.0), None if apart.half_width is None else scale * apart.half_width, len(base))

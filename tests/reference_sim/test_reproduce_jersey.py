@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reference_sim.reproduction.experiment import Effort
+from reference_sim.reproduction.grouping import ratio_gain
 from reference_sim.reproduction.jersey import PAPER
 from reference_sim.reproduction.jersey.assessment import greatest_share
 from reference_sim.reproduction.results import Reproduction, Verdict
@@ -59,10 +60,36 @@ def test_link_errors_turn_the_shares_of_a_bottleneck_over(found: Reproduction) -
     assert alike[0] == pytest.approx(0.5, abs=0.1)
 
 
+def test_what_jersey_takes_beside_link_errors_new_reno_could_not_use(found: Reproduction) -> None:
+    beside_jersey, beside_own = (
+        column(found, "fairness", "second_mbit_s", flows=flows, link_errors_percent=1.0)[0]
+        for flows in ("jersey and new-reno", "two new-reno")
+    )
+    assert beside_jersey > 0.9 * beside_own
+    total = column(found, "fairness", "total_mbit_s", link_errors_percent=1.0)
+    assert total[0] > 2 * total[-1]
+
+
 def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None:
-    assert len(found.story.statements) == 7
+    by_words = {f"{statement.where}: {statement.published}": statement for statement in found.story.statements}
+    assert len(by_words) == 9
     for statement in found.story.statements:
         assert statement.verdict is Verdict.REPRODUCED or len(statement.reason) > 20
+    friendly = "Section I, of reference [3], 1 % link errors: Jersey is friendly: it takes nothing from other flows"
+    for words in (friendly, "Section V: Jersey gains by telling link errors from congestion"):
+        assert by_words[words].verdict is not Verdict.NOT
+
+
+def test_a_gain_of_means_is_not_ruled_by_its_smallest_pair() -> None:
+    treated, base = [110.0, 220.0, 4.0], [100.0, 200.0, 1.0]
+    gain = ratio_gain(treated, base)
+    assert gain.mean == pytest.approx(100.0 * (334.0 / 301.0 - 1.0))
+    assert gain.half_width is not None
+    assert 0.0 < gain.half_width < 10.0
+    exact = ratio_gain([1.1 * value for value in base], base)
+    assert (exact.mean, exact.half_width) == (pytest.approx(10.0), pytest.approx(0.0, abs=1e-9))
+    with pytest.raises(ValueError, match="over nothing"):
+        ratio_gain([1.0], [0.0])
 
 
 def test_a_share_that_was_not_seen_is_bounded_by_the_number_of_trials() -> None:

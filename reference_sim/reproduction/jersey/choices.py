@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reference_sim.reproduction.grouping import Row, grouped, mean_of
-from reference_sim.reproduction.jersey.gains import gain_of_jersey
+from reference_sim.reproduction.grouping import Row, chosen, grouped, mean_of
+from reference_sim.reproduction.jersey.experiments import DISCARD_AGES_S
+from reference_sim.reproduction.jersey.gains import gain_of_jersey, judged_wrong
 from reference_sim.reproduction.judging import written
 from reference_sim.reproduction.results import Choice
 
@@ -27,12 +28,6 @@ def choices(warning: Sequence[Row], silences: Sequence[Row]) -> tuple[Choice, ..
             "a warning must come before the queue is full: the average has to follow within the packets that are left",
             _warning_effect(warning),
         ),
-        Choice(
-            "SDU discard",
-            "a timer whose length is not given",
-            "after ten sendings of a block (MaxDAT)",
-            "in ten drops without speech none of 116,246 packets was given up: such a timer would discard nothing",
-        ),
         *(
             _choice(silences, subject, paper, choice, reason, names)
             for subject, paper, choice, reason, names in _SILENCES
@@ -47,6 +42,13 @@ _SILENCES: tuple[tuple[str, str, str, str, tuple[str, ...]], ...] = (
         "50 packets",
         "about a bandwidth-delay product of a terminal that is served well (4 Mbit/s over 150 ms)",
         ("queue 25", "queue 100", "queue 200"),
+    ),
+    (
+        "SDU discard",
+        "a timer whose length is not given",
+        "none, but a block is sent ten times at most (MaxDAT)",
+        "the longest timer of TS 25.331 (7.5 s) hardly ever ends; shorter ones drop what is neither lost nor too much",
+        tuple(f"discard after {age_s:g} s" for age_s in DISCARD_AGES_S),
     ),
     (
         "shadowing",
@@ -76,16 +78,16 @@ def _gains(rows: Sequence[Row], names: tuple[str, ...]) -> str:
     told = []
     for name in names:
         gains = [gain_of_jersey(rows, f"{base}, {name}", instead=f"jersey, {name}") for base in ("new-reno", "sack")]
-        told.append(f"{name} {written(gains[0], '%', 2)} and {written(gains[1], '%', 2)}")
+        wrong, total = judged_wrong(chosen(rows, variant=f"jersey, {name}"))
+        misjudged = f" ({wrong} of {total} losses taken for link errors)" if wrong else ""
+        told.append(f"{name} {written(gains[0], '%', 2)} and {written(gains[1], '%', 2)}{misjudged}")
     return "; ".join(told)
 
 
 def _warning_effect(rows: Sequence[Row]) -> str:
     told = []
     for (variant,), part in grouped(rows, "variant").items():
-        wrong, right = (
-            round(sum(row[name] for row in part)) for name in ("corruption_retransmits", "fast_retransmits")
-        )
+        wrong, total = judged_wrong(part)
         rate = mean_of(part, "goodput_kbit_s").mean
-        told.append(f"{variant}: {wrong} of {wrong + right} losses misjudged, {rate:.0f} kbit/s")
+        told.append(f"{variant}: {wrong} of {total} losses misjudged, {rate:.0f} kbit/s")
     return "; ".join(told)

@@ -28,6 +28,8 @@ QUEUE_PACKETS = 50
 THRESHOLDS = (5, 25, 45)
 WEIGHTS = (0.002, 0.1, 1.0)
 LOSSES = (0.0, 0.001, 0.003, 0.01)
+#: Of the timer that discards packets: values of TS 25.331, the last its longest.
+DISCARD_AGES_S = (0.5, 1.0, 2.0, 7.5)
 #: Variants of the cell where the paper is silent or says two things; the first is what the other campaigns have.
 SILENT: Mapping[str, Mapping[str, Any]] = {
     "as chosen": {},
@@ -36,6 +38,7 @@ SILENT: Mapping[str, Mapping[str, Any]] = {
     "queue 25": {"path[1].queue_packets": 25, "path[1].marking": {"threshold_packets": 12, "weight": 0.1}},
     "queue 100": {"path[1].queue_packets": 100, "path[1].marking": {"threshold_packets": 50, "weight": 0.1}},
     "queue 200": {"path[1].queue_packets": 200, "path[1].marking": {"threshold_packets": 100, "weight": 0.1}},
+    **{f"discard after {age_s:g} s": {"path[1].discard_s": age_s} for age_s in DISCARD_AGES_S},
 }
 
 #: What changes a scenario of Jersey's to another sender; marks then go unheeded, so they are left out.
@@ -144,6 +147,7 @@ def measure_shares(run: Run) -> Mapping[str, float | None]:
     goodput = [8e-6 * flow["mobile"]["read_bytes"] / (run.simulated_s - flow["start_s"]) for flow in flows]
     return {
         "first_share": goodput[0] / sum(goodput),
+        "second_mbit_s": goodput[1],
         "fairness_index": sum(goodput) ** 2 / (len(goodput) * sum(rate * rate for rate in goodput)),
         "total_mbit_s": sum(goodput),
         "timeouts": sum(flow["server"]["tcp"]["timeouts"] for flow in flows),

@@ -37,8 +37,8 @@ def goodput_table(rows: Sequence[Row]) -> Table:
         "goodput",
         "Average TCP goodput (figs. 5 and 6)",
         pd.DataFrame(entries),
-        "Drops differ far more than senders do: gains compare senders in the same drop. The text has no values of the "
-        "published figures. Delay is one way, down; timeouts are those of 120 s.",
+        "Drops differ far more than senders do: gains are ratios of means over the same drops. The text has no "
+        "values of the published figures. Delay is one way, down; timeouts are those of 120 s.",
     )
 
 
@@ -54,11 +54,11 @@ def gain_chart(rows: Sequence[Row]) -> Chart:
             lines.append(Line(f"over {NAMES[name]}", loads, means, widths))
     return Chart(
         "gain-of-jersey",
-        "What Jersey gains in the same drop",
+        "What Jersey gains in average goodput",
         "speech terminals a cell",
         "gain in goodput (%)",
         tuple(lines),
-        "Means over the drops with 95 % intervals.",
+        "Ratio of the means over the same drops, with 95 % intervals.",
     )
 
 
@@ -99,7 +99,7 @@ def errors_chart(rows: Sequence[Row]) -> Chart:
         "packets lost by link errors (%)",
         "gain in goodput (%)",
         tuple(lines),
-        "9 speech terminals; means over the drops with 95 % intervals.",
+        "9 speech terminals; ratio of the means over the same drops, with 95 % intervals.",
     )
 
 
@@ -117,6 +117,7 @@ def fairness_table(rows: Sequence[Row]) -> Table:
                 "link_errors_percent": 100.0 * loss,
                 "share_of_first": share.mean,
                 "half_width": share.half_width,
+                "second_mbit_s": mean_of(part, "second_mbit_s").mean,
                 "fairness_index": mean_of(part, "fairness_index").mean,
                 "total_mbit_s": mean_of(part, "total_mbit_s").mean,
             }
@@ -181,5 +182,5 @@ def silences_table(rows: Sequence[Row]) -> Table:
             entry[f"gain_over_{base}_percent"] = ahead.mean
             entry[f"{base}_half_width_percent"] = ahead.half_width
         entries.append(entry)
-    caption = "9 speech terminals; gains of Jersey in the same drop."
+    caption = "9 speech terminals; gains of Jersey over the same drops."
     return Table("silences", "What the paper leaves open", pd.DataFrame(entries), caption)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reference_sim.intervals import Interval
-from reference_sim.reproduction.grouping import Row, chosen, paired_gains, values_of
+from reference_sim.reproduction.grouping import Row, chosen, ratio_gain, values_of
 
 NAMES = {"tahoe": "Tahoe", "reno": "Reno", "new-reno": "NewReno", "sack": "SACK", "jersey": "Jersey"}
 
@@ -16,5 +16,11 @@ def goodput_of(rows: Sequence[Row], variant: str) -> list[float]:
 
 
 def gain_of_jersey(rows: Sequence[Row], base: str, *, instead: str = "jersey") -> Interval:
-    """What Jersey (or another sender `instead`) gains over `base` in the same drop, in percent."""
-    return paired_gains(goodput_of(rows, instead), goodput_of(rows, base))
+    """What Jersey (or another sender `instead`) gains over `base` in mean goodput over the same drops, in percent."""
+    return ratio_gain(goodput_of(rows, instead), goodput_of(rows, base))
+
+
+def judged_wrong(rows: Sequence[Row]) -> tuple[int, int]:
+    """Losses that Jersey took for link errors, and all losses on which it had to decide."""
+    wrong, right = (round(sum(row[name] for row in rows)) for name in ("corruption_retransmits", "fast_retransmits"))
+    return wrong, wrong + right

@@ -83,7 +83,7 @@ def over_short_link(
     """One end-to-end NewReno flow over the link of fig. 8 in packets of 500 bytes, as long as the profile."""
     length_s = float(len(profile))
     segment_bytes = SHORT_PACKET_BYTES - HEADER_BYTES
-    rates = {"kind": "steps", "after": "hold", "steps": steps(profile.tolist(), 8 * SHORT_PACKET_BYTES)}
+    rates = {"kind": "steps", "after": "repeat", "steps": steps(profile.tolist(), 8 * SHORT_PACKET_BYTES)}
     scenario = load_scenario("ren-lin-link-tcp").with_values(
         {
             "seed": seed,
