@@ -116,15 +116,16 @@ def parse_notes(texts: tuple[str, ...]) -> dict[str, str]:
     return notes
 
 
-def run_facts(
-    device: str | None, about: About | None, clocks: list[ClockSample], notes: Mapping[str, str]
-) -> dict[str, Json]:
-    """The document `facts.json` of an archive."""
+def circumstances(device: str | None, about: About) -> dict[str, Json]:
+    """What is known of both ends before anything was measured."""
     return {
-        "schema": SCHEMA,
-        "clock": [asdict(sample) for sample in clocks],
         "mobile": host_facts(device),
-        "server": {} if about is None else {"version": about.version, **dict(about.host)},
-        "server_can": {} if about is None else about.can.to_json(),
-        "notes": dict(notes),
+        "server": {"version": about.version, **dict(about.host)},
+        "server_can": about.can.to_json(),
+        "server_ports": about.ports.to_json(),
     }
+
+
+def run_facts(known: Mapping[str, Json], clocks: list[ClockSample], notes: Mapping[str, str]) -> dict[str, Json]:
+    """The document `facts.json` of an archive."""
+    return {"schema": SCHEMA, **known, "clock": [asdict(sample) for sample in clocks], "notes": dict(notes)}

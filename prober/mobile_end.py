@@ -68,19 +68,22 @@ class MobileEnd:
         return left_s
 
     def port(self, application: Application) -> int:
-        """Where the server offers an application; for raw TCP the free port, which nobody has a reason to split."""
+        """Where the server offers an application; for raw TCP the free port, which nobody has a reason to split.
+
+        Raises ImpossibleError where it does not.
+        """
         ports = self.about.ports
-        match application:
-            case Application.FTP:
-                return ports.ftp
-            case Application.HTTP_DATA | Application.HTTP_IMAGE:
-                return ports.http
-            case Application.HTTPS:
-                return ports.https
-            case Application.TCP:
-                if not ports.tcp:
-                    raise ImpossibleError("the server offers no raw TCP port")
-                return ports.tcp[0]
+        free = ports.tcp[0] if ports.tcp else 0
+        port = {
+            Application.FTP: ports.ftp,
+            Application.HTTP_DATA: ports.http,
+            Application.HTTP_IMAGE: ports.http,
+            Application.HTTPS: ports.https,
+            Application.TCP: free,
+        }[application]
+        if not port:
+            raise ImpossibleError(f"the server does not offer {application}")
+        return port
 
     def object_target(self, size_bytes: int, seed: int, kind: Kind | str, *, cache_s: int = 0) -> str:
         """The path of an object on the server's HTTP port; equal sizes, seeds and kinds name equal bytes."""

@@ -27,7 +27,7 @@ class ServerTable:
 
     host: str = ""
     control_port: int = DEFAULT_CONTROL_PORT
-    key: str = ""
+    key: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class CaptureTable:
     """What of each packet is kept."""
 
     snap_bytes: int = 256
+    #: Whether the mobile keeps all that passes its device, not only what comes from the server and goes there.
+    everything: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ from prober.plan import Plan
 
 SCHEMA = "pepscope-unfinished-run-1"
 _ENDS = ("mobile", "server")
+#: More than what libpcap keeps back before it writes.
+_TRIAL_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,14 @@ class RunDirectory:
         """Throw away what an interrupted task left."""
         shutil.rmtree(self._partial / key, ignore_errors=True)
 
+    def try_writing(self) -> None:
+        """Write and remove something of the size of a capture's buffer. Raises OSError where the disk is full."""
+        trial = self.path / ".trial"
+        try:
+            _write_whole(trial, bytes(_TRIAL_BYTES))
+        finally:
+            trial.unlink(missing_ok=True)
+
     def clocks(self) -> list[ClockSample]:
         """The clock samples of all sessions of this run."""
         try:
@@ -133,6 +143,17 @@ class RunDirectory:
             ]
         except (FileNotFoundError, ArchiveError, MalformedMessageError):
             return []
+
+    def facts(self) -> dict[str, Json]:
+        """What was kept of the circumstances; empty before anything was."""
+        try:
+            return dict(parse_document((self.path / "facts.json").read_bytes(), "facts.json").values)
+        except (FileNotFoundError, ArchiveError):
+            return {}
+
+    def keep_facts(self, document: Mapping[str, Json]) -> None:
+        """Remember the circumstances, those of the latest session."""
+        _write_whole(self.path / "facts.json", json.dumps(dict(document)).encode())
 
     def keep_clocks(self, samples: list[ClockSample]) -> None:
         """Remember clock samples."""
@@ -182,7 +203,7 @@ class RunDirectory:
         return lock
 
     def _clear(self) -> None:
-        for name in ("run.json", "clocks.json"):
+        for name in ("run.json", "clocks.json", "facts.json"):
             (self.path / name).unlink(missing_ok=True)
         shutil.rmtree(self._tasks, ignore_errors=True)
 
@@ -245,11 +266,15 @@ def _whole_observation(directory: Path) -> Observation | None:
 
 def _write_whole(path: Path, data: bytes) -> None:
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

@@ -1,0 +1,352 @@
+"""Runs a plan: every task between captures at both ends, kept as soon as it is measured, archived at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pepscope.errors import PepscopeError
+from prober import abilities, devices, facts
+from prober.archive import SUFFIX
+from prober.control_client import ControlClient
+from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanError, UnreachableError
+from prober.experiment import Experiment, Measurement, Observation, Status, Task, Want
+from prober.experiments import EXPERIMENTS
+from prober.mobile_end import MobileEnd
+from prober.plan import Plan
+from prober.protocol import Key
+from prober.run_directory import RunDirectory
+from prober.run_progress import RunProgress
+from prober.task_captures import TaskCaptures, mobile_filter
+
+#: Between two samples of the clocks.
+_CLOCK_SAMPLE_S = 60.0
+#: Between two tries to resolve a name.
+_RESOLVE_PAUSE_S = 2.0
+#: Errors that a disk makes, and never a connection.
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO})
+
+
+class RunEndedError(PepscopeError):
+    """Why no more tasks can be done in this run: what was measured is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended."""
+
+    run_id: str
+    #: Where the archive is; `None` where not even that could be written.
+    archive: Path | None
+    #: How many tasks ended in which way; those that the run never came to are `missing`.
+    counts: Mapping[Status, int]
+    missing: int
+    #: Why the run did not come to its end; empty where it did.
+    reason: str
+    #: Why the tasks that failed did, equal sentences once.
+    failures: tuple[str, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every task was measured, or said why it cannot be."""
+        return not self.reason and not self.counts[Status.FAILED]
+
+
+def planned_tasks(plan: Plan) -> list[tuple[Experiment, Task]]:
+    """All tasks of a plan in order. Raises PlanError, also for a plan that would move more than it allows."""
+    found = [
+        (experiment, task)
+        for experiment in EXPERIMENTS
+        if experiment.name in plan.experiments
+        for task in experiment.tasks(plan)
+    ]
+    if not found:
+        raise PlanError("the plan has no experiments: nothing would be measured")
+    keys = [task.key for _, task in found]
+    if len(set(keys)) < len(keys):
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise PlanError(f"the plan asks for {twice} twice")
+    total_bytes = sum(task.bytes_up + task.bytes_down for _, task in found)
+    if total_bytes > plan.limits.total_bytes:
+        raise PlanError(
+            f"the plan would move about {total_bytes} bytes, more than limits.total_bytes allows, "
+            f"{plan.limits.total_bytes}"
+        )
+    return found
+
+
+def wanted_of(tasks: list[tuple[Experiment, Task]]) -> set[Want]:
+    """What any of these tasks needs, or makes use of."""
+    wanted = {want for _, task in tasks for want in task.wants}
+    if any(task.captured for _, task in tasks):
+        wanted |= {Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}
+    return wanted
+
+
+def resolve(host: str, patience_s: float) -> str:
+    """The first address of a name, for all of a run. Raises UnreachableError where there is none for so long."""
+    if not host:
+        raise PlanError("no server is named: give --server HOST, or server.host in the plan")
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        try:
+            return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+        except socket.gaierror as error:
+            if error.errno != socket.EAI_AGAIN or time.monotonic() + _RESOLVE_PAUSE_S > deadline_s:
+                raise UnreachableError(f"the server's name {host!r} has no address: {error.strerror}") from None
+        except (UnicodeError, ValueError):
+            raise PlanError(f"{host!r} is no name of a host") from None
+        time.sleep(_RESOLVE_PAUSE_S)
+
+
+def connect(plan: Plan, address: str, patience_s: float | None = None) -> ControlClient:
+    """The control channel to the plan's server. Raises PlanError where there is no key, ControlError."""
+    if not plan.server.key:
+        raise PlanError("no key is given: --key, PEPSCOPE_PROBE_KEY or server.key in the plan; the server prints it")
+    patience_s = plan.limits.patience_s if patience_s is None else patience_s
+    return ControlClient(address, plan.server.control_port, Key.parse(plan.server.key), patience_s=patience_s)
+
+
+def run_plan(
+    plan: Plan,
+    output: str | Path,
+    *,
+    notes: Mapping[str, str] | None = None,
+    restart: bool = False,
+    progress: RunProgress | None = None,
+) -> RunOutcome:
+    """Run a plan, or go on with a run of it that was interrupted, and write its archive into `output`.
+
+    Raises PepscopeError where nothing was measured, OSError where `output` cannot be used; KeyboardInterrupt and the
+    like leave everything that was measured for the next run of the same plan. A run that ends early is archived all the
+    same, with the reason.
+    """
+    tasks = planned_tasks(plan)
+    output = Path(output)
+    with RunDirectory(output, plan, restart=restart) as directory:
+        run = _Run(plan, tasks, directory, progress or RunProgress())
+        try:
+            reason = run.measure()
+            return run.archive(output, notes or {}, reason)
+        finally:
+            run.progress.end()
+            if not directory.observations:
+                directory.remove()
+
+
+class _Run:
+    """One run while it lasts."""
+
+    def __init__(
+        self, plan: Plan, tasks: list[tuple[Experiment, Task]], directory: RunDirectory, progress: RunProgress
+    ) -> None:
+        self.progress = progress
+        self._plan = plan
+        self._tasks = tasks
+        self._directory = directory
+        self._device: str | None = None
+        self._clocks = directory.clocks()
+        self._sampled_s = 0.0
+
+    def measure(self) -> str:
+        """Do what is still to be done; why it ended early, empty where it did not."""
+        ahead = [(experiment, task) for experiment, task in self._tasks if not self._is_done(task)]
+        self.progress.begin(len(self._tasks), [task for _, task in ahead])
+        if not ahead:
+            return ""
+        try:
+            with self._prepared() as end:
+                for experiment, task in ahead:
+                    self._observe(experiment, task, end)
+                self._sample_clocks(end.control, is_due=True)
+        except (UnreachableError, RunEndedError) as error:
+            if not self._directory.observations:
+                raise
+            return str(error)
+        return ""
+
+    def archive(self, output: Path, notes: Mapping[str, str], reason: str) -> RunOutcome:
+        """Write what there is; a run that came to its end is then nowhere but in its archive."""
+        keys = [task.key for _, task in self._tasks]
+        kept = [item for key, item in self._directory.observations.items() if key in set(keys)]
+        counts = {status: sum(item.status is status for item in kept) for status in Status}
+        path: Path | None = output / f"{self._directory.run_id}{SUFFIX}"
+        document = facts.run_facts(self._directory.facts(), self._clocks, notes)
+        try:
+            assert path is not None
+            self._directory.write_archive(path, document, complete=not reason, reason=reason, keys=keys)
+        except OSError as error:
+            path, reason = None, reason or f"the archive cannot be written: {error.strerror or error}"
+        if path is not None and not reason:
+            self._directory.remove()
+        failures = dict.fromkeys(item.reason for item in kept if item.status is Status.FAILED)
+        return RunOutcome(self._directory.run_id, path, counts, len(keys) - len(kept), reason, tuple(failures))
+
+    def _is_done(self, task: Task) -> bool:
+        observation = self._directory.observations.get(task.key)
+        return observation is not None and observation.status is Status.DONE
+
+    @contextlib.contextmanager
+    def _prepared(self) -> Iterator[MobileEnd]:
+        """The mobile's end, ready to measure, with all that is lacking known."""
+        plan = self._plan
+        address = resolve(plan.server.host, plan.limits.patience_s)
+        with connect(plan, address) as control:
+            about = control.about()
+            self._device = devices.device_of(devices.local_address_towards(address))
+            lacking = abilities.lacking_at_server(about)
+            lacking |= abilities.lacking_at_mobile(self._device, address, wanted_of(self._tasks))
+            end = MobileEnd(
+                plan,
+                control,
+                about,
+                host=plan.server.host,
+                address=address,
+                certificate_sha256=Key.parse(plan.server.key).fingerprint,
+                lacking=lacking,
+            )
+            with self._disk():
+                self._directory.keep_facts(facts.circumstances(self._device, about))
+            self._sample_clocks(control, is_due=True)
+            yield end
+
+    def _observe(self, experiment: Experiment, task: Task, end: MobileEnd) -> None:
+        """Try a task as often as the plan allows, and keep how it ended. Raises RunEndedError, UnreachableError."""
+        started_unix_ns, started_s = time.time_ns(), time.monotonic()
+        status, reason, note, measurement = Status.IMPOSSIBLE, abilities.unmet(task.wants, end.lacking), "", None
+        try:
+            for attempt in range(1, 1 if reason else self._plan.limits.tries + 1):
+                self.progress.task(task, attempt)
+                started_unix_ns, started_s = time.time_ns(), time.monotonic()
+                try:
+                    measurement, note = self._measure(experiment, task, end)
+                    status, reason = Status.DONE, ""
+                    break
+                except ImpossibleError as error:
+                    status, reason = Status.IMPOSSIBLE, str(error)
+                    break
+                except UnreachableError:
+                    raise
+                except (MeasurementError, ControlError, OSError) as error:
+                    self._end_if_disk_failed(error)
+                    status, reason = Status.FAILED, _sentence(error)
+                    self._renew_session(end.control)
+            if measurement is None:
+                self._directory.drop(task.key)
+            observation = Observation(
+                task=task,
+                status=status,
+                reason=reason,
+                started_unix_ns=started_unix_ns,
+                duration_s=time.monotonic() - started_s,
+                measurement=measurement or Measurement(),
+                capture_note=note,
+            )
+            self._keep(observation)
+        except BaseException:
+            self._directory.drop(task.key)
+            raise
+        self.progress.observed(observation)
+        self._sample_clocks(end.control)
+
+    def _measure(self, experiment: Experiment, task: Task, end: MobileEnd) -> tuple[Measurement, str]:
+        with self._disk():
+            self._directory.begin(task.key)
+        if not task.captured:
+            with end.task():
+                return experiment.measure(task, end), ""
+        captures = TaskCaptures(
+            end.control,
+            label=task.key,
+            device=self._device,
+            mobile_filter=mobile_filter(
+                end.address, self._plan.server.control_port, everything=self._plan.capture.everything
+            ),
+            snap_bytes=self._plan.capture.snap_bytes,
+            mobile_path=self._directory.capture_path(task.key, "mobile"),
+            server_path=self._directory.capture_path(task.key, "server"),
+            lacking=end.lacking,
+            round_trip_time_s=2 * min(sample.uncertainty_s for sample in self._clocks),
+        )
+        with captures:
+            with end.task():
+                measurement = experiment.measure(task, end)
+            return measurement, captures.finish()
+
+    def _renew_session(self, control: ControlClient) -> None:
+        """Notice a server that was started anew: it knows nothing of our session, and refuses what names it."""
+        try:
+            control.last_served_number()
+        except UnreachableError:
+            raise
+        except ControlError:
+            return  # the next task opens another session
+
+    def _keep(self, observation: Observation) -> None:
+        try:
+            with self._disk():
+                self._directory.commit(observation)
+        except (ValueError, TypeError) as error:
+            raise RunEndedError(
+                f"{observation.task.experiment} measured what JSON cannot say, an error of pepscope: {error}"
+            ) from error
+
+    def _sample_clocks(self, control: ControlClient, *, is_due: bool = False) -> None:
+        if not is_due and time.monotonic() - self._sampled_s < _CLOCK_SAMPLE_S:
+            return
+        self._clocks.append(facts.sample_clocks(control))
+        self._sampled_s = time.monotonic()
+        with self._disk():
+            self._directory.keep_clocks(self._clocks)
+
+    @contextlib.contextmanager
+    def _disk(self) -> Iterator[None]:
+        """Whatever goes wrong here is the disk's fault, and ends the run."""
+        try:
+            yield
+        except OSError as error:
+            raise RunEndedError(f"{self._directory.path} cannot be written: {error.strerror or error}") from error
+
+    def _end_if_disk_failed(self, error: Exception) -> None:
+        """A capture that could not be written says so by other errors than the disk's: so the disk is asked, too."""
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+            raise RunEndedError(f"{self._directory.path} cannot be written: {error.strerror}") from error
+        with self._disk():
+            self._directory.try_writing()
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split())
+
+
+def with_server(plan: Plan, host: str | None, key: str | None) -> Plan:
+    """The plan with what the command line says of the server. Raises PlanError."""
+    server = plan.server
+    if host:
+        name, port = _host_and_port(host, server.control_port)
+        server = replace(server, host=name, control_port=port)
+    if key:
+        server = replace(server, key=key)
+    return replace(plan, server=server)
+
+
+def _host_and_port(text: str, port: int) -> tuple[str, int]:
+    """`HOST`, `HOST:PORT`, `2001:db8::1`, `[2001:db8::1]:PORT`."""
+    name, rest = text, ""
+    if text.startswith("["):
+        name, closing, rest = text[1:].partition("]")
+        if not closing or (rest and not rest.startswith(":")):
+            raise PlanError(f"{text!r} is no server; write HOST, HOST:PORT or [ADDRESS]:PORT")
+        rest = rest[1:]
+    elif text.count(":") == 1:
+        name, _, rest = text.partition(":")
+    if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= 65_535):
+        raise PlanError(f"{text!r} is no server; its port lies between 1 and 65535")
+    return name, int(rest) if rest else port
