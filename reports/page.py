@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,7 +57,7 @@ def page_text(result: DetectionResult) -> str:
     for rank, index in enumerate(order[:MAX_SECTIONS]):
         pair = result.pairs[index]
         figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
-        sections.append(_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
+        sections.append(connection_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
         if figures:
             data.append(figure_data(index, figures))
     return fill(
@@ -104,13 +104,14 @@ def _capture(capture: CaptureSummary) -> str:
     warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
     return (
         f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
-        f"<span>{_counted(capture.packets, 'packet')}, {_counted(capture.connections, 'connection')}</span>"
+        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}</span>"
         + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
         + "</li>"
     )
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, in the plural where it is not one."""
     return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
 
 
@@ -124,7 +125,8 @@ def _chips(pairs: Sequence[PairResult]) -> Iterator[str]:
             )
 
 
-def _badge(kind: Kind) -> str:
+def verdict_badge(kind: Kind) -> str:
+    """The verdict as a coloured word."""
     return f'<span class="badge {kind.value}">{escape(KIND_NAMES[kind])}</span>'
 
 
@@ -138,7 +140,7 @@ def _row(index: int, pair: PairResult, rank: int) -> str:
         f'<tr data-kind="{pair.verdict.value}">'
         f'<td data-label="client" class="endpoint">{linked}</td>'
         f'<td data-label="server" class="endpoint">{server}</td>'
-        f'<td data-label="verdict" data-sort="{rank}">{_badge(pair.verdict)}</td>'
+        f'<td data-label="verdict" data-sort="{rank}">{verdict_badge(pair.verdict)}</td>'
         f'<td data-label="probability" class="number" data-sort="{-1 if share is None else share:.6f}">'
         f"{'–' if share is None else format_percent(share)}</td>"
         f'<td data-label="payload" class="number" data-sort="{total}">{format_bytes(total)}</td>'
@@ -167,7 +169,20 @@ def _limits(total: int, drawn: int) -> str:
     )
 
 
-def _section(index: int, pair: PairResult, figures: list[list[Figure]], *, opened: bool, alone: bool) -> str:
+def connection_section(
+    index: int,
+    pair: PairResult,
+    figures: list[list[Figure]],
+    *,
+    opened: bool = False,
+    alone: bool = False,
+    label: str = "",
+    remark: str = "",
+) -> str:
+    """One connection with its evidence and figures, to be opened.
+
+    `label` stands in its headline, `remark` above the reason; without `alone` the verdict's meaning is told, too.
+    """
     first = pair.vantages[0]
     share = verdict_probability(pair)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
@@ -179,16 +194,26 @@ def _section(index: int, pair: PairResult, figures: list[list[Figure]], *, opene
     )
     return (
         f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
-        f'<summary>{_badge(pair.verdict)}{probability}<span class="endpoints">{escape(first.client)} '
-        f'<span aria-label="to">→</span> {escape(first.server)}</span></summary><div class="body">'
-        f'{meaning}<p class="reason">{escape(pair.reason)}</p>'
-        f"{_probabilities(pair)}{_facts(pair)}{_evidence(pair.evidence)}{drawings}</div></details>"
+        f"<summary>{verdict_badge(pair.verdict)}{probability}{_label(label)}"
+        f'<span class="endpoints">{escape(first.client)} <span aria-label="to">→</span> {escape(first.server)}</span>'
+        '</summary><div class="body">'
+        f'{meaning}{_remark(remark)}<p class="reason">{escape(pair.reason)}</p>'
+        f"{probability_bar(pair.probability)}{_facts(pair)}{evidence_table(pair.evidence)}{drawings}</div></details>"
     )
 
 
-def _probabilities(pair: PairResult) -> str:
+def _label(text: str) -> str:
+    return f'<span class="label">{escape(text)}</span>' if text else ""
+
+
+def _remark(text: str) -> str:
+    return f'<p class="limits">{escape(text)}</p>' if text else ""
+
+
+def probability_bar(probability: Mapping[Kind, float]) -> str:
+    """The three probabilities as a bar with its legend."""
     kinds = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
-    shares = {kind: float(pair.probability.get(kind, 0.0)) for kind in kinds}
+    shares = {kind: float(probability.get(kind, 0.0)) for kind in kinds}
     bars = "".join(f'<i class="{kind.value}" style="flex-grow:{share:.4f}"></i>' for kind, share in shares.items())
     legend = "".join(
         f'<li class="{kind.value}">{escape(KIND_NAMES[kind])} <b>{format_percent(share)}</b></li>'
@@ -218,7 +243,8 @@ def _facts(pair: PairResult) -> str:
     )
 
 
-def _evidence(evidence: Sequence[Evidence]) -> str:
+def evidence_table(evidence: Sequence[Evidence]) -> str:
+    """What each method or experiment says, the firmest first."""
     if not evidence:
         return '<p class="limits">No method found anything to say.</p>'
     ordered = sorted(evidence, key=lambda item: (item.outcome.value == "inapplicable", -item.strength))

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pepscope.results import DetectionResult
 
 _RESET = "\x1b[0m"
-_COLOURS = {
+COLOURS = {
     Kind.REGULAR: "\x1b[32m",
     Kind.SPLIT_TCP: "\x1b[1;31m",
     Kind.TCP_PROXY: "\x1b[1;35m",
     Kind.INCONCLUSIVE: "\x1b[33m",
 }
-_FAINT = "\x1b[2m"
-_WARNING = "\x1b[33m"
+FAINT = "\x1b[2m"
+WARNING = "\x1b[33m"
 
 #: Up to here every connection gets its reason on lines of its own; beyond it a table of single lines reads better.
 _PAIRS_WITH_REASON = 12
@@ -76,7 +76,7 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
         f"{'CLIENT':<{endpoint_width}} {'SERVER':<{endpoint_width}} {'VERDICT':<{_VERDICT_WIDTH}} "
         f"{'PROB.':>{_PROBABILITY_WIDTH}} {'BYTES':>{_BYTES_WIDTH}}"
     )
-    yield _paint(heading, _FAINT, colour)
+    yield paint(heading, FAINT, colour)
     for index in shown:
         pair = result.pairs[index]
         yield _connection_line(pair, colour, endpoint_width)
@@ -89,15 +89,15 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
 def _capture_lines(capture: CaptureSummary, colour: bool, width: int) -> Iterator[str]:
     packets = f"{format_count(capture.packets)} packet{'' if capture.packets == 1 else 's'}"
     connections = f"{format_count(capture.connections)} connection{'' if capture.connections == 1 else 's'}"
-    yield from _wrapped(f"{printable(capture.path)}: {packets}, {connections}", width, "", "  ")
+    yield from wrapped(f"{printable(capture.path)}: {packets}, {connections}", width, "", "  ")
     for warning in capture.warnings:
-        for line in _wrapped(f"warning: {printable(warning)}", width, "  ", "           "):
-            yield _paint(line, _WARNING, colour)
+        for line in wrapped(f"warning: {printable(warning)}", width, "  ", "           "):
+            yield paint(line, WARNING, colour)
 
 
 def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str:
     vantage = pair.vantages[0]
-    verdict = _paint(f"{pair.verdict.value:<{_VERDICT_WIDTH}}", _COLOURS[pair.verdict], colour)
+    verdict = paint(f"{pair.verdict.value:<{_VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
     share = verdict_probability(pair)
     probability = "-" if share is None else format_percent(share)
     return (
@@ -120,7 +120,7 @@ def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
         yield from _faint(
             f"{printable(last.client)} > {printable(last.server)} in {printable(last.capture)}", width, colour
         )
-    yield from _wrapped(printable(pair.reason), width, "  ", "  ")
+    yield from wrapped(printable(pair.reason), width, "  ", "  ")
 
 
 def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int) -> Iterator[str]:
@@ -137,13 +137,15 @@ def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int
 
 
 def _faint(text: str, width: int, colour: bool, indent: str = "  ") -> Iterator[str]:
-    for line in _wrapped(text, width, indent, indent):
-        yield _paint(line, _FAINT, colour)
+    for line in wrapped(text, width, indent, indent):
+        yield paint(line, FAINT, colour)
 
 
-def _wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+def wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
+    """The text in lines of `width`, the first one after `first`, the others after `rest`."""
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
-def _paint(text: str, code: str, colour: bool) -> str:
+def paint(text: str, code: str, colour: bool) -> str:
+    """The text in a terminal's colour, or as it is."""
     return f"{code}{text}{_RESET}" if colour else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pepscope.packets import Direction
 from pepscope.results import Kind
 
 KIND_NAMES = {
@@ -32,7 +33,59 @@ METHOD_NAMES = {
     "single_vantage": "single capture",
 }
 
+#: What experiments of the prober are called; others by their own names.
+EXPERIMENT_NAMES = {
+    "transfers": "transfers",
+    "delayed-ack": "held back acknowledgements",
+    "slow-reader": "slow reader",
+    "ttl-syn": "handshake with a short TTL",
+    "dead-port": "port where nobody answers",
+    "handshake-rtt": "handshake time",
+    "odd-requests": "odd requests",
+    "cache": "repeated downloads",
+    "recompress": "recompressed images",
+    "abort": "aborted downloads",
+    "gain": "gain of a split",
+    "uplink-buffer": "uplink buffer",
+}
+
+APPLICATION_NAMES = {
+    "ftp": "FTP",
+    "http-data": "HTTP data",
+    "http-image": "HTTP image",
+    "https": "HTTPS",
+    "tcp": "TCP, free port",
+}
+
+DIRECTION_NAMES = {Direction.DOWN: "download", Direction.UP: "upload"}
+
+#: The same in the words of a cell: one application in one direction.
+CELL_SENTENCES = {
+    Kind.REGULAR: "Connections are end to end.",
+    Kind.SPLIT_TCP: "Connections are split: something in the network ends them and relays the data over connections of "
+    "its own (Split-TCP).",
+    Kind.TCP_PROXY: "Connections are served by a TCP proxy: something in the network takes the data first and hands it "
+    "on afterwards, or answers from its own store.",
+    Kind.INCONCLUSIVE: "What was measured does not tell whether connections are end to end or split.",
+}
+
+
+def application_name(application: str | None) -> str:
+    """What a row of the matrix is called."""
+    return "the path" if application is None else APPLICATION_NAMES.get(application, application)
+
+
+def cell_name(application: str | None, direction: Direction | None) -> str:
+    """What a cell of the matrix is called."""
+    name = application_name(application)
+    return name if direction is None else f"{name}, {DIRECTION_NAMES[direction]}"
+
+
+def experiment_name(experiment: str) -> str:
+    """What an experiment is called in prose."""
+    return EXPERIMENT_NAMES.get(experiment, experiment.replace("-", " "))
+
 
 def method_name(method: str) -> str:
     """The name of a method in prose; one that is not known here keeps its own, without underscores."""
-    return METHOD_NAMES.get(method, method.replace("_", " "))
+    return METHOD_NAMES.get(method) or EXPERIMENT_NAMES.get(method) or method.replace("_", " ").replace("-", " ")

@@ -1,0 +1,138 @@
+"""What a run learned beside verdicts: gains, other facts of experiments, circumstances, and what was not measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from reports.audit_table import by_reason
+from reports.gain_chart import gain_chart, gain_table, read_gains
+from reports.quantities import describe_number, format_count
+from reports.wording import cell_name, experiment_name
+
+if TYPE_CHECKING:
+    from pepscope.audit_results import AuditFacts, AuditRun, NotMeasured
+
+#: Rows of one table of facts, and characters of a fact that is no table.
+_MAX_ROWS = 60
+_MAX_TEXT = 6000
+
+
+def gains_section(facts: Sequence[AuditFacts]) -> str:
+    """A figure for each application whose gain was measured."""
+    figures = "".join(_gain(item) for item in facts if read_gains(item.facts))
+    if not figures:
+        return ""
+    return (
+        '<section aria-labelledby="gains-heading" class="gains"><h2 id="gains-heading">What the usual port gains</h2>'
+        f"{figures}</section>"
+    )
+
+
+def _gain(item: AuditFacts) -> str:
+    gains, name = read_gains(item.facts), cell_name(item.application, item.direction)
+    title = f"Throughput gained by the usual port: {name}"
+    open_ones = " Open circles have too few pairs for an interval." if any(gain.low is None for gain in gains) else ""
+    return (
+        f'<figure><h3>{escape(name[:1].upper() + name[1:])}</h3><div class="wide">{gain_chart(gains, title)}</div>'
+        "<figcaption>By how much the throughput from the application's usual port exceeds that from a free port, by "
+        "medians over pairs of downloads made by turns, with 95 % bootstrap intervals. A gain is no proof of a split: "
+        f"a queue that favours a port gives one, too.{open_ones}</figcaption>{gain_table(gains)}</figure>"
+    )
+
+
+def missing_section(items: tuple[NotMeasured, ...]) -> str:
+    """What could not run and why."""
+    if not items:
+        return ""
+    rows = "".join(
+        f'<tr><td data-label="what">{escape(_names(group))}</td>'
+        f'<td data-label="measurements" class="number">{format_count(sum(item.tasks for item in group))}</td>'
+        f'<td data-label="how">{escape(group[0].status)}</td><td data-label="why">{escape(reason)}</td></tr>'
+        for reason, group in by_reason(items).items()
+    )
+    return (
+        '<section aria-labelledby="missing-heading"><h2 id="missing-heading">What was not measured</h2>'
+        '<div class="wide"><table class="rows"><thead><tr><th scope="col">what</th><th scope="col" class="number">'
+        'measurements</th><th scope="col">how</th><th scope="col">why</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def _names(group: Sequence[NotMeasured]) -> str:
+    experiments = ", ".join(dict.fromkeys(experiment_name(item.experiment) for item in group))
+    cells = list(dict.fromkeys(cell_name(item.application, item.direction) for item in group))
+    shown = "; ".join(cells[:4]) + (f" and {len(cells) - 4} more" if len(cells) > 4 else "")
+    return f"{experiments} ({shown})"
+
+
+def facts_section(run: AuditRun) -> str:
+    """What else was written down, folded away."""
+    parts = [
+        _details(f"{experiment_name(item.experiment)}: {cell_name(item.application, item.direction)}", item.facts)
+        for item in run.facts
+    ]
+    parts += [_details("circumstances of the run", run.circumstances)] if run.circumstances else []
+    if not parts:
+        return ""
+    return (
+        '<section aria-labelledby="facts-heading"><h2 id="facts-heading">What else was seen</h2>'
+        f"{''.join(parts)}</section>"
+    )
+
+
+def _details(title: str, facts: Mapping[str, Any]) -> str:
+    body = "".join(_fact_parts(facts))
+    return f'<details class="facts"><summary>{escape(title)}</summary>{body}</details>'
+
+
+def _fact_parts(facts: Mapping[str, Any]) -> Iterator[str]:
+    single = {
+        name: value for name, value in facts.items() if value is None or isinstance(value, bool | int | float | str)
+    }
+    if single:
+        entries = "".join(
+            f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
+            for label, value in (describe_number(name, value) for name, value in single.items())
+        )
+        yield f"<dl>{entries}</dl>"
+    for name, value in facts.items():
+        if name in single:
+            continue
+        if _is_table(value):
+            yield f"<h4>{escape(name.replace('_', ' '))}</h4>{_table(value)}"
+        else:
+            text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
+            cut = text[:_MAX_TEXT] + (" ..." if len(text) > _MAX_TEXT else "")
+            yield f"<h4>{escape(name.replace('_', ' '))}</h4><pre>{escape(cut)}</pre>"
+
+
+def _is_table(value: object) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) > 0
+        and all(
+            isinstance(row, Mapping) and all(not isinstance(item, Mapping | list | tuple) for item in row.values())
+            for row in value
+        )
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    labels = {name: describe_number(name, 1)[0] for name in names}
+    heads = "".join(f'<th scope="col">{escape(labels[name])}</th>' for name in names)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td data-label="{escape(labels[name])}">{escape(describe_number(name, row.get(name))[1])}</td>'
+            for name in names
+        )
+        + "</tr>"
+        for row in rows[:_MAX_ROWS]
+    )
+    more = f'<p class="limits">{format_count(len(rows) - _MAX_ROWS)} more rows.</p>' if len(rows) > _MAX_ROWS else ""
+    table = f'<table class="rows"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return f'<div class="wide">{table}</div>{more}'

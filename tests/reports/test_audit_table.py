@@ -1,0 +1,56 @@
+"""The matrix on the terminal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+
+from pepscope.audit_results import AuditResult
+from pepscope.results import Kind
+from reports.audit_table import when, write_audit_table
+from tests.reports.audits_made_by_hand import CDMA_I, DOWN, make_audit, make_run
+
+
+def written(result: AuditResult, *, colour: bool = False, width: int = 80) -> str:
+    stream = StringIO()
+    write_audit_table(result, stream, colour, width=width)
+    return stream.getvalue()
+
+
+def test_the_matrix_has_a_line_an_application() -> None:
+    lines = written(make_audit()).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("APPLICATION"))
+    rows = [line.split() for line in lines[start + 1 : start + 6]]
+    assert rows[0] == ["FTP", "split-tcp", "96", "%", "split-tcp", "96", "%"]
+    assert rows[2] == ["HTTP", "image", "tcp-proxy", "98", "%", "-"]
+    assert rows[4][-3:] == ["regular", "98", "%"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_lines_keep_the_width_and_name_what_is_missing(width: int) -> None:
+    text = written(make_audit(), width=width)
+    assert max(map(len, text.splitlines())) <= max(width, 66)
+    assert "held back acknowledgements (6 measurements)" in text
+    assert "\x1b" not in text
+    assert "\x1b[" in written(make_audit(), colour=True)
+
+
+def test_changes_are_told_with_their_days() -> None:
+    before = {**CDMA_I, ("http-data", DOWN): Kind.TCP_PROXY}
+    text = " ".join(written(make_audit(before, CDMA_I, CDMA_I)).split())
+    assert "3 runs since 2026-09-21 14:13 UTC: 1 verdict changed" in text
+    assert "tcp-proxy until 2026-09-21 14:13 UTC, split-tcp from 2026-09-22 14:13 UTC" in text
+    assert "HTTP data, download: split-tcp, 2 connections, since 2026-09-22 14:13 UTC" in text
+    assert "no verdict changed" in written(make_audit(CDMA_I, CDMA_I))
+
+
+def test_archives_cannot_steer_the_terminal() -> None:
+    run = replace(make_run(), server="\x1b[2J", warnings=("\x1b]0;x\x07",))
+    assert "\x1b" not in written(AuditResult((run,)))
+
+
+def test_a_time_beyond_calendars_is_no_error() -> None:
+    assert when(1 << 63) != ""
+    assert when(0) == "1970-01-01 00:00 UTC"
