@@ -321,9 +321,9 @@ class _Run:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return error.strerror or " ".join(str(error).split()) or type(error).__name__
-    return " ".join(str(error).split())
+    """One line that cannot steer a terminal: what stood in between may have written a part of it."""
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def with_server(plan: Plan, host: str | None, key: str | None) -> Plan:
