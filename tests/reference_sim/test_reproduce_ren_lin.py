@@ -9,6 +9,7 @@ import pytest
 
 from reference_sim.reproduction.experiment import Effort
 from reference_sim.reproduction.ren_lin import PAPER
+from reference_sim.reproduction.ren_lin.fast_links import FASTER
 from reference_sim.reproduction.results import Reproduction, Verdict
 from reference_sim.reproduction.runner import reproduce
 
@@ -39,8 +40,9 @@ def test_the_paper_s_model_is_nearer_than_padhye_s(found: Reproduction) -> None:
     assert (rows["actual_packets_s"] <= rows["mean_packets_s"] * 1.01).all()
 
 
-def test_the_proxy_helps_under_round_robin_and_a_plain_split_does_not(found: Reproduction) -> None:
+def test_the_proxy_helps_over_driven_links_and_a_plain_split_does_not(found: Reproduction) -> None:
     rows = table(found, "table-3")
+    assert rows["driven_gain_percent"].mean() > 0
     even = rows[rows["scheduler"] == "RR"]
     assert (even["driven_gain_percent"] > 0).all()
     assert even["cell_gain_percent"].mean() > 0
@@ -51,17 +53,32 @@ def test_the_proxy_helps_under_round_robin_and_a_plain_split_does_not(found: Rep
 def test_a_larger_buffer_takes_what_bursts_of_service_spoil(found: Reproduction) -> None:
     rows = table(found, "proxy-in-the-cell").set_index(["scheduler", "variant"])
     for scheduler in ("MCI", "FCDS"):
-        small, large = rows.loc[scheduler, "proxy, constant timer"], rows.loc[scheduler, "proxy, 400 frames"]
+        small, large = rows.loc[scheduler, "proxy, as chosen"], rows.loc[scheduler, "proxy, 400 frames"]
         assert large["drops"] < small["drops"] / 2
         assert large["UE2_kbit_s"] > small["UE2_kbit_s"]
 
 
-def test_delay_makes_i_tcp_lose_and_exact_service_does_not(found: Reproduction) -> None:
-    rows = table(found, "link-choices").set_index("variant")
-    assert rows.loc["as chosen", "0.02 s"] > 0.95
-    assert rows.loc["175 ms more", "0.02 s"] < rows.loc["75 ms more", "0.02 s"] < rows.loc["as chosen", "0.02 s"]
-    assert rows.loc["frozen service", "0.02 s"] < rows.loc["as chosen", "0.02 s"] - 0.05
-    assert rows.loc["frozen service", "8 s"] == pytest.approx(rows.loc["as chosen", "8 s"], abs=0.01)
+def test_i_tcp_loses_where_the_pipe_is_longer_than_the_buffer(found: Reproduction) -> None:
+    used = table(found, "link-choices").set_index(["scheme", "variant"])["0.02 s"]
+    slow = table(found, "link-choices").set_index(["scheme", "variant"])["8 s"]
+    assert used["i-tcp", "as chosen"] > 0.95
+    assert used["i-tcp", "175 ms more"] < used["i-tcp", "75 ms more"] < 0.95
+    assert used["i-tcp", FASTER] < min(0.85, slow["i-tcp", FASTER] - 0.05)
+    assert used["i-tcp", f"{FASTER}, 200 packets of buffer"] > 0.95
+
+
+def test_the_law_holds_any_variation_that_its_buffer_has_room_for(found: Reproduction) -> None:
+    used = table(found, "link-choices").set_index(["scheme", "variant"])
+    for change in ("as chosen", "rates of 0-200 %", f"{FASTER}, 200 packets of buffer"):
+        assert (used.loc[("adaptation", change), ["0.02 s", "8 s"]] > 0.95).all()
+    assert used.loc[("adaptation", FASTER), "0.02 s"] < 0.7
+
+
+def test_a_frozen_rate_wastes_a_link_that_changes_fast(found: Reproduction) -> None:
+    used = table(found, "link-choices").set_index(["scheme", "variant"])
+    frozen, exact = used.loc[("i-tcp", "frozen service")], used.loc[("i-tcp", "as chosen")]
+    assert frozen["0.02 s"] < exact["0.02 s"] - 0.05
+    assert frozen["8 s"] == pytest.approx(exact["8 s"], abs=0.01)
 
 
 def test_long_steps_lose_the_queue_and_short_ones_hold_it(found: Reproduction) -> None:

@@ -220,8 +220,8 @@ def _friendly(rows: Sequence[Row], where: str, has_errors: bool) -> Statement:
     return Statement(
         where=where,
         published="Jersey is friendly: it takes nothing from other flows",
-        found=f"beside Jersey NewReno gets {written(change, '%', 2)} more than beside another NewReno; Jersey's share "
-        f"is {written(share)}",
+        found=f"beside Jersey the rate of NewReno changes by {written(change, '%', 2)} against that beside another "
+        f"NewReno; Jersey's share is {written(share)}",
         verdict=verdict,
         reason=reason,
     )

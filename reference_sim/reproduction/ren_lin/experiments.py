@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from reference_sim.reproduction.experiment import Effort, Experiment, shipped, sweep
-from reference_sim.reproduction.ren_lin.links import CONSTANT_TIMER, SATURATED, SCHEDULER, SCHEDULERS
+from reference_sim.reproduction.ren_lin.fast_links import CHOICES, PERIOD, RATES
+from reference_sim.reproduction.ren_lin.links import ADAPTATIONS, SATURATED, SCHEDULER, SCHEDULERS
 from reference_sim.reproduction.ren_lin.measuring import (
     measure_profiles,
     measure_stability,
@@ -16,6 +17,7 @@ from reference_sim.reproduction.ren_lin.measuring import (
 )
 
 PROFILES = "ren-lin-profiles"
+PROFILE_LOADS = "ren-lin-profile-loads"
 CELL = "ren-lin-cell"
 CELL_ADAPTED = "ren-lin-cell-adapted"
 CELL_BUFFER = "ren-lin-cell-buffer"
@@ -23,8 +25,8 @@ PERIODS = "ren-lin-periods"
 LINK_CHOICES = "ren-lin-link-choices"
 STABILITY = "ren-lin-stability"
 
-PERIOD = "path[3].down.rates.period_s"
-RATES = "path[3].down.rates"
+#: The proxy as in table 3, and with twice the Node-B's buffer.
+CHOSEN, LARGER_BUFFER = "as chosen", "400 frames"
 _SERIES = {"series_interval_s": 0.025, "taps": []}
 #: Ts and delta of figs 13 to 16 and two smaller deltas; quotas that arrive over the step or at its start.
 LAWS: Mapping[str, tuple[float, float, bool]] = {
@@ -43,32 +45,16 @@ VARIATIONS: Mapping[str, Any] = {
     "90-110 %": {"kind": "random", "period_s": 1.0, "low_bit_s": 334_080, "high_bit_s": 408_320},
     "50-150 %": {"kind": "random", "period_s": 1.0, "low_bit_s": 185_600, "high_bit_s": 556_800},
 }
-_LEG = {"maximum_segment_size_bytes": 472, "timestamps": False}
-SPLIT = {
-    "kind": "split-proxy",
-    "name": "proxy",
-    "buffer_bytes": 65_536,
-    "server_leg": {**_LEG, "sack": False, "receive_buffer_bytes": 65_536},
-    "mobile_leg": {**_LEG, "sack": False, "control": "reno", "recovery": "new-reno", "initial_window_segments": 2},
-}
 #: The window-adaptation proxy in the cell; the first is what table 3 has.
 ADAPTED: Mapping[str, Mapping[str, Any]] = {
-    "constant timer": CONSTANT_TIMER,
-    "timer that backs off": {},
-    "timestamps": {"path[1].mobile_leg.timestamps": True, "mobile.timestamps": True},
-    "400 frames": {**CONSTANT_TIMER, "path[3].queue_frames": 400, "path[1].control.buffer_frames": 400},
+    CHOSEN: {},
+    **ADAPTATIONS,
+    LARGER_BUFFER: {"path[3].queue_frames": 400, "path[1].control.buffer_frames": 400},
 }
-#: One change at a time to I-TCP over rates of 25-175 %.
-CHOICES: Mapping[str, Mapping[str, Any]] = {
-    "as chosen": {},
-    "frozen service": {"path[3].down.service": "frozen"},
-    "7 packets of buffer": {"path[3].down.queue_frames": 100},
-    "30 packets of buffer": {"path[3].down.queue_frames": 400},
-    "50 ms more": {"path[2].down.delay_s": 0.075},
-    "75 ms more": {"path[2].down.delay_s": 0.1},
-    "175 ms more": {"path[2].down.delay_s": 0.2},
-    "rates of 0-200 %": {"path[3].down.rates.low_bit_s": 0, "path[3].down.rates.high_bit_s": 742_400},
-    "timers of 1 s and more": {"path[1].mobile_leg.retransmission_timeout_minimum_s": 1.0},
+#: Other loads behind the bandwidth profiles.
+LOADS: Mapping[str, Mapping[str, Any]] = {
+    "200 frames of queue": {**SATURATED, "path[3].queue_packets": None, "path[3].queue_frames": 200},
+    "uplinks of 1 Mbit/s": {**SATURATED, "path[3].uplink.rate_bit_s": 1_000_000},
 }
 
 
@@ -79,9 +65,7 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
     drops = effort.of(2, 5, 20)
     schedulers = {SCHEDULER: tuple(SCHEDULERS)}
     ends = ["ren-lin-hsdpa-tcp", "ren-lin-hsdpa-split"]
-    adapted = {
-        name: values for name, values in ADAPTED.items() if not reduced or name in ("constant timer", "400 frames")
-    }
+    adapted = {name: values for name, values in ADAPTED.items() if not reduced or name in (CHOSEN, LARGER_BUFFER)}
     periods = shipped("fig11", repeats=few, grid={PERIOD: (0.02, 0.2, 8.0)} if reduced else None)
     stability = {
         f"{law}; {variation}": {
@@ -96,15 +80,6 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
         for law, (step_s, approach, spreads) in LAWS.items()
         for variation, rates in VARIATIONS.items()
     }
-    choices = {
-        name: {
-            "path[1]": SPLIT,
-            "path[3].down.rates.low_bit_s": 92_800,
-            "path[3].down.rates.high_bit_s": 649_600,
-            **values,
-        }
-        for name, values in CHOICES.items()
-    }
     cell_s = 60.0 if reduced else 300.0
     saturated = sweep(
         PROFILES,
@@ -113,8 +88,10 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
         variants={"": SATURATED},
         repeats=effort.of(2, 5, 30),
     )
+    loads = sweep(PROFILE_LOADS, ["ren-lin-hsdpa-tcp"], grid=schedulers, variants=LOADS, repeats=effort.of(2, 3, 20))
     return (
         Experiment(saturated, measure_profiles),
+        *([] if reduced else [Experiment(loads, measure_profiles)]),
         Experiment(sweep(CELL, ends, grid=schedulers, variants={"": _for(cell_s)}, repeats=drops), measure_terminals),
         Experiment(
             sweep(
@@ -131,7 +108,7 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
                 CELL_BUFFER,
                 ends,
                 grid=schedulers,
-                variants={"400 frames": {"path[3].queue_frames": 400, **_for(cell_s)}},
+                variants={LARGER_BUFFER: {"path[3].queue_frames": 400, **_for(cell_s)}},
                 repeats=drops,
             ),
             measure_terminals,
@@ -140,9 +117,9 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
         Experiment(
             sweep(
                 LINK_CHOICES,
-                ["ren-lin-link-tcp"],
+                ["ren-lin-fast-link"],
                 grid={PERIOD: (0.02, 8.0) if reduced else (0.02, 0.2, 1.0, 8.0)},
-                variants=choices,
+                variants=CHOICES,
                 repeats=few,
             ),
             measure_utilisation,

@@ -38,12 +38,13 @@ SATURATED: Mapping[str, Any] = {
     "record": {"one_way_delays": True, "taps": []},
 }
 
-
-#: The paper switches the sender's timer off, and backing off with it; what is lost with all behind it would then stay
-#: lost. So the timer is kept at RFC 6298's first value.
-CONSTANT_TIMER: Mapping[str, Any] = {
-    "path[1].mobile_leg.retransmission_timeout_minimum_s": 1.0,
-    "path[1].mobile_leg.retransmission_timeout_maximum_s": 1.0,
+_TIMER = "path[1].mobile_leg.retransmission_timeout"
+#: What the paper leaves open of the proxy's leg to the mobile, one thing changed at a time.
+ADAPTATIONS: Mapping[str, Mapping[str, Any]] = {
+    "timer that backs off": {f"{_TIMER}_minimum_s": 0.2, f"{_TIMER}_maximum_s": 120.0},
+    "constant timer of 6 s": {f"{_TIMER}_{name}_s": 6.0 for name in ("initial", "minimum", "maximum")},
+    "without SACK": {"path[1].mobile_leg.recovery": "new-reno", "path[1].mobile_leg.sack": False, "mobile.sack": False},
+    "256 kB in the proxy": {"path[1].buffer_bytes": 262_144},
 }
 
 
@@ -154,5 +155,5 @@ def driven(kind: str, profile: npt.NDArray[np.int64], *, series_interval_s: floa
         "record": {"series_interval_s": series_interval_s, "taps": []},
     }
     if kind == "adaptation":
-        values |= {"path[1].control.allows_wrong_parameters": True, **CONSTANT_TIMER}
+        values["path[1].control.allows_wrong_parameters"] = True
     return load_scenario(f"ren-lin-link-{kind}").with_values(values)

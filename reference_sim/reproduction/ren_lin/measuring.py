@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from reference_sim.measures import measure
 from reference_sim.reproduction.ren_lin.links import (
+    ADAPTATIONS,
     FRAMES_A_PACKET,
     STANDARD_LEAST_TIMER_S,
     TERMINALS,
@@ -53,6 +54,9 @@ def measure_profiles(run: Run) -> Mapping[str, float | None]:
             link = simulate(driven(scheme, profile), captures=False)
             measures[f"{name}.{scheme}_kbit_s"] = _goodput_kbit_s(link, 0)
             measures[f"{name}.{scheme}_drops"] = link.truth["hops"][3]["down"]["overflowed_packets"]
+        for variant, values in ADAPTATIONS.items():
+            link = simulate(driven("adaptation", profile).with_values(values), captures=False)
+            measures[f"{name}.{variant}_kbit_s"] = _goodput_kbit_s(link, 0)
     return measures
 
 
@@ -67,12 +71,13 @@ def _goodput_kbit_s(run: Run, flow: int) -> float:
 
 
 def measure_utilisation(run: Run) -> Mapping[str, float | None]:
-    """Share of the cell's capacity that was carried, and its drops; packets of 512 bytes fill 520 of whole frames."""
+    """Share of the cell's capacity that was carried, its drops, and what the server made of them."""
     measures = measure(run)
     return {
         "utilisation": measures["cell.down.utilisation"],
         "drops": measures["cell.down.overflowed_packets"],
         "timeouts": measures["timeouts"],
+        "fast_retransmits": run.truth["flows"][0]["server"]["tcp"]["fast_retransmits"],
     }
 
 
