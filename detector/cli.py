@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from detector.archives import detect_archives, is_archive
 from pepscope.errors import UsageError
 from pepscope.options import filter_option, memory_option
 
 if TYPE_CHECKING:
     from pepscope.results import DetectionResult
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min)?")
-_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+DRIFT_LIMIT_PPM = 500.0
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
+_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},
     "split-tcp": {"split-tcp"},
@@ -28,7 +31,7 @@ _FAIL_KINDS = {
 
 
 class Duration(click.ParamType[float]):
-    """A time such as `10s`, `500ms` or `2`; seconds where no unit is given."""
+    """A time such as `10s`, `500ms`, `1h` or `2`; seconds where no unit is given."""
 
     name = "duration"
 
@@ -74,7 +77,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 @click.option(
     "--drift-limit",
     type=click.FloatRange(0, 10_000),
-    default=500.0,
+    default=DRIFT_LIMIT_PPM,
     show_default=True,
     metavar="PPM",
     help="Fastest drift between the clocks to allow for.",
@@ -106,11 +109,25 @@ def detect(
     """Tell from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
     Give the captures of both ends in any order. '-' reads one of them from standard input.
+
+    Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
+    audit` gives them, a matrix of applications and directions.
     """
-    if len(captures) > 2:
-        raise UsageError(f"detect takes one or two captures, not {len(captures)}.")
     if as_json and as_csv:
         raise UsageError("--json and --csv both write to standard output: give one of them.")
+    if any(is_archive(path) for path in captures):
+        of_captures = {
+            "--clocks": clocks != "general",
+            "--ack-delay": ack_delay is not None,
+            "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
+            "--filter": filter_expression is not None,
+            "--memory": memory_bytes is not None,
+            "--parquet": parquet is not None,
+        }
+        detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
+        return
+    if len(captures) > 2:
+        raise UsageError(f"detect takes one or two captures, not {len(captures)}.")
     from detector.detection import detect as run
     from pepscope.progress import Progress
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,24 +70,30 @@ def archive(
     plan: Plan = PLAN,
     started_unix_ns: int = STARTED_UNIX_NS,
     complete: bool = True,
+    run_id: str = "run-1",
     facts: dict[str, Any] | None = None,
 ) -> Path:
     """Write an archive at `path` with the observations' captures, unpacked from the corpus."""
     observations = tuple(observations)
-    captures = {}
-    for item in observations:
-        for end, name in (("mobile", item.mobile_capture), ("server", item.server_capture)):
-            if name:
-                files = RUNS[item.task.parameters["run"]]["files"]
-                captures[name] = path.with_name(name.replace("/", "-"))
-                captures[name].write_bytes(gzip.decompress((CORPUS / files[end]["name"]).read_bytes()))
     manifest = Manifest(
-        run_id="run-1",
+        run_id=run_id,
         plan=plan,
         started_unix_ns=started_unix_ns,
         ended_unix_ns=started_unix_ns + 60_000_000_000,
         complete=complete,
         reason="" if complete else "the server went away",
     )
-    write_archive(path, manifest, observations, facts or {}, captures)
+    with tempfile.TemporaryDirectory() as directory:
+        write_archive(path, manifest, observations, facts or {}, _unpacked(observations, Path(directory)))
     return path
+
+
+def _unpacked(observations: Iterable[Observation], directory: Path) -> dict[str, Path]:
+    captures = {}
+    for item in observations:
+        for end, name in (("mobile", item.mobile_capture), ("server", item.server_capture)):
+            if name:
+                files = RUNS[item.task.parameters["run"]]["files"]
+                captures[name] = directory / name.replace("/", "-")
+                captures[name].write_bytes(gzip.decompress((CORPUS / files[end]["name"]).read_bytes()))
+    return captures

@@ -1,0 +1,53 @@
+"""Archives of measurements instead of captures: the room that made them judges them, found by entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pepscope.errors import UsageError
+from pepscope.plugins import find
+
+GROUP = "pepscope.archives"
+
+#: How a zip file begins that has at least one member (PKWARE APPNOTE 6.3.9, section 4.3.7).
+_ZIP = b"PK\x03\x04"
+
+
+def is_archive(path: str) -> bool:
+    """Whether the file is a zip; standard input, pipes and what cannot be read are none."""
+    if path == "-" or not Path(path).is_file():
+        return False
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(len(_ZIP)) == _ZIP
+    except OSError:
+        return False
+
+
+def detect_archives(
+    paths: Sequence[str],
+    of_captures: Mapping[str, bool],
+    as_json: bool,
+    as_csv: bool,
+    files: Mapping[str, str | None],
+    fail_on: frozenset[str] | None,
+) -> None:
+    """Judge archives and write the matrix; `of_captures` says which options were given that are for captures only.
+
+    Raises UsageError, and what the plug-in raises.
+    """
+    from pepscope.audit_output import audit_fails, write_audit
+    from pepscope.progress import Progress
+
+    for name, is_given in of_captures.items():
+        if is_given:
+            raise UsageError(f"{name} is for captures: an archive knows how it was measured")
+    entry = find(GROUP, "run")
+    if entry is None:
+        raise UsageError(f"{paths[0]} is an archive, and the room that reads those (prober) is not installed")
+    with Progress("judging") as progress:
+        result = entry.load()(paths, series=files.get("html") is not None, progress=progress)
+    write_audit(result, as_json=as_json, as_csv=as_csv, files=files)
+    if fail_on is not None and audit_fails(result, fail_on):
+        raise SystemExit(1)
