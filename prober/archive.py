@@ -7,11 +7,13 @@ against the few that there are, sizes are counted while they are unpacked, and e
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
 import stat
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -195,7 +197,16 @@ _CAPTURE_MAGICS = frozenset(
 #: A pcap file header; a pcapng section header is longer.
 _LEAST_CAPTURE_BYTES = 24
 #: What the zip module raises at damaged or hostile files, beside OSError.
-_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OverflowError)
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    OverflowError,
+)
 
 
 @contextlib.contextmanager
@@ -215,6 +226,11 @@ def read_archive(path: str | Path, directory: str | Path, bounds: Bounds | None 
             return _Reader(archive, Path(directory), bounds or Bounds()).read()
     except ArchiveError as error:
         raise ArchiveError(f"{path}: {error}") from None
+    except OSError as error:
+        # The zip module seeks to where a damaged file says that a member is, before its start even.
+        if error.errno != errno.EINVAL:
+            raise
+        raise ArchiveError(f"{path} is a damaged archive: its members do not lie where it says") from None
     except _DAMAGE as error:
         raise ArchiveError(f"{path} is no archive, or a damaged one: {str(error)[:200]}") from None
 

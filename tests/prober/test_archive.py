@@ -235,6 +235,15 @@ def test_a_document_that_is_too_large_is_refused(tmp_path: Path) -> None:
     assert "larger than 4000 bytes" in refusal(path, tmp_path / "out", Bounds(document_bytes=4000))
 
 
+def test_members_before_the_start_of_the_file_are_refused(tmp_path: Path) -> None:
+    path = whole_run(tmp_path / "run.zip")
+    data = bytearray(path.read_bytes())
+    place = data.rindex(b"PK\x05\x06") + 16
+    data[place : place + 4] = (int.from_bytes(data[place : place + 4], "little") + 60).to_bytes(4, "little")
+    path.write_bytes(data)
+    assert "damaged" in refusal(path, tmp_path / "out")
+
+
 def test_other_files_are_no_archives(tmp_path: Path) -> None:
     other = tmp_path / "other"
     for data in (b"", b"PK\x03\x04", b"PK\x05\x06" + bytes(18), EMPTY_CAPTURE, bytes(100_000)):
