@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from pepscope.capture import open_capture
 from pepscope.errors import ScenarioError
+from reference_sim.kernel_settings import quick_acknowledgements
 
 if TYPE_CHECKING:
+    from pepscope.packets import Packets
     from reference_sim.live import LiveSettings
     from reference_sim.scenario import Scenario
 
@@ -43,7 +45,8 @@ class Measures:
 
     #: Bytes that applications read, from the first flow's start to the last byte read.
     goodput_bit_s: float
-    #: As the senders' captures show them, without segments that were sent again (Karn).
+    #: One for each segment acknowledged, as the senders' captures show them, so that it does not matter how many of them
+    #: an ACK is for; none for ACKs of anything that was sent again (Karn).
     round_trip_times_s: npt.NDArray[np.float64]
     #: Packets overflowed or lost in the hops, of those that entered the first.
     lost_share: float
@@ -161,12 +164,20 @@ class Comparison:
 def as_kernels_do(scenario: Scenario) -> Scenario:
     """The scenario with what Linux does and a simulated endpoint does only if told, unless it says otherwise itself.
 
-    Linux's slow start grows by every segment acknowledged, however few the ACKs (RFC 3465 without its limit).
+    Linux's slow start grows by every segment acknowledged, however few the ACKs (RFC 3465 without its limit), its
+    receiver acknowledges one by one while its window grows, and its recovery by SACK is that of `rack`.
     """
-    field = "byte_counting_limit_segments"
-    ends = (("server", scenario.server), ("mobile", scenario.mobile))
-    missing = {f"{place}.{field}": _MOST_SEGMENTS for place, end in ends if end.get(field) is None}
-    return scenario.with_values(missing) if missing else scenario
+    changes: dict[str, Any] = {}
+    for place, end in (("server", scenario.server), ("mobile", scenario.mobile)):
+        given: Any = scenario.given.get(place) or {}
+        kernels: dict[str, Any] = {
+            "byte_counting_limit_segments": _MOST_SEGMENTS,
+            "quick_acknowledgements": quick_acknowledgements(end),
+        }
+        if end["recovery"] == "sack":
+            kernels["recovery"] = "rack"
+        changes |= {f"{place}.{name}": value for name, value in kernels.items() if name not in given}
+    return scenario.with_values(changes)
 
 
 def check_comparable(scenario: Scenario, settings: LiveSettings | None = None) -> None:
@@ -233,8 +244,24 @@ def _senders(captures: Sequence[Path]) -> tuple[npt.NDArray[np.float64], int, in
             flow = connection.down if leaves else connection.up
             data += flow.data_packets
             again += flow.retransmitted_packets
-            packets = capture.packets(connection.id)
-            answers = (packets.direction != leaves) & (packets.round_trip_time_ns >= 0)
             if flow.data_packets > 1:
-                times.append(packets.round_trip_time_ns[answers] * 1e-9)
+                times.append(_round_trips(capture.packets(connection.id), leaves))
     return np.concatenate(times) if times else np.empty(0), data, again
+
+
+def _round_trips(packets: Packets, leaves: int) -> npt.NDArray[np.float64]:
+    """Seconds that each segment waited for its ACK, of data that leaves in the direction `leaves`."""
+    is_sent = (packets.direction == leaves) & (packets.payload_bytes > 0)
+    starts = packets.sequence_offset[is_sent]
+    ends = starts + packets.payload_bytes[is_sent]
+    is_again = starts < np.concatenate([[0], np.maximum.accumulate(ends)[:-1]])
+    again_starts, again_ends = np.sort(starts[is_again]), np.sort(ends[is_again])
+
+    is_answer = packets.direction != leaves
+    reached = np.maximum.accumulate(np.maximum(packets.acknowledgement_offset[is_answer], 0))
+    before = np.concatenate([[0], reached[:-1]])
+    is_clean = np.searchsorted(again_starts, reached, "left") <= np.searchsorted(again_ends, before, "right")
+    times_ns = packets.round_trip_time_ns[is_answer]
+    is_sample = is_clean & (times_ns >= 0) & (reached > before)
+    segments = -(-(reached - before)[is_sample] // _PAYLOAD_BYTES)
+    return np.repeat(times_ns[is_sample] * 1e-9, segments)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,12 @@ CONTROLS = {"cubic": "cubic", "reno": "reno", "bbr": "bbr"}
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 _ECN = {"off": "0", "standard": "1"}
 _IPV6_MORE_HEADER_BYTES = 20
+_TIMESTAMP_BYTES = 12
+_HEADER_BYTES = 52
+_PACKET_MARGIN_BYTES = 64 + 320
+_PACKET_RECORD_BYTES = 256
+_SHARE_AT_FIRST = 0.5
+_MOST_QUICK = 16  # TCP_MAX_QUICKACKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +39,26 @@ class KernelSettings:
 def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
     """Settings for the endpoint that stands at `place` of a scenario, with every default filled in.
 
-    A kernel's buffers also hold what packets take beside their payload, about as much again, so that half of a buffer
-    is window: the buffers are twice the scenario's. What a kernel decides itself (delayed ACKs, initial timeouts) stays
-    as it is. Raises ScenarioError for what no kernel, or not this one, does.
+    A kernel's buffers also hold what packets take beside their payload, so that only a share of the receive buffer is
+    window (`window_share`): buffers are as much larger than the scenario's, for sending twice as large. What a kernel
+    decides itself (delayed ACKs, initial timeouts) stays as it is. Raises ScenarioError for what no kernel, or not this one, does.
     """
     recovery = endpoint["recovery"]
-    if recovery not in ("sack", "new-reno"):
+    if recovery not in ("sack", "rack", "new-reno"):
         raise ScenarioError(
-            f"{place}.recovery is {recovery}, but must be sack or new-reno on a live path: kernels do no other"
+            f"{place}.recovery is {recovery}, but must be sack, rack or new-reno on a live path: kernels do no other"
         )
     if endpoint["ecn"] not in _ECN:
         raise ScenarioError(f"{place}.ecn is {endpoint['ecn']}, but must be off or standard on a live path")
-    receive_bytes, send_bytes = 2 * endpoint["receive_buffer_bytes"], 2 * endpoint["send_buffer_bytes"]
     segment_bytes = endpoint["maximum_segment_size_bytes"]
+    receive_bytes, send_bytes = _receive_buffer_bytes(endpoint), 2 * endpoint["send_buffer_bytes"]
     minimum_ms = max(1, round(endpoint["retransmission_timeout_minimum_s"] * 1e3))
     # By route, since only the first namespace may make any control the default.
     control = kernel_control(place, str(endpoint["control"]))
     common = f"congctl {control} initcwnd {endpoint['initial_window_segments']} rto_min {minimum_ms}ms"
     return KernelSettings(
         parameters={
-            "net.ipv4.tcp_sack": _flag(endpoint["sack"] and recovery == "sack"),
+            "net.ipv4.tcp_sack": _flag(endpoint["sack"] and recovery != "new-reno"),
             "net.ipv4.tcp_dsack": _flag(endpoint["duplicate_sack"]),
             "net.ipv4.tcp_timestamps": _flag(endpoint["timestamps"]),
             "net.ipv4.tcp_window_scaling": _flag(endpoint["window_scale"] >= 0),
@@ -71,6 +79,37 @@ def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
         },
         maximum_segment_size_bytes=segment_bytes,
     )
+
+
+def window_share(payload_bytes: int) -> float:
+    """The share of a receive buffer that a kernel offers as window once full segments of so much payload arrive.
+
+    Since Linux 6.6 (`tcp_measure_rcv_mss`) the payload's share of the memory that a packet takes: a TUN device puts
+    headers, 64 bytes before them and `struct skb_shared_info` behind the payload into one piece, whose length is a
+    power of two, and `struct sk_buff` takes 256 more. Before, and until data arrives, half.
+    """
+    if _version() < (6, 6):
+        return _SHARE_AT_FIRST
+    piece_bytes = 1 << (payload_bytes + _HEADER_BYTES + _PACKET_MARGIN_BYTES - 1).bit_length()
+    return (256 * payload_bytes // (piece_bytes + _PACKET_RECORD_BYTES)) / 256
+
+
+def quick_acknowledgements(endpoint: Mapping[str, Any]) -> int:
+    """Segments that a kernel acknowledges one by one at the start: 16, and as long as the window it offers grows.
+
+    It grows from half of the buffer to `window_share`, by two full segments each (`tcp_grow_window`).
+    """
+    growth_bytes = endpoint["receive_buffer_bytes"] - _SHARE_AT_FIRST * _receive_buffer_bytes(endpoint)
+    return max(_MOST_QUICK, round(growth_bytes / (2 * endpoint["maximum_segment_size_bytes"])))
+
+
+def _receive_buffer_bytes(endpoint: Mapping[str, Any]) -> int:
+    payload_bytes = endpoint["maximum_segment_size_bytes"] - (_TIMESTAMP_BYTES if endpoint["timestamps"] else 0)
+    return int(endpoint["receive_buffer_bytes"] / window_share(payload_bytes))
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
 
 
 def kernel_control(place: str, control: str) -> str:

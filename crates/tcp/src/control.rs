@@ -10,7 +10,9 @@ mod cubic;
 mod dispatch;
 mod full_pipe;
 mod hystart;
+mod hystart_plus_plus;
 mod jersey;
+mod linux_cubic;
 #[cfg(test)]
 mod periodic_loss;
 mod reno;
@@ -24,6 +26,7 @@ pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
 pub(crate) use dispatch::Control;
 pub use jersey::{BandwidthEstimate, Jersey};
+pub use linux_cubic::LinuxCubic;
 pub use reno::Reno;
 pub use unlimited::Unlimited;
 
@@ -36,7 +39,7 @@ pub struct ControlSettings {
     /// `u64::MAX` for none.
     pub initial_slow_start_threshold_bytes: u64,
     /// Segments by which one ACK may open the window in slow start, counting bytes as RFC 3465 has it; `None` counts
-    /// ACKs, at most one segment each (RFC 5681, section 3.1), as ns-2 does.
+    /// ACKs, at most one segment each (RFC 5681, section 3.1), as ns-2 does, and with [`LinuxCubic`] all segments.
     pub byte_counting_limit_segments: Option<u32>,
 }
 
@@ -168,6 +171,8 @@ pub enum ControlKind {
     Reno,
     /// RFC 9438; with `hystart`, slow start as in RFC 9406.
     Cubic { hystart: bool },
+    /// CUBIC with HyStart as Linux has them.
+    LinuxCubic,
     /// BBR version 1, which paces.
     Bbr,
     /// TCP-Jersey (seed 002); wants [`crate::EcnMode::EveryPacket`] at both ends.
@@ -183,6 +188,7 @@ impl ControlKind {
         match self {
             Self::Reno => Box::new(Reno::new(settings)),
             Self::Cubic { hystart } => Box::new(Cubic::new(settings, hystart)),
+            Self::LinuxCubic => Box::new(LinuxCubic::new(settings)),
             Self::Bbr => Box::new(Bbr::new(settings)),
             Self::Jersey => Box::new(Jersey::new(settings)),
             Self::Unlimited => Box::new(Unlimited),

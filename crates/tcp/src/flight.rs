@@ -24,11 +24,20 @@ pub(crate) struct Released {
     pub newly_delivered_bytes: u64,
     /// When the newest segment left, if none of those released was sent twice or reported before.
     pub newest_sent_at: Option<Nanoseconds>,
+    /// When the latest of those newly delivered left, of those sent once and of those sent again.
+    pub latest_sent_at: Option<Nanoseconds>,
+    pub latest_resent_at: Option<Nanoseconds>,
     /// Of the segment sent last among those newly delivered.
     pub stamp: Option<DeliveryStamp>,
 }
 
 impl Released {
+    #[inline]
+    fn note(&mut self, sent: &Sent) {
+        let latest = if sent.flags & EVER_RESENT == 0 { &mut self.latest_sent_at } else { &mut self.latest_resent_at };
+        *latest = (*latest).max(Some(sent.sent_at));
+    }
+
     #[inline]
     fn keep_latest(&mut self, stamp: DeliveryStamp) {
         if self.stamp.is_none_or(|kept| stamp.delivered_bytes >= kept.delivered_bytes) {
@@ -165,6 +174,7 @@ impl Flight {
             if sent.flags & SACKED == 0 {
                 released.newly_delivered_bytes += u64::from(sent.length);
                 newest_sent_at = Some(sent.sent_at);
+                released.note(&sent);
                 if let Some(stamp) = stamp {
                     released.keep_latest(stamp);
                 }
@@ -225,6 +235,7 @@ impl Flight {
                 continue;
             }
             let (flags, length) = (sent.flags, u64::from(sent.length));
+            released.note(sent);
             sent.flags |= SACKED;
             if flags & EVER_RESENT == 0 {
                 released.newest_sent_at = released.newest_sent_at.max(Some(sent.sent_at));
@@ -284,6 +295,37 @@ impl Flight {
             self.pending_bytes += length;
             self.cursor = self.cursor.min(sent.start);
         }
+    }
+
+    /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there was
+    /// any.
+    pub fn declare_lost_again(&mut self, sent_at: Nanoseconds) -> bool {
+        if self.resent_bytes == 0 {
+            return false;
+        }
+        let mut found = false;
+        for index in 0..self.segments.len() {
+            let sent = &mut self.segments[index];
+            if sent.flags & (SACKED | LOST | RESENT) == LOST | RESENT && sent.sent_at < sent_at {
+                sent.flags &= !RESENT;
+                let (length, start) = (u64::from(sent.length), sent.start);
+                self.resent_bytes -= length;
+                self.pending_bytes += length;
+                self.cursor = self.cursor.min(start);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// When the oldest segment last left.
+    pub fn oldest_sent_at(&self) -> Option<Nanoseconds> {
+        self.segments.front().map(|first| first.sent_at)
+    }
+
+    /// What is declared lost.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
     }
 
     /// Declares the oldest segment lost, and lets it be sent again even if it was already.

@@ -1,6 +1,7 @@
 //! Repairing losses that duplicate ACKs or SACK blocks reveal, before the timer has to.
 
 mod newreno;
+mod rack;
 mod reno;
 mod sack;
 mod tahoe;
@@ -26,6 +27,8 @@ pub(crate) struct Episode {
     limited_bytes: u64,
     has_partial: bool,
     has_rescued: bool,
+    /// Of [`Recovery::Rack`], while it recovers.
+    reduction: Option<rack::Reduction>,
 }
 
 impl Episode {
@@ -39,6 +42,7 @@ impl Episode {
             limited_bytes: 0,
             has_partial: false,
             has_rescued: false,
+            reduction: None,
         }
     }
 
@@ -98,6 +102,22 @@ impl Episode {
         self.has_rescued = true;
     }
 
+    fn reduction_mut(&mut self) -> Option<&mut rack::Reduction> {
+        self.reduction.as_mut()
+    }
+
+    fn set_inflation(&mut self, bytes: i64) {
+        self.inflation_bytes = bytes;
+    }
+
+    /// A segment leaves, new or not.
+    #[inline]
+    pub fn note_sent(&mut self, bytes: u64) {
+        if let Some(reduction) = &mut self.reduction {
+            reduction.note_sent(bytes);
+        }
+    }
+
     fn begin(&mut self, recover: u64, inflation_bytes: i64) {
         *self =
             Self { is_recovering: true, recover, inflation_bytes, duplicates: self.duplicates, ..Self::new(self.kind) };
@@ -115,21 +135,21 @@ impl Sender {
         if self.episode.is_recovering {
             match self.episode.kind {
                 Recovery::Reno | Recovery::NewReno => self.episode.inflation_bytes += self.segment_bytes as i64,
-                Recovery::Tahoe | Recovery::Sack => {}
+                Recovery::Tahoe | Recovery::Sack | Recovery::Rack => {}
             }
             return;
         }
-        let reveals_loss = self.episode.duplicates >= DUPLICATE_THRESHOLD
-            || self.episode.kind == Recovery::Sack && self.flight.is_first_lost();
+        let reveals_loss =
+            self.episode.duplicates >= DUPLICATE_THRESHOLD || self.uses_sack() && self.flight.is_first_lost();
         let unacknowledged = self.flight.unacknowledged();
         let may_begin = match self.episode.kind {
             Recovery::Tahoe => tahoe::may_begin(unacknowledged, self.episode.recover),
             Recovery::Reno => reno::may_begin(unacknowledged, self.episode.recover),
             Recovery::NewReno => newreno::may_begin(unacknowledged, self.episode.recover),
-            Recovery::Sack => sack::may_begin(unacknowledged, self.episode.recover),
+            Recovery::Sack | Recovery::Rack => sack::may_begin(unacknowledged, self.episode.recover),
         };
         if !reveals_loss {
-            if self.limited_transmit && self.episode.kind != Recovery::Sack {
+            if self.limited_transmit && !self.uses_sack() {
                 self.episode.inflation_bytes = i64::from(self.episode.duplicates) * self.segment_bytes as i64;
             }
             return;
@@ -149,6 +169,11 @@ impl Sender {
             Recovery::Reno => reno::begin(self, now, slows_down),
             Recovery::NewReno => newreno::begin(self, now, slows_down),
             Recovery::Sack => sack::begin(self, now, slows_down),
+            Recovery::Rack => {
+                let window_before = self.window_bytes;
+                sack::begin(self, now, slows_down);
+                self.episode.reduction = Some(rack::Reduction::new(window_before));
+            }
         }
         self.is_forced = true;
         self.restart_timer(now);
@@ -161,7 +186,7 @@ impl Sender {
         if !self.episode.is_recovering {
             self.episode.forget_duplicates();
             // An ACK that advances over one loss may reveal the next (RFC 6675, section 5, step 4.1).
-            if self.episode.kind == Recovery::Sack
+            if self.uses_sack()
                 && self.flight.is_first_lost()
                 && sack::may_begin(self.flight.unacknowledged(), self.episode.recover)
             {
@@ -176,7 +201,7 @@ impl Sender {
                 true
             }
             Recovery::NewReno => newreno::advance(self, now, bytes),
-            Recovery::Sack => sack::advance(self, now),
+            Recovery::Sack | Recovery::Rack => sack::advance(self, now),
         }
     }
 

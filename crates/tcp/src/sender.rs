@@ -79,6 +79,9 @@ pub(crate) struct Sender {
     is_resting: bool,
     /// A round-trip sample is taken once what was in flight at the last one is acknowledged.
     timed_until: u64,
+    /// Of [`Recovery::Rack`]: the shortest sample, and when the latest of what arrived had left.
+    pub(crate) shortest_round_trip: Nanoseconds,
+    pub(crate) latest_delivered_sent_at: Option<Nanoseconds>,
     /// Delivered according to duplicates without SACK, and not yet acknowledged.
     assumed_bytes: u64,
     /// Of the last ACK that had any: most of them come again.
@@ -133,6 +136,8 @@ impl Sender {
             is_window_limited: true,
             is_resting: false,
             timed_until: 0,
+            shortest_round_trip: NEVER,
+            latest_delivered_sent_at: None,
             assumed_bytes: 0,
             last_blocks: SackBlocks::default(),
             right_edge: 1,
@@ -160,7 +165,7 @@ impl Sender {
         self.segment_bytes = segment_bytes.max(1);
         self.control = Control::new(settings.control, &control_settings(settings, self.segment_bytes));
         self.window_bytes = self.control.window_bytes();
-        if settings.recovery == Recovery::Sack && !sack {
+        if matches!(settings.recovery, Recovery::Sack | Recovery::Rack) && !sack {
             self.episode = Episode::new(Recovery::NewReno);
         }
         self.timer.begin_data(handshake_was_retransmitted);
@@ -184,7 +189,7 @@ impl Sender {
 
     #[inline]
     pub fn uses_sack(&self) -> bool {
-        self.episode.kind() == Recovery::Sack
+        matches!(self.episode.kind(), Recovery::Sack | Recovery::Rack)
     }
 
     /// Nothing is due any more.

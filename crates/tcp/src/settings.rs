@@ -27,6 +27,8 @@ pub enum Recovery {
     /// From the peer's selective acknowledgements (RFC 6675); as NewReno where the peer gives none.
     #[default]
     Sack,
+    /// The same with what Linux does beyond it: PRR (RFC 6937) and RACK's look at times (RFC 8985).
+    Rack,
 }
 
 /// Acknowledging less often than every segment (RFC 5681, section 4.2).

@@ -12,8 +12,8 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
-/// | `control` | `cubic`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control |
-/// | `recovery` | `sack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired (RFC 6675, RFC 6582, RFC 5681) |
+/// | `control` | `cubic`, `cubic-hystart-plus-plus`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control |
+/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired (RFC 6675; the same with PRR and RACK, RFC 6937, RFC 8985; RFC 6582; RFC 5681) |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |
 /// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
@@ -48,6 +48,7 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         "recovery",
         &[
             ("sack", Recovery::Sack),
+            ("rack", Recovery::Rack),
             ("new-reno", Recovery::NewReno),
             ("reno", Recovery::Reno),
             ("tahoe", Recovery::Tahoe),
@@ -97,9 +98,10 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
     })
 }
 
-/// Names of the congestion controls; `cubic` has HyStart++ (RFC 9406), `cubic-without-hystart` has not.
+/// Names of the congestion controls; `cubic` is Linux's, the other two are of RFC 9438, with RFC 9406 and without.
 pub const CONTROLS: &[(&str, ControlKind)] = &[
-    ("cubic", ControlKind::Cubic { hystart: true }),
+    ("cubic", ControlKind::LinuxCubic),
+    ("cubic-hystart-plus-plus", ControlKind::Cubic { hystart: true }),
     ("cubic-without-hystart", ControlKind::Cubic { hystart: false }),
     ("reno", ControlKind::Reno),
     ("bbr", ControlKind::Bbr),

@@ -4,7 +4,7 @@
 
 use pepscope_path::{Nanoseconds, SECOND};
 
-use super::hystart::Hystart;
+use super::hystart_plus_plus::HystartPlusPlus;
 use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings};
 
 /// beta_cubic (section 4.6).
@@ -46,7 +46,7 @@ pub struct Cubic {
     /// 4.8 and 4.10).
     starts_on_plateau: bool,
     round_trip_s: Option<f64>,
-    hystart: Option<Hystart>,
+    hystart: Option<HystartPlusPlus>,
 }
 
 impl Cubic {
@@ -70,7 +70,7 @@ impl Cubic {
             epoch: None,
             starts_on_plateau: true,
             round_trip_s: None,
-            hystart: hystart.then(Hystart::default),
+            hystart: hystart.then(HystartPlusPlus::default),
         }
     }
 

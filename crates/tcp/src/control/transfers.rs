@@ -13,10 +13,11 @@ use crate::settings::{EcnMode, Recovery, Settings};
 use crate::test_path::TestPath;
 
 const RATE_BIT_S: u64 = 10_000_000;
-const KINDS: [ControlKind; 5] = [
+const KINDS: [ControlKind; 6] = [
     ControlKind::Reno,
     ControlKind::Cubic { hystart: false },
     ControlKind::Cubic { hystart: true },
+    ControlKind::LinuxCubic,
     ControlKind::Bbr,
     ControlKind::Jersey,
 ];
@@ -77,8 +78,8 @@ fn each_control_fills_a_link_with_a_buffer_of_its_product() {
 /// timer, which starts anew at the first of them only (RFC 6582, section 4), expires: once, not for ever.
 #[test]
 fn recovery_from_an_overshot_slow_start_does_not_begin_the_next() {
-    for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack] {
-        let sack = recovery == Recovery::Sack;
+    for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
+        let sack = matches!(recovery, Recovery::Sack | Recovery::Rack);
         let ends = Settings { recovery, sack, ..settings(ControlKind::Reno) };
         let mut path = TestPath::new(vec![bottleneck(60, LossSettings::None, None)]);
         path.add(0, 0, [ends; 2], [Script::sender_for(ContentId(1), NEVER), Script::receiver()]);

@@ -16,6 +16,7 @@ fn controls() -> impl Strategy<Value = ControlKind> {
         ControlKind::Reno,
         ControlKind::Cubic { hystart: false },
         ControlKind::Cubic { hystart: true },
+        ControlKind::LinuxCubic,
         ControlKind::Bbr,
         ControlKind::Jersey,
     ])
@@ -24,7 +25,7 @@ fn controls() -> impl Strategy<Value = ControlKind> {
 pub(super) fn ends() -> impl Strategy<Value = Settings> {
     let kinds = (
         controls(),
-        sample::select(vec![Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack]),
+        sample::select(vec![Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Rack]),
         sample::select(vec![EcnMode::Off, EcnMode::Standard, EcnMode::EveryPacket]),
         prop_oneof![Just(RetransmissionSettings::CLASSIC), Just(RetransmissionSettings::default())],
     );

@@ -7,7 +7,7 @@ use crate::control::{Acknowledged, Cause};
 use crate::flight::Released;
 use crate::segment::{Flags, Segment};
 use crate::sequence::position;
-use crate::settings::EcnMode;
+use crate::settings::{EcnMode, Recovery};
 use crate::statistics::Statistics;
 use crate::timestamp_clock::TimestampClock;
 
@@ -39,6 +39,7 @@ impl Sender {
 
         let advanced = acknowledgement > oldest;
         let mut released = if advanced { self.flight.advance(acknowledgement) } else { Released::default() };
+        let mut found_loss = false;
         if self.uses_sack() && !segment.sack.is_empty() {
             for block in segment.sack.as_slice() {
                 if self.last_blocks.as_slice().contains(block) {
@@ -50,7 +51,12 @@ impl Sender {
                 self.flight.report(left, right, &mut released);
             }
             self.last_blocks = segment.sack;
+            let lost_before = self.flight.lost_bytes();
             self.flight.detect_losses(self.segment_bytes);
+            found_loss = self.flight.lost_bytes() > lost_before;
+        }
+        if self.episode.kind() == Recovery::Rack {
+            found_loss |= self.detect_lost_again(now, &released);
         }
         let is_duplicate = !advanced
             && was_outstanding
@@ -90,10 +96,15 @@ impl Sender {
             statistics.duplicate_acknowledgements += 1;
             self.tell_control(&acknowledged);
             self.recover_on_duplicate(now, statistics);
+            self.reduce_in_proportion(&released, false, found_loss);
+            if self.episode.kind() == Recovery::Rack && self.puts_timer_off(&released) {
+                self.restart_timer(now);
+            }
             return Verdict::Taken { writable: false };
         }
         self.retries = 0;
         if let Some(round_trip_time) = round_trip_time {
+            self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
             if acknowledgement > self.timed_until {
                 self.timer.sample(round_trip_time);
                 self.timed_until = self.flight.next();
@@ -101,6 +112,7 @@ impl Sender {
         }
         self.tell_control(&acknowledged);
         let restarts = self.recover_on_advance(now, released.bytes, statistics);
+        self.reduce_in_proportion(&released, true, found_loss);
         if restarts || self.flight.outstanding_bytes() == 0 {
             self.restart_timer(now);
         }

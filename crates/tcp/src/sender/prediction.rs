@@ -75,6 +75,7 @@ impl Sender {
         self.retries = 0;
         if acknowledgement > self.timed_until {
             self.timer.sample(round_trip_time);
+            self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
             self.timed_until = self.flight.next();
         }
         self.tell_control(&Acknowledged {

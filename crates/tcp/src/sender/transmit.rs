@@ -197,6 +197,7 @@ impl Sender {
     #[inline]
     fn note_sent(&mut self, now: Nanoseconds, payload_bytes: u32) {
         self.last_sent_at = now;
+        self.episode.note_sent(u64::from(payload_bytes));
         if self.deadline == NEVER {
             self.restart_timer(now);
         }
