@@ -16,7 +16,7 @@ from pepscope.errors import ScenarioError
 from reference_sim.kernel_settings import quick_acknowledgements
 
 if TYPE_CHECKING:
-    from pepscope.packets import Packets
+    from pepscope.packets import PacketColumns
     from reference_sim.live import LiveSettings
     from reference_sim.scenario import Scenario
 
@@ -45,8 +45,8 @@ class Measures:
 
     #: Bytes that applications read, from the first flow's start to the last byte read.
     goodput_bit_s: float
-    #: One for each segment acknowledged, as the senders' captures show them, so that it does not matter how many of them
-    #: an ACK is for; none for ACKs of anything that was sent again (Karn).
+    #: One for each segment acknowledged, as the senders' captures show them, so that it does not matter how many an ACK
+    #: is for; none for ACKs of anything that was sent again (Karn).
     round_trip_times_s: npt.NDArray[np.float64]
     #: Packets overflowed or lost in the hops, of those that entered the first.
     lost_share: float
@@ -249,7 +249,7 @@ def _senders(captures: Sequence[Path]) -> tuple[npt.NDArray[np.float64], int, in
     return np.concatenate(times) if times else np.empty(0), data, again
 
 
-def _round_trips(packets: Packets, leaves: int) -> npt.NDArray[np.float64]:
+def _round_trips(packets: PacketColumns, leaves: int) -> npt.NDArray[np.float64]:
     """Seconds that each segment waited for its ACK, of data that leaves in the direction `leaves`."""
     is_sent = (packets.direction == leaves) & (packets.payload_bytes > 0)
     starts = packets.sequence_offset[is_sent]

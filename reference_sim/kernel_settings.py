@@ -41,7 +41,8 @@ def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
 
     A kernel's buffers also hold what packets take beside their payload, so that only a share of the receive buffer is
     window (`window_share`): buffers are as much larger than the scenario's, for sending twice as large. What a kernel
-    decides itself (delayed ACKs, initial timeouts) stays as it is. Raises ScenarioError for what no kernel, or not this one, does.
+    decides itself (delayed ACKs, initial timeouts) stays as it is. Raises ScenarioError for what no kernel, or not this
+    one, does.
     """
     recovery = endpoint["recovery"]
     if recovery not in ("sack", "rack", "new-reno"):
@@ -86,12 +87,12 @@ def window_share(payload_bytes: int) -> float:
 
     Since Linux 6.6 (`tcp_measure_rcv_mss`) the payload's share of the memory that a packet takes: a TUN device puts
     headers, 64 bytes before them and `struct skb_shared_info` behind the payload into one piece, whose length is a
-    power of two, and `struct sk_buff` takes 256 more. Before, and until data arrives, half.
+    power of two, and `struct sk_buff` takes 256 more. Before, and until data arrives, half, which is not taken back.
     """
     if _version() < (6, 6):
         return _SHARE_AT_FIRST
     piece_bytes = 1 << (payload_bytes + _HEADER_BYTES + _PACKET_MARGIN_BYTES - 1).bit_length()
-    return (256 * payload_bytes // (piece_bytes + _PACKET_RECORD_BYTES)) / 256
+    return max(_SHARE_AT_FIRST, (256 * payload_bytes // (piece_bytes + _PACKET_RECORD_BYTES)) / 256)
 
 
 def quick_acknowledgements(endpoint: Mapping[str, Any]) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from pepscope.capture import open_capture
-from pepscope.errors import LivePathError
+from pepscope.errors import CaptureError
 from reference_sim.live import emulate, live_path
 from reference_sim.scenario import Scenario
 
@@ -234,7 +234,7 @@ def test_an_exception_while_it_is_up_takes_everything_down() -> None:
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "server.pcap").symlink_to("/dev/full")
-    with pytest.raises(LivePathError, match=r"server\.pcap could not be written to its end; is the disk full"):
+    with pytest.raises(CaptureError, match=r"server\.pcap could not be written to its end; is the disk full"):
         emulate(scenario(wired()), (), tmp_path)
     assert not (tmp_path / "truth.json").exists()
 

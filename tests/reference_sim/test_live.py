@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pepscope.errors import LivePathError, ScenarioError
-from reference_sim.comparison import Comparison, Measures
-from reference_sim.kernel_settings import kernel_settings
+from reference_sim.comparison import Comparison, Measures, as_kernels_do
+from reference_sim.kernel_settings import kernel_settings, quick_acknowledgements, window_share
 from reference_sim.live import LiveEmulation, LiveSettings, emulate
 from reference_sim.live_network import split_path, terminals
 from reference_sim.scenario import Scenario
@@ -62,10 +63,40 @@ def test_an_endpoint_becomes_kernel_settings() -> None:
     assert [parameters[f"net.ipv4.tcp_{name}"] for name in ("sack", "timestamps", "window_scaling", "ecn")] == list(
         "0001"
     )
-    assert parameters["net.ipv4.tcp_rmem"] == "4096 100000 100000"
+    rmem = [int(words) for words in parameters["net.ipv4.tcp_rmem"].split()]
+    assert rmem[1] == rmem[2]
+    assert rmem[2] * window_share(1200) == pytest.approx(50_000, abs=1)
     assert parameters["net.ipv4.ip_default_ttl"] == "32"
     assert settings.route_options[4] == "congctl reno initcwnd 3 rto_min 1000ms advmss 1200"
     assert settings.route_options[6].endswith("advmss 1180")
+
+
+@pytest.mark.parametrize(
+    ("release", "payload_bytes", "share"),
+    [
+        ("6.18.2", 1448, 160 / 256),
+        ("6.18.2-1-amd64", 1188, 132 / 256),
+        ("6.18.2", 536, 0.5),
+        ("6.1.0-18-amd64", 1448, 0.5),
+    ],
+)
+def test_a_window_is_the_share_of_a_buffer_that_payload_takes(
+    monkeypatch: pytest.MonkeyPatch, release: str, payload_bytes: int, share: float
+) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release))
+    assert window_share(payload_bytes) == share
+
+
+def test_kernels_acknowledge_one_by_one_while_their_window_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release="6.18.2"))
+    small, large = ({"receive_buffer_bytes": size} for size in (50_000, 6_291_456))
+    assert quick_acknowledgements(scenario(mobile=small).mobile) == 16
+    # A fifth of the window is still to come, 2920 bytes a segment.
+    assert quick_acknowledgements(scenario(mobile=large).mobile) == pytest.approx(0.2 * 6_291_456 / 2920, abs=1)
+    seen = as_kernels_do(scenario(mobile=large, server={"recovery": "new-reno", "quick_acknowledgements": 3}))
+    assert seen.mobile["quick_acknowledgements"] == pytest.approx(431, abs=1)
+    assert (seen.mobile["recovery"], seen.server["recovery"]) == ("rack", "new-reno")
+    assert seen.server["quick_acknowledgements"] == 3
 
 
 @pytest.mark.parametrize(
@@ -73,6 +104,7 @@ def test_an_endpoint_becomes_kernel_settings() -> None:
     [
         ({"control": "jersey"}, "mobile.control is jersey, but must be .*cubic.* on a live path"),
         ({"control": "cubic-without-hystart"}, "mobile.control is cubic-without-hystart"),
+        ({"control": "cubic-hystart-plus-plus"}, "mobile.control is cubic-hystart-plus-plus"),
         ({"recovery": "tahoe"}, "mobile.recovery is tahoe"),
         ({"ecn": "every-packet"}, "mobile.ecn is every-packet"),
     ],

@@ -32,7 +32,7 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// | `retransmission_timeout_initial_s` | 0.001-1000 | 1 | RFC 6298; the papers' is 3 |
 /// | `retransmission_timeout_minimum_s` | 0.001-1000 | 0.2 | RFC 6298; the papers' is 1 |
 /// | `retransmission_timeout_maximum_s` | 0.001-1000 | 120 | RFC 6298; the papers' is 60 |
-/// | `byte_counting_limit_segments` | 1-1000 | none | growth an ACK in slow start (RFC 3465); none counts ACKs |
+/// | `byte_counting_limit_segments` | 1-1000 | none | growth an ACK in slow start (RFC 3465); none counts ACKs, with `cubic` every segment |
 /// | `restart_after_idle` | true, false | true | RFC 5681, section 4.1 |
 /// | `handshake_retries` | 0-20 | 6 | SYNs sent again |
 /// | `retransmission_retries` | 0-100 | 15 | timeouts for the same data before giving up |
