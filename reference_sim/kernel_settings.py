@@ -100,8 +100,9 @@ def quick_acknowledgements(endpoint: Mapping[str, Any]) -> int:
 
     It grows from half of the buffer to `window_share`, by two full segments each (`tcp_grow_window`).
     """
-    growth_bytes = endpoint["receive_buffer_bytes"] - _SHARE_AT_FIRST * _receive_buffer_bytes(endpoint)
-    return max(_MOST_QUICK, round(growth_bytes / (2 * endpoint["maximum_segment_size_bytes"])))
+    growth_bytes = float(endpoint["receive_buffer_bytes"]) - _SHARE_AT_FIRST * _receive_buffer_bytes(endpoint)
+    segments = growth_bytes / (2 * float(endpoint["maximum_segment_size_bytes"]))
+    return max(_MOST_QUICK, round(segments))
 
 
 def _receive_buffer_bytes(endpoint: Mapping[str, Any]) -> int:
