@@ -1,0 +1,32 @@
+"""What every service of a running server has in common."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+
+from prober.server.admission import Admission, Complaints, Rate
+from prober.server.refusal import RefusedError
+from prober.server.sessions import Session, Sessions
+from prober.server.settings import LimitsTable
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceContext:
+    """Limits, sessions, who may come in; one for all services and threads."""
+
+    limits: LimitsTable
+    sessions: Sessions
+    admission: Admission
+    complaints: Complaints
+    #: Wrong tokens and dead sessions, by address.
+    refusals: Rate
+    tls: ssl.SSLContext = field(repr=False)
+
+    def session(self, name: str, address: str) -> Session:
+        """The session that lives under this name. Raises RefusedError; `address` is who asks."""
+        session = self.sessions.find(name)
+        if session is None:
+            self.complaints.complain("no-session", "somebody asks without a session that lives", address=address)
+            raise RefusedError(403, "there is no session of this name; it may be over")
+        return session

@@ -1,0 +1,153 @@
+"""What the mobile may have done at this end while it measures: captures, ACKs held back, ports that fall silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pepscope.errors import CaptureError, PepscopeError
+from prober import ack_hold
+from prober.ack_hold import AckHold
+from prober.devices import device_of
+from prober.packet_rules import HeldTraffic
+from prober.protocol import Abilities, CaptureSummary, HoldReport, Ports
+from prober.server.captures import Capture, excess, lacking, service_filter
+from prober.server.leases import Leases
+from prober.server.listening import Port
+from prober.server.refusal import RefusedError
+from prober.server.sessions import Session
+from prober.server.settings import LimitsTable
+
+
+class Instruments:
+    """All of them, each leased to a session."""
+
+    def __init__(
+        self, limits: LimitsTable, ports: Ports, listeners: dict[int, Port], directory: Path, interface: str
+    ) -> None:
+        self._limits, self._ports, self._listeners = limits, ports, listeners
+        self._directory, self._interface = directory, interface
+        self._filter = service_filter(ports)
+        # Finished captures wait for being fetched, so that more are kept than may run.
+        self.captures: Leases[Capture] = Leases("capture", limits.captures_kept * limits.sessions, Capture.close)
+        self.holds: Leases[AckHold] = Leases("hold", limits.holds, AckHold.close)
+        self.silences: Leases[Port] = Leases("silence", limits.silences, Port.end_silence)
+
+    def abilities(self) -> Abilities:
+        """What works here, tried."""
+        return Abilities(self._no_captures(), self._no_holds(), self._no_silences())
+
+    def _no_captures(self) -> str:
+        if not self._limits.captures:
+            return "this server makes no captures (limits.captures is 0)"
+        return lacking(self._interface or "lo", self._directory, self._filter)
+
+    def _no_holds(self) -> str:
+        if not self._limits.holds:
+            return "this server holds no ACKs back (limits.holds is 0)"
+        return ack_hold.lacking(HeldTraffic(((self._ports.dead, self._ports.dead),)))
+
+    def _no_silences(self) -> str:
+        if not self._limits.silences:
+            return "this server lets no port fall silent (limits.silences is 0)"
+        return ""
+
+    def start_capture(self, session: Session, local_address: str, snap_bytes: int) -> str:
+        """Capture on the interface that has this address. Raises RefusedError."""
+        running = sum(capture.is_running for capture in self.captures.things())
+        if running >= self._limits.captures:
+            raise RefusedError(409, f"the server makes {running} captures at once, as many as it may")
+        if self.captures.count(session) >= self._limits.captures_kept:
+            raise RefusedError(409, f"the session has {self._limits.captures_kept} captures: delete some")
+
+        def make() -> Capture:
+            device = self._interface or device_of(local_address)
+            if device is None:
+                raise CaptureError(f"no interface has the address {local_address}; name one with --interface")
+            return Capture(device, self._directory, snap_bytes, self._filter)
+
+        try:
+            return self.captures.begin(session, self._limits.session_s * 100, make)
+        except (CaptureError, OSError) as error:
+            raise RefusedError(409, str(error)) from None
+
+    def finish_capture(self, session: Session, name: str) -> CaptureSummary:
+        """End a capture. Raises RefusedError."""
+        return self.captures.find(session, name).finish()
+
+    def delete_capture(self, session: Session, name: str) -> None:
+        """Forget a capture. Raises RefusedError."""
+        self.captures.end(session, name).close()
+
+    def begin_hold(self, session: Session, port: int, delay_s: float, lease_s: float) -> str:
+        """Hold back this end's ACKs on a service port. Raises RefusedError."""
+        self._listener(port)
+        ranges = [(port, port)]
+        if port in (self._ports.ftp, self._ports.ftp_free):
+            ranges.append(self._ports.ftp_data)
+        delay_s = min(delay_s, self._limits.hold_delay_s)
+
+        def make() -> AckHold:
+            return AckHold(HeldTraffic(tuple(ranges)), delay_s).__enter__()
+
+        try:
+            return self.holds.begin(session, self._lease(lease_s), make)
+        except RefusedError:
+            raise
+        except (PepscopeError, OSError, ValueError) as error:
+            raise RefusedError(409, str(error)) from None
+
+    def end_hold(self, session: Session, name: str) -> HoldReport:
+        """Let go. Raises RefusedError."""
+        hold = self.holds.end(session, name)
+        try:
+            report = hold.close()
+        except PepscopeError as error:
+            raise RefusedError(500, str(error)) from None
+        return HoldReport(report.held, report.released, report.largest_error_s)
+
+    def begin_silence(self, session: Session, port: int, lease_s: float) -> str:
+        """Answer no SYN to a service port. Raises RefusedError."""
+        listener = self._listener(port)
+
+        def make() -> Port:
+            listener.silence()
+            return listener
+
+        try:
+            return self.silences.begin(session, self._lease(lease_s), make)
+        except OSError as error:
+            raise RefusedError(409, f"port {port} cannot fall silent: {error.strerror}") from None
+
+    def end_silence(self, session: Session, name: str) -> None:
+        """Answer again. Raises RefusedError."""
+        self.silences.end(session, name).end_silence()
+
+    def sweep(self) -> None:
+        """End what is overdue or too large."""
+        for leases in (self.holds, self.silences, self.captures):
+            leases.end_overdue()
+        for capture in self.captures.things():
+            why = excess(capture, self._limits)
+            if why:
+                capture.finish(why)
+
+    def end_of(self, session: Session) -> None:
+        """End everything of a session."""
+        for leases in (self.holds, self.silences, self.captures):
+            leases.end_of(session)
+
+    def close(self) -> None:
+        """End everything."""
+        for leases in (self.holds, self.silences, self.captures):
+            leases.close()
+
+    def _lease(self, lease_s: float) -> float:
+        return min(lease_s, self._limits.lease_s)
+
+    def _listener(self, port: int) -> Port:
+        """A service's own port: the control channel must never fall silent, and nobody else's ports are ours."""
+        if port not in self._ports.services:
+            raise RefusedError(
+                404, f"port {port} has none of this server's services, only {', '.join(map(str, self._ports.services))}"
+            )
+        return self._listeners[port]

@@ -1,0 +1,177 @@
+"""The life of a server: it listens, serves, sweeps up what is overdue, and on a signal ends everything it began."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import resource
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pepscope
+from prober.facts import host_facts
+from prober.objects import Kind, object_bytes
+from prober.pictures import LEAST_BYTES
+from prober.protocol import SCHEMA, About, Key, Ports
+from prober.server.admission import Admission, Complaints, Rate
+from prober.server.answers import Answers
+from prober.server.connections import Acceptor
+from prober.server.context import ServiceContext
+from prober.server.control import Control
+from prober.server.ftp import FtpService
+from prober.server.http_objects import serve_http, serve_https
+from prober.server.identity import Identity, StateDirectory
+from prober.server.instruments import Instruments
+from prober.server.listening import Port, listen, take_nothing
+from prober.server.raw_tcp import serve_raw_tcp
+from prober.server.sessions import Sessions
+from prober.server.settings import LimitsTable, ServerSettings
+from prober.server.udp_echo import UdpEcho
+
+logger = logging.getLogger("prober")
+
+SWEEP_S = 0.5
+
+Ready = Callable[[Key, Ports, About], None]
+
+
+def run(settings: ServerSettings, ready: Ready) -> None:
+    """Serve until SIGTERM or SIGINT; `ready` is called once everybody can come. Raises ServerError, CaptureError."""
+    # A descriptor a connection: the kernel's default for programmes (1024) is for those that do not know better.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    ending = threading.Event()
+    before = {number: signal.signal(number, lambda *_: ending.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with running(settings) as (key, about, sweep):
+            ready(key, about.ports, about)
+            while not ending.wait(SWEEP_S):
+                sweep()
+            logger.info("ending", extra={"fields": {"event": "ending"}})
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[], None]]]:
+    """A server that serves while this context lasts: its key, what it says of itself, and what sweeps up."""
+    with contextlib.ExitStack() as closing:
+        state = StateDirectory(settings.state_directory)
+        closing.callback(state.close)
+        identity = state.identity()
+        listeners = _Listeners(settings, closing)
+        for kind in Kind:
+            # What objects are made of is made once: the first request should not be the one that waits for it.
+            object_bytes(kind, LEAST_BYTES, 0)
+        directory = closing.enter_context(state.captures())
+        context = _context(settings.limits, identity)
+        instruments = Instruments(settings.limits, listeners.ports, listeners.by_number, directory, settings.interface)
+        closing.callback(instruments.close)
+        about = _about(settings.limits, listeners.ports, instruments)
+        control = Control(context, instruments, about, identity.key.token, Answers())
+        _serve(settings, context, listeners, control, closing)
+
+        def sweep() -> None:
+            for session in context.sessions.expired():
+                instruments.end_of(session)
+                logger.info(
+                    "session-expired", extra={"fields": {"event": "session-expired", "session": session.name[:6]}}
+                )
+            instruments.sweep()
+
+        yield identity.key, about, sweep
+
+
+class _Listeners:
+    """Every port that is declared, and no other."""
+
+    def __init__(self, settings: ServerSettings, closing: contextlib.ExitStack) -> None:
+        wanted = settings.ports
+
+        def open_port(name: str, number: int, kind: int = socket.SOCK_STREAM) -> Port:
+            port = listen(name, settings.listen, number, kind)
+            closing.callback(port.close)
+            return port
+
+        # The well-known ports first: it is those that may not be had.
+        self.http = [open_port("http", wanted.http), open_port("http_free", wanted.http_free)]
+        self.https = [open_port("https", wanted.https), open_port("https_free", wanted.https_free)]
+        self.ftp = [open_port("ftp", wanted.ftp), open_port("ftp_free", wanted.ftp_free)]
+        self.control = open_port("control", wanted.control)
+        self.tcp = [open_port("tcp", number) for number in wanted.tcp]
+        self.udp_echo = open_port("udp_echo", wanted.udp_echo, socket.SOCK_DGRAM)
+        self.dead = open_port("dead", wanted.dead)
+        for sock in self.dead.sockets:
+            take_nothing(sock)
+        self.by_number = {port.number: port for port in (*self.http, *self.https, *self.ftp, *self.tcp)}
+        self.ports = Ports(
+            self.control.number,
+            self.http[0].number,
+            self.https[0].number,
+            self.ftp[0].number,
+            tuple(port.number for port in self.tcp),
+            self.udp_echo.number,
+            self.dead.number,
+            self.http[1].number,
+            self.https[1].number,
+            self.ftp[1].number,
+            (wanted.ftp_data[0], wanted.ftp_data[1]),
+        )
+
+
+def _context(limits: LimitsTable, identity: Identity) -> ServiceContext:
+    rate = Rate(limits.connections_per_s, limits.connections_at_once)
+    return ServiceContext(
+        limits,
+        Sessions(limits),
+        Admission(limits.connections, limits.connections_per_address, rate),
+        Complaints(),
+        Rate(limits.refusals_per_minute / 60, limits.refusals_per_minute),
+        identity.tls(),
+    )
+
+
+def _about(limits: LimitsTable, ports: Ports, instruments: Instruments) -> About:
+    told = (
+        "object_bytes",
+        "session_bytes",
+        "capture_bytes",
+        "captures_kept",
+        "datagram_bytes",
+        "connections_per_address",
+    )
+    numbers = {name: int(getattr(limits, name)) for name in told}
+    numbers |= {name: int(getattr(limits, name)) for name in ("lease_s", "hold_delay_s", "idle_s", "transfer_s")}
+    facts = host_facts(None)
+    settings = facts.pop("settings")
+    host = {name: str(value) for name, value in (*facts.items(), *settings.items())}
+    return About(SCHEMA, pepscope.__version__, ports, instruments.abilities(), numbers, host)
+
+
+def _serve(
+    settings: ServerSettings,
+    context: ServiceContext,
+    listeners: _Listeners,
+    control: Control,
+    closing: contextlib.ExitStack,
+) -> None:
+    acceptor = Acceptor(context.admission, context.complaints)
+    for port in listeners.http:
+        acceptor.add(port, serve_http(context))
+    for port in listeners.https:
+        acceptor.add(port, serve_https(context))
+    for port in listeners.tcp:
+        acceptor.add(port, serve_raw_tcp(context))
+    acceptor.add(listeners.control, control.serve)
+    data_ports = (settings.ports.ftp_data[0], settings.ports.ftp_data[1])
+    acceptor.start()
+    closing.callback(acceptor.close)
+    ftp = FtpService(context, listeners.ftp, data_ports)
+    ftp.start()
+    closing.callback(ftp.close)
+    echo = UdpEcho(context, listeners.udp_echo)
+    echo.start()
+    closing.callback(echo.close)
