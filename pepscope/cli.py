@@ -16,11 +16,13 @@ COMMANDS = "pepscope.commands"
 
 #: One-line helps of the commands in this distribution, so that `--help` imports none of them.
 SUMMARIES = {
+    "audit": "Run a plan, and say which applications are split, how, and in which direction.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Tell the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
     "model": "Compute what closed forms say of throughput, of a split's gain, of a proxy's parameters.",
+    "probe": "Make measurements that show splits: a server, a mobile, a plan.",
     "proxy": "Run a real proxy of a known kind, and write down the truth.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
