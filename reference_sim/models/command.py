@@ -16,6 +16,17 @@ if TYPE_CHECKING:
     from reference_sim.models.split_throughput import Half
 
 SCHEMA = 1
+#: Options that each model of throughput heeds, beside the round trip and the bytes of a segment.
+_HEEDED = {
+    "padhye": ("loss", "timeout", "window", "acknowledge"),
+    "padhye-short": ("loss", "timeout", "window", "acknowledge"),
+    "mathis": ("loss", "acknowledge"),
+    "split": (
+        *("loss", "timeout", "window", "link", "acknowledge", "buffer"),
+        *("downstream_loss", "downstream_round_trip", "downstream_window", "downstream_link"),
+    ),
+    "variable": ("rates", "buffer", "drops"),
+}
 
 _json = click.option("--json", "as_json", is_flag=True, help="Write the numbers as JSON to standard output.")
 
@@ -63,17 +74,27 @@ def _leg(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--rates", metavar="R,R,...", help="variable: packets a second of each cycle of the variation.")
 @click.option("--drops", type=int, metavar="N", help="variable: drops that were measured.")
 @_json
-def throughput(name: str, as_json: bool, segment_bytes: float, **given: Any) -> None:
+@click.pass_context
+def throughput(context: click.Context, /, name: str, as_json: bool, segment_bytes: float, **given: Any) -> None:
     """Throughput of a long transfer.
 
     padhye, padhye-short: Padhye et al., equations 32 and 33. mathis: Mathis et al. split: Padhye for each half, joined
     by the split point's buffer. variable: Ren and Lin, equations 5 to 16, over a link of variable rate.
     """
+    from reference_sim.models.domain import require_positive
+
+    for option in given:
+        is_given = context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
+        if is_given and option not in ("round_trip", *_HEEDED[name]):
+            raise UsageError(f"the model {name} takes no --{option.replace('_', '-')}")
+    require_positive("segment_bytes", segment_bytes)
     numbers = _throughput(name, given)
     numbers["goodput_bit_s"] = 8.0 * segment_bytes * numbers["segments_s"]
-    _tell(
-        f"{name}: {numbers['segments_s']:.4g} segments/s, {numbers['goodput_bit_s'] / 1e6:.4g} Mbit/s", numbers, as_json
-    )
+    require_positive("goodput_bit_s", numbers["goodput_bit_s"])
+    sentence = f"{name}: {numbers['segments_s']:.4g} segments/s, {numbers['goodput_bit_s'] / 1e6:.4g} Mbit/s"
+    if numbers.get("pipe_runs_dry"):
+        sentence += "; the buffer is smaller than the pipe, which the model was not made for: it is too high"
+    _tell(sentence, numbers, as_json)
 
 
 def _throughput(name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -198,13 +219,27 @@ def window_parameters(
         mean_rate_frames_s=mean_rate,
         variation_period_s=variation_period,
     )
-    verdict = "the choice keeps to the guideline" if found.holds else f"{len(found.broken)} constraint(s) broken"
+    broken = len(found.broken)
+    verdict = "the choice keeps to the guideline"
+    if broken:
+        verdict = f"the choice breaks {broken} constraint{'s' if broken > 1 else ''}"
     lines = [verdict, *(f"  {constraint.sentence}" for constraint in found.constraints)]
     numbers = {
         "holds": found.holds,
         "broken": [constraint.name for constraint in found.broken],
         "deviation_frames": found.deviation_frames if math.isfinite(found.deviation_frames) else None,
         "reaching_steps": found.reaching_steps,
+        "constraints": [
+            {
+                "name": constraint.name,
+                "rule": constraint.rule,
+                "value": constraint.value if math.isfinite(constraint.value) else None,
+                "bound": constraint.bound,
+                "unit": constraint.unit,
+                "holds": constraint.holds,
+            }
+            for constraint in found.constraints
+        ],
     }
     _tell("\n".join(lines), numbers, as_json)
 

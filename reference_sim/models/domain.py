@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from pepscope.errors import PepscopeError
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class OutsideDomainError(PepscopeError):
     """An argument for which a model says nothing; the message names it, its value and what is allowed."""
+
+
+def computable(model: Callable[P, R]) -> Callable[P, R]:
+    """A model that refuses arguments for which its arithmetic leaves the range of floating-point numbers."""
+
+    @wraps(model)
+    def compute(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            found = model(*arguments, **named)
+        except ArithmeticError:
+            found = None
+        if found is None or (isinstance(found, float) and not math.isfinite(found)):
+            raise OutsideDomainError("arguments of this size are beyond what floating-point numbers can compute")
+        return found
+
+    return compute
 
 
 def require_positive(name: str, value: float) -> None:

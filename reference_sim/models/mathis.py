@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from enum import Enum
 
-from reference_sim.models.domain import require_positive, require_probability
+from reference_sim.models.domain import computable, require_positive, require_probability
 
 #: Above this rate of losses windows are so small that timeouts decide: a mean window of 12 segments, half of which,
 #: with a second loss among them, leaves hardly three duplicate acknowledgements.
@@ -27,6 +27,7 @@ class LossPattern(Enum):
     INDEPENDENT = 1.3098
 
 
+@computable
 def mean_window_segments(
     loss_probability: float,
     *,
@@ -43,6 +44,7 @@ def mean_window_segments(
     return pattern.value / math.sqrt(segments_an_acknowledgement * loss_probability)
 
 
+@computable
 def rate_segments_s(
     loss_probability: float,
     round_trip_s: float,

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 
-from reference_sim.models.domain import require_at_least_one, require_positive, require_probability
+from reference_sim.models.domain import computable, require_at_least_one, require_positive, require_probability
 
 
+@computable
 def send_rate_segments_s(
     loss_probability: float,
     round_trip_s: float,
@@ -43,6 +44,7 @@ def send_rate_segments_s(
     return segments / duration_s
 
 
+@computable
 def approximate_send_rate_segments_s(
     loss_probability: float,
     round_trip_s: float,
@@ -61,6 +63,7 @@ def approximate_send_rate_segments_s(
     return min(window_limit_segments / round_trip_s, 1.0 / (round_trip_s * math.sqrt(2.0 * b * p / 3.0) + waiting_s))
 
 
+@computable
 def timeout_share(loss_probability: float, window_segments: float) -> float:
     """Share of loss indications that are timeouts at a window of so many segments (equation 24).
 

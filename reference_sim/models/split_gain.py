@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from reference_sim.models.domain import OutsideDomainError, require_at_least_one, require_positive
+from reference_sim.models.domain import OutsideDomainError, computable, require_at_least_one, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class SplitGain:
         return self.regular_s - self.split_s
 
 
+@computable
 def split_gain(
     rate_bit_s: float,
     packet_bytes: float,
@@ -66,6 +67,7 @@ def split_gain(
     return SplitGain(regular_s, r1 * doublings, r1 + r2 * doublings)
 
 
+@computable
 def slow_start_bytes(
     rate_bit_s: float, packet_bytes: float, round_trip_s: float, *, segments_an_acknowledgement: float = 1.0
 ) -> float:

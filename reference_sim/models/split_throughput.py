@@ -26,7 +26,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from reference_sim.models.domain import OutsideDomainError, require_at_least_one, require_positive, require_probability
+from reference_sim.models.domain import (
+    OutsideDomainError,
+    computable,
+    require_at_least_one,
+    require_positive,
+    require_probability,
+)
 from reference_sim.models.padhye import send_rate_segments_s
 
 #: Ends of the momentary rate within a cycle, in mean rates, and the steps in which it is averaged.
@@ -108,6 +114,7 @@ class Half:
         )
 
 
+@computable
 def split_rate_segments_s(upstream: Half, downstream: Half, buffer_segments: float) -> float:
     """Segments a second through a split point that holds at most `buffer_segments` between its halves.
 
@@ -131,6 +138,7 @@ def split_rate_segments_s(upstream: Half, downstream: Half, buffer_segments: flo
     return max(unbuffered, buffered)
 
 
+@computable
 def whole_rate_segments_s(upstream: Half, downstream: Half) -> float:
     """Segments a second of one connection over both halves, without a split point: round trips add, losses combine.
 

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from reference_sim.models.domain import OutsideDomainError, require_at_least_one, require_positive
+from reference_sim.models.domain import OutsideDomainError, computable, require_at_least_one, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class Throughput:
     pipe_runs_dry: bool
 
 
+@computable
 def throughput(
     rates_packets_s: Sequence[float],
     round_trip_s: float,
@@ -92,6 +93,7 @@ def throughput(
     )
 
 
+@computable
 def spurious_timeouts(rates_packets_s: Sequence[float], round_trip_s: float, buffer_packets: float) -> int:
     """N_to: how often the rate falls so far that a timer of two round trips runs out, the queue being half full before
     (condition 5: (b - b') / b' > 1 + 2 tau b / (B + 2)).

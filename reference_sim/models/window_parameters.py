@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from reference_sim.models.domain import OutsideDomainError, require_positive
+from reference_sim.models.domain import OutsideDomainError, computable, require_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class Guideline:
         return not self.broken
 
 
+@computable
 def check(
     step_s: float,
     approach_per_s: float,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.errors import UsageError
+from pepscope.errors import PepscopeError, UsageError
 from reference_sim.models import padhye
 from reference_sim.models.command import model
 from reference_sim.models.domain import OutsideDomainError
@@ -148,3 +149,30 @@ def test_the_command_says_what_is_missing() -> None:
             )
         )
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["throughput", "--round-trip", "0.1", "--loss", "1e-300"], "beyond what floating-point numbers"),
+        (["throughput", "--round-trip", "0.1", "--loss", "0.01", "--segment-bytes", "nan"], "segment_bytes is nan"),
+        (["throughput", "--round-trip", "0.1", "--loss", "0.01", "--segment-bytes", "1e308"], "goodput_bit_s is inf"),
+        (["throughput", "--round-trip", "0.1", "--loss", "0.01", "--buffer", "9"], "padhye takes no --buffer"),
+        (
+            ["throughput", "--model", "variable", "--round-trip", "0.04", "--buffer", "15", "--rates", "1e308,1e308"],
+            "beyond what floating-point numbers",
+        ),
+        (
+            ["window-parameters", "--step", "1e-300", "--approach", "1e-300", "--switching", "20", "--mean-rate", "1"],
+            "beyond what floating-point numbers",
+        ),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_compute(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(PepscopeError, match=re.escape(sentence)):
+        CliRunner().invoke(model, arguments, catch_exceptions=False)
+
+
+def test_the_command_tells_where_a_model_was_not_made_for() -> None:
+    arguments = ["throughput", "--model", "variable", "--round-trip", "0.5", "--buffer", "5", "--rates", "80,120,60"]
+    assert "smaller than the pipe" in CliRunner().invoke(model, arguments).output
