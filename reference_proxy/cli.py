@@ -34,7 +34,7 @@ INTERCEPTIONS = ("transparent", "destination-transparent", "explicit", "fixed")
     "--allow", multiple=True, metavar="DEST", help="HOST, NETWORK or *, with or without :PORT,...; may be repeated."
 )
 @click.option("--device", metavar="NAME", help="Interface of the clients, for --setup.")
-@click.option("--ports", metavar="PORT,...", help="Destination ports to intercept, for --setup.  [80]")
+@click.option("--ports", metavar="PORT,FIRST-LAST,...", help="Destination ports to intercept, for --setup.  [80]")
 @click.option("--truth", metavar="FILE", help="Append one JSON line a connection: what really happened.")
 @click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.")
 @click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.idle_s=60")
@@ -85,10 +85,21 @@ def _field(option: str) -> str:
 
 
 def _read_ports(ports: str | None) -> list[int]:
-    try:
-        return [int(port) for port in ports.split(",")] if ports else []
-    except ValueError:
-        raise UsageError(f"--ports must be numbers with commas between them, but is {ports!r}") from None
+    from reference_proxy.consistency import LARGEST_PORT
+
+    numbers: list[int] = []
+    for span in ports.split(",") if ports else []:
+        first, _, last = span.partition("-")
+        try:
+            begin, end = int(first), int(last or first)
+        except ValueError:
+            begin = end = 0
+        if not 1 <= begin <= end <= LARGEST_PORT:
+            raise UsageError(
+                f"--ports must be ports or ranges of ports (21,26900-26931), each up to {LARGEST_PORT}, but has {span!r}"
+            )
+        numbers += range(begin, end + 1)
+    return numbers
 
 
 def _configure(file: str | None, values: dict[str, Any], changes: tuple[str, ...]) -> Configuration:

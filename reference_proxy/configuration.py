@@ -110,6 +110,8 @@ class Store:
     pause_s: float = number(0.5, 0.001, 3600.0)
     #: Larger ones are passed on as they come, once so much is held.
     object_bytes: int = size(64 << 20, 1024)
+    #: Media types of HTTP answers that are taken whole, such as `image/*`; other answers are passed on as they come.
+    content_types: tuple[str, ...] = ("*/*",)
     #: What all objects under way may hold together.
     memory_bytes: int = size(512 << 20, 1 << 20)
     #: Ports whose connections are taken for HTTP.
@@ -255,7 +257,7 @@ def _read_value(kind: Any, value: Any, name: str, bounds: Mapping[str, Any]) -> 
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _read_choice(kind, value, name)
     if get_origin(kind) is tuple:
-        (inner, _) = get_args(kind)
+        (inner, *_) = get_args(kind)
         listed = [value] if isinstance(value, (str, int)) and not isinstance(value, bool) else value
         if not isinstance(listed, (list, tuple)):
             raise ConfigurationError(f"{name} must be a list, but is {value!r}")

@@ -14,6 +14,7 @@ import asyncio
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import h11
@@ -66,6 +67,11 @@ class HttpServices:
         #: Names this process in Via, so that it knows its own requests when they come back.
         self.pseudonym = f"pepscope-{secrets.token_hex(4)}".encode("ascii")
 
+    def takes_whole(self, headers: Headers) -> bool:
+        """Whether an answer's media type is one of those that are stored."""
+        media_type = (value(headers, b"content-type") or b"").split(b";")[0].strip().lower().decode("latin-1")
+        return any(fnmatchcase(media_type or "*/*", pattern.lower()) for pattern in self.store.content_types)
+
     def close(self) -> None:
         """End the threads."""
         self.encoders.shutdown(cancel_futures=True)
@@ -94,6 +100,7 @@ class HttpExchange:
             connect_s=limits.connect_s,
             header_bytes=limits.header_bytes,
             object_bytes=services.store.object_bytes,
+            takes_whole=services.takes_whole,
             moved=self._moved,
         )
 
@@ -276,11 +283,12 @@ class HttpExchange:
         await self._client.send(h11.EndOfMessage())
 
     async def _pass_on(self, answer: OriginAnswer) -> None:
-        """Give the client what is held of a too large answer, then the rest as it comes."""
+        """Give the client what is held of an answer that is not stored, then the rest as it comes."""
         via = (b"via", b"1.1 " + self._services.pseudonym)
         self._truth.manner = "relayed"
         await self._client.send(h11.Response(status_code=answer.status, headers=[*answer.headers, via]))
-        await self._client.send(h11.Data(data=bytes(answer.body)))
+        if answer.body:
+            await self._client.send(h11.Data(data=bytes(answer.body)))
         answer.body.clear()
         self._origin.release()
         while (piece := await self._origin.next_piece()) is not None:

@@ -36,7 +36,7 @@ class OriginRequest:
 
 @dataclass(slots=True)
 class OriginAnswer:
-    """An answer; where it outgrew what may be stored, `is_whole` is False and the rest is still to be taken."""
+    """An answer; where it may not be stored, or outgrew it, `is_whole` is False and the rest is still to be taken."""
 
     status: int
     headers: Headers
@@ -61,6 +61,7 @@ class Origin:
         connect_s: float,
         header_bytes: int,
         object_bytes: int,
+        takes_whole: Callable[[Headers], bool],
         moved: Callable[[], None],
     ) -> None:
         self._settings = settings
@@ -70,6 +71,7 @@ class Origin:
         self._connect_s = connect_s
         self._header_bytes = header_bytes
         self._object_bytes = object_bytes
+        self._takes_whole = takes_whole
         self._moved = moved
         self._peer: HttpPeer | None = None
         self._address: Address | None = None
@@ -116,7 +118,10 @@ class Origin:
         if not isinstance(head, h11.Response):
             raise _StaleConnectionError
         answer = OriginAnswer(head.status_code, list(head.headers))
-        await self._take(answer)
+        if self._takes_whole(answer.headers):
+            await self._take(answer)
+        else:
+            answer.is_whole = False
         return answer
 
     async def _take(self, answer: OriginAnswer) -> None:

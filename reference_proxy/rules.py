@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reference_proxy.configuration import Rules
 from reference_proxy.consistency import read_address
 from reference_proxy.errors import ConfigurationError, ProxyError
 
@@ -64,6 +65,26 @@ class Diversion:
     listeners: dict[int, int]
 
     @property
+    def name(self) -> str:
+        """Of the nftables table; proxies with other routing tables have rules of their own beside it."""
+        return TABLE if self.table == Rules().table else f"{TABLE}_{self.table}"
+
+    def chain(self, chain: str) -> str:
+        """A chain of iptables, likewise; names there have at most 28 letters."""
+        return chain if self.table == Rules().table else f"{chain}-{self.table:x}"
+
+    @property
+    def port_spans(self) -> list[tuple[int, int]]:
+        """First and last port of each range."""
+        spans: list[tuple[int, int]] = []
+        for port in sorted(set(self.ports)):
+            if spans and port == spans[-1][1] + 1:
+                spans[-1] = (spans[-1][0], port)
+            else:
+                spans.append((port, port))
+        return spans
+
+    @property
     def own_programmes(self) -> bool:
         """Whether the clients are on this machine."""
         return self.device == LOOPBACK
@@ -94,7 +115,7 @@ def setup(configuration: Configuration) -> list[Command]:
 def teardown(configuration: Configuration) -> list[Command]:
     """Commands that remove the rules, whether they are there or not."""
     diversion = diversion_of(configuration)
-    commands = _nft_teardown() if _has_nft() else _iptables_teardown(diversion)
+    commands = _nft_teardown(diversion) if _has_nft() else _iptables_teardown(diversion)
     commands += _routes_away(diversion)
     if configuration.mobile.initial_window_segments:
         commands += _initial_window(configuration.rules.device, 0)
@@ -149,12 +170,12 @@ def _ip(version: int, *arguments: str, may_fail: bool = False) -> Command:
 
 def _nft_setup(diversion: Diversion) -> list[Command]:
     mark = hex(diversion.mark)
-    ports = "{ " + ", ".join(map(str, diversion.ports)) + " }"
+    ports = "{ " + ", ".join(_span(first, last, "-") for first, last in diversion.port_spans) + " }"
     lines = [
         # To add before deleting makes deleting succeed: the whole is one transaction.
-        f"table inet {TABLE} {{}}",
-        f"delete table inet {TABLE}",
-        f"table inet {TABLE} {{",
+        f"table inet {diversion.name} {{}}",
+        f"delete table inet {diversion.name}",
+        f"table inet {diversion.name} {{",
         "  chain prerouting {",
         "    type filter hook prerouting priority mangle; policy accept;",
         f"    meta l4proto tcp socket transparent 1 meta mark set {mark} accept",
@@ -178,37 +199,44 @@ def _nft_setup(diversion: Diversion) -> list[Command]:
     return [Command(("nft", "-f", "-"), standard_input="\n".join(lines) + "\n")]
 
 
-def _nft_teardown() -> list[Command]:
-    return [Command(("nft", "delete", "table", "inet", TABLE), may_fail=True)]
+def _nft_teardown(diversion: Diversion) -> list[Command]:
+    return [Command(("nft", "delete", "table", "inet", diversion.name), may_fail=True)]
+
+
+def _span(first: int, last: int, between: str) -> str:
+    return str(first) if first == last else f"{first}{between}{last}"
 
 
 def _iptables_setup(diversion: Diversion) -> list[Command]:
     commands = _iptables_teardown(diversion)
     mark = f"{diversion.mark:#x}"
-    ports = ("-m", "multiport", "--dports", ",".join(map(str, diversion.ports)))
+    chain, chain_out = diversion.chain(CHAIN), diversion.chain(CHAIN_OUT)
     elsewhere = ("-m", "addrtype", "!", "--dst-type", "LOCAL")
     for version, port in sorted(diversion.listeners.items()):
 
         def add(chain: str, *rule: str, version: int = version) -> None:
             commands.append(_mangle(version, "-A", chain, "-p", "tcp", *rule))
 
-        commands.append(_mangle(version, "-N", CHAIN))
-        add(CHAIN, "-m", "socket", "--transparent", "-j", "MARK", "--set-mark", mark)
-        add(CHAIN, "-m", "mark", "--mark", mark, "-m", "socket", "--transparent", "-j", "ACCEPT")
+        commands.append(_mangle(version, "-N", chain))
+        add(chain, "-m", "socket", "--transparent", "-j", "MARK", "--set-mark", mark)
+        add(chain, "-m", "mark", "--mark", mark, "-m", "socket", "--transparent", "-j", "ACCEPT")
         tproxy = ("-j", "TPROXY", "--on-port", str(port), "--tproxy-mark", f"{mark}/0xffffffff")
-        add(CHAIN, "-i", diversion.device, *elsewhere, *ports, *tproxy)
-        add("PREROUTING", "-j", CHAIN)
+        for first, last in diversion.port_spans:
+            add(chain, "-i", diversion.device, *elsewhere, "--dport", _span(first, last, ":"), *tproxy)
+        add("PREROUTING", "-j", chain)
         if diversion.own_programmes:
-            commands.append(_mangle(version, "-N", CHAIN_OUT))
-            add(CHAIN_OUT, *elsewhere, *ports, "-j", "MARK", "--set-mark", mark)
-            add("OUTPUT", "-j", CHAIN_OUT)
+            commands.append(_mangle(version, "-N", chain_out))
+            for first, last in diversion.port_spans:
+                marking = ("--dport", _span(first, last, ":"), "-j", "MARK", "--set-mark", mark)
+                add(chain_out, *elsewhere, *marking)
+            add("OUTPUT", "-j", chain_out)
     return commands
 
 
 def _iptables_teardown(diversion: Diversion) -> list[Command]:
     commands = []
     for version in sorted(diversion.listeners):
-        for hook, chain in (("PREROUTING", CHAIN), ("OUTPUT", CHAIN_OUT)):
+        for hook, chain in (("PREROUTING", diversion.chain(CHAIN)), ("OUTPUT", diversion.chain(CHAIN_OUT))):
             commands.append(_mangle(version, "-D", hook, "-p", "tcp", "-j", chain, may_fail=True))
             commands.append(_mangle(version, "-F", chain, may_fail=True))
             commands.append(_mangle(version, "-X", chain, may_fail=True))

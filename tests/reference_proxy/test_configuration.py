@@ -102,10 +102,32 @@ OPTIONS = ("split", "--interception", "transparent", "--listen", "0.0.0.0:8888",
 def test_dry_run_prints_rules_for_the_chosen_ports_and_changes_nothing() -> None:
     printed = run(*OPTIONS, "--setup", "--dry-run")
     assert 'iifname "eth7"' in printed
-    assert "tcp dport { 80, 21 }" in printed
+    assert "tcp dport { 21, 80 }" in printed
     assert "tproxy ip to :8888" in printed
     assert "tproxy ip6" not in printed
     assert "ip -4 rule add fwmark 0x7065 lookup 28773" in printed
+
+
+def test_ports_may_be_ranges_with_and_without_nftables(monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = (*OPTIONS[:-1], "26900-26931,21", "--setup", "--dry-run")
+    assert "tcp dport { 21, 26900-26931 }" in run(*wanted)
+    monkeypatch.setattr("reference_proxy.rules.shutil.which", lambda _: None)
+    printed = run(*wanted)
+    assert "--dport 21 " in printed
+    assert "--dport 26900:26931 " in printed
+
+
+@pytest.mark.parametrize("ports", ["a", "1-", "5-b", "70000", "1,,2"])
+def test_ports_that_are_none_are_refused(ports: str) -> None:
+    finished = CliRunner().invoke(proxy, (*OPTIONS[:-1], ports, "--setup", "--dry-run"))
+    assert finished.exit_code != 0
+
+
+def test_proxies_with_routing_tables_of_their_own_have_rules_beside_each_other() -> None:
+    printed = run(*OPTIONS, "--set", "rules.table=4711", "--set", "rules.mark=4711", "--setup", "--dry-run")
+    assert "table inet pepscope_proxy_4711 {" in printed
+    assert "pepscope_proxy {" not in printed
+    assert "lookup 4711" in printed
 
 
 def test_teardown_names_everything_that_setup_made() -> None:

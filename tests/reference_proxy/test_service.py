@@ -296,3 +296,18 @@ def test_a_too_large_answer_is_passed_on_whole(tmp_path: Path, pages: tuple[str,
         assert client.getresponse().read() == b"page /never " * 500
         client.close()
         assert running.truth()[0]["manner"] == "relayed"
+
+
+@pytest.mark.parametrize(("types", "manner"), [("text/*", "stored"), ("image/*", "relayed"), ("*/*", "stored")])
+def test_only_chosen_media_types_are_stored(
+    tmp_path: Path, pages: tuple[str, list[str]], types: str, manner: str
+) -> None:
+    with proxy(tmp_path, "store-and-forward", "--set", f"store.content_types={types}") as running:
+        client = http.client.HTTPConnection(*running.address, timeout=10)
+        for path in ("/fresh", "/fresh"):
+            client.request("GET", pages[0] + path)
+            assert client.getresponse().read() == b"page /fresh " * 500
+        client.close()
+        (line,) = running.truth()
+    assert line["manner"] == manner
+    assert line["cache_hits"] == (1 if manner == "stored" else 0)
