@@ -89,14 +89,14 @@ def _read_ports(ports: str | None) -> list[int]:
 
     numbers: list[int] = []
     for span in ports.split(",") if ports else []:
-        first, _, last = span.partition("-")
+        first, dash, last = span.partition("-")
         try:
-            begin, end = int(first), int(last or first)
+            begin, end = int(first), int(last if dash else first)
         except ValueError:
             begin = end = 0
         if not 1 <= begin <= end <= LARGEST_PORT:
             raise UsageError(
-                f"--ports must be ports or ranges of ports (21,26900-26931), each up to {LARGEST_PORT}, but has {span!r}"
+                f"--ports must be ports up to {LARGEST_PORT} or ranges of them (21,26900-26931), but has {span!r}"
             )
         numbers += range(begin, end + 1)
     return numbers
