@@ -39,6 +39,8 @@ FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 #: How long the server may take to answer; it finishes captures and installs rules in a second or two.
 ANSWER_S = 20.0
+#: The mobile may have everything before the server knows that it has: its last acknowledgement takes half a round trip.
+SETTLE_S = 2.0
 #: A capture is read in pieces of this size, and unpacked into no more than the server said.
 PIECE_BYTES = 1 << 16
 
@@ -68,12 +70,7 @@ class ControlClient:
         self._key = Key.parse(key) if isinstance(key, str) else key
         self.host, self.port = host, port
         self._patience_s, self._answer_s = patience_s, answer_s
-        # The certificate is the server's own: it is known by its fingerprint, by nobody's signature, by no name.
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        self._tls.check_hostname = False
-        self._tls.verify_mode = ssl.CERT_NONE
-        self._tls.minimum_version = ssl.TLSVersion.TLSv1_2
-        self._connection: http.client.HTTPSConnection | None = None
+        self._connection: _PinnedConnection | None = None
         self._grant: SessionGrant | None = None
         self._renewed_s = 0.0
 
@@ -142,14 +139,17 @@ class ControlClient:
             raise
         self._ask("DELETE", f"silences/{silence}")
 
-    def served(self, after: int = 0) -> list[Served]:
-        """All that ended at the server in this session with numbers above `after`, as it saw it."""
-        entries: list[Served] = []
+    def served(self, after: int = 0, settle_s: float = SETTLE_S) -> list[Served]:
+        """All that began at the server in this session with numbers above `after`, as it saw it.
+
+        What is under way may end for up to `settle_s`; what then still is, is given as it is (`is_over`).
+        """
+        deadline_s = time.monotonic() + settle_s
         while True:
-            page = self._served_page(entries[-1].number if entries else after)
-            entries += page.entries
-            if not page.entries or page.entries[-1].number >= page.last:
+            entries = self._all_served(after)
+            if all(entry.is_over for entry in entries) or time.monotonic() >= deadline_s:
                 return entries
+            time.sleep(min(FIRST_PAUSE_S, settle_s))
 
     def last_served_number(self) -> int:
         """The number of the last entry so far, for `served` later."""
@@ -172,6 +172,14 @@ class ControlClient:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _all_served(self, after: int) -> list[Served]:
+        entries: list[Served] = []
+        while True:
+            page = self._served_page(entries[-1].number if entries else after)
+            entries += page.entries
+            if not page.entries or page.entries[-1].number >= page.last:
+                return entries
 
     def _served_page(self, after: int) -> ServedPage:
         return ServedPage.from_json(self._ask_in_session("GET", f"served?after={after}"))
@@ -210,10 +218,14 @@ class ControlClient:
         deadline_s = time.monotonic() + self._patience_s
         pause_s = FIRST_PAUSE_S
         while True:
+            was_kept = self._connection is not None
             try:
                 return attempt()
             except (OSError, http.client.HTTPException) as error:
                 self._disconnect()
+                if was_kept and not isinstance(error, TimeoutError | _LaterError):
+                    # The server closes connections that were idle; that says nothing about the path.
+                    continue
                 if time.monotonic() + pause_s > deadline_s:
                     raise UnreachableError(
                         f"the server at {self.host} port {self.port} did not answer for {self._patience_s:g} s: "
@@ -233,7 +245,7 @@ class ControlClient:
     def _respond(self, method: str, path: str, body: Mapping[str, Any] | None, name: str) -> http.client.HTTPResponse:
         """The head of a good answer; what a refusal says is raised. OSError, HTTPException where nothing comes."""
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = _PinnedConnection(self.host, self.port, self._key.fingerprint, self._answer_s)
         headers = {"Authorization": f"Bearer {self._key.token}", REQUEST_FIELD: name}
         if self._grant is not None:
             headers[SESSION_FIELD] = self._grant.session
@@ -262,33 +274,45 @@ class ControlClient:
             return _LaterError(sentence)
         return ControlError(sentence)
 
-    def _connect(self) -> http.client.HTTPSConnection:
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=self._answer_s, context=self._tls)
-        try:
-            connection.connect()
-        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
-            # The path broke off in the handshake.
-            connection.close()
-            raise
-        except ssl.SSLError as error:
-            connection.close()
-            raise ControlError(
-                f"port {self.port} of {self.host} does not speak TLS as the server's control channel does: "
-                f"{_reason(error)}"
-            ) from None
-        certificate = connection.sock.getpeercert(binary_form=True) or b""
-        if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), self._key.fingerprint):
-            connection.close()
-            raise ControlError(
-                f"whoever answers at {self.host} port {self.port} has another certificate than the key says: "
-                "the key is another server's, or somebody in between ends TLS"
-            )
-        return connection
-
     def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
+
+
+class _PinnedConnection(http.client.HTTPSConnection):
+    """A connection to whoever has the certificate; `connect` is where the standard library, too, connects again."""
+
+    def __init__(self, host: str, port: int, fingerprint: str, timeout_s: float) -> None:
+        # The certificate is the server's own: it is known by its fingerprint, by nobody's signature, by no name.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+        tls.minimum_version = ssl.TLSVersion.TLSv1_2
+        super().__init__(host, port, timeout=timeout_s, context=tls)
+        self._fingerprint = fingerprint
+
+    def connect(self) -> None:
+        """Connect, and look at the certificate before anything is said. Raises ControlError, OSError."""
+        where = f"{self.host} port {self.port}"
+        try:
+            super().connect()
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            # The path broke off in the handshake.
+            self.close()
+            raise
+        except ssl.SSLError as error:
+            self.close()
+            raise ControlError(
+                f"{where} does not speak TLS as the server's control channel does: {_reason(error)}"
+            ) from None
+        certificate = self.sock.getpeercert(binary_form=True) or b""
+        if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), self._fingerprint):
+            self.close()
+            raise ControlError(
+                f"whoever answers at {where} has another certificate than the key says: the key is another server's, "
+                "or somebody in between ends TLS"
+            )
 
 
 class _SessionOverError(ControlError):

@@ -11,12 +11,13 @@ from prober.errors import MalformedMessageError
 
 #: Nothing that our ends say to each other nests deeper; Python's reader would recurse as deep as a message likes.
 MOST_DEEP = 20
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def parse_json(data: bytes, what: str) -> Mapping[str, Any]:
     """A JSON object. Raises MalformedMessageError."""
     depth = most = 0
-    for byte in data:
+    for byte in data.translate(None, _NO_BRACKETS):
         depth += (byte in b"[{") - (byte in b"]}")
         most = max(most, depth)
     if most > MOST_DEEP:

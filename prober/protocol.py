@@ -30,6 +30,8 @@ MOST_MESSAGE_BYTES = 1 << 20
 #: How many entries one answer to `served` holds at most.
 MOST_SERVED_ENTRIES = 200
 MOST_HEAD_BYTES = 1 << 16
+#: The ending of an entry that has none yet.
+UNDER_WAY = "under-way"
 
 _KEY = re.compile(r"pepscope1\.([A-Za-z0-9_-]{20,100})\.([0-9a-f]{64})")
 _SESSION = re.compile(r"[a-z2-7]{26}")
@@ -268,7 +270,7 @@ class Clock:
 class Served:
     """One request or transfer as the server saw it."""
 
-    #: Rising within a session, from 1, in the order in which they ended.
+    #: Rising within a session, from 1, in the order of their beginning.
     number: int
     application: Application
     #: `ADDRESS:PORT` of who the server talked to; it is not the mobile's where somebody stood in between.
@@ -289,12 +291,18 @@ class Served:
     request_head: bytes
     started_unix_ns: int
     ended_unix_ns: int
-    #: `finished`, `aborted-by-peer`, `aborted-by-server`, `idle`, `refused`, `malformed`, `stopped`.
+    #: `under-way`, `finished` (the peer acknowledged everything), `aborted-by-peer`, `aborted-by-server`, `idle`,
+    #: `refused`, `malformed`, `stopped`.
     ending: str
     #: Fields of the kernel's `struct tcp_info` (linux/tcp.h) when it ended; names as there.
     tcp_info: Mapping[str, int]
     #: The SYN as the server's kernel got it (TCP_SAVED_SYN), IP header first; empty where it cannot be had.
     syn: bytes = b""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this is how it ended; until then counts still grow, and neither end nor TCP's facts are known."""
+        return self.ending != UNDER_WAY
 
     def to_json(self) -> dict[str, Any]:
         """As it is sent."""

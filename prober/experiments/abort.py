@@ -198,7 +198,7 @@ def _await_end(end: MobileEnd, after: int, name: str, deadline_s: float) -> Serv
     """What the server says of the transfer once it is over for the server, too."""
     while True:
         for served in end.control.served(after):
-            if served.object == name:
+            if served.object == name and served.is_over:
                 return served
         if time.monotonic() >= deadline_s:
             return None

@@ -66,7 +66,7 @@ class Recompress(Experiment):
         target = end.object_target(wanted.size_bytes, wanted.seed, wanted.kind)
         before = end.control.last_served_number()
         answer = fetch(end, target, {"Accept-Encoding": "gzip, deflate"})
-        sent = [served for served in end.control.served(before) if served.object == str(wanted)]
+        sent = [row for row in end.control.served(before) if row.object == str(wanted) and row.is_over]
         return Measurement(
             {
                 "answer": answer.to_mapping(),

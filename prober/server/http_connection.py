@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ class HttpConnection:
                 return None
             # What came already of the next request.
             self._fed = bytearray(self._http.trailing_data[0])
-            self._head_began_s = time.monotonic()
+            self._await_next()
         while True:
             try:
                 event = self._http.next_event()
@@ -82,6 +83,15 @@ class HttpConnection:
             if event is not h11.NEED_DATA:
                 return None
             self._feed(self._limits.head_s - (time.monotonic() - self._head_began_s))
+
+    def _await_next(self) -> None:
+        """Between requests a connection may be idle; the time for a head counts from the first byte of it."""
+        if not self._fed:
+            self.sock.settimeout(self._limits.keep_s)
+            data = self.sock.recv(_READ_BYTES)
+            self._fed += data
+            self._http.receive_data(data)
+        self._head_began_s = time.monotonic()
 
     def _taken(self, event: h11.Request) -> Request:
         rest = len(self._http.trailing_data[0])
@@ -100,8 +110,9 @@ class HttpConnection:
             self._fed += data
         self._http.receive_data(data)
 
-    def content(self) -> Iterator[bytes]:
-        """The pieces of a request's content. Raises RefusedError for what is no HTTP, OSError."""
+    def content(self, deadline: float | None = None) -> Iterator[bytes]:
+        """The pieces of a request's content. Raises RefusedError for what is no HTTP, OSError (TimeoutError)."""
+        deadline = deadline or self._request_began_s + self._limits.transfer_s
         if self._http.they_are_waiting_for_100_continue:
             self._send(h11.InformationalResponse(status_code=100, headers=[]))
         while True:
@@ -112,21 +123,17 @@ class HttpConnection:
             if isinstance(event, h11.Data):
                 yield bytes(event.data)
             elif event is h11.NEED_DATA:
-                transfer_left_s = self._limits.transfer_s - (time.monotonic() - self._request_began_s)
-                self._feed(min(self._limits.idle_s, transfer_left_s))
+                self._feed(min(self._limits.idle_s, deadline - time.monotonic()))
             else:
                 return
 
     def small_content(self, most_bytes: int) -> bytes:
         """All of a request's content. Raises RefusedError where it is longer, OSError."""
         data = bytearray()
-        deadline = time.monotonic() + self._limits.head_s
-        for piece in self.content():
+        for piece in self.content(time.monotonic() + self._limits.head_s):
             data += piece
             if len(data) > most_bytes:
                 raise RefusedError(413, f"the content is longer than {most_bytes} bytes")
-            if time.monotonic() > deadline:
-                raise RefusedError(408, f"the content did not come within {self._limits.head_s:g} s")
         return bytes(data)
 
     def begin(self, status: int, headers: Sequence[tuple[str, str]], size_bytes: int) -> None:
@@ -168,6 +175,9 @@ class HttpConnection:
         deadline = time.monotonic() + _LINGER_S
         taken = 0
         with contextlib.suppress(OSError):
+            if isinstance(self.sock, ssl.SSLSocket):
+                self.sock.settimeout(_LINGER_S)
+                self.sock.unwrap()
             socket.socket.shutdown(self.sock, socket.SHUT_WR)
             while taken < _LINGER_BYTES and (left_s := deadline - time.monotonic()) > 0:
                 self.sock.settimeout(left_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 from pepscope.errors import CaptureError, PepscopeError
@@ -66,7 +68,7 @@ class Instruments:
             return Capture(device, self._directory, snap_bytes, self._filter)
 
         try:
-            return self.captures.begin(session, self._limits.session_s * 100, make)
+            return self.captures.begin(session, math.inf, make)
         except (CaptureError, OSError) as error:
             raise RefusedError(409, str(error)) from None
 
@@ -122,10 +124,10 @@ class Instruments:
         """Answer again. Raises RefusedError."""
         self.silences.end(session, name).end_silence()
 
-    def sweep(self) -> None:
-        """End what is overdue or too large."""
+    def sweep(self, is_alive: Callable[[Session], bool]) -> None:
+        """End what is overdue or too large, or of a session that is no more. Raises RefusedError for a full disk."""
         for leases in (self.holds, self.silences, self.captures):
-            leases.end_overdue()
+            leases.end_overdue(is_alive)
         for capture in self.captures.things():
             why = excess(capture, self._limits)
             if why:

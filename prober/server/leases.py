@@ -72,10 +72,10 @@ class Leases(Generic[Thing]):
         with self._lock:
             return [held[1] for held in self._held.values()]
 
-    def end_overdue(self) -> None:
-        """End all whose time is over."""
+    def end_overdue(self, is_alive: Callable[[Session], bool]) -> None:
+        """End all whose time is over, and those of sessions that ended while they were made."""
         now = self._clock()
-        self._end_all(lambda _, until: until <= now)
+        self._end_all(lambda session, until: until <= now or not is_alive(session))
 
     def end_of(self, session: Session) -> None:
         """End all of a session."""

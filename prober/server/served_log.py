@@ -1,4 +1,4 @@
-"""What was served, as the server saw it: one entry a request or transfer, numbered in the order in which they ended."""
+"""What was served, as the server saw it: one entry a request or transfer, numbered in the order of their beginning."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import hashlib
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from prober.experiment import Application
-from prober.protocol import MOST_HEAD_BYTES, MOST_SERVED_ENTRIES, Served, ServedPage
+from prober.protocol import MOST_HEAD_BYTES, MOST_SERVED_ENTRIES, UNDER_WAY, Served, ServedPage
 
 #: What a page of entries may take of one control message, with room to spare for its other fields.
 _PAGE_BYTES = 400_000
 
 
 class Entry:
-    """An entry in the making; `end` writes it down, once."""
+    """An entry from the beginning of what it tells of; `end` completes it, once."""
 
     def __init__(
         self,
@@ -34,10 +34,12 @@ class Entry:
         """Begin now."""
         self.sent_bytes = self.received_bytes = 0
         self.digest = hashlib.sha256()
-        self._log = log
-        self._what = (application, peer, local_port, verb, name, size_bytes, request_head[:MOST_HEAD_BYTES], syn)
+        self._what = (application, peer, local_port, verb, name, size_bytes)
+        self.request_head, self._syn = request_head[:MOST_HEAD_BYTES], syn
         self._started_unix_ns = time.time_ns()
-        self._has_ended = False
+        self._ending, self._ended_unix_ns = UNDER_WAY, 0
+        self._tcp_info: Mapping[str, int] = {}
+        self.number = log.add(self)
 
     def sent(self, piece: bytes) -> None:
         """Count what was handed to TCP."""
@@ -50,30 +52,27 @@ class Entry:
         self.digest.update(piece)
 
     def end(self, ending: str, tcp_info: Mapping[str, int]) -> None:
-        """Write it down."""
-        if self._has_ended:
-            return
-        self._has_ended = True
-        application, peer, local_port, verb, name, size_bytes, request_head, syn = self._what
-        self._log.add(
-            lambda number: Served(
-                number,
-                application,
-                peer,
-                local_port,
-                verb,
-                name,
-                size_bytes,
-                self.sent_bytes,
-                self.received_bytes,
-                self.digest.hexdigest(),
-                request_head,
-                self._started_unix_ns,
-                time.time_ns(),
-                ending,
-                dict(tcp_info),
-                syn,
-            )
+        """Write down how it ended."""
+        if self._ending == UNDER_WAY:
+            self._ended_unix_ns, self._tcp_info = time.time_ns(), dict(tcp_info)
+            self._ending = ending
+
+    def served(self) -> Served:
+        """As the mobile is told."""
+        # The ending is looked at first: what it comes with was written before it.
+        ending = self._ending
+        return Served(
+            self.number,
+            *self._what,
+            self.sent_bytes,
+            self.received_bytes,
+            self.digest.hexdigest(),
+            self.request_head,
+            self._started_unix_ns,
+            self._ended_unix_ns,
+            ending,
+            self._tcp_info,
+            self._syn,
         )
 
 
@@ -81,15 +80,17 @@ class ServedLog:
     """The entries of one session; the oldest make room where there are too many."""
 
     def __init__(self, most: int) -> None:
-        self._entries: deque[Served] = deque(maxlen=most)
+        self._entries: deque[Entry] = deque(maxlen=most)
         self._last = 0
         self._lock = threading.Lock()
 
-    def add(self, make: Callable[[int], Served]) -> None:
-        """Append what `make` makes of its number."""
+    def add(self, entry: Entry) -> int:
+        """Append an entry; its number."""
         with self._lock:
             self._last += 1
-            self._entries.append(make(self._last))
+            entry.number = self._last
+            self._entries.append(entry)
+            return self._last
 
     def page(self, after: int) -> ServedPage:
         """Entries with higher numbers, as many as fit one message."""
@@ -101,5 +102,5 @@ class ServedLog:
             room -= 3000 + 2 * len(entry.request_head)
             if chosen and room < 0:
                 break
-            chosen.append(entry)
+            chosen.append(entry.served())
         return ServedPage(last, tuple(chosen))

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pepscope
+from pepscope.errors import PepscopeError
 from prober.facts import host_facts
 from prober.objects import Kind, object_bytes
 from prober.pictures import LEAST_BYTES
@@ -38,12 +39,13 @@ Ready = Callable[[Key, Ports, About], None]
 
 
 def run(settings: ServerSettings, ready: Ready) -> None:
-    """Serve until SIGTERM or SIGINT; `ready` is called once everybody can come. Raises ServerError, CaptureError."""
+    """Serve until a signal says otherwise; `ready` is called once everybody can come. Raises ServerError."""
     # A descriptor a connection: the kernel's default for programmes (1024) is for those that do not know better.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ending = threading.Event()
-    before = {number: signal.signal(number, lambda *_: ending.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = {number: signal.signal(number, lambda *_: ending.set()) for number in numbers}
     try:
         with running(settings) as (key, about, sweep):
             ready(key, about.ports, about)
@@ -77,10 +79,12 @@ def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[],
         def sweep() -> None:
             for session in context.sessions.expired():
                 instruments.end_of(session)
-                logger.info(
-                    "session-expired", extra={"fields": {"event": "session-expired", "session": session.name[:6]}}
-                )
-            instruments.sweep()
+                fields = {"event": "session-expired", "session": session.name[:6]}
+                logger.info("session-expired", extra={"fields": fields})
+            try:
+                instruments.sweep(lambda session: context.sessions.find(session.name) is session)
+            except (PepscopeError, OSError) as error:
+                context.complaints.complain("sweep", str(error))
 
         yield identity.key, about, sweep
 

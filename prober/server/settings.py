@@ -61,13 +61,15 @@ class LimitsTable:
     connections: int = _count(400, 4, 10_000)
     connections_per_address: int = _count(100, 1, 10_000)
     #: New connections of one address, long-term and at once.
-    connections_per_s: float = _seconds(50.0, 0.1, 1e6)
-    connections_at_once: int = _count(200, 1, 1_000_000)
+    connections_per_s: float = _seconds(500.0, 0.1, 1e6)
+    connections_at_once: int = _count(1000, 1, 1_000_000)
     #: Wrong tokens and dead sessions of one address a minute; beyond it there is no answer at all.
     refusals_per_minute: int = _count(30, 1, 1_000_000)
     #: From accepting to a whole request head, TLS handshake included: trickling bytes buys no time.
     head_s: float = _seconds(10.0, 0.05, 600.0)
     header_bytes: int = _count(16 << 10, 512, 64 << 10)
+    #: Between two requests on one connection.
+    keep_s: float = _seconds(120.0, 0.05, 86_400.0)
     #: Without a byte moving; readers that stop reading on purpose must fit into it.
     idle_s: float = _seconds(300.0, 0.05, 86_400.0)
     transfer_s: float = _seconds(1800.0, 1.0, 86_400.0)
