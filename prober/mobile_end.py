@@ -174,6 +174,10 @@ class MobileEnd:
             if self._is_overdue:
                 raise MeasurementError(_overdue(limit_s)) from error
             raise
+        else:
+            # To whoever was reading a socket, its end may have looked like the other end's doing.
+            if self._is_overdue:
+                raise MeasurementError(_overdue(limit_s))
         finally:
             watchdog.cancel()
             for link in list(self._open):

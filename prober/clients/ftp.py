@@ -81,7 +81,11 @@ class _Session(ftplib.FTP):
         self.sock, self.af = link, link.family
         self.host, self.port = link.getpeername()[:2]
         self.file = link.makefile("r", encoding="utf-8", errors="replace")
-        self.welcome = self.getresp()
+        try:
+            self.welcome = self.getresp()
+        except BaseException:
+            self.close()
+            raise
 
 
 def _take(request: Request, data: socket.socket, watch: Stopwatch) -> str:
@@ -108,7 +112,7 @@ def _receipt(end: MobileEnd, before: int, name: str) -> tuple[int, str]:
     """What the server got, by its own log: FTP itself has no receipt."""
     for _ in range(_RECEIPT_TRIES):
         for entry in end.control.served(before):
-            if entry.verb == "STOR" and entry.object == name:
+            if entry.verb == "STOR" and entry.object == name and entry.is_over:
                 return entry.received_bytes, entry.sha256
         time.sleep(_RECEIPT_WAIT_S)
     return 0, ""
