@@ -47,7 +47,7 @@ def gains_percent(treated: Sequence[float], base: Sequence[float]) -> Interval:
 def written(interval: Interval, unit: str = "", digits: int = 3) -> str:
     """The mean with its half width, `12.3 ± 0.4 kbit/s`."""
     suffix = f" {unit}" if unit else ""
-    if not interval.half_width:
+    if not interval.half_width or interval.half_width < 1e-9 * abs(interval.mean):  # rounding of equal values
         return f"{_rounded(interval.mean, digits)}{suffix}"
     return f"{_rounded(interval.mean, digits)} ± {_rounded(interval.half_width, 2)}{suffix}"
 

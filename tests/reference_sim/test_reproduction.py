@@ -69,6 +69,7 @@ def test_gains_are_paired() -> None:
     """Runs of the same seed: 10 % each, whatever the seed did."""
     assert gains_percent([11.0, 110.0], [10.0, 100.0]).half_width == pytest.approx(0.0, abs=1e-9)
     assert written(mean_interval([1.0, 3.0]), "s") == "2 ± 13 s"
+    assert written(Interval(56.0, 2.3e-15, 5), "%") == "56 %"
 
 
 def test_a_statement_that_is_not_reproduced_needs_a_reason() -> None:

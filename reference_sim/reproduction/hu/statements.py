@@ -348,9 +348,9 @@ def _max_dat(files: Files) -> Iterator[Statement]:
         verdict,
         ""
         if verdict is Verdict.REPRODUCED
-        else "sendings beyond the sufficient number are hardly ever needed when blocks fail independently, and each "
-        "takes one RLC round trip of 50 ms: with TCP's least timeout of 1 s some twenty in a row would be needed, and "
-        "a timer that has seen them has grown. It would take fades, which fail blocks in a row, or a shorter least "
+        else "sendings beyond the sufficient number are hardly ever needed when blocks fail independently, and reports "
+        "ask for each after 60 to 100 ms: with TCP's least timeout of 1 s over ten in a row would be needed, and a "
+        "timer that has seen them has grown. It would take fades, which fail blocks in a row, or a shorter least "
         "timeout",
     )
 

@@ -122,7 +122,7 @@ def transfer(profile: npt.NDArray[np.int64], *, seed: int = 1, least_timer_s: fl
     )
     indications = tcp["timeouts"] + tcp["fast_retransmits"]
     by_padhye = None
-    if indications:
+    if indications and tcp["data_segments_sent"]:
         by_padhye = padhye.send_rate_segments_s(
             indications / tcp["data_segments_sent"],
             leg["one_way_delay_down"]["mean_s"] + leg["one_way_delay_up"]["mean_s"],

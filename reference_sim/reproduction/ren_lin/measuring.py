@@ -11,6 +11,7 @@ from reference_sim.measures import measure
 from reference_sim.reproduction.ren_lin.links import (
     ADAPTATIONS,
     FRAMES_A_PACKET,
+    LEAST_TIMER_S,
     STANDARD_LEAST_TIMER_S,
     TERMINALS,
     driven,
@@ -39,17 +40,15 @@ def measure_profiles(run: Run) -> Mapping[str, float | None]:
         measures[f"{name}.variation"] = float(profile.std()) / mean if mean else None
         if not mean:
             continue
-        found = transfer(profile, seed=run.scenario.seed)
-        measures[f"{name}.actual_packets_s"] = found.rate_packets_s
-        measures[f"{name}.padhye_packets_s"] = found.padhye_packets_s
-        measures[f"{name}.model_packets_s"] = found.model_packets_s
-        measures[f"{name}.timeouts"] = found.timeouts
-        measures[f"{name}.drops"] = found.drops
-        patient = transfer(profile, seed=run.scenario.seed, least_timer_s=STANDARD_LEAST_TIMER_S)
-        measures[f"{name}.patient_actual_packets_s"] = patient.rate_packets_s
-        measures[f"{name}.patient_padhye_packets_s"] = patient.padhye_packets_s
-        measures[f"{name}.patient_model_packets_s"] = patient.model_packets_s
-        measures[f"{name}.patient_timeouts"] = patient.timeouts
+        for which, least_timer_s in (("", LEAST_TIMER_S), ("patient_", STANDARD_LEAST_TIMER_S)):
+            found = transfer(profile, seed=run.scenario.seed, least_timer_s=least_timer_s)
+            measures[f"{name}.{which}timeouts"] = found.timeouts
+            measures[f"{name}.{which}drops"] = found.drops
+            # Where a connection does not even open there is no throughput to be estimated.
+            if found.rate_packets_s > 0.0:
+                measures[f"{name}.{which}actual_packets_s"] = found.rate_packets_s
+                measures[f"{name}.{which}padhye_packets_s"] = found.padhye_packets_s
+                measures[f"{name}.{which}model_packets_s"] = found.model_packets_s
         for scheme in SCHEMES:
             link = simulate(driven(scheme, profile), captures=False)
             measures[f"{name}.{scheme}_kbit_s"] = _goodput_kbit_s(link, 0)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import pandas as pd
+
 from reference_sim.reproduction.experiment import Measurements
 from reference_sim.reproduction.judging import written
 from reference_sim.reproduction.results import Choice
 from reference_sim.reproduction.wei.reading import Cells
 
+#: What the runs of a split point that asks the server first are called beside the others.
+_SERVER_FIRST = "wei-split-server-first"
+
 
 def choices(m: Measurements) -> tuple[Choice, ...]:
     """Each with what it does to the gains for 5 and 50 kB on the west coast."""
-    cells = Cells(m["wei-choices"].runs)
+    later = m["wei-opening"].runs.assign(scenario=_SERVER_FIRST)
+    cells = Cells(pd.concat([m["wei-choices"].runs, later], ignore_index=True))
 
     def effect(name: str) -> str:
         return f"{name}: " + ", ".join(
             f"{written(cells.gain(name, size), '%', 2)} ({size // 1000} kB)" for size in (5_000, 50_000)
         )
+
+    def from_the_syn(scenario: str) -> str:
+        gains = (cells.gain("as chosen", size, "whole_bit_s", scenario) for size in (1_000, 5_000))
+        return " and ".join(written(gain, "%", 2) for gain in gains)
 
     chosen = effect("as chosen")
     return (
@@ -56,6 +66,14 @@ def choices(m: Measurements) -> tuple[Choice, ...]:
             "FTP clients time the data connection once it stands: the published 18 kbit/s for 1 kB are 0.44 s, about "
             "half of one round trip.",
             "See the last column of table II.",
+        ),
+        Choice(
+            "When the split point accepts a connection",
+            "Nothing.",
+            "At once; its own connection to the server follows.",
+            "So transparent proxies do that must see a request before they know what to do with it.",
+            f"Counted from the mobile's SYN, 1 and 5 kB gain {from_the_syn('wei-split')}; where the split point asks "
+            f"the server first, {from_the_syn(_SERVER_FIRST)}.",
         ),
         Choice(
             "Queue of the radio link",

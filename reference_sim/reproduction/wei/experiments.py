@@ -65,6 +65,16 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
         ),
         Experiment(
             sweep(
+                "wei-opening",
+                ("wei-split",),
+                grid={SIZE: SIZES[:2]},
+                variants={"as chosen": {**radio(VARIATION), **coast("west"), "path[1].opening": "far-end-first"}},
+                repeats=few,
+            ),
+            measure_transfer,
+        ),
+        Experiment(
+            sweep(
                 "wei-object",
                 ("wei-recompression", "wei-split", "wei-tcp-proxy"),
                 variants={"": {**radio(VARIATION), SIZE: 1_500_000, "traffic[0].application": "http"}},
