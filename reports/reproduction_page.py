@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from reports.charts import chart_svg
 from reports.document import asset, fill
 from reports.errors import cannot_write
-from reports.quantities import format_count, format_seconds
+from reports.quantities import format_count
 
 if TYPE_CHECKING:
     from reference_sim.reproduction.results import Chart, Choice, Reproduction, Statement, Table
@@ -71,7 +72,7 @@ def _facts(result: Reproduction, counts: Mapping[str, int]) -> Iterator[str]:
     for verdict, count in counts.items():
         yield f"<li>{escape(verdict)} <b>{format_count(count)}</b></li>"
     yield f"<li>runs <b>{format_count(result.runs)}</b> ({escape(result.effort)})</li>"
-    yield f"<li>took <b>{format_seconds(result.wall_s)}</b></li>"
+    yield f"<li>took <b>{escape(result.timing())}</b></li>"
 
 
 def _statement(statement: Statement) -> str:
@@ -115,7 +116,8 @@ def _table(table: Table) -> str:
 
 
 def _heading(column: object) -> str:
-    return str(column).replace("bit_s", "bit/s").replace("_", " ")
+    words = str(column).replace("bit_s", "bit/s").replace("mbit", "Mbit").replace("packets_s", "packets/s")
+    return re.sub(r"_percent$", " (%)", words).replace("_", " ")
 
 
 def _number(is_number: bool) -> str:

@@ -65,7 +65,7 @@ def _write_pages(result: Reproduction, output: Path) -> None:
 def _told(result: Reproduction) -> str:
     """What a terminal shows of one paper."""
     counts = ", ".join(f"{count} {verdict}" for verdict, count in result.counts().items())
-    lines = [f"{result.paper}: {result.title}", f"  {counts}; {result.runs:,} runs, {result.wall_s:.1f} s", ""]
+    lines = [f"{result.paper}: {result.title}", f"  {counts}; {result.runs:,} runs, {result.timing()}", ""]
     for statement in result.story.statements:
         lines.append(f"  {statement.verdict.upper()}: {statement.where}")
         for name in ("published", "found", "reason"):

@@ -118,9 +118,16 @@ class Reproduction:
     source: str
     effort: str
     story: Story = field(repr=False)
-    #: Runs of all its experiments, and the time that this call took, in seconds.
+    #: Runs of all its experiments.
     runs: int = 0
+    #: How many of them this call made, the others being there already, and its time in seconds.
+    ran: int = 0
     wall_s: float = 0.0
+
+    def timing(self) -> str:
+        """What took how long."""
+        there = self.runs - self.ran
+        return f"{self.wall_s:.0f} s" + (f" ({there:,} runs were there already)" if there else "")
 
     def counts(self) -> dict[str, int]:
         """Statements by verdict."""
@@ -137,6 +144,7 @@ class Reproduction:
             "source": self.source,
             "effort": self.effort,
             "runs": self.runs,
+            "ran": self.ran,
             "wall_s": self.wall_s,
             "counts": self.counts(),
             "statements": [

@@ -40,9 +40,11 @@ def reproduce(
     total = sum(experiment.campaign.runs for experiment in experiments)
     before = 0
     results = {}
+    ran: list[int] = []
     for experiment in experiments:
 
         def tell(done: int, _runs: int, before: int = before) -> None:
+            ran.append(done)
             if progress is not None:
                 progress(before + done, total)
 
@@ -56,7 +58,7 @@ def reproduce(
         before += experiment.campaign.runs
     story = paper.assess(Measurements(effort, results))
     wall_s = time.monotonic() - started_s
-    result = Reproduction(paper.name, paper.title, paper.source, str(effort), story, total, wall_s)
+    result = Reproduction(paper.name, paper.title, paper.source, str(effort), story, total, len(ran), wall_s)
     _write(result, directory)
     return result
 
