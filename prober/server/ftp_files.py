@@ -51,12 +51,12 @@ class SessionAuthorizer(DummyAuthorizer):  # type: ignore[misc]
         return self._context.sessions.find(username) is not None
 
     def has_perm(self, username: str, perm: str, path: str | None = None) -> bool:  # noqa: ARG002
-        """Change directory, read and write files: nothing else."""
-        return perm in "erw"
+        """Change directory, ask for sizes, read and write files: nothing else."""
+        return perm in "elrw"
 
     def get_perms(self, username: str) -> str:  # noqa: ARG002
         """As `has_perm`."""
-        return "erw"
+        return "elrw"
 
     def get_msg_login(self, username: str) -> str:  # noqa: ARG002
         """What is said after logging in."""
