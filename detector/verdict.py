@@ -78,7 +78,17 @@ FINDINGS: Mapping[str, Weight] = {
     # active: firewalls that answer SYNs in a server's stead write handshakes anew, and filters answer in a stream that
     # they do not split, so neither decides alone
     "syn-of-another-stack": Weight("handshake", 2.5),
+    "handshake-answered-nearer": Weight("handshake", 2.5),
+    "handshake-answered-at-the-end": Weight("handshake", -1.0),
+    "handshake-shorter-than-path": Weight("handshake", 2.5),
+    "handshake-as-long-as-path": Weight("handshake", -0.5),
+    "dead-port-answered": Weight("handshake", 2.5),
+    "dead-port-silent": Weight("handshake", -0.5),
     "answered-for-the-server": Weight("answers", 2.5),
+    # active: somebody took payload that the receiver certainly had not
+    "dead-port-took-data": Weight("taken-in-between", 6.0),
+    "more-taken-than-receiver-holds": Weight("taken-in-between", 6.0),
+    "no-more-taken-than-receiver-holds": Weight("taken-in-between", -1.0),
 }
 
 

@@ -1,0 +1,241 @@
+"""Does a connection come about although the server answers no SYN?
+
+The mobile connects to the server's dead port, and to each application's port while the server leaves SYNs to it
+unanswered for some seconds. A handshake that completes was answered by somebody else. Then the mobile sends a request
+and more: payload that is acknowledged was taken by somebody who cannot have handed it on.
+
+What fools it: firewalls that answer SYNs in a server's stead (SYN proxies) complete the handshake, too. They take no
+payload before the server has answered them, so they are told apart by that; those that read the first request before
+they choose a server take a single segment of it. Splits that connect to the server first are not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from pepscope.results import Evidence, Number, Outcome
+from prober.errors import ImpossibleError, MeasurementError
+from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.measured import entries, number, text
+from prober.plain_requests import TcpRequest, upload_target
+from prober.tcp_info import tcp_info
+from prober.tls_hello import client_hello
+
+if TYPE_CHECKING:
+    from prober.mobile_end import MobileEnd
+    from prober.plan import Plan
+
+#: A firewall that waits for a request before it chooses a server takes what fits into one segment, at most 9000 bytes.
+FIRST_SEGMENT_BYTES = 9_000
+#: Strength where no more than that was taken: half of what decides.
+ONE_SEGMENT = 0.4
+
+#: Offered beyond the request, so that buffers show.
+_OFFERED_BYTES = 65_536
+_DEAD, _SILENCED = "dead", "silenced"
+_SILENT, _REFUSED, _ANSWERED = "silent", "refused", "answered"
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_LOOK_S = 0.05
+#: What a server that did get a connection takes to write it down once it has ended.
+_SETTLE_S = 0.5
+_TLS_APPLICATION_DATA = b"\x17\x03\x03\x40\x00"
+
+
+class DeadPort(Experiment):
+    """Connects where the server does not answer."""
+
+    name = "dead-port"
+    summary = "Connect to ports while the server answers no SYN there."
+    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
+        {"attempts": 2, "connect_timeout_s": 4.0, "take_s": 3.0, "repeats": 1}
+    )
+
+    def tasks(self, plan: Plan) -> Iterable[Task]:
+        """One task an application with its port made silent, and the port that is always dead as one of raw TCP."""
+        settings = plan.experiments[self.name]
+        parameters = {name: settings[name] for name in ("attempts", "connect_timeout_s", "take_s")}
+        longest_s = int(settings["attempts"]) * (float(settings["connect_timeout_s"]) + float(settings["take_s"]))
+        for application in plan.applications:
+            targets = (_SILENCED, _DEAD) if application is Application.TCP else (_SILENCED,)
+            for target in targets:
+                for repeat in range(1, int(settings["repeats"]) + 1):
+                    yield Task(
+                        self.name,
+                        repeat,
+                        application,
+                        None,
+                        {"target": target, **parameters},
+                        bytes_up=int(settings["attempts"]) * _OFFERED_BYTES,
+                        bytes_down=2_000,
+                        expected_s=longest_s,
+                    )
+
+    def measure(self, task: Task, end: MobileEnd) -> Measurement:
+        """Try to connect and to send, while the server is silent; see before and after that the path is there."""
+        assert task.application is not None
+        is_dead = task.parameters["target"] == _DEAD
+        # The port beside: whatever happens to the path while one is silent happens to it, too.
+        beside = end.port(Application.TCP if is_dead else task.application)
+        port = end.about.ports.dead if is_dead else beside
+        if is_dead and not port:
+            raise ImpossibleError("the server has no dead port")
+        if not is_dead and end.about.can.silences:
+            raise ImpossibleError(end.about.can.silences)
+        attempts: list[dict[str, Json]] = []
+        flows: list[Flow] = []
+        _see_the_path(end, beside)
+        with contextlib.ExitStack() as closing:
+            before = end.control.last_served_number()
+            if not is_dead:
+                closing.enter_context(end.control.silence(port, task_s(task)))
+            for _ in range(int(task.parameters["attempts"])):
+                attempt, mobile_port = _attempt(task, end, port)
+                attempts.append(attempt)
+                flows += [Flow(mobile_port, port, "probe")] if mobile_port else []
+            time.sleep(_SETTLE_S)
+            reached = sum(row.local_port == port for row in end.control.served(before))
+        _see_the_path(end, beside)
+        if reached:
+            raise MeasurementError(f"the server was not silent on port {port}: {reached} requests reached it")
+        return Measurement({"target": task.parameters["target"], "port": port, "attempts": attempts}, tuple(flows))
+
+    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        """Findings: `dead-port-took-data`, `dead-port-answered` (cannot decide), `dead-port-silent` (intact, weak)."""
+        attempts = [entry for item in seen for entry in entries(item.observation.measurement.values, "attempts")]
+        answered = [entry for entry in attempts if text(entry, "outcome") == _ANSWERED]
+        taken = [taken_bytes for entry in answered if (taken_bytes := number(entry, "acked_bytes")) > 0]
+        silent = sum(text(entry, "outcome") == _SILENT for entry in attempts)
+        numbers: dict[str, Number] = {
+            "attempts": len(attempts),
+            "answered": len(answered),
+            "silent": silent,
+            "taken_bytes": max(taken, default=0),
+        }
+        if taken:
+            return (self._took(numbers, max(taken)),)
+        if answered:
+            return (
+                Evidence(
+                    self.name, Outcome.SPLIT, "dead-port-answered", 1.0 - 0.5 ** len(answered),
+                    f"{len(answered)} of {len(attempts)} handshakes completed although the server answered none, but "
+                    "no payload was taken: somebody in between answers, as firewalls against SYN floods do.",
+                    numbers, ("Firewalls that answer SYNs in a server's stead do just this, and split nothing.",),
+                ),
+            )  # fmt: skip
+        if silent and silent == len(attempts):
+            return (
+                Evidence(
+                    self.name, Outcome.INTACT, "dead-port-silent", 1.0,
+                    f"None of {len(attempts)} handshakes completed while the server was silent.",
+                    numbers, ("A split point that connects to the server first is silent, too.",),
+                ),
+            )  # fmt: skip
+        return ()
+
+    def _took(self, numbers: Mapping[str, Number], most: float) -> Evidence:
+        is_more = most > FIRST_SEGMENT_BYTES
+        caveats = () if is_more else (
+            "Firewalls that read the first request before they choose a server take one segment, and split nothing.",
+        )  # fmt: skip
+        return Evidence(
+            self.name, Outcome.SPLIT, "dead-port-took-data", 1.0 if is_more else ONE_SEGMENT,
+            f"While the server answered nobody, {most:.0f} bytes of payload were acknowledged to the mobile: somebody "
+            "in between took them.", numbers, caveats,
+        )  # fmt: skip
+
+    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+        """What each attempt met."""
+        rows = [
+            {"target": text(item.observation.measurement.values, "target"), **entry}
+            for item in seen
+            for entry in entries(item.observation.measurement.values, "attempts")
+        ]
+        return {"attempts": rows} if rows else {}
+
+
+def task_s(task: Task) -> float:
+    """How long the server is to be silent at most: all attempts, and something for the control channel."""
+    tries = int(task.parameters["attempts"])
+    each_s = float(task.parameters["connect_timeout_s"]) + float(task.parameters["take_s"])
+    return tries * (each_s + 1.0) + 20.0
+
+
+def _see_the_path(end: MobileEnd, port: int) -> None:
+    """Connect where the server answers. Raises MeasurementError where that fails, since silence would prove nothing."""
+    try:
+        with end.connect(port) as link:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    except OSError as error:
+        raise MeasurementError(f"port {port} does not answer even when the server does ({error})") from None
+
+
+def _attempt(task: Task, end: MobileEnd, port: int) -> tuple[dict[str, Json], int]:
+    """One handshake and what it took; the mobile's port where one came about."""
+    assert task.application is not None
+    began_s = time.monotonic()
+    result: dict[str, Json] = {"acked_bytes": 0, "sent_bytes": 0, "answer": "", "ending": ""}
+    try:
+        link = end.connect(port, timeout_s=float(task.parameters["connect_timeout_s"]))
+    except TimeoutError:
+        return {**result, "outcome": _SILENT, "connect_s": time.monotonic() - began_s}, 0
+    except OSError as error:
+        return {**result, "outcome": _REFUSED, "connect_s": time.monotonic() - began_s, "ending": str(error)}, 0
+    connect_s = time.monotonic() - began_s
+    with link:
+        mobile_port = int(link.getsockname()[1])
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        result |= _offer(link, _payload(task.application, end), float(task.parameters["take_s"]))
+    return {**result, "outcome": _ANSWERED, "connect_s": connect_s}, mobile_port
+
+
+def _offer(link: socket.socket, payload: bytes, take_s: float) -> dict[str, Json]:
+    """Offer payload until all of it is acknowledged, the connection ends, or the time is over."""
+    link.setblocking(False)
+    sent_bytes = acked_bytes = 0
+    answer, ending = b"", "open"
+    deadline_s = time.monotonic() + take_s
+    while time.monotonic() < deadline_s and ending == "open" and acked_bytes < len(payload):
+        try:
+            with contextlib.suppress(BlockingIOError):
+                sent_bytes += link.send(payload[sent_bytes:])
+            with contextlib.suppress(BlockingIOError):
+                piece = link.recv(4096)
+                answer += piece[: 100 - len(answer)]
+                ending = ending if piece else "closed"
+        except OSError as error:
+            ending = error.strerror or type(error).__name__
+        with contextlib.suppress(OSError):
+            # The SYN counts as one byte.
+            acked_bytes = max(acked_bytes, tcp_info(link).get("bytes_acked", 1) - 1)
+        time.sleep(_LOOK_S)
+    return {
+        "sent_bytes": sent_bytes,
+        "acked_bytes": acked_bytes,
+        "answer": answer.decode("ascii", errors="replace"),
+        "ending": ending,
+    }
+
+
+def _payload(application: Application, end: MobileEnd) -> bytes:
+    """A request that asks to upload, and the beginning of what it announces; the server's log would show it."""
+    filler = b"\n" * _OFFERED_BYTES
+    match application:
+        case Application.TCP:
+            return TcpRequest(end.control.session, "upload", _OFFERED_BYTES).to_line() + filler
+        case Application.HTTPS:
+            return client_hello() + (_TLS_APPLICATION_DATA + filler[:16_384]) * (_OFFERED_BYTES // 16_384)
+        case Application.FTP:
+            return f"USER {end.control.session}\r\n".encode() + b"NOOP\r\n" * (_OFFERED_BYTES // 6)
+        case _:
+            host = f"[{end.host}]" if ":" in end.host else end.host
+            head = (
+                f"PUT {upload_target(end.control.session, 'dead-port')} HTTP/1.1\r\nHost: {host}\r\n"
+                f"Content-Length: {_OFFERED_BYTES}\r\n\r\n"
+            )
+            return head.encode("ascii") + filler

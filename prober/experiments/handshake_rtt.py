@@ -1,0 +1,278 @@
+"""Is the handshake answered sooner than anything can come back from the server?
+
+On an otherwise idle line, by turns: the time of a handshake with the application's port, of one with the free port, of
+a datagram that the server echoes, and of a request that the server answers (a greeting, a TLS hello), less the
+server's own think time. End to end none of the first kind can come from nearer than the others.
+
+The rule compares floors by a test of ranks that knows nothing of how times are distributed (precedence test, Nelson
+1963): if handshakes and references came from one distribution, the k shortest of all n + m times would all be
+handshakes with probability n(n-1)...(n-k+1) / (n+m)(n+m-1)...(n+m-k+1).
+
+What fools it: firewalls that answer SYNs in a server's stead, and a network that favours the port. Therefore it never
+decides alone. The first rounds are left out: a radio bearer that sleeps adds seconds to them (RRC states, 3GPP TS
+36.331).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from pepscope.results import Evidence, Number, Outcome
+from prober.errors import ArchiveError, MeasurementError
+from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.measured import number
+from prober.plain_requests import TcpRequest, echo_target
+from prober.tls_hello import client_hello
+
+if TYPE_CHECKING:
+    from prober.mobile_end import MobileEnd
+    from prober.plan import Plan
+
+#: Probability at which a coincidence is called none.
+CHANCE = 1e-3
+#: Fewer times on either side are no distribution: ten shortest of twenty are one coincidence in 184,756.
+LEAST_TIMES = 10
+#: What programmes and schedulers at the ends, not the path, may take longer than a kernel's handshake.
+ECHO_ALLOWANCE_S = 0.002
+#: An answer takes a thread, a parser, a hash; a TLS hello a signature on top.
+ANSWER_ALLOWANCE_S = 0.03
+#: Below that two floors are one: scheduling, serialisation of some bytes, clocks.
+LEAST_GAP_S = 0.001
+
+_HANDSHAKE, _FREE, _ECHO, _ANSWER = "handshake_s", "free_s", "echo_s", "answer_s"
+_SKIPPED_ROUNDS = 2
+_SYN_TIMEOUT_S = 0.95  # below the first retransmission of a SYN (RFC 6298: 1 s): later times are of another copy
+_ECHO_TIMEOUT_S = 2.0
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_ROUND_BYTES = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """Times that no answer of the server can undercut, less what they may take at the ends."""
+
+    name: str
+    allowance_s: float
+    strength: float
+    words: str
+
+
+#: Strengths: the echo is certainly the server's own; the free port may be treated otherwise for other reasons; what
+#: an application takes at the server is only known as far as it tells.
+_REFERENCES = (
+    _Reference(_ECHO, ECHO_ALLOWANCE_S, 1.0, "an echo of the server"),
+    _Reference(_FREE, 0.0, 0.8, "a handshake with the free port"),
+    _Reference(_ANSWER, ANSWER_ALLOWANCE_S, 0.5, "an answer of the server"),
+)
+
+
+class HandshakeRtt(Experiment):
+    """Times handshakes against what only the server can answer."""
+
+    name = "handshake-rtt"
+    summary = "Compare the shortest handshakes with the shortest echoes and answers of the server."
+    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"rounds": 30, "pause_s": 0.05, "repeats": 1})
+
+    def tasks(self, plan: Plan) -> Iterable[Task]:
+        """One task an application; both directions share a handshake."""
+        settings = plan.experiments[self.name]
+        rounds, pause_s = int(settings["rounds"]), float(settings["pause_s"])
+        for application in plan.applications:
+            for repeat in range(1, int(settings["repeats"]) + 1):
+                yield Task(
+                    self.name,
+                    repeat,
+                    application,
+                    None,
+                    {"rounds": rounds, "pause_s": pause_s},
+                    bytes_up=rounds * _ROUND_BYTES,
+                    bytes_down=rounds * _ROUND_BYTES,
+                    expected_s=rounds * (5 * plan.rates.round_trip_time_s + 2 * pause_s),
+                    captured=False,
+                )
+
+    def measure(self, task: Task, end: MobileEnd) -> Measurement:
+        """Rounds of one of each kind, in an order that changes, so that no kind always follows the same other."""
+        assert task.application is not None
+        usual, free = end.port(task.application), end.port(Application.TCP)
+        kinds = [_HANDSHAKE, *([_FREE] if free != usual else []), *([_ECHO] if end.about.ports.udp_echo else [])]
+        times: dict[str, list[float]] = {kind: [] for kind in (*kinds, _ANSWER)}
+        flows: list[Flow] = []
+        for number_of_round in range(int(task.parameters["rounds"]) + _SKIPPED_ROUNDS):
+            took: dict[str, float | None] = {}
+            shift = number_of_round % len(kinds)
+            for kind in (*kinds[shift:], *kinds[:shift]):
+                if kind == _ECHO:
+                    took[kind] = _echo(end)
+                elif kind == _FREE:
+                    took[kind] = _handshake(end, free)
+                else:
+                    took[kind], took[_ANSWER] = _handshake_and_answer(task.application, end, usual, flows)
+                time.sleep(float(task.parameters["pause_s"]) * (0.5 + secrets.randbelow(1000) / 1000))
+            if number_of_round >= _SKIPPED_ROUNDS:
+                for kind, taken in took.items():
+                    times[kind] += [] if taken is None else [taken]
+        if not times[_HANDSHAKE]:
+            raise MeasurementError(f"no handshake with port {usual} completed in time")
+        resolution_s = time.get_clock_info("perf_counter").resolution
+        return Measurement({**times, "clock_resolution_s": resolution_s}, tuple(flows))
+
+    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        """Findings: `handshake-shorter-than-path` (split, cannot decide), `handshake-as-long-as-path` (intact)."""
+        own = _times(seen, _HANDSHAKE)
+        if len(own) < LEAST_TIMES:
+            return ()
+        resolution_s = max(number(item.observation.measurement.values, "clock_resolution_s") for item in seen)
+        gap_s = max(LEAST_GAP_S, 2 * resolution_s)
+        references = {item: times for item in _REFERENCES if len(times := _times(seen, item.name)) >= LEAST_TIMES}
+        found = [item for item, times in references.items() if _is_shorter(own, times, item.allowance_s, gap_s)]
+        numbers: dict[str, Number] = {
+            "handshakes": len(own),
+            "handshake_min_s": min(own),
+            **{f"{item.name.removesuffix('_s')}_min_s": min(times) for item, times in references.items()},
+        }
+        if found:
+            strongest = max(found, key=lambda item: item.strength)
+            least_s = min(references[strongest])
+            chance = chance_of_precedence(own, [one - strongest.allowance_s for one in references[strongest]])
+            return (
+                Evidence(
+                    self.name, Outcome.SPLIT, "handshake-shorter-than-path", strongest.strength,
+                    f"Handshakes take {min(own) * 1e3:.1f} ms at best, but {strongest.words} {least_s * 1e3:.1f} ms: "
+                    "somebody nearer answers them.", {**numbers, "chance": chance},
+                    ("Firewalls that answer SYNs in a server's stead do the same.",
+                     "So does a network that carries this port faster."),
+                ),
+            )  # fmt: skip
+        certain = [item for item in references if item.name in (_ECHO, _FREE)]
+        if not certain or any(min(own) < min(references[item]) - item.allowance_s - gap_s for item in certain):
+            return ()
+        return (
+            Evidence(
+                self.name, Outcome.INTACT, "handshake-as-long-as-path", 1.0,
+                f"Handshakes take {min(own) * 1e3:.1f} ms at best, no less than {certain[0].words} "
+                f"({min(references[certain[0]]) * 1e3:.1f} ms).", numbers,
+                ("A split point that connects to the server first answers no sooner.",),
+            ),
+        )  # fmt: skip
+
+    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+        """Least, median and number of each kind of time, in seconds."""
+        rows = {}
+        for kind in (_HANDSHAKE, _FREE, _ECHO, _ANSWER):
+            times = sorted(_times(seen, kind))
+            if times:
+                rows[kind] = {"min": times[0], "median": times[len(times) // 2], "count": len(times)}
+        return {"times": rows} if rows else {}
+
+
+def chance_of_precedence(first: Sequence[float], second: Sequence[float]) -> float:
+    """How likely as many of `first` lie below all of `second`, if both are drawn from one distribution."""
+    least = min(second)
+    below = sum(one < least for one in first)
+    chance = 1.0
+    for taken in range(below):
+        chance *= (len(first) - taken) / (len(first) + len(second) - taken)
+    return chance
+
+
+def _is_shorter(own: Sequence[float], reference: Sequence[float], allowance_s: float, gap_s: float) -> bool:
+    lowered = [one - allowance_s for one in reference]
+    return min(lowered) - min(own) > gap_s and chance_of_precedence(own, lowered) < CHANCE
+
+
+def _times(seen: Iterable[Seen], kind: str) -> list[float]:
+    """All times of a kind. Raises ArchiveError."""
+    times: list[float] = []
+    for item in seen:
+        given = item.observation.measurement.values.get(kind, [])
+        if not isinstance(given, list | tuple):
+            raise ArchiveError(f"the measurement's {kind} is a list of times")
+        times += [number({kind: one}, kind) for one in given]
+    if any(one <= 0 for one in times):
+        raise ArchiveError(f"the measurement's {kind} holds times that are not positive")
+    return times
+
+
+def _handshake(end: MobileEnd, port: int) -> float | None:
+    with contextlib.suppress(TimeoutError), _timed_connection(end, port) as (_, connect_s):
+        return connect_s
+    return None
+
+
+def _handshake_and_answer(
+    application: Application, end: MobileEnd, port: int, flows: list[Flow]
+) -> tuple[float | None, float | None]:
+    """Times of a handshake and of what follows it, if both come in time."""
+    handshake_s = answer_s = None
+    with contextlib.suppress(TimeoutError), _timed_connection(end, port) as (link, connect_s):
+        handshake_s = connect_s
+        flows.append(Flow(link.getsockname()[1], port, "probe"))
+        answer_s = _answer(application, end, link)
+    return handshake_s, answer_s
+
+
+@contextlib.contextmanager
+def _timed_connection(end: MobileEnd, port: int) -> Iterator[tuple[socket.socket, float]]:
+    began_s = time.perf_counter()
+    link = end.connect(port, timeout_s=_SYN_TIMEOUT_S)
+    connect_s = time.perf_counter() - began_s
+    with link:
+        link.settimeout(min(_ECHO_TIMEOUT_S, end.remaining_s))
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        yield link, connect_s
+
+
+def _answer(application: Application, end: MobileEnd, link: socket.socket) -> float | None:
+    """From asking to the first byte of the answer, less the server's think time where it tells; `None` without one."""
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    began_s = time.perf_counter()
+    match application:
+        case Application.FTP:
+            pass  # the server greets as soon as the handshake's last segment is there
+        case Application.TCP:
+            link.sendall(TcpRequest(end.control.session, "echo").to_line() + b"echo")
+        case Application.HTTPS:
+            link.sendall(client_hello())
+        case _:
+            host = f"[{end.host}]" if ":" in end.host else end.host
+            target = echo_target(end.control.session)
+            link.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("ascii"))
+    answer = link.recv(4096)
+    took_s = time.perf_counter() - began_s
+    if not answer:
+        return None
+    return max(took_s - _think_time_s(answer), 1e-9)
+
+
+def _think_time_s(answer: bytes) -> float:
+    for line in answer.split(b"\r\n\r\n")[0].split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"x-think-time":
+            with contextlib.suppress(ValueError):
+                return max(0.0, min(float(value), _ECHO_TIMEOUT_S))
+    return 0.0
+
+
+def _echo(end: MobileEnd) -> float | None:
+    """Round-trip time of a datagram; `None` where none came back."""
+    question = f"{end.control.session} {secrets.token_hex(8)}".encode("ascii")
+    with socket.socket(end.family, socket.SOCK_DGRAM) as link:
+        link.connect((end.address, end.about.ports.udp_echo))
+        link.settimeout(min(_ECHO_TIMEOUT_S, end.remaining_s))
+        began_s = time.perf_counter()
+        try:
+            link.send(question)
+            while link.recv(2048) != question:
+                pass
+        except OSError:
+            return None
+        return time.perf_counter() - began_s

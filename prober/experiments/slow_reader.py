@@ -1,0 +1,277 @@
+"""How much is acknowledged to a sender whose receiver has stopped reading?
+
+A receiver that reads no more fills its own kernel's buffer and closes its window. End to end nothing more can be
+acknowledged than the receiver's kernel took in, which it counts (`tcpi_bytes_received`; at the server bytes read and
+bytes waiting to be read). More sits in a box in between. Neither root nor a clock is needed.
+
+- Down, each application: the mobile stops reading early, waits until nothing more comes, notes its count, and resets;
+  the server then says what was acknowledged to it (`tcpi_bytes_acked`).
+- Up, raw TCP: the server pauses before it reads; the mobile notes what was acknowledged to it before that pause can be
+  over, and the server says what its kernel had taken in when it was.
+
+What fools it: radio networks that acknowledge in the receiver's stead. A receiver that is slow by itself does not: the
+counts are those of its own kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from pepscope.packets import Direction
+from pepscope.results import Evidence, Number, Outcome
+from prober.errors import ImpossibleError, MalformedMessageError
+from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.measured import number, optional_number, truth
+from prober.objects import Kind, ObjectName
+from prober.plain_requests import TcpRequest, UploadReport
+from prober.tcp_info import tcp_info
+from prober.transfer import SUFFIXES
+
+if TYPE_CHECKING:
+    from prober.mobile_end import MobileEnd
+    from prober.plan import Plan
+
+#: Asked of the receiver's kernel, which doubles it for its own book-keeping (socket(7)).
+RECEIVE_BUFFER_BYTES = 32_768
+#: What a kernel may take beyond its buffer: the one segment, joined by the device, that it had begun to take.
+JOINED_SEGMENT_BYTES = 65_536
+#: Nothing came for so long: well beyond a round trip, and beyond the first probe of a closed window (RFC 6298: 0.2 s
+#: at least in common stacks).
+_STALL_S = 1.0
+_LOOK_S = 0.05
+_WATCH_S = 20.0
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_PROBE = "probe"
+
+
+class _StoppedReadingError(Exception):
+    """Ends a transfer from within its own progress report."""
+
+
+class SlowReader(Experiment):
+    """Stops reading in the middle of a transfer."""
+
+    name = "slow-reader"
+    summary = "Stop reading, and see whether more is acknowledged than the receiver can hold."
+    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
+        {"size_bytes": 2_000_000, "fill_s": 3.0, "pause_s": 10.0, "repeats": 1}
+    )
+
+    def tasks(self, plan: Plan) -> Iterable[Task]:
+        """Downloads of every application, and uploads by raw TCP, where the server can be asked to pause."""
+        settings = plan.experiments[self.name]
+        size_bytes = int(settings["size_bytes"])
+        taken_bytes = 2 * RECEIVE_BUFFER_BYTES + JOINED_SEGMENT_BYTES
+        for repeat in range(1, int(settings["repeats"]) + 1):
+            for application in plan.applications:
+                for direction in plan.directions:
+                    is_down = direction is Direction.DOWN
+                    if not is_down and application is not Application.TCP:
+                        continue
+                    wait_s = float(settings["fill_s"] if is_down else settings["pause_s"])
+                    yield Task(
+                        self.name,
+                        repeat,
+                        application,
+                        direction,
+                        {"size_bytes": size_bytes, "wait_s": wait_s},
+                        bytes_up=2_000 if is_down else size_bytes,
+                        bytes_down=taken_bytes if is_down else 2_000,
+                        expected_s=wait_s + 5 * plan.rates.round_trip_time_s + _STALL_S,
+                    )
+
+    def measure(self, task: Task, end: MobileEnd) -> Measurement:
+        """Stop reading at the receiver and count at both ends."""
+        return _measure_down(task, end) if task.direction is Direction.DOWN else _measure_up(task, end)
+
+    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        """Findings: `more-taken-than-receiver-holds` (split), `no-more-taken-than-receiver-holds` (intact, weak)."""
+        told = [made for item in seen if (made := self._examine_one(item.observation.measurement.values)) is not None]
+        split = [made for made in told if made.outcome is Outcome.SPLIT]
+        return (max(split, key=lambda made: made.strength),) if split else tuple(told[:1])
+
+    def _examine_one(self, values: Mapping[str, Json]) -> Evidence | None:
+        acked, held = optional_number(values, "acked_bytes"), optional_number(values, "receiver_bytes")
+        room, offered = number(values, "room_bytes"), number(values, "offered_bytes")
+        if acked is None or held is None:
+            return None
+        numbers: dict[str, Number] = {
+            "acked_bytes": acked,
+            "receiver_bytes": held,
+            "room_bytes": room,
+            "offered_bytes": offered,
+        }
+        excess = acked - held
+        if excess > room:
+            return Evidence(
+                self.name, Outcome.SPLIT, "more-taken-than-receiver-holds", 1.0 - room / (2.0 * excess),
+                f"{acked:.0f} bytes were acknowledged to the sender while the receiver, which had stopped reading, "
+                f"had taken in {held:.0f}: somebody in between holds the rest.", numbers,
+                ("Radio networks that acknowledge in the receiver's stead would do so, too.",),
+            )  # fmt: skip
+        if not truth(values, "stalled") or acked + room >= offered:
+            return None
+        return Evidence(
+            self.name, Outcome.INTACT, "no-more-taken-than-receiver-holds", 1.0,
+            f"The receiver stopped reading, and no more than the {held:.0f} bytes that its kernel took in were "
+            "acknowledged to the sender.", numbers,
+            ("A split point whose buffers are as small as the receiver's looks the same.",),
+        )  # fmt: skip
+
+    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+        """What was acknowledged and what the receiver held, in bytes."""
+        names = ("acked_bytes", "receiver_bytes", "room_bytes", "offered_bytes", "stalled")
+        rows = [{name: item.observation.measurement.values.get(name) for name in names} for item in seen]
+        return {"stops": rows} if rows else {}
+
+
+class _Stop:
+    """Reads a little of a download, then nothing, until nothing more comes; its own look at the socket."""
+
+    def __init__(self, fill_s: float) -> None:
+        self.received_bytes: int | None = None
+        self.buffer_bytes = 0
+        self.stalled = False
+        self.mobile_port = 0
+        self._fill_s = fill_s
+        self._links: list[socket.socket] = []
+
+    def prepare(self, link: socket.socket) -> None:
+        """Small buffers before the window is first advertised; a descriptor of our own, whoever wraps the socket."""
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
+        self._links.append(socket.socket(fileno=os.dup(link.fileno())))
+
+    def on_bytes(self, _: int) -> None:
+        """The object has begun to come: read no more."""
+        link = self._links[-1]
+        self.mobile_port = int(link.getsockname()[1])
+        self.buffer_bytes = link.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        deadline_s, still_since_s = time.monotonic() + self._fill_s + 10 * _STALL_S, time.monotonic()
+        begun_s = still_since_s
+        while time.monotonic() < deadline_s:
+            received = tcp_info(link).get("bytes_received")
+            if received is None:
+                break
+            if received != self.received_bytes:
+                self.received_bytes, still_since_s = received, time.monotonic()
+            now_s = time.monotonic()
+            if now_s - still_since_s >= _STALL_S and now_s - begun_s >= self._fill_s:
+                self.stalled = True
+                break
+            time.sleep(_LOOK_S)
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        raise _StoppedReadingError
+
+    def close(self) -> None:
+        """Let the sockets go, and reset what was not read."""
+        for link in self._links:
+            link.close()
+
+
+def _measure_down(task: Task, end: MobileEnd) -> Measurement:
+    assert task.application is not None
+    wanted = ObjectName(
+        Kind(SUFFIXES[task.application]), int(task.parameters["size_bytes"]), secrets.randbelow(1 << 32)
+    )
+    before = end.control.last_served_number()
+    stop = _Stop(float(task.parameters["wait_s"]))
+    try:
+        with contextlib.suppress(_StoppedReadingError):
+            end.transfer(
+                task.application,
+                Direction.DOWN,
+                wanted.size_bytes,
+                seed=wanted.seed,
+                prepare=stop.prepare,
+                on_bytes=stop.on_bytes,
+            )
+    finally:
+        stop.close()
+    if stop.received_bytes is None:
+        raise ImpossibleError("the mobile's kernel does not count what it took in (tcpi_bytes_received, Linux 4.1)")
+    acked = _acked_at_server(end, before, str(wanted))
+    values: dict[str, Json] = {
+        "acked_bytes": acked,
+        "receiver_bytes": stop.received_bytes,
+        # What may still have come between the last look and the reset.
+        "room_bytes": stop.buffer_bytes + JOINED_SEGMENT_BYTES,
+        "offered_bytes": wanted.size_bytes,
+        "stalled": stop.stalled,
+    }
+    return Measurement(values, (Flow(stop.mobile_port, end.port(task.application), _PROBE),))
+
+
+def _acked_at_server(end: MobileEnd, before: int, name: str) -> int | None:
+    """Payload acknowledged to the server, once its connection has ended; `None` where that takes too long."""
+    deadline_s = time.monotonic() + min(_WATCH_S, end.remaining_s)
+    while True:
+        acked = [row.tcp_info["bytes_acked"] for row in end.control.served(before)
+                 if row.object == name and "bytes_acked" in row.tcp_info]  # fmt: skip
+        if acked:
+            # The SYN counts as one byte.
+            return max(acked) - 1
+        if time.monotonic() >= deadline_s:
+            return None
+        time.sleep(0.5)
+
+
+def _measure_up(task: Task, end: MobileEnd) -> Measurement:
+    port, pause_s = end.port(Application.TCP), float(task.parameters["wait_s"])
+    size_bytes = int(task.parameters["size_bytes"])
+    line = TcpRequest(
+        end.control.session, "upload", pause_s=pause_s, receive_buffer_bytes=RECEIVE_BUFFER_BYTES
+    ).to_line()
+    began_s = time.monotonic()
+    with end.connect(port) as link:
+        mobile_port = int(link.getsockname()[1])
+        # The server begins to pause after our SYN left, so that its pause is not over before this.
+        acked, stalled = _fill(link, line, size_bytes, began_s + pause_s - _LOOK_S)
+        link.settimeout(end.remaining_s)
+        link.shutdown(socket.SHUT_WR)
+        report = _report(link)
+    values: dict[str, Json] = {
+        "acked_bytes": acked,
+        "receiver_bytes": None if report is None else report.read_bytes_at_pause + report.queued_bytes_at_pause,
+        # What the kernel holds out of order, or had begun to take, is not among what can be read.
+        "room_bytes": JOINED_SEGMENT_BYTES,
+        "offered_bytes": size_bytes,
+        "stalled": stalled,
+    }
+    return Measurement(values, (Flow(mobile_port, port, _PROBE),))
+
+
+def _fill(link: socket.socket, line: bytes, size_bytes: int, until_s: float) -> tuple[int | None, bool]:
+    """Send up to `size_bytes` until a time; payload acknowledged by then, and whether nothing moved at the end."""
+    link.sendall(line)
+    link.setblocking(False)
+    sent_bytes, acked, still_since_s = 0, -1, time.monotonic()
+    while (now_s := time.monotonic()) < until_s:
+        with contextlib.suppress(BlockingIOError):
+            while sent_bytes < size_bytes:
+                sent_bytes += link.send(bytes(min(1 << 16, size_bytes - sent_bytes)))
+        counted = tcp_info(link).get("bytes_acked")
+        if counted is None:
+            return None, False
+        if counted != acked:
+            acked, still_since_s = counted, now_s
+        time.sleep(_LOOK_S)
+    return max(0, acked - 1 - len(line)), until_s - still_since_s >= _STALL_S and sent_bytes < size_bytes
+
+
+def _report(link: socket.socket) -> UploadReport | None:
+    """What the server says once it has read everything; `None` where it says nothing that can be understood."""
+    answer = b""
+    while len(answer) < 4096 and not answer.endswith(b"\n") and (piece := link.recv(4096)):
+        answer += piece
+    try:
+        return UploadReport.parse(answer)
+    except MalformedMessageError:
+        return None
