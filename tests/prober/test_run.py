@@ -1,0 +1,526 @@
+"""Running a plan: against the real server on loopback, with experiments that behave, and ones that do not."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+import prober.abilities
+import prober.experiments
+import prober.run
+from pepscope.capture import open_capture
+from pepscope.packets import Direction
+from pepscope.results import Evidence
+from prober.archive import SUFFIX, Archive, open_archive
+from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanError, UnreachableError
+from prober.experiment import Application, Experiment, Json, Measurement, Seen, Status, Task, Want
+from prober.mobile_end import MobileEnd
+from prober.plan import Plan
+from prober.run import RunEndedError, RunOutcome, planned_tasks, run_plan, with_server
+from prober.run_progress import RunProgress
+from tests.prober.runs_made_by_hand import plan
+from tests.prober.serving import PEPSCOPE, Serving, serving, without_root
+
+SMALL = {"transfers": {"sizes_bytes": [5_000], "repeats": 1}}
+ROOT = os.geteuid() == 0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    with serving(tmp_path_factory.mktemp("state")) as running:
+        yield running
+
+
+def planned(server: Serving, **tables: Any) -> Plan:
+    tables = {"experiments": SMALL, "limits": {"patience_s": 2, "task_s": 20}, **tables}
+    return with_server(plan(**tables), server.server, server.key)
+
+
+def read(outcome: RunOutcome) -> Archive:
+    assert outcome.archive is not None
+    with open_archive(outcome.archive) as archive:
+        return archive
+
+
+class Scripted(Experiment):
+    """Does what a test says, a task at a time."""
+
+    name = "scripted"
+    summary = "For tests."
+    defaults: ClassVar[Mapping[str, Json]] = {}
+
+    def __init__(self, *steps: Callable[[MobileEnd], Measurement], **fields: Any) -> None:
+        self.steps = steps
+        self.fields = fields
+        self.calls: list[int] = []
+
+    def tasks(self, plan: Plan) -> Iterable[Task]:
+        for repeat in range(1, len(self.steps) + 1):
+            yield Task(self.name, repeat, None, None, **{"captured": False, **self.fields})
+
+    def measure(self, task: Task, end: MobileEnd) -> Measurement:
+        self.calls.append(task.repeat)
+        return self.steps[task.repeat - 1](end)
+
+    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        return ()
+
+
+def fine(_end: MobileEnd) -> Measurement:
+    return Measurement({"value": 1})
+
+
+def raising(*errors: Exception) -> Callable[[MobileEnd], Measurement]:
+    """Raise each in turn, then measure."""
+    left = list(errors)
+
+    def measure(_end: MobileEnd) -> Measurement:
+        if left:
+            raise left.pop(0)
+        return Measurement({"value": 2})
+
+    return measure
+
+
+@pytest.fixture
+def script(server: Serving, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Plan, Scripted]]:
+    def make(*steps: Callable[[MobileEnd], Measurement], **fields: Any) -> tuple[Plan, Scripted]:
+        experiment = Scripted(*steps, **fields)
+        for room in (prober.run, prober.experiments):
+            monkeypatch.setattr(room, "EXPERIMENTS", (experiment,))
+        return planned(server, experiments={"scripted": {}}), experiment
+
+    return make
+
+
+# ---- what a run leaves
+
+
+def test_a_run_ends_in_one_archive_with_everything(server: Serving, tmp_path: Path) -> None:
+    outcome = run_plan(planned(server), tmp_path, notes={"operator": "CDMA-I"})
+    assert outcome.is_whole
+    assert [item.name for item in tmp_path.iterdir()] == [f"{outcome.run_id}{SUFFIX}"]
+    assert outcome.archive is not None
+    with open_archive(outcome.archive) as archive:
+        assert len(archive.observations) == outcome.counts[Status.DONE] == 10
+        assert archive.facts["notes"] == {"operator": "CDMA-I"}
+        assert abs(archive.facts["clock"][0]["offset_s"]) < 0.1
+        assert archive.facts["mobile"]["device"]["name"] == "lo"
+        for item in archive.observations:
+            assert item.measurement.values["intact"], item.task.key
+            if ROOT:
+                for name in (item.mobile_capture, item.server_capture):
+                    ports = {flow.mobile_port for flow in item.measurement.flows}
+                    assert ports <= captured_ports(archive.captures[name]), item.task.key
+
+
+def captured_ports(path: Path) -> set[int]:
+    """The clients' ports of all connections in a capture."""
+    return {int(item.client.rpartition(":")[2]) for item in open_capture(str(path)).connections}
+
+
+def test_the_key_is_neither_told_nor_kept(server: Serving, tmp_path: Path) -> None:
+    plan = planned(server)
+    outcome = run_plan(plan, tmp_path)
+    token = server.key.split(".")[1]
+    assert token not in repr(plan)
+    assert token not in repr(read(outcome))
+    assert outcome.archive is not None
+    assert token.encode() not in outcome.archive.read_bytes()
+
+
+def test_no_key_and_no_server_are_said_before_anything(server: Serving, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="no key"):
+        run_plan(with_server(plan(experiments=SMALL), server.server, None), tmp_path)
+    with pytest.raises(PlanError, match="no server"):
+        run_plan(plan(experiments=SMALL, server={}), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_key_of_another_server_is_refused(server: Serving, tmp_path: Path) -> None:
+    foreign = server.key[:-1] + ("0" if server.key[-1] != "0" else "1")
+    with pytest.raises(ControlError, match="certificate"):
+        run_plan(with_server(planned(server), None, foreign), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_plans_that_would_move_too_much_are_refused(server: Serving, tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="total_bytes"):
+        run_plan(planned(server, limits={"total_bytes": 10_000}), tmp_path)
+    with pytest.raises(PlanError, match="no experiments"):
+        planned_tasks(plan(experiments={}))
+
+
+def test_nobody_answering_leaves_nothing(tmp_path: Path, server: Serving) -> None:
+    gone = with_server(planned(server, limits={"patience_s": 0}), "127.0.0.1:1", None)
+    with pytest.raises(UnreachableError, match="did not answer"):
+        run_plan(gone, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- how tasks end
+
+
+def test_what_failed_is_tried_again_and_then_said(script: Callable[..., Any], tmp_path: Path) -> None:
+    plan, experiment = script(
+        raising(MeasurementError("broke off once")),
+        raising(MeasurementError("first"), OSError(errno.ECONNRESET, "Connection reset by peer")),
+        raising(ImpossibleError("no such filter"), ImpossibleError("never asked again")),
+        fine,
+    )
+    outcome = run_plan(plan, tmp_path)
+    assert experiment.calls == [1, 1, 2, 2, 3, 4]
+    ended = {item.task.repeat: (item.status, item.reason) for item in read(outcome).observations}
+    assert ended == {
+        1: (Status.DONE, ""),
+        2: (Status.FAILED, "Connection reset by peer"),
+        3: (Status.IMPOSSIBLE, "no such filter"),
+        4: (Status.DONE, ""),
+    }
+    assert not outcome.is_whole
+    assert outcome.reason == ""
+    assert outcome.failures == ("Connection reset by peer",)
+    assert read(outcome).manifest.complete
+
+
+def test_wants_that_are_lacking_make_a_task_impossible(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        prober.abilities, "lacking_at_mobile", lambda *_: {Want.MOBILE_HOLD: "no iptables", Want.ERROR_QUEUE: "x"}
+    )
+    plan, experiment = script(fine, wants=frozenset({Want.MOBILE_HOLD}))
+    outcome = run_plan(plan, tmp_path)
+    (item,) = read(outcome).observations
+    assert (item.status, item.reason) == (Status.IMPOSSIBLE, "mobile-hold: no iptables")
+    assert experiment.calls == []
+    assert outcome.is_whole
+
+
+def test_captures_that_cannot_be_had_are_noted_and_the_task_is_measured(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = {Want.MOBILE_CAPTURE: "no root", Want.SERVER_CAPTURE: "at the server: no root"}
+    monkeypatch.setattr(prober.abilities, "lacking_at_mobile", lambda *_: both)
+    plan, _ = script(fine, captured=True)
+    (item,) = read(run_plan(plan, tmp_path)).observations
+    assert item.status is Status.DONE
+    assert item.capture_note == "mobile-capture: no root; server-capture: at the server: no root"
+    assert (item.mobile_capture, item.server_capture) == ("", "")
+
+
+@pytest.mark.skipif(not ROOT, reason="captures need root")
+def test_a_failed_try_leaves_no_capture(script: Callable[..., Any], tmp_path: Path) -> None:
+    failure = MeasurementError("broke off")
+    plan, _ = script(raising(failure, failure), raising(failure), captured=True)
+    failed, done = read(run_plan(plan, tmp_path)).observations
+    assert (failed.status, failed.mobile_capture, failed.server_capture) == (Status.FAILED, "", "")
+    assert done.status is Status.DONE
+    assert done.mobile_capture
+    assert done.server_capture
+
+
+def test_words_of_others_cannot_steer_the_terminal(script: Callable[..., Any], tmp_path: Path) -> None:
+    error = MeasurementError("530 \x1b[2J\nlost\x07")
+    plan, _ = script(raising(error, error))
+    (item,) = read(run_plan(plan, tmp_path)).observations
+    assert item.reason == "530 ?[2J lost?"
+
+
+def test_an_unreachable_server_ends_the_run_with_what_it_has(script: Callable[..., Any], tmp_path: Path) -> None:
+    plan, experiment = script(fine, raising(UnreachableError("the server did not answer for 2 s")), fine)
+    outcome = run_plan(plan, tmp_path)
+    assert outcome.reason == "the server did not answer for 2 s"
+    assert (outcome.counts[Status.DONE], outcome.missing) == (1, 2)
+    manifest = read(outcome).manifest
+    assert (manifest.complete, manifest.reason) == (False, outcome.reason)
+    again = run_plan(plan, tmp_path)
+    assert again.is_whole
+    assert again.run_id == outcome.run_id
+    assert experiment.calls == [1, 2, 2, 3]
+    assert [item.name for item in tmp_path.iterdir()] == [f"{again.run_id}{SUFFIX}"]
+
+
+def test_a_full_disk_ends_the_run_with_what_it_has(script: Callable[..., Any], tmp_path: Path) -> None:
+    plan, experiment = script(fine, raising(OSError(errno.ENOSPC, "No space left on device")), fine)
+    outcome = run_plan(plan, tmp_path)
+    assert "No space left on device" in outcome.reason
+    assert experiment.calls == [1, 2]
+    assert run_plan(plan, tmp_path).is_whole
+
+
+def test_an_archive_that_cannot_be_written_is_written_next_time(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    plan, experiment = script(fine, fine)
+    with monkeypatch.context() as patched:
+        patched.setattr("prober.run_directory.write_archive", full)
+        outcome = run_plan(plan, tmp_path)
+    assert outcome.archive is None
+    assert "No space left" in outcome.reason
+    assert run_plan(plan, tmp_path).is_whole
+    assert experiment.calls == [1, 2]
+
+
+def test_what_json_cannot_say_ends_the_run(script: Callable[..., Any], tmp_path: Path) -> None:
+    plan, _ = script(lambda _end: Measurement({"rate": float("inf")}))
+    with pytest.raises(RunEndedError, match="JSON"):
+        run_plan(plan, tmp_path)
+
+
+def test_interrupted_it_goes_on_where_it_was(script: Callable[..., Any], tmp_path: Path) -> None:
+    left = [KeyboardInterrupt()]
+
+    def interrupted(_end: MobileEnd) -> Measurement:
+        if left:
+            raise left.pop()
+        return Measurement({"value": 3})
+
+    plan, experiment = script(fine, interrupted, fine)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, tmp_path)
+    assert not list(tmp_path.glob(f"*{SUFFIX}"))
+    outcome = run_plan(plan, tmp_path)
+    assert experiment.calls == [1, 2, 2, 3]
+    assert [item.measurement.values["value"] for item in read(outcome).observations] == [1, 3, 1]
+
+
+def test_a_resumed_run_tries_again_what_failed_and_what_could_not_run(
+    script: Callable[..., Any], tmp_path: Path
+) -> None:
+    failure = MeasurementError("broke off")
+    plan, experiment = script(
+        raising(failure, failure),
+        raising(ImpossibleError("no root")),
+        raising(UnreachableError("away")),
+    )
+    assert run_plan(plan, tmp_path).missing == 1
+    assert run_plan(plan, tmp_path).is_whole
+    assert experiment.calls == [1, 1, 2, 3, 1, 2, 3]
+
+
+# ---- processes: interrupted, killed, without root, on a full disk
+
+
+TASKS = 12
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        'applications = ["tcp", "ftp"]\n[limits]\npatience_s = 1\n[experiments.transfers]\nsizes_bytes = [5000]\n'
+        "repeats = 3\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def command(plan_file: Path, server: Serving, output: Path, *options: str) -> list[str]:
+    return [str(PEPSCOPE), "probe", "run", str(plan_file), "--server", server.server, "-o", str(output), *options]
+
+
+def environment(server: Serving) -> dict[str, str]:
+    return {**os.environ, "PEPSCOPE_PROBE_KEY": server.key}
+
+
+def finish(words: list[str], server: Serving) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, env=environment(server), capture_output=True, text=True, timeout=120, check=False)
+
+
+def until_measured(output: Path, count: int, process: subprocess.Popen[str]) -> set[str]:
+    """Wait for so many tasks to be kept."""
+    for _ in range(600):
+        kept = {item.name for item in output.glob("run-*/tasks/*")}
+        if len(kept) >= count:
+            return kept
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    raise AssertionError("nothing was measured")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
+)
+def test_an_ended_process_goes_on_where_it_was(
+    number: int, status: int, server: Serving, plan_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "runs"
+    words = command(plan_file, server, output)
+    process = subprocess.Popen(
+        words, env=environment(server), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    kept = until_measured(output, 3, process)
+    process.send_signal(number)
+    told, complained = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert told == ""
+    if number != signal.SIGKILL:
+        assert "the same command goes on" in complained
+        assert "Traceback" not in complained
+    before = {path.parent.name: path.read_bytes() for path in output.glob("run-*/tasks/*/observation.json")}
+    assert kept <= set(before)
+    done = finish(words, server)
+    assert done.returncode == 0, done.stderr
+    with open_archive(done.stdout.splitlines()[-1]) as archive:
+        assert len(archive.observations) == TASKS
+        again = {item.task.key: item for item in archive.observations}
+    from prober.observation_json import read_observation
+
+    for key, data in before.items():
+        assert again[key] == read_observation(data, key)
+
+
+def test_a_server_that_dies_leaves_a_marked_archive_and_a_new_one_ends_the_run(plan_file: Path, tmp_path: Path) -> None:
+    output = tmp_path / "runs"
+    with serving(tmp_path / "state") as first:
+        words = command(plan_file, first, output)
+        process = subprocess.Popen(
+            words, env=environment(first), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        until_measured(output, 3, process)
+        first.end(signal.SIGKILL)
+        told, _ = process.communicate(timeout=60)
+        assert process.returncode == 1
+        assert "did not answer" in told
+        with open_archive(told.splitlines()[-1]) as archive:
+            assert not archive.manifest.complete
+            assert 3 <= len(archive.observations) < TASKS
+        with serving(tmp_path / "state", ports=[f"control={first.control_port}", *FREE_PORTS]) as second:
+            done = finish(command(plan_file, second, output), second)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert done.stdout.splitlines()[-1] == told.splitlines()[-1]
+    with open_archive(done.stdout.splitlines()[-1]) as archive:
+        assert archive.manifest.complete
+        assert {item.status for item in archive.observations} == {Status.DONE}
+        assert len(archive.observations) == TASKS
+
+
+FREE_PORTS = [f"{name}=0" for name in ("http", "https", "ftp", "tcp", "udp_echo", "dead")] + [
+    f"{name}_free=0" for name in ("http", "https", "ftp")
+]
+
+
+def test_a_server_that_was_started_anew_meanwhile_only_takes_time(plan_file: Path, tmp_path: Path) -> None:
+    """The session that the run began with is gone; another one is opened."""
+    output = tmp_path / "runs"
+    plan_file.write_text(plan_file.read_text().replace("patience_s = 1", "patience_s = 30"))
+    with serving(tmp_path / "state", ports=FIXED_PORTS) as first:
+        words = command(plan_file, first, output)
+        process = subprocess.Popen(
+            words, env=environment(first), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        until_measured(output, 3, process)
+        first.end(signal.SIGKILL)
+        with serving(tmp_path / "state", ports=FIXED_PORTS):
+            told, complained = process.communicate(timeout=100)
+        assert process.returncode == 0, told + complained
+
+
+FIXED_PORTS = [
+    f"{name}={41_800 + place}"
+    for place, name in enumerate(
+        ("control", "http", "https", "ftp", "tcp", "udp_echo", "dead", "http_free", "https_free", "ftp_free")
+    )
+]
+
+
+def test_without_root_what_can_run_runs_and_what_cannot_says_why(server: Serving, tmp_path: Path) -> None:
+    plan_file, output = tmp_path / "plan.toml", tmp_path / "runs"
+    plan_file.write_text('applications = ["tcp"]\n[experiments.transfers]\nsizes_bytes = [5000]\nrepeats = 1\n')
+    output.mkdir(mode=0o777)
+    output.chmod(0o777)
+    for directory in (tmp_path, *tmp_path.parents[:3]):
+        if directory != Path("/tmp") and ROOT:
+            directory.chmod(directory.stat().st_mode | 0o055)
+    done = finish([*without_root(), *command(plan_file, server, output)], server)
+    assert done.returncode == 0, done.stderr
+    with open_archive(done.stdout.splitlines()[-1]) as archive:
+        assert {item.status for item in archive.observations} == {Status.DONE}
+        for item in archive.observations:
+            assert item.mobile_capture == ""
+            assert "mobile-capture: libpcap cannot capture on lo" in item.capture_note
+
+
+@pytest.mark.skipif(not ROOT, reason="mounts a small disk")
+def test_a_full_disk_keeps_what_is_whole_and_goes_on_when_there_is_room(
+    server: Serving, plan_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "disk"
+    output.mkdir()
+    words = command(plan_file, server, output)
+    # The second run finds the disk of the first one, larger: both happen in one mount namespace.
+    script = (
+        f'mount -t tmpfs -o size=120k none {output} && {{ "$@"; echo "status $?"; find {output} -name "*.partial"; '
+        f'mount -o remount,size=50m {output}; "$@"; echo "status $?"; cp {output}/*{SUFFIX} {tmp_path}; }}'
+    )
+    done = finish(["unshare", "--mount", "sh", "-c", script, "sh", *words], server)
+    first, _, rest = done.stdout.partition("status ")
+    assert rest.startswith(("1\n", "2\n")), done.stdout + done.stderr
+    assert "No space left on device" in first + done.stderr
+    assert ".partial" not in rest.partition("\n")[2].partition("status ")[0]
+    assert rest.rstrip().endswith("status 0"), done.stdout + done.stderr
+    (path,) = tmp_path.glob(f"*{SUFFIX}")
+    with open_archive(path) as archive:
+        assert archive.manifest.complete
+        assert len(archive.observations) == TASKS
+        for item in archive.observations:
+            assert len(captured_ports(archive.captures[item.mobile_capture])) == len(item.measurement.flows)
+
+
+# ---- what is told meanwhile
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_for_terminals(script: Callable[..., Any], tmp_path: Path) -> None:
+    plan, _ = script(fine, raising(*[MeasurementError("broke off")] * 2))
+    terminal, pipe = Terminal(), StringIO()
+    run_plan(plan, tmp_path / "a", progress=RunProgress(terminal))
+    assert "[1/2] scripted, about 0:02 left" in terminal.getvalue()
+    assert "[2/2] scripted, try 2, about 0:01 left" in terminal.getvalue()
+    assert "scripted failed: broke off\n" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    run_plan(plan, tmp_path / "b", progress=RunProgress(pipe))
+    assert pipe.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        ("example.net", "example.net", 8443),
+        ("192.0.2.1:99", "192.0.2.1", 99),
+        ("2001:db8::1", "2001:db8::1", 8443),
+        ("[2001:db8::1]", "2001:db8::1", 8443),
+        ("[2001:db8::1]:99", "2001:db8::1", 99),
+    ],
+)
+def test_servers_are_named_in_every_way(text: str, host: str, port: int) -> None:
+    named = with_server(plan(), text, "k").server
+    assert (named.host, named.control_port) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["a:b", "a:0", "a:70000", "[::1", "[::1]x"])
+def test_servers_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(PlanError, match="is no server"):
+        with_server(plan(), text, None)
+
+
+def test_directions_and_applications_are_the_plans() -> None:
+    tasks = [task for _, task in planned_tasks(plan(applications=["ftp"], directions=["up"], experiments=SMALL))]
+    assert {(task.application, task.direction) for task in tasks} == {(Application.FTP, Direction.UP)}
