@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from reference_sim.reproduction.experiment import Effort
 from reference_sim.reproduction.ren_lin import PAPER
 from reference_sim.reproduction.ren_lin.fast_links import FASTER
+from reference_sim.reproduction.ren_lin.links import transfer
 from reference_sim.reproduction.results import Reproduction, Verdict
 from reference_sim.reproduction.runner import reproduce
 
@@ -110,3 +112,10 @@ def test_drops_are_told_by_what_arrives_late(found: Reproduction) -> None:
     chart = next(one for one in found.story.charts if one.name == "figure-6-drops")
     assert len(chart.lines[0].x) > 20
     assert list(chart.lines[0].x) == sorted(chart.lines[0].x)
+
+
+def test_a_terminal_that_is_hardly_served_has_no_estimate_and_stops_nothing() -> None:
+    ending = transfer(np.array([50, 80, 60, 0]))
+    assert 0.0 < ending.rate_packets_s < 80.0
+    never = transfer(np.array([0] * 149 + [1]))
+    assert (never.rate_packets_s, never.padhye_packets_s) == (0.0, None)
