@@ -17,6 +17,7 @@ import trustme
 from pepscope.packets import Direction
 from prober.errors import ImpossibleError, MeasurementError
 from prober.experiment import Application
+from prober.experiments.gain import Gain
 from prober.mobile_end import MobileEnd
 from prober.objects import ObjectName
 from prober.protocol import About
@@ -151,6 +152,17 @@ def test_what_on_bytes_raises_ends_the_transfer(end: MobileEnd) -> None:
     for application in Application:
         with pytest.raises(EnoughError):
             end.transfer(application, Direction.DOWN, 5_000_000, on_bytes=stop)
+
+
+def test_which_port_of_a_pair_comes_first_changes_by_turns(end: MobileEnd) -> None:
+    tasks = Gain().tasks(plan(experiments={"gain": {"repeats": 2, "sizes_bytes": [1_000]}}))
+    first, second = (Gain().measure(task, end) for task in tasks)
+    assert (first.values["first"], second.values["first"]) == ("usual", "free")
+    for measured in (first, second):
+        ports = (end.about.ports.http, end.about.ports.http_free)
+        assert (measured.values["usual_port"], measured.values["free_port"]) == ports
+        assert tuple(flow.server_port for flow in measured.flows) == ports
+        assert measured.values["usual_total_s"] > 0
 
 
 # ---- what goes wrong
