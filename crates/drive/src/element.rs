@@ -3,7 +3,7 @@
 use pepscope_path::hsdpa::Hsdpa;
 use pepscope_path::lte::Lte;
 use pepscope_path::umts::DedicatedChannel;
-use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, VariableRate, Wired};
+use pepscope_path::{Direction, Hop, HopCounts, Line, Nanoseconds, VariableRate, Wired};
 use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{Packet, Rewriter};
 
@@ -40,6 +40,16 @@ impl PathElement {
     #[must_use]
     pub fn ends_connections(&self) -> bool {
         matches!(self, Self::Proxy(_))
+    }
+
+    /// Both directions, down first, of a link that carries packets and does nothing else.
+    #[inline]
+    pub(crate) fn lines(&mut self) -> Option<(&mut Line<Packet>, &mut Line<Packet>)> {
+        match self {
+            Self::Wired(link) => Some(link.lines()),
+            Self::VariableRate(link) => link.lines(),
+            _ => None,
+        }
     }
 }
 

@@ -1,215 +1,262 @@
 //! One direction of a link: a buffer, a transmitter, losses and a delay.
 //!
 //! Service is first come, first served, so when a packet leaves is known when it arrives, whatever the transmitter. It
-//! is put straight into the ring of packets under way with the time of its arrival at the far end, and only a small
-//! record of its departure stays to say how full the buffer is. One packet costs one wake-up.
+//! is put straight into a ring with the time of its departure, and stays there until it is delivered. Two marks go
+//! through the ring: what lies before one of them has left the buffer, and what lies before the other was delivered. One
+//! packet costs one wake-up.
 
 use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
 use crate::loss::Loss;
 use crate::queue::{AverageQueue, Occupancy, Places, QueueLimit, QueueSettings, Size};
 use crate::ring::Ring;
 use crate::settings::SettingsError;
+use crate::transmission::{Transmission, Transmitter};
 
-/// When packets have been sent, given when they come.
-pub(crate) trait Transmitter {
-    /// Whether packets take time; where they take none, none ever waits.
-    #[inline]
-    fn takes_time(&self) -> bool {
-        true
-    }
-
-    /// When the last bit of the next packet is out, if it comes at `now` and the one before is out at `busy_until`.
-    fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds;
-
-    /// The typical time of a packet of `bytes`, in seconds.
-    fn packet_s(&self, bytes: u32) -> f64;
-
-    /// Radio frames that a packet of `bytes` is sent in.
-    #[inline]
-    fn frames(&self, _bytes: u32) -> u32 {
-        0
-    }
-
-    /// How many frames of the packet in service, which is out at `departure`, are still to be sent at `now`.
-    fn frames_left(&self, _now: Nanoseconds, _departure: Nanoseconds, bytes: u32) -> u32 {
-        self.frames(bytes)
-    }
-}
-
-/// A packet under way, and when it arrives.
+/// A packet in the buffer or under way.
 #[derive(Clone, Debug)]
 struct Passage<P> {
-    arrival: Nanoseconds,
+    departure: Nanoseconds,
+    bytes: u32,
+    is_lost: bool,
     packet: Option<P>,
 }
 
 impl<P> Default for Passage<P> {
-    #[inline]
     fn default() -> Self {
-        Self { arrival: 0, packet: None }
+        Self { departure: 0, bytes: 0, is_lost: false, packet: None }
     }
 }
 
+/// One direction of a link that is running.
 #[derive(Clone, Debug)]
-pub(crate) struct Line<P, T> {
-    transmitter: T,
+pub struct Line<P> {
+    transmission: Transmission,
     delay_ns: Nanoseconds,
     queue: QueueSettings,
+    /// So many packets in the system leave room for one more, whatever their sizes.
+    roomy_packets: usize,
     average: Option<AverageQueue>,
     loss: Loss,
-    /// End of service and length of the packets in the system, the one in service first.
-    system: Ring<(Nanoseconds, u32)>,
-    occupancy: Occupancy,
-    busy_until: Nanoseconds,
-    under_way: Ring<Passage<P>>,
+    passages: Ring<Passage<P>>,
+    /// Place of the first packet that is in the buffer or being sent; it may have left it since the last one came.
+    first_in_system: usize,
+    /// Place of the first packet to be delivered.
+    first_under_way: usize,
     next_ns: Nanoseconds,
-    /// What is delivered follows from the others when it is asked for.
+    busy_until: Nanoseconds,
+    /// Since the start: what came in, and what of it has left the buffer.
+    entered_bytes: u64,
+    departed_bytes: u64,
+    entered_frames: u64,
+    departed_frames: u64,
+    /// What is offered and delivered follows from the others when it is asked for.
     counts: HopCounts,
     overflowed_bytes: u64,
-    lost_bytes: u64,
-    departed_frames: u64,
     overflowed_frames: u64,
+    lost_bytes: u64,
 }
 
-impl<P: Datagram, T: Transmitter> Line<P, T> {
+impl<P: Datagram> Line<P> {
     pub(crate) fn new(
-        transmitter: T,
+        transmission: Transmission,
         delay_ns: Nanoseconds,
         queue: &QueueSettings,
         loss: Loss,
     ) -> Result<Self, SettingsError> {
         queue.check()?;
+        let roomy_packets = match (queue.limit, queue.places) {
+            (QueueLimit::Unlimited, _) => usize::MAX,
+            (QueueLimit::Packets(limit), Places::Waiting) => limit as usize + 1,
+            (QueueLimit::Packets(limit), Places::WaitingAndInService) => limit as usize,
+            (QueueLimit::Bytes(_) | QueueLimit::Frames(_), _) => 0,
+        };
         Ok(Self {
-            transmitter,
+            transmission,
             delay_ns,
             queue: *queue,
+            roomy_packets,
             average: queue.marking.map(AverageQueue::new),
             loss,
-            system: Ring::new(),
-            occupancy: Occupancy::default(),
-            busy_until: 0,
-            under_way: Ring::new(),
+            passages: Ring::new(),
+            first_in_system: 0,
+            first_under_way: 0,
             next_ns: NEVER,
+            busy_until: 0,
+            entered_bytes: 0,
+            departed_bytes: 0,
+            entered_frames: 0,
+            departed_frames: 0,
             counts: HopCounts::default(),
             overflowed_bytes: 0,
-            lost_bytes: 0,
-            departed_frames: 0,
             overflowed_frames: 0,
+            lost_bytes: 0,
         })
     }
 
     /// Takes a packet that enters at `now`.
     #[inline(always)]
-    pub(crate) fn take(&mut self, now: Nanoseconds, packet: P) {
-        let bytes = packet.length_bytes();
-        self.counts.offered_packets += 1;
-        self.counts.offered_bytes += u64::from(bytes);
+    pub fn take(&mut self, now: Nanoseconds, packet: P) {
+        let (bytes, understands_marks) = (packet.length_bytes(), packet.understands_marks());
+        self.take_made(now, bytes, understands_marks, || packet);
+    }
+
+    /// Takes a packet of `bytes` that enters at `now` and that `make` makes, if it is needed: where it stays, then.
+    #[inline(always)]
+    pub fn take_made(&mut self, now: Nanoseconds, bytes: u32, understands_marks: bool, make: impl FnOnce() -> P) {
         let mut departure = now;
         let mut is_marked = false;
-        if self.transmitter.takes_time() {
+        if self.transmission.takes_time() {
             self.forget_departed(now);
-            let arriving = self.size(bytes);
-            if !self.admits(now, arriving) {
-                self.counts.overflowed_packets += 1;
-                self.overflowed_bytes += u64::from(bytes);
-                self.overflowed_frames += u64::from(arriving.frames);
+            if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
+                self.refuse(bytes);
                 return;
             }
-            if self.average.is_some() && self.warns(now, bytes) && packet.understands_marks() {
+            if self.average.is_some() && self.warns(now, bytes) && understands_marks {
                 is_marked = true;
                 self.counts.marked_packets += 1;
             }
-            self.busy_until = self.transmitter.finish(now, self.busy_until, bytes);
-            self.system.push((self.busy_until, bytes));
-            self.occupancy.add(arriving);
-            departure = self.busy_until;
+            departure = self.transmission.finish(now, self.busy_until, bytes);
+            self.busy_until = departure;
+            self.entered_frames += u64::from(self.transmission.frames(bytes));
         }
-        if self.loss.loses_next() {
-            self.counts.lost_packets += 1;
-            self.lost_bytes += u64::from(bytes);
-            return;
+        self.entered_bytes += u64::from(bytes);
+        let is_lost = self.loss.loses_next();
+        let place = self.passages.end();
+        let passage = self.passages.push_slot(self.first_in_system.min(self.first_under_way));
+        passage.departure = departure;
+        passage.bytes = bytes;
+        passage.is_lost = is_lost;
+        if is_lost {
+            self.lose(place, bytes);
+        } else {
+            let packet = passage.packet.insert(make());
+            if is_marked {
+                packet.mark_congestion();
+            }
+            if self.first_under_way == place {
+                self.next_ns = departure.saturating_add(self.delay_ns);
+            }
         }
-        let arrival = departure.saturating_add(self.delay_ns);
-        if self.under_way.len() == 0 {
-            self.next_ns = arrival;
-        }
-        let passage = self.under_way.push_slot();
-        passage.arrival = arrival;
-        let packet = passage.packet.insert(packet);
-        if is_marked {
-            packet.mark_congestion();
+        if !self.transmission.takes_time() {
+            self.first_in_system = self.passages.end();
+            self.departed_bytes = self.entered_bytes;
         }
     }
 
     /// When the first packet under way arrives; [`NEVER`] if there is none.
-    #[inline]
-    pub(crate) fn next_ns(&self) -> Nanoseconds {
+    #[inline(always)]
+    #[must_use]
+    pub fn first_arrival(&self) -> Nanoseconds {
         self.next_ns
     }
 
     /// The first packet under way.
     #[inline(always)]
-    pub(crate) fn give(&mut self) -> Option<P> {
-        let packet = self.under_way.take_first()?.packet;
-        self.next_ns = self.under_way.get(0).map_or(NEVER, |passage| passage.arrival);
-        packet
-    }
-
-    /// The same packet, left where it is.
-    #[inline(always)]
-    pub(crate) fn first(&self) -> Option<&P> {
-        self.under_way.get(0)?.packet.as_ref()
+    #[must_use]
+    pub fn first(&self) -> Option<&P> {
+        self.passages.at(self.first_under_way).packet.as_ref()
     }
 
     /// When the packet behind it arrives; [`NEVER`] if there is none.
     #[inline(always)]
-    pub(crate) fn second_ns(&self) -> Nanoseconds {
-        self.under_way.get(1).map_or(NEVER, |passage| passage.arrival)
+    #[must_use]
+    pub fn second_arrival(&self) -> Nanoseconds {
+        self.arrival_from(self.first_under_way + 1).1
     }
 
-    /// Done with the first packet under way.
+    /// Done with the first packet under way, of which there must be one.
     #[inline(always)]
-    pub(crate) fn drop_first(&mut self) {
-        self.give();
+    pub fn drop_first(&mut self) {
+        (self.first_under_way, self.next_ns) = self.arrival_from(self.first_under_way + 1);
+    }
+
+    /// The first packet under way.
+    #[inline(always)]
+    pub(crate) fn give(&mut self) -> Option<P> {
+        if self.next_ns == NEVER {
+            return None;
+        }
+        let packet = self.passages.at_mut(self.first_under_way).packet.take();
+        self.drop_first();
+        packet
+    }
+
+    /// Place and arrival of the first packet from `place` on that was not lost.
+    #[inline(always)]
+    fn arrival_from(&self, place: usize) -> (usize, Nanoseconds) {
+        if place >= self.passages.end() {
+            return (place, NEVER);
+        }
+        let passage = self.passages.at(place);
+        if passage.is_lost {
+            return self.arrival_beyond(place);
+        }
+        (place, passage.departure.saturating_add(self.delay_ns))
+    }
+
+    #[cold]
+    fn arrival_beyond(&self, lost: usize) -> (usize, Nanoseconds) {
+        let end = self.passages.end();
+        let found = (lost..end).find(|&place| !self.passages.at(place).is_lost);
+        found.map_or((end, NEVER), |place| (place, self.passages.at(place).departure.saturating_add(self.delay_ns)))
+    }
+
+    #[cold]
+    fn refuse(&mut self, bytes: u32) {
+        self.counts.overflowed_packets += 1;
+        self.overflowed_bytes += u64::from(bytes);
+        self.overflowed_frames += u64::from(self.transmission.frames(bytes));
+    }
+
+    #[cold]
+    fn lose(&mut self, place: usize, bytes: u32) {
+        self.counts.lost_packets += 1;
+        self.lost_bytes += u64::from(bytes);
+        if self.first_under_way == place {
+            self.first_under_way += 1;
+        }
     }
 
     /// What is neither refused nor lost nor under way is delivered: nothing needs to be counted twice for each packet.
     pub(crate) fn counts(&self) -> HopCounts {
-        let under_way_bytes: u64 = self
-            .under_way
-            .iter()
-            .filter_map(|passage| passage.packet.as_ref())
-            .map(|packet| u64::from(packet.length_bytes()))
-            .sum();
-        let counts = self.counts;
+        let (mut under_way_packets, mut under_way_bytes) = (0, 0);
+        for place in self.first_under_way..self.passages.end() {
+            let passage = self.passages.at(place);
+            if !passage.is_lost {
+                under_way_packets += 1;
+                under_way_bytes += u64::from(passage.bytes);
+            }
+        }
+        let entered_packets = self.passages.end() as u64;
         HopCounts {
-            delivered_packets: counts.offered_packets
-                - counts.overflowed_packets
-                - counts.lost_packets
-                - self.under_way.len() as u64,
-            delivered_bytes: counts.offered_bytes - self.overflowed_bytes - self.lost_bytes - under_way_bytes,
-            ..counts
+            offered_packets: entered_packets + self.counts.overflowed_packets,
+            offered_bytes: self.entered_bytes + self.overflowed_bytes,
+            delivered_packets: entered_packets - self.counts.lost_packets - under_way_packets,
+            delivered_bytes: self.entered_bytes - self.lost_bytes - under_way_bytes,
+            ..self.counts
         }
     }
 
-    pub(crate) fn transmitter(&self) -> &T {
-        &self.transmitter
+    pub(crate) fn transmission(&self) -> &Transmission {
+        &self.transmission
     }
 
-    pub(crate) fn transmitter_mut(&mut self) -> &mut T {
-        &mut self.transmitter
+    pub(crate) fn transmission_mut(&mut self) -> &mut Transmission {
+        &mut self.transmission
     }
 
     /// Radio frames at `now`: waiting, sent since the start, refused since the start.
     pub(crate) fn frames(&mut self, now: Nanoseconds) -> (u32, u64, u64) {
         self.forget_departed(now);
         let sent = self.sent_of_packet_in_service(now);
-        (self.occupancy.frames - sent, self.departed_frames + u64::from(sent), self.overflowed_frames)
+        (self.system().frames - sent, self.departed_frames + u64::from(sent), self.overflowed_frames)
     }
 
     pub(crate) fn observe(&self, now: Nanoseconds, direction: Direction, record: &mut dyn FnMut(&'static str, f64)) {
-        let departed = self.system.iter().take_while(|&&(departure, _)| departure <= now);
-        let system = departed.fold(self.occupancy, |occupancy, &(_, bytes)| occupancy.without(self.size(bytes)));
+        let departed = (self.first_in_system..self.passages.end())
+            .map(|place| self.passages.at(place))
+            .take_while(|passage| passage.departure <= now);
+        let system = departed.fold(self.system(), |system, passage| system.without(self.size(passage.bytes)));
         let (packets, bytes, average) = match direction {
             Direction::Down => ("down_system_packets", "down_system_bytes", "down_average_queue_packets"),
             Direction::Up => ("up_system_packets", "up_system_bytes", "up_average_queue_packets"),
@@ -223,18 +270,34 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
 
     #[inline(always)]
     fn size(&self, bytes: u32) -> Size {
-        Size { bytes, frames: self.transmitter.frames(bytes) }
+        Size { bytes, frames: self.transmission.frames(bytes) }
     }
 
     #[inline(always)]
-    fn admits(&self, now: Nanoseconds, arriving: Size) -> bool {
-        if self.queue.limit == QueueLimit::Unlimited
-            || self.occupancy.packets == 0 && self.queue.places == Places::Waiting
-        {
-            return true;
+    fn packets_in_system(&self) -> usize {
+        self.passages.end() - self.first_in_system
+    }
+
+    /// What waits or is being sent.
+    fn system(&self) -> Occupancy {
+        Occupancy {
+            packets: self.packets_in_system() as u32,
+            bytes: self.entered_bytes - self.departed_bytes,
+            frames: (self.entered_frames - self.departed_frames) as u32,
         }
-        let mut system = self.occupancy;
-        let mut in_service = self.system.get(0).map(|&(_, bytes)| self.size(bytes));
+    }
+
+    /// The packet being sent: its departure and length.
+    fn in_service(&self) -> Option<(Nanoseconds, u32)> {
+        (self.packets_in_system() > 0).then(|| {
+            let passage = self.passages.at(self.first_in_system);
+            (passage.departure, passage.bytes)
+        })
+    }
+
+    fn admits_by_size(&self, now: Nanoseconds, bytes: u32) -> bool {
+        let mut system = self.system();
+        let mut in_service = self.in_service().map(|(_, bytes)| self.size(bytes));
         if matches!(self.queue.limit, QueueLimit::Frames(_)) {
             let sent = self.sent_of_packet_in_service(now);
             system.frames -= sent;
@@ -242,36 +305,36 @@ impl<P: Datagram, T: Transmitter> Line<P, T> {
                 served.frames -= sent;
             }
         }
-        self.queue.admits(system, in_service, arriving)
+        self.queue.admits(system, in_service, self.size(bytes))
     }
 
     fn sent_of_packet_in_service(&self, now: Nanoseconds) -> u32 {
-        let Some(&(departure, bytes)) = self.system.get(0) else {
-            return 0;
-        };
-        self.transmitter.frames(bytes) - self.transmitter.frames_left(now, departure, bytes)
+        self.in_service().map_or(0, |(departure, bytes)| {
+            self.transmission.frames(bytes) - self.transmission.frames_left(now, departure, bytes)
+        })
     }
 
     #[inline(always)]
     fn forget_departed(&mut self, now: Nanoseconds) {
-        while let Some(&(departure, bytes)) = self.system.get(0) {
-            if departure > now {
+        while self.first_in_system < self.passages.end() {
+            let passage = self.passages.at(self.first_in_system);
+            if passage.departure > now {
                 break;
             }
-            self.system.take_first();
-            let size = self.size(bytes);
-            self.departed_frames += u64::from(size.frames);
-            self.occupancy.remove(size);
+            self.first_in_system += 1;
+            self.departed_bytes += u64::from(passage.bytes);
+            self.departed_frames += u64::from(self.transmission.frames(passage.bytes));
         }
     }
 
     /// Samples the average queue for an arrival of `bytes`; whether it is to be marked.
     fn warns(&mut self, now: Nanoseconds, bytes: u32) -> bool {
+        let waiting = self.packets_in_system().saturating_sub(1) as u32;
         let Some(average) = &mut self.average else {
             return false;
         };
         let idle_s = now.saturating_sub(self.busy_until) as f64 / SECOND as f64;
-        let idle_packets = idle_s / self.transmitter.packet_s(bytes.max(1));
-        average.sample(self.occupancy.packets.saturating_sub(1), idle_packets)
+        let idle_packets = idle_s / self.transmission.packet_s(bytes.max(1));
+        average.sample(waiting, idle_packets)
     }
 }

@@ -1,8 +1,8 @@
 //! Service in bursts of a fixed number of bytes, as mahimahi's traces describe it.
 
 use crate::hop::{Nanoseconds, MILLISECOND};
-use crate::line::Transmitter;
 use crate::settings::SettingsError;
+use crate::transmission::Transmitter;
 
 /// When a link may deliver bytes, and how many each time.
 ///
@@ -144,7 +144,7 @@ impl Transmitter for OpportunityTransmitter {
 mod tests {
     use super::{Opportunities, OpportunityTransmitter};
     use crate::hop::MILLISECOND;
-    use crate::line::Transmitter;
+    use crate::transmission::Transmitter;
 
     /// Times in ms at which packets that arrive at `(ms, bytes)` have left.
     fn departures(times_ms: &[u64], arrivals: &[(u64, u32)]) -> Vec<u64> {

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::hop::{Nanoseconds, NEVER, SECOND};
-use crate::line::Transmitter;
 use crate::rates::{RateProfile, Rates};
 use crate::settings::SettingsError;
+use crate::transmission::Transmitter;
 
 /// What a change of rate does to the packet in service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,6 +145,32 @@ impl RateTransmitter {
         }
         end
     }
+
+    /// Radio frames that a packet of `bytes` is sent in.
+    #[inline]
+    pub(crate) fn frames(&self, bytes: u32) -> u32 {
+        self.radio_frames.map_or(0, |frames| bytes.div_ceil(frames.frame_bytes))
+    }
+
+    /// How many frames of the packet in service, which is out at `departure`, are still to be sent at `now`. To the
+    /// nanosecond: the surplus of a packet's last one is not told apart.
+    pub(crate) fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
+        let frames = self.frames(bytes);
+        if frames == 0 {
+            return 0;
+        }
+        let left = match self.rule {
+            ServiceRule::Exact => self.rates.work(now, departure).div_ceil(self.frame_work()),
+            ServiceRule::Frozen => {
+                let service = self.frozen.iter().find(|&&(_, end)| end == departure);
+                service.map_or(u128::from(frames), |&(begin, end)| {
+                    let left_ns = u128::from(end - now.max(begin).min(end));
+                    (u128::from(frames) * left_ns).div_ceil(u128::from((end - begin).max(1)))
+                })
+            }
+        };
+        u32::try_from(left).unwrap_or(u32::MAX).min(frames)
+    }
 }
 
 impl Transmitter for RateTransmitter {
@@ -168,29 +194,6 @@ impl Transmitter for RateTransmitter {
         // The rate at hand stands for the typical one: idle spells are short against the average's memory.
         let rate_bit_s = self.rates.first_rate_bit_s().max(1);
         self.sent_bytes(bytes) as f64 * 8.0 / rate_bit_s as f64
-    }
-
-    fn frames(&self, bytes: u32) -> u32 {
-        self.radio_frames.map_or(0, |frames| bytes.div_ceil(frames.frame_bytes))
-    }
-
-    /// To the nanosecond: the surplus of a packet's last one is not told apart.
-    fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
-        let frames = self.frames(bytes);
-        if frames == 0 {
-            return 0;
-        }
-        let left = match self.rule {
-            ServiceRule::Exact => self.rates.work(now, departure).div_ceil(self.frame_work()),
-            ServiceRule::Frozen => {
-                let service = self.frozen.iter().find(|&&(_, end)| end == departure);
-                service.map_or(u128::from(frames), |&(begin, end)| {
-                    let left_ns = u128::from(end - now.max(begin).min(end));
-                    (u128::from(frames) * left_ns).div_ceil(u128::from((end - begin).max(1)))
-                })
-            }
-        };
-        u32::try_from(left).unwrap_or(u32::MAX).min(frames)
     }
 }
 

@@ -1,75 +1,63 @@
-//! A queue that is cheap to add to and to take from, because it can do nothing else.
+//! A queue that is cheap to add to and to take from, because it can do little else.
 
-/// First in, first out; its memory grows to what was once needed and stays.
+/// First in, first out, with a place for each value that stays the same until it is taken; its memory grows to what was
+/// once needed and stays.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring<T> {
-    /// As many as a power of two; those not in use hold the default.
+    /// As many as a power of two; those not in use hold the default, or what was there before.
     slots: Vec<T>,
-    /// Counts up for ever; its lowest bits are the place of the first value.
-    first: usize,
-    length: usize,
+    /// Place of the next value; places count up for ever, and their lowest bits are where the value is.
+    end: usize,
 }
 
 impl<T: Default> Ring<T> {
     pub(crate) fn new() -> Self {
         let mut slots = Vec::new();
         slots.resize_with(16, T::default);
-        Self { slots, first: 0, length: 0 }
+        Self { slots, end: 0 }
     }
 
+    /// The place that the next value gets.
     #[inline(always)]
-    pub(crate) fn len(&self) -> usize {
-        self.length
+    pub(crate) fn end(&self) -> usize {
+        self.end
     }
 
+    /// Adds a value, to be written where it is, where the values from place `first` on are still needed.
     #[inline(always)]
-    fn place(&self, index: usize) -> usize {
-        self.first.wrapping_add(index) & (self.slots.len() - 1)
-    }
-
-    #[inline(always)]
-    pub(crate) fn push(&mut self, value: T) {
-        *self.push_slot() = value;
-    }
-
-    /// Adds a value, to be written where it is: it holds the default, or what was there before.
-    #[inline(always)]
-    pub(crate) fn push_slot(&mut self) -> &mut T {
-        if self.length == self.slots.len() {
+    pub(crate) fn push_slot(&mut self, first: usize) -> &mut T {
+        if self.end - first == self.slots.len() {
             self.grow();
         }
-        let place = self.place(self.length);
-        self.length += 1;
-        &mut self.slots[place]
+        let slot = self.end & (self.slots.len() - 1);
+        self.end += 1;
+        &mut self.slots[slot]
     }
 
+    /// Every value is in use.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
-        let place = self.place(0);
-        self.slots.rotate_left(place);
-        self.slots.resize_with(2 * self.length, T::default);
-        self.first = 0;
-    }
-
-    /// The value at `index`, counted from the first.
-    #[inline(always)]
-    pub(crate) fn get(&self, index: usize) -> Option<&T> {
-        (index < self.length).then(|| &self.slots[self.place(index)])
-    }
-
-    #[inline(always)]
-    pub(crate) fn take_first(&mut self) -> Option<T> {
-        if self.length == 0 {
-            return None;
+        let length = self.slots.len();
+        self.slots.resize_with(2 * length, T::default);
+        // A place whose next bit is set belongs to the new half.
+        for place in self.end - length..self.end {
+            if place & length != 0 {
+                self.slots.swap(place & (length - 1), place & (2 * length - 1));
+            }
         }
-        let place = self.place(0);
-        self.first = self.first.wrapping_add(1);
-        self.length -= 1;
-        Some(core::mem::take(&mut self.slots[place]))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.length).filter_map(|index| self.get(index))
+    /// The value at `place`, which was pushed and not taken.
+    #[inline(always)]
+    pub(crate) fn at(&self, place: usize) -> &T {
+        &self.slots[place & (self.slots.len() - 1)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
+        let slot = place & (self.slots.len() - 1);
+        &mut self.slots[slot]
     }
 }
 
@@ -83,16 +71,17 @@ mod tests {
         #[test]
         fn it_is_a_queue(steps in prop::collection::vec((any::<bool>(), any::<u64>()), 0..500)) {
             let (mut ring, mut queue) = (Ring::new(), VecDeque::new());
+            let mut first = ring.end();
             for (adds, value) in steps {
                 if adds || value % 3 == 0 {
-                    ring.push(value);
+                    *ring.push_slot(first) = value;
                     queue.push_back(value);
-                } else {
-                    prop_assert_eq!(ring.take_first(), queue.pop_front());
+                } else if let Some(taken) = queue.pop_front() {
+                    prop_assert_eq!(*ring.at(first), taken);
+                    first += 1;
                 }
-                prop_assert_eq!((ring.get(0), ring.get(1)), (queue.front(), queue.get(1)));
+                prop_assert_eq!((first..ring.end()).map(|place| *ring.at(place)).collect::<VecDeque<_>>(), queue.clone());
             }
-            prop_assert_eq!(ring.iter().copied().collect::<Vec<_>>(), Vec::from(queue));
         }
     }
 }

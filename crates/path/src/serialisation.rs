@@ -1,8 +1,8 @@
 //! How long a packet takes to be sent, without drift.
 
 use crate::hop::Nanoseconds;
-use crate::line::Transmitter;
 use crate::settings::SettingsError;
+use crate::transmission::Transmitter;
 
 const NANOSECOND_BITS: u64 = 8_000_000_000; // nanoseconds a second, times bits a byte
 
@@ -59,38 +59,29 @@ impl Serialisation {
     }
 }
 
-/// A transmitter of constant rate, or one that takes no time.
+/// A transmitter of constant rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ConstantRate {
-    serialisation: Option<Serialisation>,
+    serialisation: Serialisation,
 }
 
 impl ConstantRate {
-    /// `None` is a transmitter that takes no time.
-    pub(crate) fn new(rate_bit_s: Option<u64>) -> Result<Self, SettingsError> {
-        Ok(Self { serialisation: rate_bit_s.map(Serialisation::new).transpose()? })
+    pub(crate) fn new(rate_bit_s: u64) -> Result<Self, SettingsError> {
+        Ok(Self { serialisation: Serialisation::new(rate_bit_s)? })
     }
 }
 
 impl Transmitter for ConstantRate {
-    #[inline]
-    fn takes_time(&self) -> bool {
-        self.serialisation.is_some()
-    }
-
     #[inline(always)]
     fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
-        let Some(serialisation) = &mut self.serialisation else {
-            return now;
-        };
         if busy_until < now {
-            serialisation.begin();
+            self.serialisation.begin();
         }
-        busy_until.max(now).saturating_add(serialisation.advance(bytes))
+        busy_until.max(now).saturating_add(self.serialisation.advance(bytes))
     }
 
     fn packet_s(&self, bytes: u32) -> f64 {
-        self.serialisation.as_ref().map_or(0.0, |line| f64::from(bytes) * 8.0 / line.rate_bit_s as f64)
+        f64::from(bytes) * 8.0 / self.serialisation.rate_bit_s as f64
     }
 }
 

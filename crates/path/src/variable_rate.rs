@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, NEVER};
-use crate::line::{Line, Transmitter};
+use crate::line::Line;
 use crate::loss::{Loss, LossSettings};
 use crate::opportunities::{Opportunities, OpportunityTransmitter};
 use crate::queue::{QueueLimit, QueueSettings};
 use crate::rate_transmitter::{RadioFrames, RateTransmitter, ServiceRule};
 use crate::rates::RateProfile;
 use crate::settings::SettingsError;
+use crate::transmission::Transmission;
 
 /// How one direction sends.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,8 +57,8 @@ pub struct VariableRateSettings {
 /// A report closes its period before anything that arrives at that very time.
 #[derive(Clone, Debug)]
 pub struct VariableRate<P> {
-    down: Line<P, Varying>,
-    up: Line<P, Varying>,
+    down: Line<P>,
+    up: Line<P>,
     reporter: Option<Reporter>,
     reports: VecDeque<P>,
 }
@@ -74,8 +75,8 @@ impl<P: Datagram> VariableRate<P> {
             Some(ReportSettings { period_ns: 0, .. }) => {
                 return Err(SettingsError::new("period_ns of the reports", 0, "at least 1 ns"))
             }
-            Some(reports) => match down.transmitter_mut() {
-                Varying::Rates(transmitter) if transmitter.sends_frames() => {
+            Some(reports) => match down.transmission_mut() {
+                Transmission::Rates(transmitter) if transmitter.sends_frames() => {
                     transmitter.begin_reports();
                     Some(Reporter { settings: reports, due_ns: reports.period_ns, step: 0, served: 0, dropped: 0 })
                 }
@@ -87,6 +88,12 @@ impl<P: Datagram> VariableRate<P> {
         };
         let up = settings.up.line(seed, &format!("{name}/up"))?;
         Ok(Self { down, up, reporter, reports: VecDeque::new() })
+    }
+
+    /// Both directions, down first, unless something else than packets goes on here.
+    #[inline]
+    pub fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
+        self.reporter.is_none().then_some((&mut self.down, &mut self.up))
     }
 
     fn report_until(&mut self, now: Nanoseconds) {
@@ -101,15 +108,15 @@ impl<P: Datagram> VariableRate<P> {
 }
 
 impl VaryingLineSettings {
-    fn line<P: Datagram>(&self, seed: u64, name: &str) -> Result<Line<P, Varying>, SettingsError> {
+    fn line<P: Datagram>(&self, seed: u64, name: &str) -> Result<Line<P>, SettingsError> {
         let transmitter = match &self.service {
-            Service::Unlimited => Varying::Instant,
+            Service::Unlimited => Transmission::Instant,
             Service::Opportunities(opportunities) => {
-                Varying::Opportunities(OpportunityTransmitter::new(opportunities)?)
+                Transmission::Opportunities(Box::new(OpportunityTransmitter::new(opportunities)?))
             }
             Service::Rates { profile, rule, radio_frames } => {
                 let name = format!("{name}/rates");
-                Varying::Rates(RateTransmitter::new(profile, *rule, *radio_frames, seed, &name)?)
+                Transmission::Rates(Box::new(RateTransmitter::new(profile, *rule, *radio_frames, seed, &name)?))
             }
         };
         if let (QueueLimit::Frames(limit), 0) = (self.queue.limit, transmitter.frames(1)) {
@@ -137,9 +144,9 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
         if let Some(report) = self.reports.pop_front() {
             return Some((Direction::Up, report));
         }
-        if self.down.next_ns() <= now {
+        if self.down.first_arrival() <= now {
             self.down.give().map(|packet| (Direction::Down, packet))
-        } else if self.up.next_ns() <= now {
+        } else if self.up.first_arrival() <= now {
             self.up.give().map(|packet| (Direction::Up, packet))
         } else {
             None
@@ -148,7 +155,7 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
 
     fn poll_timeout(&self) -> Nanoseconds {
         let report_ns = self.reporter.as_ref().map_or(NEVER, |reporter| reporter.due_ns);
-        self.down.next_ns().min(self.up.next_ns()).min(report_ns)
+        self.down.first_arrival().min(self.up.first_arrival()).min(report_ns)
     }
 
     /// Reports are not counted: they begin here.
@@ -164,10 +171,10 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
             Direction::Down => &self.down,
             Direction::Up => &self.up,
         };
-        match line.transmitter() {
-            Varying::Instant => None,
-            Varying::Rates(transmitter) => Some(transmitter.offered_bits(now)),
-            Varying::Opportunities(transmitter) => Some(transmitter.offered_bits(now)),
+        match line.transmission() {
+            Transmission::Instant | Transmission::Constant(_) => None,
+            Transmission::Rates(transmitter) => Some(transmitter.offered_bits(now)),
+            Transmission::Opportunities(transmitter) => Some(transmitter.offered_bits(now)),
         }
     }
 
@@ -175,7 +182,7 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
         self.down.observe(now, Direction::Down, record);
         self.up.observe(now, Direction::Up, record);
         for (name, line) in [("down_rate_bit_s", &self.down), ("up_rate_bit_s", &self.up)] {
-            if let Varying::Rates(transmitter) = line.transmitter() {
+            if let Transmission::Rates(transmitter) = line.transmission() {
                 record(name, transmitter.rate_at(now) as f64);
             }
         }
@@ -194,10 +201,10 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn close_period<P: Datagram>(&mut self, down: &mut Line<P, Varying>) -> QueueReport {
+    fn close_period<P: Datagram>(&mut self, down: &mut Line<P>) -> QueueReport {
         let (queued_frames, served, dropped) = down.frames(self.due_ns);
-        let offered_frames = match down.transmitter_mut() {
-            Varying::Rates(transmitter) => transmitter.offered_frames(self.due_ns),
+        let offered_frames = match down.transmission_mut() {
+            Transmission::Rates(transmitter) => transmitter.offered_frames(self.due_ns),
             _ => 0,
         };
         let report = QueueReport {
@@ -212,49 +219,5 @@ impl Reporter {
         self.dropped = dropped;
         self.due_ns = self.due_ns.saturating_add(self.settings.period_ns);
         report
-    }
-}
-
-/// What a [`Service`] became.
-#[derive(Clone, Debug)]
-enum Varying {
-    Instant,
-    Rates(RateTransmitter),
-    Opportunities(OpportunityTransmitter),
-}
-
-impl Transmitter for Varying {
-    fn takes_time(&self) -> bool {
-        !matches!(self, Self::Instant)
-    }
-
-    fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
-        match self {
-            Self::Instant => now,
-            Self::Rates(transmitter) => transmitter.finish(now, busy_until, bytes),
-            Self::Opportunities(transmitter) => transmitter.finish(now, busy_until, bytes),
-        }
-    }
-
-    fn packet_s(&self, bytes: u32) -> f64 {
-        match self {
-            Self::Instant => 0.0,
-            Self::Rates(transmitter) => transmitter.packet_s(bytes),
-            Self::Opportunities(transmitter) => transmitter.packet_s(bytes),
-        }
-    }
-
-    fn frames(&self, bytes: u32) -> u32 {
-        match self {
-            Self::Rates(transmitter) => transmitter.frames(bytes),
-            Self::Instant | Self::Opportunities(_) => 0,
-        }
-    }
-
-    fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
-        match self {
-            Self::Rates(transmitter) => transmitter.frames_left(now, departure, bytes),
-            Self::Instant | Self::Opportunities(_) => 0,
-        }
     }
 }

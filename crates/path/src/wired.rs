@@ -6,6 +6,7 @@ use crate::loss::{Loss, LossSettings};
 use crate::queue::{QueueLimit, QueueSettings};
 use crate::serialisation::ConstantRate;
 use crate::settings::SettingsError;
+use crate::transmission::Transmission;
 
 /// One direction of a wired link.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,13 +21,17 @@ pub struct LineSettings {
 }
 
 impl LineSettings {
-    fn line<P: Datagram>(&self, seed: u64, name: &str) -> Result<Line<P, ConstantRate>, SettingsError> {
+    fn line<P: Datagram>(&self, seed: u64, name: &str) -> Result<Line<P>, SettingsError> {
         if let QueueLimit::Frames(limit) = self.queue.limit {
             let value = format!("{limit} frames");
             return Err(SettingsError::new("queue limit of a wired link", value, "in packets or bytes"));
         }
         let loss = Loss::new(&self.loss, seed, name)?;
-        Line::new(ConstantRate::new(self.rate_bit_s)?, self.delay_ns, &self.queue, loss)
+        let transmission = match self.rate_bit_s {
+            None => Transmission::Instant,
+            Some(rate_bit_s) => Transmission::Constant(ConstantRate::new(rate_bit_s)?),
+        };
+        Line::new(transmission, self.delay_ns, &self.queue, loss)
     }
 }
 
@@ -40,8 +45,8 @@ pub struct WiredSettings {
 /// A wired link.
 #[derive(Clone, Debug)]
 pub struct Wired<P> {
-    down: WiredLine<P>,
-    up: WiredLine<P>,
+    down: Line<P>,
+    up: Line<P>,
 }
 
 impl<P: Datagram> Wired<P> {
@@ -51,57 +56,16 @@ impl<P: Datagram> Wired<P> {
     /// Refuses a rate of zero and what [`QueueSettings::check`] and [`Loss::new`] refuse.
     pub fn new(settings: &WiredSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
         Ok(Self {
-            down: WiredLine { line: settings.down.line(seed, &format!("{name}/down"))? },
-            up: WiredLine { line: settings.up.line(seed, &format!("{name}/up"))? },
+            down: settings.down.line(seed, &format!("{name}/down"))?,
+            up: settings.up.line(seed, &format!("{name}/up"))?,
         })
-    }
-}
-
-/// One direction of a wired link that is running, for a driver that goes from packet to packet.
-#[derive(Clone, Debug)]
-pub struct WiredLine<P> {
-    line: Line<P, ConstantRate>,
-}
-
-impl<P: Datagram> WiredLine<P> {
-    /// Takes a packet that enters at `now`.
-    #[inline(always)]
-    pub fn take(&mut self, now: Nanoseconds, packet: P) {
-        self.line.take(now, packet);
-    }
-
-    /// When the first packet under way arrives; [`NEVER`](crate::NEVER) if there is none.
-    #[inline(always)]
-    #[must_use]
-    pub fn first_arrival(&self) -> Nanoseconds {
-        self.line.next_ns()
-    }
-
-    /// When the one behind it arrives.
-    #[inline(always)]
-    #[must_use]
-    pub fn second_arrival(&self) -> Nanoseconds {
-        self.line.second_ns()
-    }
-
-    /// The first packet under way.
-    #[inline(always)]
-    #[must_use]
-    pub fn first(&self) -> Option<&P> {
-        self.line.first()
-    }
-
-    /// Done with the first packet under way.
-    #[inline(always)]
-    pub fn drop_first(&mut self) {
-        self.line.drop_first();
     }
 }
 
 impl<P: Datagram> Wired<P> {
     /// Both directions, down first.
     #[inline]
-    pub fn lines(&mut self) -> (&mut WiredLine<P>, &mut WiredLine<P>) {
+    pub fn lines(&mut self) -> (&mut Line<P>, &mut Line<P>) {
         (&mut self.down, &mut self.up)
     }
 }
@@ -121,9 +85,9 @@ impl<P: Datagram> Hop<P> for Wired<P> {
     #[inline]
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {
         if self.down.first_arrival() <= now {
-            self.down.line.give().map(|packet| (Direction::Down, packet))
+            self.down.give().map(|packet| (Direction::Down, packet))
         } else if self.up.first_arrival() <= now {
-            self.up.line.give().map(|packet| (Direction::Up, packet))
+            self.up.give().map(|packet| (Direction::Up, packet))
         } else {
             None
         }
@@ -136,13 +100,13 @@ impl<P: Datagram> Hop<P> for Wired<P> {
 
     fn counts(&self, direction: Direction) -> HopCounts {
         match direction {
-            Direction::Down => self.down.line.counts(),
-            Direction::Up => self.up.line.counts(),
+            Direction::Down => self.down.counts(),
+            Direction::Up => self.up.counts(),
         }
     }
 
     fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        self.down.line.observe(now, Direction::Down, record);
-        self.up.line.observe(now, Direction::Up, record);
+        self.down.observe(now, Direction::Down, record);
+        self.up.observe(now, Direction::Up, record);
     }
 }

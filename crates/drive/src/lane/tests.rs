@@ -1,7 +1,7 @@
 //! The short cut changes nothing: what is known of a run at its end, every arrival included, is the same without it.
 
 use pepscope_path::Direction;
-use proptest::prelude::{any, prop_assert_eq, proptest, Just, ProptestConfig};
+use proptest::prelude::{any, prop, prop_assert_eq, proptest, Just, ProptestConfig, Strategy};
 use proptest::{prop_oneof, sample};
 use serde_json::{json, Value};
 
@@ -34,31 +34,52 @@ fn run(described: &Value, takes_short_cut: bool) -> Traces {
     }
 }
 
+/// A link of a chain, by what its directions are like.
+fn link((kind, rates_bit_s, delays_s, queue_packets, losses): Link) -> Value {
+    let line = |place: usize| {
+        let mut line = json!({
+            "delay_s": delays_s[place],
+            "queue_packets": queue_packets,
+            "loss": { "kind": "independent", "probability": losses[place] },
+        });
+        match (kind, rates_bit_s[place]) {
+            (_, 0) => {}
+            ("wired", rate_bit_s) => line["rate_bit_s"] = json!(rate_bit_s),
+            (_, rate_bit_s) => {
+                let steps = [1, 3, 2].map(|share| json!({ "duration_s": 0.3, "rate_bit_s": share * rate_bit_s / 2 }));
+                line["rates"] = json!({ "kind": "steps", "steps": steps });
+                line["service"] = json!(kind);
+            }
+        }
+        line
+    };
+    let kind = if kind == "wired" { "wired" } else { "variable-rate" };
+    json!({ "kind": kind, "down": line(0), "up": line(1) })
+}
+
+type Link = (&'static str, [u64; 2], [f64; 2], u32, [f64; 2]);
+
+fn any_link() -> impl Strategy<Value = Link> {
+    let rate = || prop_oneof![Just(0u64), Just(1_200_000u64), 200_000u64..20_000_000];
+    let delay = || prop_oneof![Just(0.0), Just(0.02), 0.0..0.1];
+    let loss = || prop_oneof![Just(0.0), 0.0..0.02];
+    let kind = sample::select(vec!["wired", "exact", "frozen"]);
+    (kind, [rate(), rate()], [delay(), delay()], 2u32..80, [loss(), loss()])
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_same_happens_without_the_short_cut(
-        rates_bit_s in [prop_oneof![Just(0u64), 200_000u64..20_000_000], prop_oneof![Just(0u64), 200_000u64..20_000_000]],
-        delays_s in (prop_oneof![Just(0.0), 0.0..0.1], 0.001..0.1),
-        queue_packets in 2u32..80,
-        losses in [prop_oneof![Just(0.0), 0.0..0.02], prop_oneof![Just(0.0), 0.0..0.02]],
+        first in any_link(),
+        others in prop::collection::vec(any_link(), 0..3),
         control in sample::select(vec!["reno", "cubic", "bbr"]),
         recovery in sample::select(vec!["reno", "new-reno", "sack"]),
         (timestamps, several, keeps_on, samples) in any::<(bool, bool, bool, bool)>(),
     ) {
-        let delays_s = [delays_s.0, delays_s.1];
-        let line = |place: usize| {
-            let mut line = json!({
-                "delay_s": delays_s[place],
-                "queue_packets": queue_packets,
-                "loss": { "kind": "independent", "probability": losses[place] },
-            });
-            if rates_bit_s[place] > 0 {
-                line["rate_bit_s"] = json!(rates_bit_s[place]);
-            }
-            line
-        };
+        let mut path: Vec<Value> = std::iter::once(first).chain(others).map(link).collect();
+        path[0]["up"]["delay_s"] = json!(first.2[1] + 0.001); // or time might stand still
         let host = json!({
             "control": control, "recovery": recovery, "timestamps": timestamps, "sack": recovery == "sack",
             "receive_buffer_bytes": 200_000, "send_buffer_bytes": 200_000,
@@ -74,7 +95,7 @@ proptest! {
         let mut described = json!({
             "name": "lane", "duration_s": 6, "server": host, "mobile": host,
             "stop_after_finish_s": if keeps_on { -1.0 } else { 0.2 },
-            "path": [{ "kind": "wired", "down": line(0), "up": line(1) }],
+            "path": path,
             "traffic": traffic,
             "record": { "one_way_delays": true },
         });
