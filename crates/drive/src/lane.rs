@@ -7,8 +7,6 @@ use pepscope_tcp::{Host, Outlet, Packet};
 
 use crate::chain::{stamp, Chain, Observers};
 
-const SERVER: u64 = 1 << 0;
-
 /// How far the short cut may be taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
@@ -100,40 +98,58 @@ const fn direction<const IS_DOWN: bool>() -> Direction {
 impl Hosts<'_> {
     fn run<const LINKS: usize>(self, mut down: Way<'_, LINKS>, mut up: Way<'_, LINKS>) -> Option<Lane> {
         let Self { server, mobile, wake_ups, observers, bounds } = self;
-        let (mut server_ns, mut mobile_ns) = (wake_ups[0], wake_ups[LINKS + 1]);
+        let at_server = End { direction: Direction::Up, gap: 0, host: 1 << 0, link: 1 << 1 };
+        let at_mobile = End { direction: Direction::Down, gap: LINKS, host: 1 << (LINKS + 1), link: 1 << LINKS };
+        server.settle_times();
+        mobile.settle_times();
         let mut lane = Lane { now: bounds.after, events: 0, waiting: 0 };
         while lane.events < bounds.events && lane.waiting == 0 {
             let (down_ns, up_ns) = (first_arrivals(&down), first_arrivals(&up));
             let now = earliest(&down_ns).min(earliest(&up_ns));
-            let is_too_late = now >= bounds.before.min(server_ns).min(mobile_ns);
-            if now <= lane.now || is_too_late || count(now, &down_ns) + count(now, &up_ns) > 1 {
+            if now >= server.earliest_timeout().min(mobile.earliest_timeout()) {
+                server.settle_times();
+                mobile.settle_times();
+            }
+            let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
+            if now <= lane.now || now >= before || count(now, &down_ns) + count(now, &up_ns) > 1 {
                 break;
             }
-            let is_done = if down_ns[LINKS - 1] == now {
-                lane.arrive::<DOWN, LINKS>(now, &mut down, &mut up, mobile, observers);
-                mobile_ns = mobile.poll_timeout();
-                true
+            if down_ns[LINKS - 1] == now {
+                lane.arrive(now, &at_mobile, &mut *down[LINKS - 1], &mut *up[0], mobile, observers);
             } else if up_ns[LINKS - 1] == now {
-                lane.arrive::<UP, LINKS>(now, &mut up, &mut down, server, observers);
-                server_ns = server.poll_timeout();
-                true
-            } else {
-                lane.pass_on::<DOWN, LINKS>(now, &mut down, observers)
-                    || lane.pass_on::<UP, LINKS>(now, &mut up, observers)
-            };
-            if !is_done || bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
+                lane.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers);
+            } else if !lane.pass_on::<DOWN, LINKS>(now, &mut down, observers)
+                && !lane.pass_on::<UP, LINKS>(now, &mut up, observers)
+            {
+                break;
+            }
+            if bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
                 break;
             }
         }
         if lane.events == 0 {
             return None;
         }
+        server.settle_times();
+        mobile.settle_times();
         for link in 0..LINKS {
             wake_ups[link + 1] = down[link].first_arrival().min(up[LINKS - 1 - link].first_arrival());
         }
-        (wake_ups[0], wake_ups[LINKS + 1]) = (server_ns, mobile_ns);
+        (wake_ups[0], wake_ups[LINKS + 1]) = (server.poll_timeout(), mobile.poll_timeout());
         Some(lane)
     }
+}
+
+/// Where packets leave the links.
+#[derive(Clone, Copy)]
+struct End {
+    /// Which way they go.
+    direction: Direction,
+    /// Number of the gap between two parts, from the server on.
+    gap: usize,
+    /// The host there and the link before it, as bits.
+    host: u64,
+    link: u64,
 }
 
 #[inline(always)]
@@ -152,34 +168,32 @@ fn count<const LINKS: usize>(now: Nanoseconds, times: &[Nanoseconds; LINKS]) -> 
 }
 
 impl Lane {
-    /// Lets the first packet on the way `there` arrive at `host` and sends what it answers on the way `back`.
-    #[inline(always)]
-    fn arrive<const IS_DOWN: bool, const LINKS: usize>(
+    /// Lets the first packet of the line `there` arrive at `host` and sends what it answers down the line `back`.
+    #[inline(never)]
+    fn arrive(
         &mut self,
         now: Nanoseconds,
-        there: &mut Way<'_, LINKS>,
-        back: &mut Way<'_, LINKS>,
+        end: &End,
+        there: &mut Line<Packet>,
+        back: &mut Line<Packet>,
         host: &mut Host,
         observers: &mut Observers,
     ) {
+        let Some((packet, following)) = there.first() else { return };
         self.now = now;
-        self.events += 1;
-        let line = &mut *there[LINKS - 1];
-        let gap = gap_behind::<IS_DOWN, LINKS>(LINKS - 1);
-        if line.second_arrival() == now {
+        if following.arrival == now {
             // All that arrive at one time do so before the host answers.
-            self.events += arrive_together::<IS_DOWN>(gap, now, line, host, observers);
-            self.waiting = if IS_DOWN { 1 << (LINKS + 1) } else { SERVER };
+            self.events += 1 + arrive_together(now, end, there, host, observers);
+            self.waiting = end.host;
             return;
         }
-        let Some(packet) = line.first() else { return };
-        observers.note(gap, now, direction::<IS_DOWN>(), packet);
-        let mut way_back = WayBack::<IS_DOWN> { events: 1, gap, now, observers, line: &mut *back[0] };
+        observers.note(end.gap, now, end.direction, packet);
+        let mut way_back = WayBack { packets: 0, end, now, observers, line: back };
         host.answer(now, packet, &mut way_back);
-        self.events += way_back.events;
-        line.drop_first();
-        if back[0].first_arrival() <= now {
-            self.waiting = if IS_DOWN { 1 << LINKS } else { 1 << 1 };
+        self.events = self.events.wrapping_add(2).wrapping_add(way_back.packets);
+        there.drop_first(following);
+        if back.first_arrival() <= now {
+            self.waiting = end.link;
         }
     }
 
@@ -197,14 +211,12 @@ impl Lane {
             if before.first_arrival() != now {
                 continue;
             }
-            if before.second_arrival() == now {
+            let Some((packet, following)) = before.first().filter(|(_, following)| following.arrival > now) else {
                 return false;
-            }
-            let Some(packet) = before.first() else { return false };
+            };
             let gap = gap_behind::<IS_DOWN, LINKS>(link - 1);
             observers.note(gap, now, direction::<IS_DOWN>(), packet);
-            behind.take(now, *packet);
-            before.drop_first();
+            before.pass_first(now, following, behind);
             self.now = now;
             self.events += 2;
             if behind.first_arrival() <= now {
@@ -217,41 +229,48 @@ impl Lane {
     }
 }
 
-/// From a host at which a packet arrived that was on its way down, or up.
-struct WayBack<'a, const IS_DOWN: bool> {
-    events: u64,
-    gap: usize,
+/// From a host back into the links.
+struct WayBack<'a> {
+    packets: u64,
+    end: &'a End,
     now: Nanoseconds,
     observers: &'a mut Observers,
     line: &'a mut Line<Packet>,
 }
 
-impl<const IS_DOWN: bool> Outlet for WayBack<'_, IS_DOWN> {
+impl Outlet for WayBack<'_> {
     #[inline(always)]
     fn send(&mut self, mut packet: Packet) {
-        self.events += 1;
+        self.packets = self.packets.wrapping_add(1);
         stamp(self.now, &mut packet);
-        self.observers.note(self.gap, self.now, direction::<IS_DOWN>().opposite(), &packet);
+        self.observers.note(self.end.gap, self.now, self.end.direction.opposite(), &packet);
         self.line.take(self.now, packet);
+    }
+
+    #[inline(always)]
+    fn send_stamped(&mut self, bytes: u32, packet: &Packet) {
+        self.packets = self.packets.wrapping_add(1);
+        self.observers.note(self.end.gap, self.now, self.end.direction.opposite(), packet);
+        self.line.take_made(self.now, bytes, || *packet);
     }
 }
 
 /// All packets of a line that arrive at `host` now; how many.
 #[cold]
-fn arrive_together<const IS_DOWN: bool>(
-    gap: usize,
+fn arrive_together(
     now: Nanoseconds,
+    end: &End,
     line: &mut Line<Packet>,
     host: &mut Host,
     observers: &mut Observers,
 ) -> u64 {
     let mut packets = 0;
     while line.first_arrival() == now {
-        let Some(packet) = line.first() else { break };
+        let Some((packet, following)) = line.first() else { break };
         packets += 1;
-        observers.note(gap, now, direction::<IS_DOWN>(), packet);
+        observers.note(end.gap, now, end.direction, packet);
         host.handle_packet(now, packet);
-        line.drop_first();
+        line.drop_first(following);
     }
     packets
 }

@@ -24,13 +24,14 @@ mod variable_rate;
 mod wired;
 
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
-pub use line::Line;
+pub use line::{Following, Line};
 pub use loss::{GilbertElliott, Loss, LossSettings};
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use random::Random;
 pub use rate_transmitter::{RadioFrames, ServiceRule};
 pub use rates::{AfterLastStep, RateProfile, RateStep};
+pub use ring::Ring;
 pub use settings::SettingsError;
 pub use trace::{parse_csv, parse_mahimahi, parse_two_columns, CsvColumns, CsvTime, RateHolds, TraceError, TraceFault};
 pub use variable_rate::{ReportSettings, Service, VariableRate, VariableRateSettings, VaryingLineSettings};

@@ -15,7 +15,8 @@ use crate::transmission::{Transmission, Transmitter};
 /// A packet in the buffer or under way.
 #[derive(Clone, Debug)]
 struct Passage<P> {
-    departure: Nanoseconds,
+    /// At the far end, [`Line::delay_ns`] after the last bit is out.
+    arrival: Nanoseconds,
     bytes: u32,
     is_lost: bool,
     packet: Option<P>,
@@ -23,8 +24,16 @@ struct Passage<P> {
 
 impl<P> Default for Passage<P> {
     fn default() -> Self {
-        Self { departure: 0, bytes: 0, is_lost: false, packet: None }
+        Self { arrival: 0, bytes: 0, is_lost: false, packet: None }
     }
+}
+
+/// What is behind the first packet under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Following {
+    place: usize,
+    /// When that one arrives; [`NEVER`] if there is none.
+    pub arrival: Nanoseconds,
 }
 
 /// One direction of a link that is running.
@@ -36,15 +45,16 @@ pub struct Line<P> {
     /// So many packets in the system leave room for one more, whatever their sizes.
     roomy_packets: usize,
     average: Option<AverageQueue>,
+    sends_frames: bool,
     loss: Loss,
     passages: Ring<Passage<P>>,
-    /// Place of the first packet that is in the buffer or being sent; it may have left it since the last one came.
+    /// Place of a packet before which all have left the buffer; some from there on may have left it too.
     first_in_system: usize,
     /// Place of the first packet to be delivered.
     first_under_way: usize,
     next_ns: Nanoseconds,
     busy_until: Nanoseconds,
-    /// Since the start: what came in, and what of it has left the buffer.
+    /// Since the start: what came in, and what of it lies before the first that may be in the buffer.
     entered_bytes: u64,
     departed_bytes: u64,
     entered_frames: u64,
@@ -71,6 +81,7 @@ impl<P: Datagram> Line<P> {
             (QueueLimit::Bytes(_) | QueueLimit::Frames(_), _) => 0,
         };
         Ok(Self {
+            sends_frames: transmission.frames(1) > 0,
             transmission,
             delay_ns,
             queue: *queue,
@@ -96,50 +107,52 @@ impl<P: Datagram> Line<P> {
     /// Takes a packet that enters at `now`.
     #[inline(always)]
     pub fn take(&mut self, now: Nanoseconds, packet: P) {
-        let (bytes, understands_marks) = (packet.length_bytes(), packet.understands_marks());
-        self.take_made(now, bytes, understands_marks, || packet);
+        self.take_made(now, packet.length_bytes(), || packet);
     }
 
-    /// Takes a packet of `bytes` that enters at `now` and that `make` makes, if it is needed: where it stays, then.
+    /// Takes a packet of `bytes` that enters at `now`; `make` makes it, in its place, if there is one for it.
     #[inline(always)]
-    pub fn take_made(&mut self, now: Nanoseconds, bytes: u32, understands_marks: bool, make: impl FnOnce() -> P) {
+    pub fn take_made(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
         let mut departure = now;
-        let mut is_marked = false;
+        let mut is_warned = false;
         if self.transmission.takes_time() {
-            self.forget_departed(now);
-            if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
-                self.refuse(bytes);
-                return;
+            if self.packets_in_system() >= self.roomy_packets || self.average.is_some() {
+                self.forget_departed(now);
+                if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
+                    self.refuse(bytes);
+                    return;
+                }
             }
-            if self.average.is_some() && self.warns(now, bytes) && understands_marks {
-                is_marked = true;
-                self.counts.marked_packets += 1;
-            }
+            is_warned = self.average.is_some() && self.warns(now, bytes);
             departure = self.transmission.finish(now, self.busy_until, bytes);
             self.busy_until = departure;
-            self.entered_frames += u64::from(self.transmission.frames(bytes));
+            if self.sends_frames {
+                self.entered_frames += u64::from(self.transmission.frames(bytes));
+            }
+        } else {
+            self.first_in_system = self.passages.end() + 1;
+            self.departed_bytes += u64::from(bytes);
         }
         self.entered_bytes += u64::from(bytes);
+        if self.passages.seems_full() {
+            self.forget_departed(now);
+        }
+        let arrival = departure.saturating_add(self.delay_ns);
         let is_lost = self.loss.loses_next();
         let place = self.passages.end();
         let passage = self.passages.push_slot(self.first_in_system.min(self.first_under_way));
-        passage.departure = departure;
+        passage.arrival = arrival;
         passage.bytes = bytes;
         passage.is_lost = is_lost;
+        let packet = passage.packet.insert(make());
+        if is_warned && packet.understands_marks() {
+            packet.mark_congestion();
+            self.counts.marked_packets += 1;
+        }
         if is_lost {
             self.lose(place, bytes);
-        } else {
-            let packet = passage.packet.insert(make());
-            if is_marked {
-                packet.mark_congestion();
-            }
-            if self.first_under_way == place {
-                self.next_ns = departure.saturating_add(self.delay_ns);
-            }
-        }
-        if !self.transmission.takes_time() {
-            self.first_in_system = self.passages.end();
-            self.departed_bytes = self.entered_bytes;
+        } else if self.first_under_way == place {
+            self.next_ns = arrival;
         }
     }
 
@@ -150,24 +163,31 @@ impl<P: Datagram> Line<P> {
         self.next_ns
     }
 
-    /// The first packet under way.
+    /// The first packet under way, and what is behind it.
     #[inline(always)]
     #[must_use]
-    pub fn first(&self) -> Option<&P> {
-        self.passages.at(self.first_under_way).packet.as_ref()
+    pub fn first(&self) -> Option<(&P, Following)> {
+        let packet = self.passages.at(self.first_under_way)?.packet.as_ref()?;
+        Some((packet, self.following()))
     }
 
-    /// When the packet behind it arrives; [`NEVER`] if there is none.
+    /// Done with the first packet under way, which `following` follows.
     #[inline(always)]
-    #[must_use]
-    pub fn second_arrival(&self) -> Nanoseconds {
-        self.arrival_from(self.first_under_way + 1).1
+    pub fn drop_first(&mut self, following: Following) {
+        self.first_under_way = following.place;
+        self.next_ns = following.arrival;
     }
 
-    /// Done with the first packet under way, of which there must be one.
+    /// Lets the first packet under way, which arrives at `now` and which `following` follows, enter `next`.
     #[inline(always)]
-    pub fn drop_first(&mut self) {
-        (self.first_under_way, self.next_ns) = self.arrival_from(self.first_under_way + 1);
+    pub fn pass_first(&mut self, now: Nanoseconds, following: Following, next: &mut Self)
+    where
+        P: Copy,
+    {
+        if let Some(&Passage { bytes, packet: Some(ref packet), .. }) = self.passages.at(self.first_under_way) {
+            next.take_made(now, bytes, || *packet);
+        }
+        self.drop_first(following);
     }
 
     /// The first packet under way.
@@ -176,29 +196,37 @@ impl<P: Datagram> Line<P> {
         if self.next_ns == NEVER {
             return None;
         }
-        let packet = self.passages.at_mut(self.first_under_way).packet.take();
-        self.drop_first();
+        let following = self.following();
+        let packet = self.passages.at_mut(self.first_under_way)?.packet.take();
+        self.drop_first(following);
         packet
     }
 
-    /// Place and arrival of the first packet from `place` on that was not lost.
+    /// What is behind the first packet under way.
     #[inline(always)]
-    fn arrival_from(&self, place: usize) -> (usize, Nanoseconds) {
-        if place >= self.passages.end() {
-            return (place, NEVER);
+    fn following(&self) -> Following {
+        let place = self.first_under_way + 1;
+        match self.passages.at(place) {
+            Some(passage) if place < self.passages.end() && !passage.is_lost => {
+                Following { place, arrival: passage.arrival }
+            }
+            _ => self.following_from(place),
         }
-        let passage = self.passages.at(place);
-        if passage.is_lost {
-            return self.arrival_beyond(place);
-        }
-        (place, passage.departure.saturating_add(self.delay_ns))
     }
 
+    /// The first packet from `place` on that was not lost.
     #[cold]
-    fn arrival_beyond(&self, lost: usize) -> (usize, Nanoseconds) {
-        let end = self.passages.end();
-        let found = (lost..end).find(|&place| !self.passages.at(place).is_lost);
-        found.map_or((end, NEVER), |place| (place, self.passages.at(place).departure.saturating_add(self.delay_ns)))
+    #[inline(never)]
+    fn following_from(&self, place: usize) -> Following {
+        let mut rest = self.places(place).filter(|(_, passage)| !passage.is_lost);
+        rest.next().map_or(Following { place: self.passages.end().max(place), arrival: NEVER }, |(place, passage)| {
+            Following { place, arrival: passage.arrival }
+        })
+    }
+
+    /// Everything from `place` on.
+    fn places(&self, place: usize) -> impl Iterator<Item = (usize, &Passage<P>)> {
+        (place..self.passages.end()).filter_map(|place| Some((place, self.passages.at(place)?)))
     }
 
     #[cold]
@@ -212,6 +240,9 @@ impl<P: Datagram> Line<P> {
     fn lose(&mut self, place: usize, bytes: u32) {
         self.counts.lost_packets += 1;
         self.lost_bytes += u64::from(bytes);
+        if let Some(passage) = self.passages.at_mut(place) {
+            passage.packet = None;
+        }
         if self.first_under_way == place {
             self.first_under_way += 1;
         }
@@ -220,12 +251,9 @@ impl<P: Datagram> Line<P> {
     /// What is neither refused nor lost nor under way is delivered: nothing needs to be counted twice for each packet.
     pub(crate) fn counts(&self) -> HopCounts {
         let (mut under_way_packets, mut under_way_bytes) = (0, 0);
-        for place in self.first_under_way..self.passages.end() {
-            let passage = self.passages.at(place);
-            if !passage.is_lost {
-                under_way_packets += 1;
-                under_way_bytes += u64::from(passage.bytes);
-            }
+        for (_, passage) in self.places(self.first_under_way).filter(|(_, passage)| !passage.is_lost) {
+            under_way_packets += 1;
+            under_way_bytes += u64::from(passage.bytes);
         }
         let entered_packets = self.passages.end() as u64;
         HopCounts {
@@ -253,10 +281,9 @@ impl<P: Datagram> Line<P> {
     }
 
     pub(crate) fn observe(&self, now: Nanoseconds, direction: Direction, record: &mut dyn FnMut(&'static str, f64)) {
-        let departed = (self.first_in_system..self.passages.end())
-            .map(|place| self.passages.at(place))
-            .take_while(|passage| passage.departure <= now);
-        let system = departed.fold(self.system(), |system, passage| system.without(self.size(passage.bytes)));
+        let until = now.saturating_add(self.delay_ns);
+        let departed = self.places(self.first_in_system).take_while(|(_, passage)| passage.arrival <= until);
+        let system = departed.fold(self.system(), |system, (_, passage)| system.without(self.size(passage.bytes)));
         let (packets, bytes, average) = match direction {
             Direction::Down => ("down_system_packets", "down_system_bytes", "down_average_queue_packets"),
             Direction::Up => ("up_system_packets", "up_system_bytes", "up_average_queue_packets"),
@@ -289,10 +316,8 @@ impl<P: Datagram> Line<P> {
 
     /// The packet being sent: its departure and length.
     fn in_service(&self) -> Option<(Nanoseconds, u32)> {
-        (self.packets_in_system() > 0).then(|| {
-            let passage = self.passages.at(self.first_in_system);
-            (passage.departure, passage.bytes)
-        })
+        let (_, passage) = self.places(self.first_in_system).next()?;
+        Some((passage.arrival.saturating_sub(self.delay_ns), passage.bytes))
     }
 
     fn admits_by_size(&self, now: Nanoseconds, bytes: u32) -> bool {
@@ -314,16 +339,21 @@ impl<P: Datagram> Line<P> {
         })
     }
 
-    #[inline(always)]
+    /// Finds the first packet that is in the buffer or being sent at `now`.
+    #[inline(never)]
     fn forget_departed(&mut self, now: Nanoseconds) {
+        let until = now.saturating_add(self.delay_ns);
         while self.first_in_system < self.passages.end() {
-            let passage = self.passages.at(self.first_in_system);
-            if passage.departure > now {
-                break;
-            }
+            let Some(passage) = self.passages.at(self.first_in_system).filter(|passage| passage.arrival <= until)
+            else {
+                return;
+            };
+            let bytes = passage.bytes;
             self.first_in_system += 1;
-            self.departed_bytes += u64::from(passage.bytes);
-            self.departed_frames += u64::from(self.transmission.frames(passage.bytes));
+            self.departed_bytes += u64::from(bytes);
+            if self.sends_frames {
+                self.departed_frames += u64::from(self.transmission.frames(bytes));
+            }
         }
     }
 

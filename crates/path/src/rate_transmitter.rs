@@ -103,6 +103,27 @@ impl RateTransmitter {
         }
     }
 
+    /// The end at `now` of a service from `begin` on that no change of rate touches; `None`, with nothing done, where that is
+    /// not easily seen.
+    #[inline(always)]
+    fn finish_within_span(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Option<Nanoseconds> {
+        let span = self.rates.near_span(now, begin)?;
+        if self.radio_frames.is_some() || span.rate_bit_s == 0 {
+            return None;
+        }
+        let work = u64::from(bytes).checked_mul(WORK_OF_BYTE)?;
+        if self.rule == ServiceRule::Frozen {
+            return Some(begin.saturating_add(work.div_ceil(span.rate_bit_s)));
+        }
+        let owed = work.checked_sub(u64::try_from(self.surplus).ok()?)?;
+        let duration = owed.div_ceil(span.rate_bit_s);
+        if duration > span.end_ns - begin {
+            return None;
+        }
+        self.surplus = u128::from(span.rate_bit_s) * u128::from(duration) - u128::from(owed);
+        Some(begin + duration)
+    }
+
     fn finish_exactly(&mut self, begin: Nanoseconds, work: u128) -> Nanoseconds {
         let Some(mut work) = work.checked_sub(self.surplus) else {
             self.surplus -= work;
@@ -175,14 +196,17 @@ impl RateTransmitter {
 
 impl Transmitter for RateTransmitter {
     fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
-        self.rates.forget_before(now.min(self.reported_until));
-        while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
-            self.frozen.pop_front();
-        }
         if busy_until < now {
             self.surplus = 0;
         }
         let begin = busy_until.max(now);
+        if let Some(end) = self.finish_within_span(now, begin, bytes) {
+            return end;
+        }
+        self.rates.forget_before(now.min(self.reported_until));
+        while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
+            self.frozen.pop_front();
+        }
         let work = work_of_bytes(self.sent_bytes(bytes));
         match self.rule {
             ServiceRule::Exact => self.finish_exactly(begin, work),
@@ -197,9 +221,11 @@ impl Transmitter for RateTransmitter {
     }
 }
 
+const WORK_OF_BYTE: u64 = 8 * SECOND;
+
 /// Work is in bits times nanoseconds a second, so that a rate in bit/s times nanoseconds is exact.
 fn work_of_bytes(bytes: u64) -> u128 {
-    u128::from(bytes) * 8 * u128::from(SECOND)
+    u128::from(bytes) * u128::from(WORK_OF_BYTE)
 }
 
 /// `work` / `rate`, at most [`NEVER`]; `rate` is not 0 where there is work.

@@ -150,6 +150,16 @@ impl Rates {
         }
     }
 
+    /// The span at `time`, if that is one of the first two that are kept and none was over by `now`.
+    #[inline(always)]
+    pub(crate) fn near_span(&self, now: Nanoseconds, time: Nanoseconds) -> Option<Span> {
+        let first = self.spans.front().filter(|span| now < span.end_ns)?;
+        if time < first.end_ns {
+            return Some(*first);
+        }
+        self.spans.get(1).copied().filter(|span| time < span.end_ns)
+    }
+
     /// Makes spans up to and including the one at `time`.
     pub(crate) fn make_until(&mut self, time: Nanoseconds) {
         while self.made_until <= time && self.made_until != NEVER {

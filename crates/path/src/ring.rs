@@ -1,63 +1,88 @@
-//! A queue that is cheap to add to and to take from, because it can do little else.
+//! A queue that is cheap to add to and to take from, because it can do little else. Whoever has one knows where it begins.
 
 /// First in, first out, with a place for each value that stays the same until it is taken; its memory grows to what was
 /// once needed and stays.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring<T> {
+pub struct Ring<T> {
     /// As many as a power of two; those not in use hold the default, or what was there before.
     slots: Vec<T>,
     /// Place of the next value; places count up for ever, and their lowest bits are where the value is.
     end: usize,
+    /// Up to there no slot is in use twice.
+    free_until: usize,
+}
+
+impl<T: Default> Default for Ring<T> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<T: Default> Ring<T> {
-    pub(crate) fn new() -> Self {
+    /// An empty one, whose first value gets place 0.
+    #[must_use]
+    pub fn new() -> Self {
         let mut slots = Vec::new();
         slots.resize_with(16, T::default);
-        Self { slots, end: 0 }
+        Self { free_until: slots.len(), slots, end: 0 }
     }
 
     /// The place that the next value gets.
     #[inline(always)]
-    pub(crate) fn end(&self) -> usize {
+    #[must_use]
+    pub fn end(&self) -> usize {
         self.end
     }
 
-    /// Adds a value, to be written where it is, where the values from place `first` on are still needed.
+    /// Adds a value, to be written where it is. `first` tells from which place on values are still needed; it
+    /// matters only where [`Ring::seems_full`].
     #[inline(always)]
-    pub(crate) fn push_slot(&mut self, first: usize) -> &mut T {
-        if self.end - first == self.slots.len() {
-            self.grow();
+    pub fn push_slot(&mut self, first: usize) -> &mut T {
+        if self.end == self.free_until {
+            self.make_room(first);
         }
         let slot = self.end & (self.slots.len() - 1);
         self.end += 1;
         &mut self.slots[slot]
     }
 
-    /// Every value is in use.
+    /// Whether the next value will ask from where on values are needed.
+    #[inline(always)]
+    #[must_use]
+    pub fn seems_full(&self) -> bool {
+        self.end == self.free_until
+    }
+
     #[cold]
     #[inline(never)]
-    fn grow(&mut self) {
+    fn make_room(&mut self, first: usize) {
         let length = self.slots.len();
-        self.slots.resize_with(2 * length, T::default);
-        // A place whose next bit is set belongs to the new half.
-        for place in self.end - length..self.end {
-            if place & length != 0 {
-                self.slots.swap(place & (length - 1), place & (2 * length - 1));
+        // Half of it free, or this would be asked for too often.
+        if self.end - first > length / 2 {
+            self.slots.resize_with(2 * length, T::default);
+            // A place whose next bit is set belongs to the new half.
+            for place in first..self.end {
+                if place & length != 0 {
+                    self.slots.swap(place & (length - 1), place & (2 * length - 1));
+                }
             }
         }
+        self.free_until = first + self.slots.len();
     }
 
-    /// The value at `place`, which was pushed and not taken.
+    /// The value at `place`, if that was pushed and not taken; another one otherwise.
     #[inline(always)]
-    pub(crate) fn at(&self, place: usize) -> &T {
-        &self.slots[place & (self.slots.len() - 1)]
+    #[must_use]
+    pub fn at(&self, place: usize) -> Option<&T> {
+        self.slots.get(place & self.slots.len().wrapping_sub(1))
     }
 
+    /// The same, to be changed.
     #[inline(always)]
-    pub(crate) fn at_mut(&mut self, place: usize) -> &mut T {
-        let slot = place & (self.slots.len() - 1);
-        &mut self.slots[slot]
+    #[must_use]
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut T> {
+        let slot = place & self.slots.len().wrapping_sub(1);
+        self.slots.get_mut(slot)
     }
 }
 
@@ -77,10 +102,10 @@ mod tests {
                     *ring.push_slot(first) = value;
                     queue.push_back(value);
                 } else if let Some(taken) = queue.pop_front() {
-                    prop_assert_eq!(*ring.at(first), taken);
+                    prop_assert_eq!(ring.at(first), Some(&taken));
                     first += 1;
                 }
-                prop_assert_eq!((first..ring.end()).map(|place| *ring.at(place)).collect::<VecDeque<_>>(), queue.clone());
+                prop_assert_eq!((first..ring.end()).map(|place| *ring.at(place).unwrap()).collect::<VecDeque<_>>(), queue.clone());
             }
         }
     }

@@ -51,9 +51,11 @@ impl Transmission {
 impl Transmitter for Transmission {
     #[inline(always)]
     fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
+        if let Self::Constant(transmitter) = self {
+            return transmitter.finish(now, busy_until, bytes);
+        }
         match self {
-            Self::Instant => now,
-            Self::Constant(transmitter) => transmitter.finish(now, busy_until, bytes),
+            Self::Instant | Self::Constant(_) => now,
             Self::Rates(transmitter) => transmitter.finish(now, busy_until, bytes),
             Self::Opportunities(transmitter) => transmitter.finish(now, busy_until, bytes),
         }

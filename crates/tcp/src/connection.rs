@@ -18,7 +18,6 @@ use crate::statistics::Statistics;
 use crate::timestamp_clock::TimestampClock;
 
 use handshake::Handshake;
-pub(crate) use prediction::Taken;
 
 /// One end of one connection.
 ///
@@ -164,7 +163,7 @@ impl Connection {
 
     /// Hands over bytes to send, by the content they belong to, and gives how many fitted the send buffer. Contents
     /// that do not continue one another never share a segment. After [`Connection::close`] nothing fits.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64) -> u64 {
         if self.sender.is_fin_requested() || matches!(self.state, State::TimeWait) || self.is_over() {
             return 0;

@@ -1,13 +1,13 @@
 //! What was sent and not acknowledged, segment by segment: the scoreboard of RFC 6675 in amortised constant time.
 
 mod clean;
+mod losses;
+mod repeats;
 mod sent;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
-use pepscope_path::Nanoseconds;
+use pepscope_path::{Nanoseconds, Ring};
 
 use crate::intervals::Intervals;
 pub(crate) use sent::{DeliveryStamp, Sent};
@@ -49,9 +49,11 @@ impl Released {
 /// Segments from the oldest not acknowledged to the newest sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
-    segments: VecDeque<Sent>,
-    /// One for each segment, or none at all.
-    stamps: VecDeque<DeliveryStamp>,
+    segments: Ring<Sent>,
+    /// One for each segment, at the same place, or none at all.
+    stamps: Ring<DeliveryStamp>,
+    /// Place of the oldest segment.
+    first: usize,
     keeps_stamps: bool,
     unacknowledged: u64,
     next: u64,
@@ -72,8 +74,9 @@ impl Flight {
     /// Nothing in flight; the next position to send is `next`.
     pub fn new(next: u64, keeps_stamps: bool) -> Self {
         Self {
-            segments: VecDeque::new(),
-            stamps: VecDeque::new(),
+            segments: Ring::new(),
+            stamps: Ring::new(),
+            first: 0,
             keeps_stamps,
             unacknowledged: next,
             next,
@@ -134,15 +137,53 @@ impl Flight {
 
     /// Whether the oldest segment is declared lost.
     pub fn is_first_lost(&self) -> bool {
-        self.segments.front().is_some_and(|first| first.flags & LOST != 0)
+        self.segments().next().is_some_and(|(_, first)| first.flags & LOST != 0)
+    }
+
+    /// Place of the oldest segment.
+    pub fn first_place(&self) -> usize {
+        self.first
+    }
+
+    /// Places and segments, the oldest first.
+    fn segments(&self) -> impl DoubleEndedIterator<Item = (usize, &Sent)> {
+        self.segments_from(self.first)
+    }
+
+    fn segments_from(&self, place: usize) -> impl DoubleEndedIterator<Item = (usize, &Sent)> {
+        (place..self.segments.end()).filter_map(|place| Some((place, self.segments.at(place)?)))
+    }
+
+    /// The oldest segment.
+    #[inline]
+    fn first_mut(&mut self) -> Option<&mut Sent> {
+        if self.first == self.segments.end() {
+            return None;
+        }
+        self.segments.at_mut(self.first)
+    }
+
+    /// Place of the first segment that is not `before` what is looked for, where all that are come first.
+    fn place_after(&self, before: impl Fn(&Sent) -> bool) -> usize {
+        let (mut low, mut high) = (self.first, self.segments.end());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.segments.at(middle).is_some_and(&before) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// A new segment leaves.
     #[inline]
     pub fn push(&mut self, length: u32, has_fin: bool, now: Nanoseconds, stamp: DeliveryStamp) {
-        self.segments.push_back(Sent { start: self.next, length, flags: if has_fin { FIN } else { 0 }, sent_at: now });
+        let flags = if has_fin { FIN } else { 0 };
+        *self.segments.push_slot(self.first) = Sent { start: self.next, length, flags, sent_at: now };
         if self.keeps_stamps {
-            self.stamps.push_back(stamp);
+            *self.stamps.push_slot(self.first) = stamp;
         }
         self.next += u64::from(length);
     }
@@ -153,7 +194,7 @@ impl Flight {
         let mut released = Released { bytes: position - self.unacknowledged, ..Released::default() };
         let mut is_clean = true;
         let mut newest_sent_at = None;
-        while let Some(first) = self.segments.front_mut() {
+        while let Some(first) = self.first_mut() {
             let end = first.end();
             if end > position {
                 if first.start < position {
@@ -169,8 +210,8 @@ impl Flight {
                 break;
             }
             let sent = *first;
-            self.segments.pop_front();
-            let stamp = if self.keeps_stamps { self.stamps.pop_front() } else { None };
+            let stamp = self.stamp(self.first);
+            self.first += 1;
             if sent.flags & SACKED == 0 {
                 released.newly_delivered_bytes += u64::from(sent.length);
                 newest_sent_at = Some(sent.sent_at);
@@ -192,6 +233,16 @@ impl Flight {
             self.reported.remove_below(position);
         }
         released
+    }
+
+    /// The stamp of the segment at `place`, if stamps are kept.
+    #[inline]
+    fn stamp(&self, place: usize) -> Option<DeliveryStamp> {
+        if self.keeps_stamps {
+            self.stamps.at(place).copied()
+        } else {
+            None
+        }
     }
 
     fn forget(&mut self, flags: u8, bytes: u64) {
@@ -225,9 +276,8 @@ impl Flight {
         if !has_gap {
             return;
         }
-        let first = self.segments.partition_point(|sent| sent.end() <= gaps[0].0);
-        for index in first..self.segments.len() {
-            let sent = &mut self.segments[index];
+        for place in self.place_after(|sent| sent.end() <= gaps[0].0)..self.segments.end() {
+            let Some(sent) = self.segments.at_mut(place) else { break };
             if sent.start >= gaps[0].1 {
                 break;
             }
@@ -243,189 +293,9 @@ impl Flight {
             self.forget(flags, length);
             self.sacked_bytes += length;
             released.newly_delivered_bytes += length;
-            if let Some(stamp) = self.stamps.get(index) {
-                released.keep_latest(*stamp);
+            if let Some(stamp) = self.stamp(place) {
+                released.keep_latest(stamp);
             }
-        }
-    }
-
-    /// Declares lost what three reported stretches, or more than two segments' bytes reported, lie beyond (IsLost of
-    /// RFC 6675, section 4).
-    pub fn detect_losses(&mut self, segment_bytes: u64) {
-        let mut reported_bytes = 0;
-        let mut stretches = 0;
-        let mut edge = None;
-        for (left, right) in self.reported.descending() {
-            stretches += 1;
-            reported_bytes += right - left;
-            if stretches >= DUPLICATE_THRESHOLD || reported_bytes > u64::from(DUPLICATE_THRESHOLD - 1) * segment_bytes {
-                edge = Some(left);
-                break;
-            }
-        }
-        if let Some(edge) = edge {
-            self.declare_lost_below(edge);
-        }
-    }
-
-    fn declare_lost_below(&mut self, edge: u64) {
-        if edge <= self.loss_edge {
-            return;
-        }
-        let from = self.loss_edge.max(self.unacknowledged);
-        let first = self.segments.partition_point(|sent| sent.start < from);
-        for index in first..self.segments.len() {
-            if self.segments[index].start >= edge {
-                break;
-            }
-            self.declare_lost(index);
-        }
-        self.loss_edge = edge;
-    }
-
-    fn declare_lost(&mut self, index: usize) {
-        let sent = &mut self.segments[index];
-        if sent.flags & (SACKED | LOST) != 0 {
-            return;
-        }
-        sent.flags |= LOST;
-        let length = u64::from(sent.length);
-        self.lost_bytes += length;
-        if sent.flags & RESENT == 0 {
-            self.pending_bytes += length;
-            self.cursor = self.cursor.min(sent.start);
-        }
-    }
-
-    /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there was
-    /// any.
-    pub fn declare_lost_again(&mut self, sent_at: Nanoseconds) -> bool {
-        if self.resent_bytes == 0 {
-            return false;
-        }
-        let mut found = false;
-        for index in 0..self.segments.len() {
-            let sent = &mut self.segments[index];
-            if sent.flags & (SACKED | LOST | RESENT) == LOST | RESENT && sent.sent_at < sent_at {
-                sent.flags &= !RESENT;
-                let (length, start) = (u64::from(sent.length), sent.start);
-                self.resent_bytes -= length;
-                self.pending_bytes += length;
-                self.cursor = self.cursor.min(start);
-                found = true;
-            }
-        }
-        found
-    }
-
-    /// When the oldest segment last left.
-    pub fn oldest_sent_at(&self) -> Option<Nanoseconds> {
-        self.segments.front().map(|first| first.sent_at)
-    }
-
-    /// What is declared lost.
-    pub fn lost_bytes(&self) -> u64 {
-        self.lost_bytes
-    }
-
-    /// Declares the oldest segment lost, and lets it be sent again even if it was already.
-    pub fn declare_first_lost(&mut self) {
-        let Some(first) = self.segments.front_mut() else {
-            return;
-        };
-        if first.flags & (RESENT | SACKED) == RESENT {
-            first.flags &= !RESENT;
-            let length = u64::from(first.length);
-            let was_lost = first.flags & LOST != 0;
-            let start = first.start;
-            self.resent_bytes -= length;
-            if was_lost {
-                self.pending_bytes += length;
-                self.cursor = self.cursor.min(start);
-            }
-        }
-        self.declare_lost(0);
-    }
-
-    /// The timer expired: all that was not reported is lost, and lost again. If the oldest segment was reported, the peer
-    /// dropped it after all and none of its reports counts (RFC 2018, section 8).
-    pub fn declare_all_lost(&mut self) {
-        let forget_reports = self.segments.front().is_some_and(|first| first.flags & SACKED != 0);
-        if forget_reports {
-            self.reported.clear();
-            self.loss_edge = 0;
-            self.sacked_bytes = 0;
-        }
-        self.lost_bytes = 0;
-        self.resent_bytes = 0;
-        for sent in &mut self.segments {
-            if forget_reports {
-                sent.flags &= !SACKED;
-            }
-            if sent.flags & SACKED == 0 {
-                sent.flags = (sent.flags | LOST) & !RESENT;
-                self.lost_bytes += u64::from(sent.length);
-            }
-        }
-        self.pending_bytes = self.lost_bytes;
-        self.cursor = self.unacknowledged;
-    }
-
-    /// The oldest segment that is lost and not sent again.
-    pub fn first_pending(&mut self) -> Option<(usize, Sent)> {
-        let from = self.cursor.max(self.unacknowledged);
-        let first = self.segments.partition_point(|sent| sent.start < from);
-        for index in first..self.segments.len() {
-            let sent = self.segments[index];
-            if sent.flags & (LOST | RESENT | SACKED) == LOST {
-                self.cursor = sent.start;
-                return Some((index, sent));
-            }
-        }
-        self.cursor = self.next;
-        None
-    }
-
-    /// A segment that is not declared lost but missing below the highest reported, and was not sent again (rule 3 of
-    /// NextSeg, RFC 6675, section 4).
-    pub fn first_missing(&self) -> Option<(usize, Sent)> {
-        let highest = self.reported.highest()?;
-        let from = self.loss_edge.max(self.unacknowledged);
-        let first = self.segments.partition_point(|sent| sent.start < from);
-        for index in first..self.segments.len() {
-            let sent = self.segments[index];
-            if sent.end() > highest {
-                break;
-            }
-            if sent.flags & (RESENT | SACKED) == 0 {
-                return Some((index, sent));
-            }
-        }
-        None
-    }
-
-    /// The newest segment not reported (rule 4 of NextSeg).
-    pub fn last_unreported(&self) -> Option<(usize, Sent)> {
-        let index = self.segments.iter().rposition(|sent| sent.flags & SACKED == 0)?;
-        Some((index, self.segments[index]))
-    }
-
-    /// The segment at `index` is sent again.
-    pub fn resend(&mut self, index: usize, now: Nanoseconds, stamp: DeliveryStamp) {
-        let Some(sent) = self.segments.get_mut(index) else {
-            return;
-        };
-        let length = u64::from(sent.length);
-        if sent.flags & RESENT == 0 {
-            self.resent_bytes += length;
-            if sent.flags & LOST != 0 {
-                self.pending_bytes -= length;
-            }
-        }
-        sent.flags |= RESENT | EVER_RESENT;
-        sent.sent_at = now;
-        if let Some(place) = self.stamps.get_mut(index) {
-            *place = stamp;
         }
     }
 }

@@ -70,6 +70,10 @@ pub struct Host {
     places: FlowTable<usize>,
     times: NextTimes,
     ready: VecDeque<usize>,
+    /// The flow that was answered on the short way last: its time is not set.
+    answering: Option<usize>,
+    /// No later than the earliest time of all, on the short way.
+    earliest_ns: Nanoseconds,
     speakers: Vec<VoiceSource>,
     speaker_times: NextTimes,
     /// What leaves before what the ready flows have.
@@ -92,6 +96,8 @@ impl Host {
             places: FlowTable::default(),
             times: NextTimes::default(),
             ready: VecDeque::new(),
+            answering: None,
+            earliest_ns: 0,
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),
             leaving: VecDeque::new(),
@@ -130,15 +136,7 @@ impl Host {
             application: ApplicationCounts::default(),
             statistics: Statistics::default(),
         };
-        self.flows.push(Flow {
-            connection,
-            application,
-            result,
-            connect_ns,
-            application_ns: NEVER,
-            is_ready: false,
-            successor: None,
-        });
+        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false, successor: None });
         self.open_flows += 1;
         self.times.reserve(self.flows.len());
         self.times.set(place, connect_ns);
@@ -243,7 +241,6 @@ impl Host {
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
         }
-        flow.application_ns = flow.application.deadline();
         let has_ended = was_open && !flow.is_open();
         if !flow.is_ready {
             flow.is_ready = true;
@@ -304,6 +301,7 @@ impl Host {
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Nanoseconds {
+        debug_assert!(self.answering.is_none(), "times are not settled");
         self.times.earliest().min(self.speaker_times.earliest())
     }
 

@@ -6,4 +6,10 @@ use crate::packet::Packet;
 /// a packet is then written only once, where it goes.
 pub trait Outlet {
     fn send(&mut self, packet: Packet);
+
+    /// Takes a packet of `bytes` that bears the time of sending.
+    #[inline(always)]
+    fn send_stamped(&mut self, _bytes: u32, packet: &Packet) {
+        self.send(*packet);
+    }
 }

@@ -39,7 +39,8 @@ pub(crate) struct Receiver {
     /// The window in the last ACK, in bytes.
     offered_window: u64,
     pub window_shift: u8,
-    segment_bytes: u64,
+    /// Growth of the window that is worth telling: a segment or half the buffer (RFC 9293, section 3.8.6.2.2).
+    worthwhile_bytes: u64,
     due: Due,
     deadline: Nanoseconds,
     delayed: Option<DelayedAcknowledgement>,
@@ -64,7 +65,7 @@ impl Receiver {
             offered_edge: 1,
             offered_window: 0,
             window_shift: 0,
-            segment_bytes: u64::from(settings.maximum_segment_size),
+            worthwhile_bytes: u64::from(settings.maximum_segment_size).min(settings.receive_buffer_bytes / 2).max(1),
             due: Due::No,
             deadline: NEVER,
             delayed: settings.delayed_acknowledgement,
@@ -290,10 +291,7 @@ impl Receiver {
             let edge = self.read + self.buffer_bytes;
             let growth = edge.saturating_sub(self.offered_edge);
             let remaining = self.offered_edge.saturating_sub(self.next());
-            if growth >= self.segment_bytes.min(self.buffer_bytes / 2).max(1)
-                && growth >= remaining
-                && (edge - self.next()) >> self.window_shift > 0
-            {
+            if growth >= self.worthwhile_bytes && growth >= remaining && (edge - self.next()) >> self.window_shift > 0 {
                 self.acknowledge_now();
             }
         }
@@ -304,8 +302,7 @@ impl Receiver {
     pub fn offer_window(&mut self, shift: u8) -> u16 {
         let next = self.next();
         let target = self.read + self.buffer_bytes;
-        let step = self.segment_bytes.min(self.buffer_bytes / 2).max(1);
-        let edge = if target >= self.offered_edge + step { target } else { self.offered_edge };
+        let edge = if target >= self.offered_edge + self.worthwhile_bytes { target } else { self.offered_edge };
         let field = (edge.saturating_sub(next) >> shift).min(u64::from(u16::MAX));
         self.offered_window = field << shift;
         self.offered_edge = self.offered_edge.max(next + self.offered_window);
@@ -320,6 +317,12 @@ impl Receiver {
             self.echo = false;
         }
         echo
+    }
+
+    /// Whether the next segment carries ECE and those behind it do not.
+    #[inline]
+    pub fn echoes_once(&self) -> bool {
+        self.echo && self.ecn == EcnMode::EveryPacket
     }
 
     /// A segment that leaves carries the acknowledgement.

@@ -133,7 +133,7 @@ pub struct Segment {
     pub time_to_live: u8,
     /// Carried by IPv6 instead of IPv4.
     pub version_6: bool,
-    /// When its sender handed it to the path: no header carries it, the driver sets it to know true one-way delays.
+    /// When its sender handed it to the path: no header carries it, it is there to know true one-way delays.
     pub sent_ns: u64,
 }
 

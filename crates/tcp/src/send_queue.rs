@@ -29,13 +29,13 @@ impl SendQueue {
         self.end
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn room_bytes(&self) -> u64 {
         self.capacity_bytes.saturating_sub(self.end - self.start)
     }
 
     /// Takes as much as fits.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, run: Run) -> u64 {
         let accepted = run.bytes.min(self.room_bytes());
         self.refused = accepted < run.bytes;
@@ -62,7 +62,7 @@ impl SendQueue {
     /// Forgets what lies before `position`; whether an application that waits may write again.
     #[inline(always)]
     pub fn acknowledge(&mut self, position: u64, segment_bytes: u64) -> bool {
-        self.start = position.clamp(self.start, self.end);
+        self.start = position.min(self.end).max(self.start);
         while self.runs.front().is_some_and(|run| run.end <= self.start) {
             self.runs.pop_front();
         }

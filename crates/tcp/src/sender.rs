@@ -18,7 +18,7 @@ use crate::sequence::number;
 use crate::settings::{EcnMode, Recovery, Settings};
 use crate::statistics::Statistics;
 
-pub(crate) use prediction::Prediction;
+pub(crate) use prediction::Burst;
 use rate::DeliveryRate;
 
 /// A segment that should leave.
@@ -212,7 +212,7 @@ impl Sender {
     }
 
     /// Takes what fits the send buffer.
-    #[inline]
+    #[inline(always)]
     pub fn write(&mut self, run: Run) -> u64 {
         self.is_resting = false;
         self.queue.write(run)

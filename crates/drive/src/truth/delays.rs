@@ -10,7 +10,6 @@ const BUCKETS: usize = ((64 - 5) * PARTS + PARTS) as usize;
 /// Delays of many segments in constant memory.
 #[derive(Clone, Debug)]
 pub struct DelaySummary {
-    count: u64,
     sum_ns: u64,
     minimum_ns: Nanoseconds,
     maximum_ns: Nanoseconds,
@@ -19,7 +18,7 @@ pub struct DelaySummary {
 
 impl Default for DelaySummary {
     fn default() -> Self {
-        Self { count: 0, sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0, buckets: [0; BUCKETS] }
+        Self { sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0, buckets: [0; BUCKETS] }
     }
 }
 
@@ -42,27 +41,31 @@ fn middle(bucket: usize) -> f64 {
 }
 
 impl DelaySummary {
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, delay_ns: Nanoseconds) {
-        self.count += 1;
         self.sum_ns = self.sum_ns.saturating_add(delay_ns);
-        self.minimum_ns = self.minimum_ns.min(delay_ns);
-        self.maximum_ns = self.maximum_ns.max(delay_ns);
-        self.buckets[bucket(delay_ns)] += 1;
+        if delay_ns < self.minimum_ns {
+            self.minimum_ns = delay_ns;
+        }
+        if delay_ns > self.maximum_ns {
+            self.maximum_ns = delay_ns;
+        }
+        if let Some(count) = self.buckets.get_mut(bucket(delay_ns)) {
+            *count = count.wrapping_add(1);
+        }
     }
 
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.count
+        self.buckets.iter().sum()
     }
 
     /// 0 where there was none.
     #[must_use]
     pub fn mean_s(&self) -> f64 {
-        if self.count == 0 {
-            0.0
-        } else {
-            self.sum_ns as f64 / self.count as f64 * 1e-9
+        match self.count() {
+            0 => 0.0,
+            count => self.sum_ns as f64 / count as f64 * 1e-9,
         }
     }
 
@@ -79,7 +82,7 @@ impl DelaySummary {
     /// The delay that a share of `quantile` (0 to 1) of the segments does not exceed, in seconds.
     #[must_use]
     pub fn quantile_s(&self, quantile: f64) -> f64 {
-        let wanted = (self.count as f64 * quantile).ceil().max(1.0);
+        let wanted = (self.count() as f64 * quantile).ceil().max(1.0);
         let mut seen = 0u64;
         for (index, count) in self.buckets.iter().enumerate() {
             seen += count;
@@ -103,13 +106,17 @@ pub struct Arrival {
     pub arrived_ns: Nanoseconds,
 }
 
-/// Of one flow, by direction.
-type FlowDelays = [Option<Box<DelaySummary>>; 2];
+/// Place of the summary of one flow, by direction, if it has one.
+type Places = [Option<usize>; 2];
 
 /// One-way delays by leg, flow and direction.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    legs: Vec<Vec<FlowDelays>>,
+    /// By leg and flow.
+    places: Vec<Vec<Places>>,
+    summaries: Vec<DelaySummary>,
+    /// By leg and direction: the flow that was seen last, and the place of its summary.
+    last: Vec<[Option<(u32, usize)>; 2]>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,
 }
@@ -118,18 +125,47 @@ impl Delays {
     /// For a chain with `legs` connections in a row and flows of small numbers; `every_arrival` keeps each one, in memory that grows.
     #[must_use]
     pub fn new(legs: usize, every_arrival: bool) -> Self {
-        Self { legs: vec![Vec::new(); legs], arrivals: every_arrival.then(Vec::new) }
+        Self {
+            places: vec![Vec::new(); legs],
+            summaries: Vec::new(),
+            last: vec![[None; 2]; legs],
+            arrivals: every_arrival.then(Vec::new),
+        }
     }
 
     #[inline(always)]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
-        let flow = segment.flow as usize;
-        let Some(flows) = self.legs.get_mut(leg) else { return };
-        let delay_ns = now.saturating_sub(segment.sent_ns);
-        match flows.get_mut(flow).and_then(|both| both[direction.index()].as_deref_mut()) {
-            Some(summary) => summary.add(delay_ns),
-            None => begin(flows, flow, direction).add(delay_ns),
+        let Some(last) = self.last.get(leg) else { return };
+        let place = match last[direction.index()] {
+            Some((flow, place)) if flow == segment.flow => place,
+            _ => self.find(leg, direction, segment.flow),
+        };
+        if let Some(summary) = self.summaries.get_mut(place) {
+            summary.add(now.saturating_sub(segment.sent_ns));
         }
+        if self.arrivals.is_some() {
+            self.keep(leg, now, direction, segment);
+        }
+    }
+
+    /// The place of a summary, which is begun where there is none.
+    #[cold]
+    fn find(&mut self, leg: usize, direction: Direction, flow: u32) -> usize {
+        let flows = &mut self.places[leg];
+        if flows.len() <= flow as usize {
+            flows.resize(flow as usize + 1, [None; 2]);
+        }
+        let summaries = &mut self.summaries;
+        let place = *flows[flow as usize][direction.index()].get_or_insert_with(|| {
+            summaries.push(DelaySummary::default());
+            summaries.len() - 1
+        });
+        self.last[leg][direction.index()] = Some((flow, place));
+        place
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.push(Arrival {
                 leg: leg as u8,
@@ -146,13 +182,13 @@ impl Delays {
     /// Delays of a flow over the leg that is number `leg` from the server.
     #[must_use]
     pub fn summary(&self, leg: usize, flow: u32, direction: Direction) -> Option<&DelaySummary> {
-        self.legs.get(leg)?.get(flow as usize)?[direction.index()].as_deref()
+        self.summaries.get((*self.places.get(leg)?.get(flow as usize)?)[direction.index()]?)
     }
 
     /// Number of legs.
     #[must_use]
     pub fn legs(&self) -> usize {
-        self.legs.len()
+        self.places.len()
     }
 
     /// Every arrival in order of time; nothing if that was not asked for.
@@ -160,14 +196,6 @@ impl Delays {
     pub fn arrivals(&self) -> &[Arrival] {
         self.arrivals.as_deref().unwrap_or_default()
     }
-}
-
-#[cold]
-fn begin(flows: &mut Vec<FlowDelays>, flow: usize, direction: Direction) -> &mut DelaySummary {
-    if flows.len() <= flow {
-        flows.resize(flow + 1, [None, None]);
-    }
-    flows[flow][direction.index()].get_or_insert_with(Box::default)
 }
 
 #[cfg(test)]

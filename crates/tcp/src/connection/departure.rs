@@ -102,8 +102,14 @@ impl Connection {
     }
 
     #[inline(always)]
-    pub(super) fn acknowledging_segment(&mut self, now: Nanoseconds, mut flags: Flags, sequence: u32) -> Segment {
+    pub(super) fn acknowledging_segment(&mut self, now: Nanoseconds, flags: Flags, sequence: u32) -> Segment {
         self.statistics.segments_sent += 1;
+        Segment { sequence, ip_identification: self.next_identification(), ..self.acknowledging_header(now, flags) }
+    }
+
+    /// What all segments have in common that leave one after the other at `now`.
+    #[inline(always)]
+    pub(super) fn acknowledging_header(&mut self, now: Nanoseconds, mut flags: Flags) -> Segment {
         self.receiver.acknowledged();
         self.last_acknowledgement = self.receiver.next();
         if self.receiver.echo() {
@@ -113,11 +119,9 @@ impl Connection {
             flow: self.flow,
             user: self.user,
             flags,
-            sequence,
             acknowledgement: self.receiver.acknowledgement(),
             window: self.receiver.offer_window(self.receiver.window_shift),
             timestamps: if self.timestamps.is_active { Some(self.timestamps.option(now)) } else { None },
-            ip_identification: self.next_identification(),
             time_to_live: self.settings.time_to_live,
             version_6: self.settings.version_6,
             ..Segment::default()
@@ -134,8 +138,8 @@ impl Connection {
         }
     }
 
-    #[inline]
-    fn next_identification(&mut self) -> u16 {
+    #[inline(always)]
+    pub(super) fn next_identification(&mut self) -> u16 {
         let identification = self.ip_identification;
         self.ip_identification = identification.wrapping_add(1);
         identification

@@ -9,8 +9,8 @@ use super::Connection;
 use crate::outlet::Outlet;
 use crate::packet::Packet;
 use crate::run::Run;
-use crate::segment::{ContentId, Ecn, Flags, Segment};
-use crate::sender::Prediction;
+use crate::segment::{Ecn, Flags, Segment};
+use crate::sender::Burst;
 use crate::sequence::number;
 use crate::settings::EcnMode;
 use crate::state::State;
@@ -19,58 +19,90 @@ impl Connection {
     /// Takes a segment that is as predicted, and leaves what it brings to be read or not; nothing is done with others.
     #[inline(always)]
     pub(super) fn take_predicted(&mut self, now: Nanoseconds, segment: &Segment, reads: bool) -> Taken {
-        let is_usual = self.state == State::Established
+        if segment.payload_bytes > 0 {
+            self.take_predicted_data(now, segment, reads).map_or(Taken::Not, Taken::Data)
+        } else {
+            let writable = self.take_predicted_acknowledgement(now, segment);
+            writable.map_or(Taken::Not, |writable| Taken::Acknowledgement { writable })
+        }
+    }
+
+    /// Whether a segment begins where the next one is expected and has nothing special about it.
+    #[inline(always)]
+    fn is_usual(&self, now: Nanoseconds, segment: &Segment) -> bool {
+        self.state == State::Established
             && segment.sequence == self.receiver.acknowledgement()
             && segment.flags.is_ack_alone()
             && segment.sack.is_empty()
-            && segment.ecn != Ecn::Congestion;
-        if !is_usual {
-            return Taken::Not;
-        }
-        let timestamps = if self.timestamps.is_active { segment.timestamps } else { None };
-        if timestamps.is_some_and(|timestamps| self.timestamps.is_stale(now, timestamps)) {
-            return Taken::Not;
-        }
-        let start = self.receiver.next();
-        let end = start + u64::from(segment.payload_bytes);
-        let taken = if segment.payload_bytes > 0 {
-            if !self.sender.is_repeated(segment.acknowledgement) || !self.receiver.predicts(end) {
-                return Taken::Not;
-            }
-            self.sender.predict_repeated(segment.window, start);
-            let run = Run {
-                content: segment.content,
-                content_offset: segment.content_offset,
-                bytes: u64::from(segment.payload_bytes),
-            };
-            self.receiver.take_predicted(now, run, reads);
-            Taken::Data(run)
-        } else {
-            match self.sender.predict_acknowledgement(now, segment, start) {
-                None => return Taken::Not,
-                Some(writable) => Taken::Acknowledgement { writable },
-            }
-        };
-        if let Some(timestamps) = timestamps {
+            && segment.ecn != Ecn::Congestion
+            && !(self.timestamps.is_active
+                && segment.timestamps.is_some_and(|timestamps| self.timestamps.is_stale(now, timestamps)))
+    }
+
+    /// Notes the timestamps of a segment that was taken.
+    #[inline(always)]
+    fn note_timestamps(&mut self, now: Nanoseconds, segment: &Segment, start: u64) {
+        if let (true, Some(timestamps)) = (self.timestamps.is_active, segment.timestamps) {
+            let end = start + u64::from(segment.payload_bytes);
             if start <= self.last_acknowledgement && end >= self.last_acknowledgement {
                 self.timestamps.note(now, timestamps);
             }
         }
-        taken
     }
 
-    /// [`Connection::handle_segment`] for a segment that is as predicted: its payload is read at once, and no event is
-    /// left. Nothing is done if `can_read` is false and there is payload, if events wait or bytes wait to be read, or
-    /// with any other segment.
     #[inline(always)]
-    pub(crate) fn accept(&mut self, now: Nanoseconds, segment: &Segment, can_read: bool) -> Taken {
-        let is_quiet = self.events.is_empty() && (segment.payload_bytes == 0 || can_read && self.readable() == 0);
-        if !is_quiet || !self.predicts() {
-            return Taken::Not;
+    fn take_predicted_data(&mut self, now: Nanoseconds, segment: &Segment, reads: bool) -> Option<Run> {
+        let start = self.receiver.next();
+        let is_predicted = self.is_usual(now, segment)
+            && self.sender.is_repeated(segment.acknowledgement)
+            && self.receiver.predicts(start + u64::from(segment.payload_bytes));
+        if !is_predicted {
+            return None;
         }
-        let taken = self.take_predicted(now, segment, true);
-        self.statistics.segments_received += u64::from(taken != Taken::Not);
-        taken
+        self.sender.predict_repeated(segment.window, start);
+        let run = Run {
+            content: segment.content,
+            content_offset: segment.content_offset,
+            bytes: u64::from(segment.payload_bytes),
+        };
+        self.receiver.take_predicted(now, run, reads);
+        self.note_timestamps(now, segment, start);
+        Some(run)
+    }
+
+    #[inline(always)]
+    fn take_predicted_acknowledgement(&mut self, now: Nanoseconds, segment: &Segment) -> Option<bool> {
+        if !self.is_usual(now, segment) {
+            return None;
+        }
+        let start = self.receiver.next();
+        let writable = self.sender.predict_acknowledgement(now, segment, start)?;
+        self.note_timestamps(now, segment, start);
+        Some(writable)
+    }
+
+    /// [`Connection::handle_segment`] for payload that is as predicted: it is read at once, and no event is left. Nothing is
+    /// done if events or bytes to be read wait, or with any other segment.
+    #[inline(always)]
+    pub(crate) fn accept_data(&mut self, now: Nanoseconds, segment: &Segment) -> Option<Run> {
+        if !self.events.is_empty() || self.readable() > 0 || !self.predicts() {
+            return None;
+        }
+        let run = self.take_predicted_data(now, segment, true)?;
+        self.statistics.segments_received += 1;
+        Some(run)
+    }
+
+    /// [`Connection::handle_segment`] for an acknowledgement that is as predicted, where no event waits: whether the
+    /// application waits for room and has some, which no event says.
+    #[inline(always)]
+    pub(crate) fn accept_acknowledgement(&mut self, now: Nanoseconds, segment: &Segment) -> Option<bool> {
+        if !self.events.is_empty() || !self.predicts() {
+            return None;
+        }
+        let writable = self.take_predicted_acknowledgement(now, segment)?;
+        self.statistics.segments_received += 1;
+        Some(writable)
     }
 
     /// Hands what leaves at `now` to `outlet` as far as it is as predicted; whether that is all.
@@ -80,22 +112,24 @@ impl Connection {
             return false;
         }
         if self.sender.may_transmit() {
-            let Some(mut burst) = self.sender.predict_burst() else { return false };
-            loop {
-                match self.sender.predict_segment(now, &mut burst) {
-                    Prediction::Segment { start, content, content_offset } => {
-                        outlet.send(Packet::Tcp(self.predicted_segment(now, start, content, content_offset)));
-                    }
-                    Prediction::Nothing => break,
-                    Prediction::Unclear => return false,
-                }
+            if self.receiver.echoes_once() {
+                return false;
+            }
+            let Some(burst) = self.sender.predict_burst(now, usize::MAX) else { return false };
+            if burst.segments > 0 {
+                self.transmit_burst(now, &burst, outlet);
+            }
+            if !burst.is_all {
+                return false;
             }
         }
         if self.receiver.is_due() {
             if self.receiver.has_blocks() {
                 return false;
             }
-            outlet.send(Packet::Tcp(self.acknowledging_segment(now, Flags::ACK, self.sender.next_number())));
+            let acknowledgement = self.acknowledging_segment(now, Flags::ACK, self.sender.next_number());
+            let bytes = acknowledgement.length_bytes();
+            outlet.send_stamped(bytes, &Packet::Tcp(Segment { sent_ns: now, ..acknowledgement }));
         }
         true
     }
@@ -106,6 +140,41 @@ impl Connection {
         self.sender.poll_timeout().min(self.receiver.deadline())
     }
 
+    #[inline(always)]
+    fn transmit_burst(&mut self, now: Nanoseconds, burst: &Burst, outlet: &mut impl Outlet) {
+        let mut segment = Segment {
+            sequence: number(burst.start, self.sender.initial),
+            content_offset: burst.content_offset,
+            ip_identification: self.next_identification(),
+            sent_ns: now,
+            ..self.predicted_header(now, burst)
+        };
+        let bytes = segment.length_bytes();
+        outlet.send_stamped(bytes, &Packet::Tcp(segment));
+        for _ in 1..burst.segments {
+            segment.sequence = segment.sequence.wrapping_add(u32::from(segment.payload_bytes));
+            segment.content_offset = segment.content_offset.wrapping_add(u64::from(segment.payload_bytes));
+            segment.ip_identification = self.next_identification();
+            outlet.send_stamped(bytes, &Packet::Tcp(segment));
+        }
+    }
+
+    /// What the segments of a burst have in common.
+    #[inline(always)]
+    fn predicted_header(&mut self, now: Nanoseconds, burst: &Burst) -> Segment {
+        let payload_bytes = self.sender.segment_bytes as u16;
+        self.statistics.segments_sent += burst.segments as u64;
+        self.statistics.data_segments_sent += burst.segments as u64;
+        self.statistics.payload_bytes_sent += burst.segments as u64 * u64::from(payload_bytes);
+        let is_capable = self.sender.ecn != EcnMode::Off;
+        Segment {
+            payload_bytes,
+            content: burst.content,
+            ecn: if is_capable { Ecn::Capable } else { Ecn::NotCapable },
+            ..self.acknowledging_header(now, Flags::ACK)
+        }
+    }
+
     /// The next segment that leaves an established connection where that is new data without anything special, or an ACK
     /// without SACK blocks.
     #[inline(always)]
@@ -114,13 +183,18 @@ impl Connection {
             return Transmission::Unclear;
         }
         if self.sender.may_transmit() {
-            let Some(mut burst) = self.sender.predict_burst() else { return Transmission::Unclear };
-            match self.sender.predict_segment(now, &mut burst) {
-                Prediction::Segment { start, content, content_offset } => {
-                    return Transmission::Segment(self.predicted_segment(now, start, content, content_offset));
+            match self.sender.predict_burst(now, 1) {
+                Some(burst) if burst.segments > 0 => {
+                    let ip_identification = self.next_identification();
+                    return Transmission::Segment(Segment {
+                        sequence: number(burst.start, self.sender.initial),
+                        content_offset: burst.content_offset,
+                        ip_identification,
+                        ..self.predicted_header(now, &burst)
+                    });
                 }
-                Prediction::Nothing => {}
-                Prediction::Unclear => return Transmission::Unclear,
+                Some(burst) if burst.is_all => {}
+                _ => return Transmission::Unclear,
             }
         }
         if !self.receiver.is_due() {
@@ -130,21 +204,6 @@ impl Connection {
             return Transmission::Unclear;
         }
         Transmission::Segment(self.acknowledging_segment(now, Flags::ACK, self.sender.next_number()))
-    }
-
-    #[inline(always)]
-    fn predicted_segment(&mut self, now: Nanoseconds, start: u64, content: ContentId, content_offset: u64) -> Segment {
-        let payload_bytes = self.sender.segment_bytes as u16;
-        self.statistics.data_segments_sent += 1;
-        self.statistics.payload_bytes_sent += u64::from(payload_bytes);
-        let is_capable = self.sender.ecn != EcnMode::Off;
-        Segment {
-            payload_bytes,
-            content,
-            content_offset,
-            ecn: if is_capable { Ecn::Capable } else { Ecn::NotCapable },
-            ..self.acknowledging_segment(now, Flags::ACK, number(start, self.sender.initial))
-        }
     }
 }
 

@@ -20,7 +20,7 @@ impl Control {
 
     /// Whether it only ever sets the window: it neither paces nor wants to see segments leave or rates sampled.
     pub(crate) fn only_sets_window(&self) -> bool {
-        matches!(self, Self::Reno(_))
+        !self.needs_sent() && !self.needs_rate_samples() && self.pacing_rate_bytes_s().is_none()
     }
 }
 
@@ -34,7 +34,7 @@ macro_rules! each {
 }
 
 impl CongestionControl for Control {
-    #[inline]
+    #[inline(always)]
     fn on_acknowledged(&mut self, acknowledged: &Acknowledged) {
         each!(self, control => control.on_acknowledged(acknowledged));
     }

@@ -47,7 +47,7 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
-    #[inline]
+    #[inline(always)]
     fn on_acknowledged(&mut self, acknowledged: &Acknowledged) {
         if acknowledged.in_recovery || !acknowledged.is_window_limited {
             return;

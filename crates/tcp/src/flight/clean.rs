@@ -12,33 +12,32 @@ impl Flight {
         self.resent_bytes | self.sacked_bytes | self.lost_bytes == 0 && self.reported.is_empty()
     }
 
-    /// [`Flight::push`] for data where no stamps are kept.
+    /// [`Flight::push`], `count` times, for data where no stamps are kept.
     #[inline(always)]
-    pub fn push_plain(&mut self, length: u32, now: Nanoseconds) {
-        self.segments.push_back(Sent { start: self.next, length, flags: 0, sent_at: now });
-        self.next += u64::from(length);
+    pub fn push_plain(&mut self, count: usize, length: u32, now: Nanoseconds) {
+        for _ in 0..count {
+            *self.segments.push_slot(self.first) = Sent { start: self.next, length, flags: 0, sent_at: now };
+            self.next += u64::from(length);
+        }
     }
 
     /// [`Flight::advance`] for a clean flight without stamps: when the newest of the released segments left. `None`, with
     /// nothing done, unless `position` is the end of a segment.
     #[inline(always)]
     pub fn advance_clean(&mut self, position: u64) -> Option<Nanoseconds> {
-        let mut count = 0;
-        let newest = loop {
-            let sent = self.segments.get(count)?;
+        let mut place = self.first;
+        while place < self.segments.end() {
+            let sent = self.segments.at(place)?;
+            place += 1;
             if sent.end() >= position {
-                break sent;
+                if sent.end() > position {
+                    return None;
+                }
+                self.first = place;
+                self.unacknowledged = position;
+                return Some(sent.sent_at);
             }
-            count += 1;
-        };
-        if newest.end() != position {
-            return None;
         }
-        let sent_at = newest.sent_at;
-        for _ in 0..=count {
-            self.segments.pop_front();
-        }
-        self.unacknowledged = position;
-        Some(sent_at)
+        None
     }
 }

@@ -10,7 +10,7 @@ pub(super) const EVER_RESENT: u8 = 8;
 pub(super) const FIN: u8 = 16;
 
 /// A segment in flight.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub start: u64,
     /// In sequence numbers: FIN counts.

@@ -84,9 +84,9 @@ proptest! {
                     let pending = flight.first_pending();
                     prop_assert_eq!(pending.map(|(_, sent)| sent.start), definition.next());
                     prop_assert_eq!(flight.has_pending(), pending.is_some());
-                    if let Some((index, _)) = pending {
-                        flight.resend(index, 0, DeliveryStamp::default());
-                        definition.segments[index].is_resent = true;
+                    if let Some((place, _)) = pending {
+                        flight.resend(place, 0, DeliveryStamp::default());
+                        definition.segments[place - flight.first_place()].is_resent = true;
                     }
                 }
                 _ if place == 39 => {
@@ -142,8 +142,8 @@ fn no_round_trip_is_taken_from_a_segment_sent_twice() {
         flight.push(100, false, time, DeliveryStamp::default());
     }
     flight.declare_first_lost();
-    let (index, _) = flight.first_pending().unwrap();
-    flight.resend(index, 9, DeliveryStamp::default());
+    let (place, _) = flight.first_pending().unwrap();
+    flight.resend(place, 9, DeliveryStamp::default());
     assert_eq!(flight.advance(201).newest_sent_at, None);
     assert_eq!(flight.advance(301).newest_sent_at, Some(2));
 }

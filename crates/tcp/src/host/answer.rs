@@ -3,48 +3,94 @@
 use pepscope_path::Nanoseconds;
 
 use super::Host;
-use crate::connection::Taken;
 use crate::outlet::Outlet;
 use crate::packet::Packet;
+use crate::segment::Segment;
 
 impl Host {
     /// [`Host::handle_packet`] and then [`Host::transmit`], with a short cut where a connection takes and answers what it
     /// predicted.
+    ///
+    /// After it, [`Host::poll_timeout`] may not be called before [`Host::settle_times`].
     #[inline(always)]
     pub fn answer(&mut self, now: Nanoseconds, packet: &Packet, outlet: &mut impl Outlet) {
-        if !self.answer_predicted(now, packet, outlet) {
+        let is_answered = match packet {
+            Packet::Tcp(segment) if self.leaving.is_empty() && self.ready.is_empty() => {
+                if segment.payload_bytes > 0 {
+                    self.answer_data(now, segment, outlet)
+                } else {
+                    self.answer_acknowledgement(now, segment, outlet)
+                }
+            }
+            _ => false,
+        };
+        if !is_answered {
             self.handle_packet(now, packet);
             self.transmit_slowly(now, outlet);
         }
     }
 
+    /// When [`Host::handle_timeout`] wants to be called next, or earlier.
     #[inline(always)]
-    fn answer_predicted(&mut self, now: Nanoseconds, packet: &Packet, outlet: &mut impl Outlet) -> bool {
-        let Packet::Tcp(segment) = packet else { return false };
-        if !self.leaving.is_empty() || !self.ready.is_empty() {
-            return false;
+    #[must_use]
+    pub fn earliest_timeout(&self) -> Nanoseconds {
+        self.earliest_ns
+    }
+
+    /// Sets right what [`Host::answer`] left for later.
+    #[inline(always)]
+    pub fn settle_times(&mut self) {
+        if let Some(place) = self.answering.take() {
+            self.times.set(place, self.flows[place].next_time());
         }
-        let Some(place) = self.places.get(segment.flow).copied() else { return false };
+        self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest());
+    }
+
+    /// Where a flow is that is answered on the short way. Until the times are settled, its time may be too early.
+    #[inline(always)]
+    fn place_of(&mut self, flow: u32) -> Option<usize> {
+        let place = self.places.get(flow).copied()?;
+        if self.answering != Some(place) {
+            self.settle_times();
+            self.answering = Some(place);
+        }
+        Some(place)
+    }
+
+    #[inline(always)]
+    fn answer_data(&mut self, now: Nanoseconds, segment: &Segment, outlet: &mut impl Outlet) -> bool {
+        let Some(place) = self.place_of(segment.flow) else { return false };
+        let Some(flow) = self.flows.get_mut(place).filter(|flow| flow.application.only_reads()) else { return false };
+        let Some(run) = flow.connection.accept_data(now, segment) else { return false };
+        flow.application.take_run(now, run);
+        self.transmit_predicted(now, place, outlet);
+        true
+    }
+
+    #[inline(always)]
+    fn answer_acknowledgement(&mut self, now: Nanoseconds, segment: &Segment, outlet: &mut impl Outlet) -> bool {
+        let Some(place) = self.place_of(segment.flow) else { return false };
         let Some(flow) = self.flows.get_mut(place) else { return false };
-        match flow.connection.accept(now, segment, flow.application.only_reads()) {
-            Taken::Not => return false,
-            Taken::Data(run) => flow.application.take_run(now, run),
-            Taken::Acknowledgement { writable } => {
-                if !writable || !flow.application.write_on(now, &mut flow.connection) {
-                    self.take_turn(now, place, writable);
-                    self.transmit_slowly(now, outlet);
-                    return true;
-                }
-            }
+        let Some(writable) = flow.connection.accept_acknowledgement(now, segment) else { return false };
+        if writable && flow.application.write_on(now, &mut flow.connection) {
+            self.transmit_predicted(now, place, outlet);
+        } else {
+            self.take_turn(now, place, writable);
+            self.transmit_slowly(now, outlet);
         }
-        if !flow.connection.transmit_predicted(now, outlet) {
+        true
+    }
+
+    #[inline(always)]
+    fn transmit_predicted(&mut self, now: Nanoseconds, place: usize, outlet: &mut impl Outlet) {
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        if flow.connection.transmit_predicted(now, outlet) {
+            self.earliest_ns = self.earliest_ns.min(flow.connection.predicted_timeout());
+        } else {
             flow.is_ready = true;
             self.ready.push_back(place);
             self.transmit_slowly(now, outlet);
-            return true;
         }
-        self.times.set(place, flow.connection.predicted_timeout().min(flow.application_ns).min(flow.connect_ns));
-        true
     }
 
     /// Lets the application act on an ACK.
@@ -63,5 +109,6 @@ impl Host {
     #[inline(never)]
     fn transmit_slowly(&mut self, now: Nanoseconds, outlet: &mut dyn Outlet) {
         self.transmit(now, outlet);
+        self.settle_times();
     }
 }

@@ -74,8 +74,6 @@ pub(super) struct Flow {
     pub(super) result: FlowResult,
     /// When to connect; [`NEVER`] once that is done.
     pub(super) connect_ns: Nanoseconds,
-    /// When the application has something to do though nothing arrives.
-    pub(super) application_ns: Nanoseconds,
     /// It is in the queue of those that may have something to send.
     pub(super) is_ready: bool,
     /// The place of the flow that starts when this one has ended, and how long after.
@@ -145,7 +143,7 @@ impl Flow {
 }
 
 impl Socket for Connection {
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64) -> u64 {
         Connection::write(self, content, content_offset, bytes)
     }

@@ -158,7 +158,7 @@ impl Sender {
         }
         let stamp = self.rate.stamp(now, &self.flight);
         self.flight.push(1, false, now, stamp);
-        self.flight.resend(0, now, stamp); // when it left is not known
+        self.flight.resend(self.flight.first_place(), now, stamp); // when it left is not known
         true
     }
 

@@ -8,25 +8,16 @@ use crate::control::Acknowledged;
 use crate::segment::{ContentId, Segment};
 use crate::sequence::number;
 
-/// New data that may leave at once.
+/// Full segments of new data and nothing special, which leave now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Burst {
-    /// Position up to which it is known and the peer's window is open.
-    end: u64,
-    content: ContentId,
-    /// Of the next segment.
-    content_offset: u64,
-}
-
-/// What leaves next, as far as that can be told easily.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prediction {
-    /// A full segment of new data and nothing special.
-    Segment { start: u64, content: ContentId, content_offset: u64 },
-    /// Nothing: the congestion window is full.
-    Nothing,
-    /// The general code has to say.
-    Unclear,
+    pub segments: usize,
+    /// Of the first one.
+    pub start: u64,
+    pub content: ContentId,
+    pub content_offset: u64,
+    /// Nothing leaves behind them, because the congestion window is full; otherwise the general code has to say.
+    pub is_all: bool,
 }
 
 impl Sender {
@@ -44,10 +35,19 @@ impl Sender {
         if is_empty {
             self.retries = 0; // as after a window probe
         }
-        self.update_window(window, sequence, unacknowledged);
+        let is_same = window == self.window_field
+            && unacknowledged == self.window_acknowledgement
+            && self.probe_deadline == NEVER;
+        if is_same {
+            self.window_sequence = self.window_sequence.max(sequence);
+        } else {
+            self.update_window(window, sequence, unacknowledged);
+        }
         // Where nothing is in flight and nothing waits, no window lets anything leave.
-        let has_nothing = is_empty && self.queue.end() <= unacknowledged && !self.episode.is_recovering();
-        self.is_resting &= has_nothing && !self.fin_requested;
+        if self.is_resting {
+            let has_nothing = is_empty && self.queue.end() <= unacknowledged && !self.episode.is_recovering();
+            self.is_resting = has_nothing && !self.fin_requested;
+        }
     }
 
     /// Takes a pure ACK at `sequence`, without SACK blocks and marks, if it advances over segments of which none was
@@ -73,9 +73,9 @@ impl Sender {
         self.rate.delivered_bytes += advance;
         let round_trip_time = now - sent_at;
         self.retries = 0;
+        self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
         if acknowledgement > self.timed_until {
             self.timer.sample(round_trip_time);
-            self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
             self.timed_until = self.flight.next();
         }
         self.tell_control(&Acknowledged {
@@ -95,12 +95,13 @@ impl Sender {
         Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
     }
 
-    /// What can leave now, if that is full segments of new data with nothing special, until the window is full.
+    /// Lets at most `limit` full segments of new data leave at `now`, if there is nothing special about them.
     #[inline(always)]
-    pub fn predict_burst(&self) -> Option<Burst> {
+    pub fn predict_burst(&mut self, now: Nanoseconds, limit: usize) -> Option<Burst> {
         let start = self.flight.next();
+        let unacknowledged = self.flight.unacknowledged();
         let is_predictable = self.only_sets_window
-            && self.flight.outstanding_bytes() > 0
+            && start > unacknowledged
             && self.flight.is_clean()
             && !self.episode.is_recovering()
             && self.episode.inflation_bytes() == 0
@@ -111,32 +112,29 @@ impl Sender {
         if !is_predictable {
             return None;
         }
-        let (content, content_offset, end) = self.queue.at_plain(start)?;
-        Some(Burst { end: end.min(self.right_edge), content, content_offset })
-    }
-
-    /// The next segment of a burst that leaves at `now`.
-    #[inline(always)]
-    pub fn predict_segment(&mut self, now: Nanoseconds, burst: &mut Burst) -> Prediction {
-        let start = self.flight.next();
-        if start + self.segment_bytes > burst.end {
-            return Prediction::Unclear;
+        let (content, content_offset, written_until) = self.queue.at_plain(start)?;
+        let known_until = written_until.min(self.right_edge);
+        let open_until = unacknowledged.saturating_add(self.window_bytes);
+        let (mut segments, mut end) = (0, start + self.segment_bytes);
+        while segments < limit && end <= known_until && end <= open_until {
+            segments += 1;
+            end += self.segment_bytes;
         }
-        if self.flight.outstanding_bytes() + self.segment_bytes > self.window_bytes {
+        let is_all = segments < limit && end <= known_until;
+        if is_all {
             self.is_window_limited = true;
             self.is_resting = true;
-            return Prediction::Nothing;
         }
-        let content_offset = burst.content_offset;
-        burst.content_offset = content_offset.wrapping_add(self.segment_bytes);
-        self.flight.push_plain(self.segment_bytes as u32, now);
-        self.episode.note_new_data(self.segment_bytes);
-        self.probed = false;
-        self.probe_deadline = NEVER;
-        self.last_sent_at = now;
-        if self.deadline == NEVER {
-            self.restart_timer(now);
+        if segments > 0 {
+            self.flight.push_plain(segments, self.segment_bytes as u32, now);
+            self.episode.note_new_data(segments as u64 * self.segment_bytes);
+            self.probed = false;
+            self.probe_deadline = NEVER;
+            self.last_sent_at = now;
+            if self.deadline == NEVER {
+                self.restart_timer(now);
+            }
         }
-        Prediction::Segment { start, content: burst.content, content_offset }
+        Some(Burst { segments, start, content, content_offset, is_all })
     }
 }

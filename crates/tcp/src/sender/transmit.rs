@@ -38,7 +38,7 @@ impl Sender {
             return None;
         }
         if has_lost {
-            let (index, sent) = self.flight.first_pending()?;
+            let (place, sent) = self.flight.first_pending()?;
             if self.repeat_allowance_bytes.is_some_and(|allowance| allowance < u64::from(sent.length)) {
                 return None;
             }
@@ -47,7 +47,7 @@ impl Sender {
                 return None;
             }
             self.is_forced = false;
-            return Some(self.resend(now, index, sent, statistics));
+            return Some(self.resend(now, place, sent, statistics));
         }
         self.is_forced = false;
         match self.new_segment(now) {
@@ -147,12 +147,12 @@ impl Sender {
         })
     }
 
-    fn resend(&mut self, now: Nanoseconds, index: usize, sent: Sent, statistics: &mut Statistics) -> Outgoing {
+    fn resend(&mut self, now: Nanoseconds, place: usize, sent: Sent, statistics: &mut Statistics) -> Outgoing {
         if let Some(allowance) = &mut self.repeat_allowance_bytes {
             *allowance = allowance.saturating_sub(u64::from(sent.length));
         }
         let stamp = self.rate.stamp(now, &self.flight);
-        self.flight.resend(index, now, stamp);
+        self.flight.resend(place, now, stamp);
         let payload = sent.length - u32::from(sent.has_fin());
         let (content, content_offset, _) = self.queue.at(sent.start).unwrap_or_default();
         statistics.retransmitted_segments += 1;
@@ -177,11 +177,11 @@ impl Sender {
         if !self.uses_sack() || self.repeat_allowance_bytes.is_some() {
             return None;
         }
-        let (index, sent, is_rescue) = match self.flight.first_missing() {
-            Some((index, sent)) => (index, sent, false),
+        let (place, sent, is_rescue) = match self.flight.first_missing() {
+            Some((place, sent)) => (place, sent, false),
             None if self.episode.may_rescue() => {
-                let (index, sent) = self.flight.last_unreported()?;
-                (index, sent, true)
+                let (place, sent) = self.flight.last_unreported()?;
+                (place, sent, true)
             }
             None => return None,
         };
@@ -191,7 +191,7 @@ impl Sender {
         if is_rescue {
             self.episode.rescued();
         }
-        Some(self.resend(now, index, sent, statistics))
+        Some(self.resend(now, place, sent, statistics))
     }
 
     #[inline]

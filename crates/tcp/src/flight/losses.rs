@@ -1,0 +1,127 @@
+//! Which segments in flight are taken for lost.
+
+use pepscope_path::Nanoseconds;
+
+use super::sent::{LOST, RESENT, SACKED};
+use super::{Flight, DUPLICATE_THRESHOLD};
+
+impl Flight {
+    /// Declares lost what three reported stretches, or more than two segments' bytes reported, lie beyond (IsLost of
+    /// RFC 6675, section 4).
+    pub fn detect_losses(&mut self, segment_bytes: u64) {
+        let mut reported_bytes = 0;
+        let mut stretches = 0;
+        let mut edge = None;
+        for (left, right) in self.reported.descending() {
+            stretches += 1;
+            reported_bytes += right - left;
+            if stretches >= DUPLICATE_THRESHOLD || reported_bytes > u64::from(DUPLICATE_THRESHOLD - 1) * segment_bytes {
+                edge = Some(left);
+                break;
+            }
+        }
+        if let Some(edge) = edge {
+            self.declare_lost_below(edge);
+        }
+    }
+
+    fn declare_lost_below(&mut self, edge: u64) {
+        if edge <= self.loss_edge {
+            return;
+        }
+        let from = self.loss_edge.max(self.unacknowledged);
+        for place in self.place_after(|sent| sent.start < from)..self.place_after(|sent| sent.start < edge) {
+            self.declare_lost(place);
+        }
+        self.loss_edge = edge;
+    }
+
+    fn declare_lost(&mut self, place: usize) {
+        let Some(sent) = self.segments.at_mut(place) else { return };
+        if sent.flags & (SACKED | LOST) != 0 {
+            return;
+        }
+        sent.flags |= LOST;
+        let length = u64::from(sent.length);
+        self.lost_bytes += length;
+        if sent.flags & RESENT == 0 {
+            self.pending_bytes += length;
+            self.cursor = self.cursor.min(sent.start);
+        }
+    }
+
+    /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there was
+    /// any.
+    pub fn declare_lost_again(&mut self, sent_at: Nanoseconds) -> bool {
+        if self.resent_bytes == 0 {
+            return false;
+        }
+        let mut found = false;
+        for place in self.first..self.segments.end() {
+            let Some(sent) = self.segments.at_mut(place) else { break };
+            if sent.flags & (SACKED | LOST | RESENT) == LOST | RESENT && sent.sent_at < sent_at {
+                sent.flags &= !RESENT;
+                let (length, start) = (u64::from(sent.length), sent.start);
+                self.resent_bytes -= length;
+                self.pending_bytes += length;
+                self.cursor = self.cursor.min(start);
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// When the oldest segment last left.
+    pub fn oldest_sent_at(&self) -> Option<Nanoseconds> {
+        self.segments().next().map(|(_, first)| first.sent_at)
+    }
+
+    /// What is declared lost.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost_bytes
+    }
+
+    /// Declares the oldest segment lost, and lets it be sent again even if it was already.
+    pub fn declare_first_lost(&mut self) {
+        let Some(first) = self.first_mut() else {
+            return;
+        };
+        if first.flags & (RESENT | SACKED) == RESENT {
+            first.flags &= !RESENT;
+            let length = u64::from(first.length);
+            let was_lost = first.flags & LOST != 0;
+            let start = first.start;
+            self.resent_bytes -= length;
+            if was_lost {
+                self.pending_bytes += length;
+                self.cursor = self.cursor.min(start);
+            }
+        }
+        self.declare_lost(self.first);
+    }
+
+    /// The timer expired: all that was not reported is lost, and lost again. If the oldest segment was reported, the peer
+    /// dropped it after all and none of its reports counts (RFC 2018, section 8).
+    pub fn declare_all_lost(&mut self) {
+        let forget_reports = self.segments().next().is_some_and(|(_, first)| first.flags & SACKED != 0);
+        if forget_reports {
+            self.reported.clear();
+            self.loss_edge = 0;
+            self.sacked_bytes = 0;
+        }
+        self.lost_bytes = 0;
+        self.resent_bytes = 0;
+        for place in self.first..self.segments.end() {
+            let Some(sent) = self.segments.at_mut(place) else { break };
+            if forget_reports {
+                sent.flags &= !SACKED;
+            }
+            if sent.flags & SACKED == 0 {
+                sent.flags = (sent.flags | LOST) & !RESENT;
+                self.lost_bytes += u64::from(sent.length);
+            }
+        }
+        self.pending_bytes = self.lost_bytes;
+        self.cursor = self.unacknowledged;
+    }
+}
