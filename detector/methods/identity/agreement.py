@@ -33,6 +33,13 @@ WINDOW_NATS = 3.0
 #: fields together says no more than that one connection in a hundred passes one, which alone never makes a split.
 REWRITABLE_FIELDS = frozenset({"ip-id", "window"})
 REWRITABLE_NATS = math.log(100.0)
+#: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
+#: namespaces, say): one pair of captures in a hundred thousand. Their stamps agree as often as a segment is relayed
+#: within a tick, which may be any share of the time.
+SHARED_CLOCK_NATS = math.log(100_000.0)
+#: Firewalls gave connections other sequence numbers on one path in ten (Honda et al., IMC 2011): both SYNs with
+#: another number support a split by so much, and never make one.
+RENUMBERED_NATS = math.log(10.0)
 #: Bound of what one field says: beyond this the model, not the data, is in doubt.
 MOST_NATS = 60.0
 TIMESTAMP_WRAP = 1 << 32
@@ -46,6 +53,8 @@ class FieldAgreement:
     compared: int
     agreeing: float
     nats: float
+    #: The same against a different stack that has the same clock; `None` for fields that no clock makes.
+    shared_clock_nats: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +80,26 @@ def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = N
     """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
     field that it rewrites."""
     by_field: dict[str, float] = {}
+    stamped: list[FieldAgreement] = []
     for part in parts:
         for name, agreement in part.fields.items():
             if only is not None and name not in only:
                 continue
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
+            stamped += [agreement] if agreement.shared_clock_nats is not None else []
+    if "timestamps" in by_field:
+        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], stamped)
     excused = sum(nats for name, nats in by_field.items() if name in REWRITABLE_FIELDS and nats < 0)
     return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS)
+
+
+def _unless_shared_clock(nats: float, stamped: Iterable[FieldAgreement]) -> float:
+    """What timestamps say for same packets, at most what they say against a relay with the same clock, but no less
+    than nothing."""
+    if nats <= 0:
+        return nats
+    against_relay = sum(agreement.shared_clock_nats or 0.0 for agreement in stamped)
+    return max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
 
 
 def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
@@ -225,10 +247,12 @@ def _timestamp_agreement(left: Segments, came: Segments, fitted: bool) -> FieldA
     share = float(((left.tsval == came.tsval) & (left.tsecr == came.tsecr)).mean())
     units = len(distinct(left.tsval * np.int64(1 << 20) ^ left.tsecr))
     if not fitted:
-        return FieldAgreement(units, share, log_likelihood_ratio(units, share, SAME, LEAST_CHANCE))
+        nats = log_likelihood_ratio(units, share, SAME, LEAST_CHANCE)
+        return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, SAME, share))
     # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold nearly
     # without exception, and even then only supports what other fields say.
-    return FieldAgreement(units, share, min(FITTED_NATS, log_likelihood_ratio(units, share, SAME, 0.9)))
+    nats = min(FITTED_NATS, log_likelihood_ratio(units, share, SAME, 0.9))
+    return FieldAgreement(units, share, nats, nats)
 
 
 def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgreement]:

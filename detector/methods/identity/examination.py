@@ -11,6 +11,7 @@ import numpy as np
 
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
+    RENUMBERED_NATS,
     ClassComparison,
     compare_acknowledgements,
     compare_data,
@@ -161,6 +162,8 @@ def _judge(
     acks = total_nats(c.acknowledgements for c in comparisons.values())
     numbers = _numbers(client, comparisons, data, acks)
     total = total_nats(part for _, part in _classes(comparisons))
+    if total > 0 and _is_renumbered(client, server):
+        total = max(0.0, total - RENUMBERED_NATS)
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
@@ -197,6 +200,15 @@ def _judge(
         f"{arrived} segments compared, but what they show could come from the same packets as well as from a relay's "
         "copies; TCP timestamps or a longer transfer would tell.",
         numbers,
+    )
+
+
+def _is_renumbered(client: Vantage, server: Vantage) -> bool:
+    """Whether the SYNs of both directions left with other sequence numbers than they arrived with."""
+    return all(
+        None not in (numbers := [vantage.flow(direction).initial_sequence_number for vantage in (client, server)])
+        and numbers[0] != numbers[1]
+        for direction in Direction
     )
 
 

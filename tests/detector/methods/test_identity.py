@@ -7,7 +7,14 @@ import pytest
 
 from detector.clock import relate
 from detector.methods.identity import examine
-from detector.methods.identity.agreement import LEAST_CHANCE, MOST_NATS, compare_data, log_likelihood_ratio
+from detector.methods.identity.agreement import (
+    LEAST_CHANCE,
+    MOST_NATS,
+    compare_data,
+    log_likelihood_ratio,
+    total_nats,
+)
+from detector.methods.identity.examination import DECISIVE_NATS
 from detector.methods.identity.segments import SAMPLE_PACKETS, Segments, thinning_for
 from detector.pair import StreamAlignment
 from pepscope.packets import Direction
@@ -138,6 +145,31 @@ def test_likelihood_ratio_is_bounded_and_silent_without_contrast(share):
     assert abs(log_likelihood_ratio(1e9, share, 0.97, LEAST_CHANCE)) <= MOST_NATS
     assert log_likelihood_ratio(100, share, 0.5, 0.6) == 0.0
     assert log_likelihood_ratio(0, share, 0.97, LEAST_CHANCE) == 0.0
+
+
+def relayed(agreeing, segments=60):
+    """Segments of which this share leaves a relay within the tick in which they came, its clock being the sender's."""
+    time = np.arange(segments, dtype=np.int64)
+    late = time >= round(agreeing * segments)
+    blank = np.zeros(segments, dtype=np.int64)
+    bare = np.ones(segments, dtype=np.bool_)
+
+    def stamped(tsval):
+        return Segments(time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, tsval, blank, blank, blank)
+
+    return compare_data(stamped(time), stamped(time + late), 1460)
+
+
+@pytest.mark.parametrize(("agreeing", "speaks"), [(0.6, False), (0.75, False), (0.9, False), (1.0, True)])
+def test_stamps_that_agree_now_and_then_are_a_relays_with_the_same_clock(agreeing, speaks):
+    part = relayed(agreeing)
+    assert part.fields["timestamps"].agreeing == pytest.approx(agreeing)
+    assert (total_nats([part], frozenset({"timestamps"})) > DECISIVE_NATS) == speaks
+
+
+def test_stamps_that_agree_now_and_then_accuse_nobody():
+    for agreeing in np.linspace(0.6, 1.0, 9):
+        assert total_nats([relayed(agreeing)], frozenset({"timestamps"})) >= 0.0
 
 
 def test_large_connections_are_sampled():
