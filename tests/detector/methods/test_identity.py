@@ -160,7 +160,7 @@ def relayed(agreeing, segments=60):
     return compare_data(stamped(time), stamped(time + late), 1460)
 
 
-@pytest.mark.parametrize(("agreeing", "speaks"), [(0.6, False), (0.75, False), (0.9, False), (1.0, True)])
+@pytest.mark.parametrize(("agreeing", "speaks"), [(0.6, False), (0.75, False), (0.85, False), (1.0, True)])
 def test_stamps_that_agree_now_and_then_are_a_relays_with_the_same_clock(agreeing, speaks):
     part = relayed(agreeing)
     assert part.fields["timestamps"].agreeing == pytest.approx(agreeing)
