@@ -6,7 +6,6 @@ import contextlib
 import json
 import signal
 from collections.abc import Iterator
-from importlib.resources import files
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -70,17 +69,14 @@ def write_plan(output: str) -> None:
 
     Settings left out have their defaults, experiments left out do not run.
     """
+    from prober.default_plan import default_plan
+
     text = default_plan()
     if output == "-":
         click.echo(text, nl=False)
         return
     with open(output, "x", encoding="utf-8") as stream:  # noqa: PTH123
         stream.write(text)
-
-
-def default_plan() -> str:
-    """The plan that `probe plan` writes."""
-    return files("prober").joinpath("assets", "default_plan.toml").read_text(encoding="utf-8")
 
 
 @probe.command("run", short_help="Run a plan on the mobile, and write an archive.")

@@ -93,6 +93,7 @@ def test_certificates_that_make_no_sense_are_refused(values: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("name", ["total_s", "moved_bytes", "intact", "status", "size_bytes"])
 def test_values_that_make_no_sense_are_refused(name: str) -> None:
-    for value in (None, [], {"a": 1}, float("1e999")):
+    values: list[Any] = [None, [], {"a": 1}, float("1e999")]
+    for value in values:
         with pytest.raises(ArchiveError):
             Transfers().facts([seen("transfers", moved(**{name: value}))])
