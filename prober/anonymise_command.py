@@ -1,0 +1,44 @@
+"""The command `probe anonymise`: an archive that can be shared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pepscope.errors import UsageError
+
+
+@click.command("anonymise", short_help="Hide who took part in a run, and what was said, so that it can be shared.")
+@click.argument("archive", type=click.Path(dir_okay=False, exists=True))
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), metavar="FILE", help="Write the new archive here."
+)
+@click.option(
+    "--key-file",
+    type=click.Path(dir_okay=False, exists=True),
+    metavar="FILE",
+    help="A secret of at least 32 bytes: archives of equal keys can be compared. Without it the key is drawn and lost.",
+)
+def anonymise(archive: str, output: str, key_file: str | None) -> None:
+    """Rewrite ARCHIVE so that it can be shared and still gives the same verdicts, which is checked.
+
+    Addresses keep their common prefixes and nothing else; hardware addresses, tunnel identifiers, payload, names of
+    hosts and sessions become keyed hashes, alike in both captures. Notes are dropped. Times, sizes, ports, sequence
+    numbers and TCP timestamps stay: verdicts rest on them.
+    """
+    from pepscope.progress import Progress
+    from prober.anonymise.keys import KEY_BYTES
+    from prober.anonymise.sharing import anonymise_archive
+
+    if Path(output).exists() and Path(output).samefile(archive):
+        raise UsageError("the new archive cannot take the place of the old one: give another --output")
+    secret = None if key_file is None else Path(key_file).read_bytes()
+    if secret is not None and len(secret) < KEY_BYTES:
+        raise UsageError(f"{key_file} holds {len(secret)} bytes, a key has at least {KEY_BYTES}")
+    with Progress("anonymising") as progress:
+        shared = anonymise_archive(archive, output, secret=secret, progress=progress)
+    counts = shared.counts
+    click.echo(f"{shared.path}: the same verdicts in {shared.cells} cells, {counts.kept} packets")
+    if counts.left_out:
+        click.echo(f"left out: {counts.left_out} packets that are no TCP or UDP over IP, or fragments")
