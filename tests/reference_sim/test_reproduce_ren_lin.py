@@ -74,6 +74,7 @@ def test_the_law_holds_any_variation_that_its_buffer_has_room_for(found: Reprodu
     for change in ("as chosen", "rates of 0-200 %", f"{FASTER}, 200 packets of buffer"):
         assert (used.loc[("adaptation", change), ["0.02 s", "8 s"]] > 0.95).all()
     assert used.loc[("adaptation", FASTER), "0.02 s"] < 0.7
+    assert used.loc[("adaptation", f"{FASTER}, steps of 5 ms"), "8 s"] > 0.95
 
 
 def test_a_frozen_rate_wastes_a_link_that_changes_fast(found: Reproduction) -> None:

@@ -15,8 +15,10 @@ FAST_BIT_S = (512_000, 3_584_000)
 FASTER = "up to 3.6 Mbit/s"
 #: With so many packets of buffer the law has room for what three steps at those rates bring.
 LARGE_BUFFER_PACKETS = 200
-#: Ts; the law's d follows the delay.
-STEP_S = 0.025
+#: Ts, and one that keeps to the paper's bound on it for periods of 0.02 s; the law's d follows the delay.
+STEP_S, SHORT_STEP_S = 0.025, 0.005
+#: delta Ts of section 5.1.
+APPROACH_A_STEP = 0.875
 DELAY_S = 0.02
 SCHEMES = ("i-tcp", "adaptation")
 
@@ -34,6 +36,7 @@ def _link(
     frames_a_packet: int = 1,
     service: str = "exact",
     least_timer_s: float = 0.2,
+    step_s: float = STEP_S,
 ) -> Mapping[str, Any]:
     frames = frames_a_packet * buffer_packets
     values: dict[str, Any] = {
@@ -43,6 +46,7 @@ def _link(
         "path[3].down.queue_frames": frames,
         "path[3].down.service": service,
         "path[2].down.delay_s": delay_s,
+        "path[3].reports.period_s": step_s,
     }
     proxy: dict[str, Any] = {"name": "proxy", "buffer_bytes": 65_536, "server_leg": _SERVER_LEG}
     if scheme == "i-tcp":
@@ -56,7 +60,9 @@ def _link(
             "frames_per_packet": frames_a_packet,
             "reference_frames": frames / 2,
             "buffer_frames": frames,
-            "delay_steps": -int(-delay_s // STEP_S),
+            "step_s": step_s,
+            "approach_per_s": APPROACH_A_STEP / step_s,
+            "delay_steps": -int(-delay_s // step_s),
             "allows_wrong_parameters": True,
         }
         leg = {**_LEG, **_CONSTANT_TIMER, "recovery": "sack"}
@@ -84,8 +90,13 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
     },
     "frozen service": {"service": "frozen"},
 }
-#: Values by "scheme, change"; the least timer is I-TCP's alone.
+#: Values by "scheme, change"; steps are the law's alone, the least timer I-TCP's.
 CHOICES: Mapping[str, Mapping[str, Any]] = {
     **{f"{scheme}, {name}": _link(scheme, **change) for name, change in _CHANGES.items() for scheme in SCHEMES},
+    "adaptation, steps of 5 ms": _link("adaptation", step_s=SHORT_STEP_S),
+    f"adaptation, {FASTER}, steps of 5 ms": _link("adaptation", rates_bit_s=FAST_BIT_S, step_s=SHORT_STEP_S),
+    f"adaptation, {FASTER}, 60 packets of buffer, steps of 5 ms": _link(
+        "adaptation", rates_bit_s=FAST_BIT_S, buffer_packets=60, step_s=SHORT_STEP_S
+    ),
     "i-tcp, timers of 1 s and more": _link("i-tcp", least_timer_s=1.0),
 }
