@@ -1,0 +1,203 @@
+"""Both ends of a measurement on a live path: the real server, a mobile, and a middle that can be made to do things.
+
+Mobile, 30 ms, middle, 20 ms, server: real kernels in namespaces of their own, so that a split in the middle shortens
+what it answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pepscope.live_capture import LiveCapture
+from prober.captured_flows import CapturedTask, judge_captures
+from prober.control_client import ControlClient
+from prober.experiment import Application, Experiment, Measurement, Observation, Seen, Status, Task
+from prober.mobile_end import MobileEnd
+from prober.plan import LimitsTable, Plan
+from prober.protocol import Key
+from reference_sim.live import LiveEmulation, LiveSettings, live_path
+from reference_sim.live_network import CELL_DEVICE, SERVER
+from reference_sim.scenario import Scenario
+from tests.prober.serving import PEPSCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from pepscope.packets import Direction
+    from pepscope.results import Evidence
+
+Result = TypeVar("Result")
+
+WIRED_S, CELL_S = 0.02, 0.03
+SERVER_ADDRESS = SERVER[4]
+HTTP_PORT = 80
+CONTROL_PORT = 8443
+_READY_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What an experiment measured and what it says of it."""
+
+    measurement: Measurement
+    evidence: tuple[Evidence, ...]
+    facts: Mapping[str, Any]
+
+    @property
+    def findings(self) -> list[str]:
+        return [item.finding for item in self.evidence]
+
+
+class Live:
+    """A path that is up with a server behind it."""
+
+    def __init__(self, emulation: LiveEmulation, key: str, directory: Path) -> None:
+        self._network = emulation.network
+        self._key = key
+        self._directory = directory
+
+    def measure(
+        self,
+        experiment: Experiment,
+        application: Application = Application.HTTP_DATA,
+        direction: Direction | None = None,
+        *,
+        captured: bool = False,
+        **changes: Any,
+    ) -> Measured:
+        """Measure the first task for an application and direction, parameters changed, and examine it."""
+        plan = Plan(
+            limits=LimitsTable(task_s=120.0),
+            applications=(application,),
+            experiments={experiment.name: {**experiment.defaults, **changes}},
+        )
+        task = next(item for item in experiment.tasks(plan) if item.direction is direction)
+        seen = self._network.mobile.call(self._seen, experiment, plan, task, captured)
+        return Measured(seen.observation.measurement, experiment.examine([seen]), experiment.facts([seen]))
+
+    def call(self, function: Callable[[MobileEnd], Result]) -> Result:
+        """Call a function with a mobile's end, inside."""
+
+        def inside() -> Result:
+            with self._end(Plan()) as end:
+                return function(end)
+
+        return self._network.mobile.call(inside)
+
+    def _seen(self, experiment: Experiment, plan: Plan, task: Task, captured: bool) -> Seen:
+        with self._end(plan) as end, contextlib.ExitStack() as stack:
+            mobile = self._directory / "mobile.pcap"
+            server = self._directory / "server.pcap"
+            if captured:
+                capture = LiveCapture(CELL_DEVICE, mobile, 256, f"host {SERVER_ADDRESS} and not port {CONTROL_PORT}")
+                name = end.control.start_capture("test", 256)
+                stack.callback(capture.finish)
+            with end.task():
+                measured = experiment.measure(task, end)
+            if captured:
+                time.sleep(0.5)
+                stack.close()
+                end.control.fetch_capture(name, server)
+        values = json.loads(json.dumps(dict(measured.values)))
+        observation = Observation(
+            task,
+            Status.DONE,
+            "",
+            0,
+            1.0,
+            Measurement(values, measured.flows, measured.ack_delay_s),
+            mobile_capture="mobile.pcap" if captured else "",
+            server_capture="server.pcap" if captured else "",
+        )
+        if not captured:
+            return Seen(observation)
+        judged = judge_captures(CapturedTask(observation, mobile, server), series=False)
+        return Seen(observation, judged.pairs, mobile, server)
+
+    @contextlib.contextmanager
+    def _end(self, plan: Plan) -> Iterator[MobileEnd]:
+        with ControlClient(SERVER_ADDRESS, CONTROL_PORT, self._key, patience_s=10.0) as control:
+            yield MobileEnd(
+                plan,
+                control,
+                control.about(),
+                host=SERVER_ADDRESS,
+                address=SERVER_ADDRESS,
+                certificate_sha256=Key.parse(self._key).fingerprint,
+            )
+
+    def in_middle(self, *commands: str) -> None:
+        """Run shell commands in the middle's namespace; they must succeed."""
+        assert self._network.middle is not None
+        for command in commands:
+            process = self._network.middle.start(["sh", "-ec", command], detached=True, stderr=subprocess.PIPE)
+            _, said = process.communicate(timeout=_READY_S)
+            assert process.returncode == 0, f"{command}: {said}"
+
+    @contextlib.contextmanager
+    def rules(self, *rules: str) -> Iterator[None]:
+        """Rules of iptables (the words after `iptables`, `-A` among them) in the middle while the context lasts."""
+        try:
+            self.in_middle(*(f"iptables -w 5 {rule}" for rule in rules))
+            yield
+        finally:
+            self.in_middle(
+                *(f"iptables -w 5 {rule.replace('-A ', '-D ', 1)} 2>/dev/null || true" for rule in reversed(rules))
+            )
+
+    @contextlib.contextmanager
+    def proxy(self, mode: str, *options: str, ports: str = str(HTTP_PORT)) -> Iterator[None]:
+        """A transparent proxy of our own in the middle."""
+        assert self._network.middle is not None
+        diverted = ("--interception", "transparent", "--device", CELL_DEVICE, "--ports", ports)
+        command = [str(PEPSCOPE), "proxy", mode, *diverted, *options]
+        self.in_middle(" ".join([*command, "--setup"]))
+        process = self._network.middle.start(
+            [*command, "--listen", "0.0.0.0:8888"], detached=True, stderr=subprocess.PIPE
+        )
+        try:
+            assert process.stderr is not None
+            while "ready" not in (line := process.stderr.readline()):
+                assert line, "the proxy did not start"
+            yield
+        finally:
+            process.terminate()
+            process.communicate(timeout=_READY_S)
+            self.in_middle(" ".join([*command, "--teardown"]))
+
+
+@contextlib.contextmanager
+def live(directory: Path, *, wired_s: float = WIRED_S, cell_s: float = CELL_S, loss: float = 0.0) -> Iterator[Live]:
+    """A path, a server, and what it takes to measure; nothing is left of it."""
+    scenario = Scenario.from_mapping(
+        {
+            "name": "measured",
+            "duration_s": 3600,
+            "path": [_hop(wired_s, 50_000_000, 0.0), _hop(cell_s, 10_000_000, loss)],
+            "traffic": [{"kind": "download", "bytes": 1000}],
+        }
+    )
+    with live_path(scenario, None, LiveSettings(middle_after=1)) as emulation:
+        server = emulation.network.server.start(
+            [str(PEPSCOPE), "probe", "serve", "--state", str(directory / "state"), "--log-level", "error"],
+            detached=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert server.stdout is not None
+        with server.stdout:
+            key = server.stdout.readline().split()[1]
+            server.stdout.readline()
+            yield Live(emulation, key, directory)
+
+
+def _hop(delay_s: float, rate_bit_s: int, loss: float) -> dict[str, Any]:
+    end = {"rate_bit_s": rate_bit_s, "delay_s": delay_s, "queue_packets": 100}
+    lossy = {**end, "loss": {"kind": "independent", "probability": loss}} if loss else end
+    return {"kind": "wired", "down": lossy, "up": lossy}
