@@ -7,7 +7,9 @@ once (a clock, a path) misleads it again.
 
 **The kind.** A split point has buffers, and an object that fits into them is taken whole before the mobile has its
 first byte: it looks stored although it was relayed. Only what does not fit tells, so the kind is read off the largest
-transfers and off the active findings. A proxy that stores does so with objects of every size.
+transfers and off the active findings. A proxy that stores does so with objects of every size. That a sender was done
+while the receiver had little tells nothing either where its lead fits into what a relay may hold: a store-and-forward
+proxy shows by the silence before its first byte.
 
 **Contradictions.** Connections that are end to end and connections that are split, each beyond doubt, cannot be
 governed by one rule. Then the cell is inconclusive, whatever the sum says, and the reason says which ones disagree and
@@ -19,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from detector.methods.progress import RELAY_BUFFER_BYTES
 from detector.verdict import Judgement, judge
 from pepscope.audit_results import AuditCell, AuditConnection
 from pepscope.packets import Direction
@@ -30,6 +33,9 @@ LARGEST_SHARE = 0.5
 
 #: Share of the split's probability from which a kind is sure: beyond what the prior of the detector's table gives.
 SURE_SHARE = 0.8
+
+#: What shows where the sender gets rid of its data long before the receiver has them.
+_OF_LARGE_BUFFERS = frozenset({"sender-far-ahead", "window-open-receiver-behind"})
 
 _SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
@@ -54,7 +60,7 @@ def judge_cell(material: CellMaterial) -> AuditCell:
     counting = [item for item in material.connections if not item.set_aside]
     largest = largest_transfers(counting, material.direction)
     evidence = [item for connection in counting for item in connection.pair.evidence]
-    of_kind = [item for connection in largest for item in connection.pair.evidence]
+    of_kind = [item for connection in largest for item in telling_kind(connection.pair)]
     judgement = judge([*evidence, *material.active], of_kind=[*of_kind, *material.active])
     if not evidence and not material.active:
         judgement = Judgement(Kind.INCONCLUSIVE, judgement.probability, _nothing_known(material))
@@ -79,6 +85,19 @@ def largest_transfers(connections: Sequence[AuditConnection], direction: Directi
     """The connections that carried most in `direction`, within `LARGEST_SHARE` of the largest."""
     most = max((payload_bytes(item.pair, direction) for item in connections), default=0)
     return [item for item in connections if payload_bytes(item.pair, direction) >= LARGEST_SHARE * most]
+
+
+def telling_kind(pair: PairResult) -> list[Evidence]:
+    """The evidence on a connection that can tell a relay from a proxy that stores."""
+    return [item for item in pair.evidence if not _fits_into_buffers(item, pair)]
+
+
+def _fits_into_buffers(item: Evidence, pair: PairResult) -> bool:
+    """Whether this is seen behind a relay, too, whose buffers hold as much."""
+    lead = item.numbers.get("lead_bytes")
+    if not isinstance(lead, int | float):
+        lead = max(pair.payload_bytes_up, pair.payload_bytes_down)
+    return item.finding in _OF_LARGE_BUFFERS and lead < RELAY_BUFFER_BYTES
 
 
 def payload_bytes(pair: PairResult, direction: Direction) -> int:
@@ -162,8 +181,9 @@ def _kinds(verdict: Kind, counting: Sequence[AuditConnection], largest: Sequence
 
 def _is_surely(pair: PairResult, kind: Kind) -> bool:
     """Whether a split connection is of this kind by evidence, not because one kind is the more frequent one."""
-    split = sum(pair.probability.get(either, 0.0) for either in _SPLIT)
-    return pair.verdict in _SPLIT and pair.probability.get(kind, 0.0) >= SURE_SHARE * split
+    probability = judge(pair.evidence, of_kind=telling_kind(pair)).probability
+    split = sum(probability[either] for either in _SPLIT)
+    return pair.verdict in _SPLIT and probability[kind] >= SURE_SHARE * split
 
 
 def _control(verdict: Kind, connections: Sequence[AuditConnection]) -> str:

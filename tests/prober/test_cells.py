@@ -120,6 +120,12 @@ def test_an_active_finding_tells_the_kind_too():
     assert stored.summary in judged.reason
 
 
+@pytest.mark.parametrize(("lead_bytes", "kind"), [(1_000_000, Kind.SPLIT_TCP), (20_000_000, Kind.TCP_PROXY)])
+def test_a_lead_that_a_relays_buffers_can_hold_makes_no_proxy(lead_bytes, kind):
+    ahead = Evidence("progress", Outcome.SPLIT, "sender-far-ahead", 1.0, "It was ahead.", {"lead_bytes": lead_bytes})
+    assert cell(connection(ahead, size=lead_bytes)).verdict is kind
+
+
 def test_kinds_that_disagree_at_one_size_are_told():
     one = connection(evidence("stored-before-forwarded"))
     two = connection(evidence("acks-before-data"), evidence("window-alternates"))
