@@ -41,12 +41,16 @@ class Serving:
 
 @contextlib.contextmanager
 def serving(
-    state: Path, *, ports: Sequence[str] = tuple(f"{name}=0" for name in _FREE), command: Sequence[str] = ()
+    state: Path,
+    *,
+    ports: Sequence[str] = tuple(f"{name}=0" for name in _FREE),
+    command: Sequence[str] = (),
+    listen: str = "127.0.0.1",
 ) -> Iterator[Serving]:
-    """Start a server, and end it. Its ports are free ones unless told."""
+    """Start a server, after the words of `command`, and end it. Its ports are free ones unless told."""
     options = [text for port in (*ports, "ftp_data=41900-41963") for text in ("--port", port)]
     process = subprocess.Popen(
-        [*command, str(PEPSCOPE), "probe", "serve", "--listen", "127.0.0.1", "--state", str(state), *options],
+        [*command, str(PEPSCOPE), "probe", "serve", "--listen", listen, "--state", str(state), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

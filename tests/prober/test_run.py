@@ -31,7 +31,6 @@ from tests.prober.runs_made_by_hand import plan
 from tests.prober.serving import PEPSCOPE, Serving, serving, without_root
 
 SMALL = {"transfers": {"sizes_bytes": [5_000], "repeats": 1}}
-ROOT = os.geteuid() == 0
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +116,9 @@ def test_a_run_ends_in_one_archive_with_everything(server: Serving, tmp_path: Pa
         assert archive.facts["mobile"]["device"]["name"] == "lo"
         for item in archive.observations:
             assert item.measurement.values["intact"], item.task.key
-            if ROOT:
-                for name in (item.mobile_capture, item.server_capture):
-                    ports = {flow.mobile_port for flow in item.measurement.flows}
-                    assert ports <= captured_ports(archive.captures[name]), item.task.key
+            for name in (item.mobile_capture, item.server_capture):
+                ports = {flow.mobile_port for flow in item.measurement.flows}
+                assert ports <= captured_ports(archive.captures[name]), item.task.key
 
 
 def captured_ports(path: Path) -> set[int]:
@@ -218,7 +216,6 @@ def test_captures_that_cannot_be_had_are_noted_and_the_task_is_measured(
     assert (item.mobile_capture, item.server_capture) == ("", "")
 
 
-@pytest.mark.skipif(not ROOT, reason="captures need root")
 def test_a_failed_try_leaves_no_capture(script: Callable[..., Any], tmp_path: Path) -> None:
     failure = MeasurementError("broke off")
     plan, _ = script(raising(failure, failure), raising(failure), captured=True)
@@ -449,7 +446,6 @@ def test_without_root_what_can_run_runs_and_what_cannot_says_why(server: Serving
             assert "mobile-capture: libpcap cannot capture on lo" in item.capture_note
 
 
-@pytest.mark.skipif(not ROOT, reason="mounts a small disk")
 def test_a_full_disk_keeps_what_is_whole_and_goes_on_when_there_is_room(
     server: Serving, plan_file: Path, tmp_path: Path
 ) -> None:
