@@ -85,6 +85,15 @@ impl Observers {
 
 #[inline(never)]
 fn record(taps: &mut [PlacedTap], now: Nanoseconds, direction: Direction, packet: &Packet) {
+    if let [placed] = taps {
+        placed.tap.record(now, direction, packet);
+    } else {
+        record_all(taps, now, direction, packet);
+    }
+}
+
+#[inline(never)]
+fn record_all(taps: &mut [PlacedTap], now: Nanoseconds, direction: Direction, packet: &Packet) {
     for placed in taps {
         placed.tap.record(now, direction, packet);
     }

@@ -36,6 +36,7 @@ fn settings() -> TapSettings {
         description: "beside the server".into(),
         link_type: LinkType::Raw,
         snap_bytes: 0,
+        payload_bytes: u16::MAX,
         clock: ClockSettings { epoch_ns: 1_000 * SECOND, ..ClockSettings::default() },
         loss_probability: 0.0,
         coalescing: None,
@@ -152,8 +153,8 @@ fn assorted() -> Vec<(Nanoseconds, Direction, Packet)> {
         Segment { content_offset: 1448, sequence: 1448, ..data },
         Segment { content_offset: 3, payload_bytes: 1, ..data },
         Segment { content_offset: 30, payload_bytes: 77, ecn: Ecn::Congestion, ..data },
-        Segment { content: ContentId(9), content_offset: 5, payload_bytes: 1001, version_6: true, ..data },
-        Segment { flags: Flags::ACK | Flags::FIN, version_6: true, ecn: Ecn::Capable, ..plain },
+        Segment { content: ContentId(9), content_offset: 5, payload_bytes: 1001, version_6: true, flow: 1, ..data },
+        Segment { flags: Flags::ACK | Flags::FIN, version_6: true, flow: 1, ecn: Ecn::Capable, ..plain },
     ];
     let mut packets: Vec<_> = segments.into_iter().map(Packet::Tcp).collect();
     packets.push(Packet::Voice(VoiceFrame { user: 3, sequence: 9, payload_bytes: 21 }));
@@ -192,6 +193,51 @@ fn a_snap_length_cuts_frames_and_changes_nothing_before() {
         for (whole, cut) in whole.iter().zip(&cut) {
             assert_eq!(cut.len(), whole.len().min(snap_bytes as usize));
             assert_eq!(cut[..], whole[..cut.len()]);
+        }
+    }
+}
+
+#[test]
+fn a_payload_is_cut_unless_it_begins_with_text() {
+    let packets = assorted();
+    let whole = frames(&captured(&settings(), &packets));
+    let cut = frames(&captured(&TapSettings { snap_bytes: 96, payload_bytes: 16, ..settings() }, &packets));
+    let kept = |number: usize| (cut[number].len(), whole[number].len());
+    assert_eq!(kept(4), (96, 1488)); // an answer's first line
+    assert_eq!(kept(5), (56, 1488));
+    assert_eq!(kept(6), (41, 41));
+    assert_eq!(kept(7), (96, 117)); // the end of the head, and what follows it
+    assert_eq!(kept(8), (76, 1061)); // IPv6
+    assert_eq!(kept(10), (61, 61)); // speech
+    for (whole, cut) in whole.iter().zip(&cut) {
+        assert_eq!(cut[..], whole[..cut.len()]);
+    }
+}
+
+#[test]
+fn what_follows_its_like_is_written_as_if_it_came_alone() {
+    let numbered = |packet: &Packet, number: u32| match packet {
+        Packet::Tcp(segment) => Packet::Tcp(Segment {
+            sequence: segment.sequence.wrapping_sub(number),
+            acknowledgement: number * 70_000,
+            window: number as u16 * 777,
+            ip_identification: segment.ip_identification.wrapping_add(number as u16),
+            timestamps: segment.timestamps.map(|_| Timestamps { value: number << 17, echo_reply: !number }),
+            content_offset: segment.content_offset + u64::from(number) * 13,
+            ..*segment
+        }),
+        other => *other,
+    };
+    for link_type in [LinkType::Raw, LinkType::Ethernet] {
+        for snap_bytes in [0, 47, 96] {
+            let settings = TapSettings { link_type, snap_bytes, ..settings() };
+            let mut packets = Vec::new();
+            for (at, direction, packet) in assorted() {
+                packets.extend((0..4).map(|number| (at, direction, numbered(&packet, number))));
+            }
+            let together = frames(&captured(&settings, &packets));
+            let alone: Vec<_> = packets.iter().flat_map(|packet| frames(&captured(&settings, &[*packet]))).collect();
+            assert_eq!(together, alone);
         }
     }
 }

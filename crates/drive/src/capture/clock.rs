@@ -47,9 +47,22 @@ impl Clock {
     #[inline]
     pub fn reading(&mut self, now: Nanoseconds) -> u64 {
         if self.is_right {
-            return self.settings.epoch_ns.saturating_add(now);
+            return self.right_reading(now);
         }
         self.wrong_reading(now)
+    }
+
+    /// Whether it shows true time.
+    #[must_use]
+    pub fn is_right(&self) -> bool {
+        self.is_right
+    }
+
+    /// What a right clock shows at true time `now`.
+    #[inline(always)]
+    #[must_use]
+    pub fn right_reading(&self, now: Nanoseconds) -> u64 {
+        self.settings.epoch_ns.saturating_add(now)
     }
 
     fn wrong_reading(&mut self, now: Nanoseconds) -> u64 {

@@ -29,105 +29,110 @@ impl Contents {
         self.heads.get(content.0 as usize).map_or(&[], |head| head)
     }
 
-    /// Writes the bytes of `content` from `offset` on.
-    #[inline]
-    pub fn fill(&self, content: ContentId, mut offset: u64, mut out: &mut [u8]) {
-        let head = self.head(content);
-        if (offset as usize) < head.len() {
-            let count = out.len().min(head.len() - offset as usize);
-            out[..count].copy_from_slice(&head[offset as usize..offset as usize + count]);
-            out = &mut out[count..];
-            offset += count as u64;
-        }
-        // Each eight bytes are the end of one block and the beginning of the next.
-        let key = key(content);
-        let shift = 8 * (offset % BLOCK_BYTES) as u32;
-        let mut number = offset / BLOCK_BYTES;
-        let mut current = words(key, number);
-        let mut next_bytes = || {
-            number = number.wrapping_add(1);
-            let next = words(key, number);
-            let bytes = (current << shift | (next >> 1) >> (63 - shift)).to_be_bytes();
-            current = next;
-            bytes
-        };
-        let mut whole = out.chunks_exact_mut(8);
-        for chunk in &mut whole {
-            chunk.copy_from_slice(&next_bytes());
-        }
-        let rest = whole.into_remainder();
-        if !rest.is_empty() {
-            let count = rest.len();
-            rest.copy_from_slice(&next_bytes()[..count]);
-        }
+    /// Whether there is text at `offset` of `content`.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_text(&self, content: ContentId, offset: u64) -> bool {
+        offset < self.head(content).len() as u64
     }
 
-    /// Sum of the big-endian 16-bit words of `content` over `offset` .. `offset + bytes`, modulo 0xffff, where the first
-    /// byte stands at an even place of the packet.
-    #[inline]
-    #[must_use]
-    pub fn checksum_sum(&self, content: ContentId, offset: u64, bytes: u64) -> u64 {
-        let end = offset + bytes;
-        let head = self.head(content);
-        if offset >= head.len() as u64 {
-            return edges_sum(content, offset, end, 0);
-        }
-        let head_end = end.min(head.len() as u64);
-        let text = &head[offset as usize..head_end as usize];
-        let sum = text.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u64::from(low)));
-        sum.sum::<u64>() + edges_sum(content, head_end, end, head_end - offset)
+    /// Writes the bytes of `content` from `offset` on, as many as `out` takes. Gives the sum, modulo 0xffff, of the
+    /// big-endian 16-bit words of all `bytes` from `offset` on, the first byte standing at an even place of the packet.
+    #[inline(never)]
+    pub fn put(&self, content: ContentId, offset: u64, bytes: u64, out: &mut [u8]) -> u64 {
+        let text = self.head(content).get(offset as usize..).unwrap_or_default();
+        let text = &text[..text.len().min(bytes as usize)];
+        let (place_of_text, place_of_blocks) = out.split_at_mut(text.len().min(out.len()));
+        place_of_text.copy_from_slice(&text[..place_of_text.len()]);
+        let text_bytes = text.len() as u64;
+        let sum = put_blocks(content, offset + text_bytes, bytes - text_bytes, place_of_blocks);
+        // At an odd place the sum has its bytes exchanged (RFC 1071, section 2).
+        words_sum(text) + if text_bytes % 2 == 0 { sum } else { fold(sum).swap_bytes().into() }
     }
 }
 
-/// Sum over `start` .. `end` of the blocks, the byte at `start` being byte number `place` of the payload.
-#[inline]
-fn edges_sum(content: ContentId, start: u64, end: u64, place: u64) -> u64 {
-    if start >= end {
-        return 0;
+/// As [`Contents::put`], where there is no text.
+#[inline(always)]
+pub(super) fn put_blocks(content: ContentId, offset: u64, bytes: u64, out: &mut [u8]) -> u64 {
+    let key = key(content);
+    let end = offset.wrapping_add(bytes);
+    let (first_number, last_number) = (offset / BLOCK_BYTES, end / BLOCK_BYTES);
+    let (from, to) = (8 * (offset % BLOCK_BYTES) as u32, 8 * (end % BLOCK_BYTES) as u32);
+    let first = words(key, first_number);
+    // Each a loop of its own, with a shift that the compiler knows where segments are multiples of four bytes long.
+    match from {
+        0 => fill(key, first_number, first, 0, out),
+        32 => fill(key, first_number, first, 32, out),
+        shift => fill_unaligned(key, first_number, first, shift, out),
     }
-    let (first, last) = (start / BLOCK_BYTES, end / BLOCK_BYTES);
-    // Words are summed at their places in the content; where those are odd in the packet, the sum has its bytes swapped.
-    let sum = if first == last {
-        masked_sum(content, first, start % BLOCK_BYTES, end % BLOCK_BYTES)
-    } else {
-        let head = if start % BLOCK_BYTES == 0 { 0 } else { masked_sum(content, first, start % BLOCK_BYTES, 8) };
-        let tail = if end % BLOCK_BYTES == 0 { 0 } else { masked_sum(content, last, 0, end % BLOCK_BYTES) };
-        head + tail
-    };
-    if (start + place) % 2 == 0 {
+    // Whole blocks add up to nothing, so that only the ends of two have to be summed: the first one's from the offset on,
+    // and instead of the last one's up to the end, what lacks to nothing behind it.
+    let mut sum = halves_sum(first & u64::MAX.wrapping_shr(from));
+    if to != 0 {
+        sum = sum.wrapping_add(halves_sum(!(words(key, last_number) & u64::MAX.wrapping_shr(to))));
+    }
+    // Words were summed at their places in the content; where those are odd in the packet, the sum has its bytes exchanged.
+    if offset % 2 == 0 {
         sum
     } else {
-        u64::from(fold(sum).swap_bytes())
+        fold(sum).swap_bytes().into()
     }
 }
 
-/// Sum of the words of one block with the bytes outside `from` .. `to` as zeros.
-#[inline]
-fn masked_sum(content: ContentId, number: u64, from: u64, to: u64) -> u64 {
-    let kept = (u64::MAX >> (8 * from)) & !(u64::MAX.checked_shr(8 * to as u32).unwrap_or(0));
-    let word = words(key(content), number) & kept;
+/// Out of the way of the usual cases.
+#[inline(never)]
+fn fill_unaligned(key: u64, number: u64, first: u64, shift: u32, out: &mut [u8]) {
+    fill(key, number, first, shift, out);
+}
+
+/// Writes blocks from the one at `number`, which is `current`, without their first `shift` bits.
+#[inline(always)]
+fn fill(key: u64, mut number: u64, mut current: u64, shift: u32, mut out: &mut [u8]) {
+    const BYTES: usize = BLOCK_BYTES as usize;
+    while !out.is_empty() {
+        number = number.wrapping_add(1);
+        // The end of one block and the beginning of the next.
+        let next = words(key, number);
+        let bytes = (current.wrapping_shl(shift) | (next >> 1).wrapping_shr(63 - shift)).to_be_bytes();
+        current = next;
+        if out.len() < BYTES {
+            return out.copy_from_slice(&bytes[..out.len()]);
+        }
+        let (place, rest) = std::mem::take(&mut out).split_at_mut(BYTES);
+        place.copy_from_slice(&bytes);
+        out = rest;
+    }
+}
+
+/// The upper and the lower half of `word` added: the same sum, modulo 0xffff, as that of its four words.
+#[inline(always)]
+fn halves_sum(word: u64) -> u64 {
     (word >> 32) + (word & 0xffff_ffff)
 }
 
+/// Sum of the big-endian 16-bit words of `bytes`, a last odd one being the upper half of its word.
+pub(super) fn words_sum(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u64::from(low))).sum()
+}
+
 /// A sum of words in ones' complement, as 16 bits.
-#[inline]
+#[inline(always)]
 #[must_use]
-pub fn fold(mut sum: u64) -> u16 {
-    sum = (sum >> 32) + (sum & 0xffff_ffff);
-    sum = (sum >> 16) + (sum & 0xffff);
-    sum = (sum >> 16) + (sum & 0xffff);
-    ((sum >> 16) + (sum & 0xffff)) as u16
+pub fn fold(sum: u64) -> u16 {
+    // Adding what is the same with its halves exchanged leaves the sum of both, carry included, in the upper half.
+    let sum = (sum.wrapping_add(sum.rotate_left(32)) >> 32) as u32;
+    (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
 /// What makes the blocks of one content differ from another's.
-#[inline]
+#[inline(always)]
 fn key(content: ContentId) -> u64 {
     u64::from(content.0).wrapping_add(1).wrapping_mul(0xd1b5_4a32_d192_ed03)
 }
 
 /// The block at `number` times eight bytes, the first byte in the highest place: a hash and its complement. It is both
 /// halves of a product of 64 bits by 64, added without carry: one multiplication mixes all bits.
-#[inline]
+#[inline(always)]
 fn words(key: u64, number: u64) -> u64 {
     let product = u128::from(number ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let random = ((product >> 64) as u64 ^ product as u64) & 0xffff_ffff_0000_0000;
@@ -136,13 +141,9 @@ fn words(key: u64, number: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{fold, Contents};
+    use super::{fold, words_sum, Contents};
     use pepscope_tcp::ContentId;
     use proptest::prelude::*;
-
-    fn plain_sum(bytes: &[u8]) -> u64 {
-        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u64::from(low))).sum()
-    }
 
     proptest! {
         #[test]
@@ -152,9 +153,11 @@ mod tests {
             let mut contents = Contents::default();
             contents.register(ContentId(3), &vec![b'h'; head]);
             let mut bytes = vec![0; length];
-            contents.fill(ContentId(id), offset, &mut bytes);
-            let short = fold(contents.checksum_sum(ContentId(id), offset, length as u64));
-            prop_assert_eq!(short % 0xffff, fold(plain_sum(&bytes)) % 0xffff);
+            let short = fold(contents.put(ContentId(id), offset, length as u64, &mut bytes));
+            prop_assert_eq!(short % 0xffff, fold(words_sum(&bytes)) % 0xffff);
+            let mut cut = vec![0; length / 3];
+            prop_assert_eq!(fold(contents.put(ContentId(id), offset, length as u64, &mut cut)), short);
+            prop_assert_eq!(&cut, &bytes[..length / 3]);
         }
 
         #[test]
@@ -162,10 +165,10 @@ mod tests {
             let mut contents = Contents::default();
             contents.register(ContentId(1), b"GET / HTTP/1.1\r\n\r\n");
             let (mut whole, mut pieces) = ([0; 200], [0; 200]);
-            contents.fill(ContentId(1), offset, &mut whole);
+            contents.put(ContentId(1), offset, 200, &mut whole);
             let (left, right) = pieces.split_at_mut(split);
-            contents.fill(ContentId(1), offset, left);
-            contents.fill(ContentId(1), offset + split as u64, right);
+            contents.put(ContentId(1), offset, split as u64, left);
+            contents.put(ContentId(1), offset + split as u64, 200 - split as u64, right);
             prop_assert_eq!(whole, pieces);
         }
     }
@@ -175,8 +178,8 @@ mod tests {
         let mut contents = Contents::default();
         contents.register(ContentId(1), b"220 ready\r\n");
         let (mut first, mut second) = ([0; 64], [0; 64]);
-        contents.fill(ContentId(1), 0, &mut first);
-        contents.fill(ContentId(2), 0, &mut second);
+        contents.put(ContentId(1), 0, 64, &mut first);
+        contents.put(ContentId(2), 0, 64, &mut second);
         assert_eq!(&first[..11], b"220 ready\r\n");
         assert_ne!(first[11..], second[11..]);
     }

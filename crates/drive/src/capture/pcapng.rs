@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::background::BackgroundSink;
+use super::sink::ChunkSink;
 
 /// How frames begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,8 @@ const INTERFACE_STATISTICS: u32 = 5;
 const END_OF_OPTIONS: u16 = 0;
 const NANOSECONDS: u8 = 9; // if_tsresol: 10^-9
 
-/// Written out whenever so much has gathered.
-const BUFFER_BYTES: usize = 1 << 18;
-/// Room that one packet block may take on top of the bytes captured.
-const BLOCK_OVERHEAD_BYTES: usize = 36;
+/// Written out whenever so much has gathered: whole pages, and few calls.
+const CHUNK_BYTES: usize = 1 << 18;
 
 /// What the interface block says.
 #[derive(Clone, Debug)]
@@ -52,19 +50,21 @@ pub struct Interface {
 
 /// A capture file that is being written. The first failure is kept and ends all writing.
 pub struct PcapngWriter {
-    sink: BackgroundSink,
+    sink: ChunkSink,
+    /// A chunk, and behind it room for the packet that makes it full.
     buffer: Box<[u8]>,
+    /// Less than a chunk.
     used: usize,
-    packets: u64,
 }
 
 impl PcapngWriter {
-    /// Begins a file with its section and interface; `largest_packet_bytes` bounds what is captured of one packet.
+    /// Begins a file with its section and interface; `longest_packet_bytes` bounds what one packet block takes while it
+    /// is written.
     #[must_use]
-    pub fn new(sink: Box<dyn Write + Send>, interface: &Interface, largest_packet_bytes: usize) -> Self {
-        let room = BUFFER_BYTES.max(2 * (largest_packet_bytes + BLOCK_OVERHEAD_BYTES));
-        let sink = BackgroundSink::new(sink, room);
-        let mut writer = Self { sink, buffer: vec![0; room].into_boxed_slice(), used: 0, packets: 0 };
+    pub fn new(sink: Box<dyn Write + Send>, interface: &Interface, longest_packet_bytes: usize) -> Self {
+        let room = CHUNK_BYTES + longest_packet_bytes;
+        let sink = ChunkSink::new(sink, room);
+        let mut writer = Self { sink, buffer: vec![0; room].into_boxed_slice(), used: 0 };
         let mut section = BYTE_ORDER_MAGIC.to_le_bytes().to_vec();
         section.extend([1, 0, 0, 0]); // version 1.0
         section.extend(u64::MAX.to_le_bytes()); // length of the section: not known
@@ -82,42 +82,19 @@ impl PcapngWriter {
         writer
     }
 
-    /// Adds a packet: `write` fills in the captured bytes, all of them.
-    #[inline]
-    pub fn packet(&mut self, time_ns: u64, captured: usize, original: usize, write: impl FnOnce(&mut [u8])) {
-        let padded = captured.div_ceil(4) * 4;
-        let total = padded + 32;
-        if self.buffer.len() - self.used < total {
-            self.flush();
-        }
-        let start = self.used;
-        let Some(block) = self.buffer.get_mut(start..start + total) else { return };
-        let Some((head, rest)) = block.split_first_chunk_mut::<28>() else { return };
-        let words = [
-            ENHANCED_PACKET,
-            total as u32,
-            0, // the interface
-            (time_ns >> 32) as u32,
-            time_ns as u32,
-            captured as u32,
-            original as u32,
-        ];
-        for (place, word) in head.chunks_exact_mut(4).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        write(&mut rest[..captured]);
-        if padded > captured {
-            rest[captured..padded].fill(0);
-        }
-        rest[padded..].copy_from_slice(&(total as u32).to_le_bytes());
-        self.used += total;
-        self.packets += 1;
+    /// Room for a packet block; [`Self::take`] says how much of it was used.
+    #[inline(always)]
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.used..]
     }
 
-    /// Packets written so far.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.packets
+    /// Takes what was written at the beginning of the room.
+    #[inline(always)]
+    pub fn take(&mut self, bytes: usize) {
+        self.used += bytes;
+        if self.used >= CHUNK_BYTES {
+            self.flush();
+        }
     }
 
     /// Whether something could not be written.
@@ -145,23 +122,46 @@ impl PcapngWriter {
     fn block(&mut self, kind: u32, body: &[u8]) {
         let total = ((body.len() + 12) as u32).to_le_bytes();
         for part in [&kind.to_le_bytes()[..], &total, body, &total] {
-            if self.buffer.len() - self.used < part.len() {
-                self.flush();
-            }
-            if let Some(room) = self.buffer.get_mut(self.used..self.used + part.len()) {
-                room.copy_from_slice(part);
-                self.used += part.len();
+            // Pieces for which there always is room.
+            for piece in part.chunks(PACKET_HEADER_BYTES) {
+                self.room()[..piece.len()].copy_from_slice(piece);
+                self.take(piece.len());
             }
         }
     }
 
+    /// Hands over the chunk, or what there is of it; what stands behind it begins the next one.
     #[cold]
     fn flush(&mut self) {
-        if let Some(empty) = self.sink.buffer() {
-            self.sink.write(std::mem::replace(&mut self.buffer, empty), self.used);
-        }
-        self.used = 0;
+        let chunk = self.used.min(CHUNK_BYTES);
+        self.sink.write(&mut self.buffer, chunk, self.used);
+        self.used -= chunk;
     }
+}
+
+/// Bytes of a packet block before those captured.
+pub(super) const PACKET_HEADER_BYTES: usize = 28;
+/// Behind them at most: padding, and the length again.
+pub(super) const PACKET_TRAILER_BYTES: usize = 8;
+
+/// Where the time stands in a packet block: the upper half, then the lower half.
+pub(super) const PACKET_TIME_AT: usize = 12;
+
+/// Writes the header of a packet block at time 0; the length of the block.
+pub(super) fn begin_packet(block: &mut [u8], captured: usize, original: usize) -> usize {
+    let total = (PACKET_HEADER_BYTES + captured).next_multiple_of(4) + 4;
+    let words = [ENHANCED_PACKET, total as u32, 0, 0, 0, captured as u32, original as u32];
+    for (place, word) in block.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    total
+}
+
+/// What stands behind the captured bytes of a packet block of `total` bytes: padding and its length, and zeros perhaps,
+/// which do not belong to it.
+pub(super) fn packet_trailer(captured: usize, total: usize) -> [u8; PACKET_TRAILER_BYTES] {
+    let padding = captured.next_multiple_of(4) - captured;
+    ((total as u64) << (8 * padding)).to_le_bytes()
 }
 
 /// Appends an option, padded to whole words; one that is too long for its length field is cut.

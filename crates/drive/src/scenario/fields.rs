@@ -65,7 +65,8 @@ impl Fields {
         self.given.remove(name).filter(|value| !value.is_null())
     }
 
-    fn resolve(&mut self, name: &'static str, value: impl Into<Value>) {
+    /// Says what a field was taken for.
+    pub fn resolve(&mut self, name: &'static str, value: impl Into<Value>) {
         self.resolved.insert(name.to_owned(), value.into());
     }
 

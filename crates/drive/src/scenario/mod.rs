@@ -43,6 +43,7 @@ use path::HopDescription;
 use record::{Record, MOST_SECONDS};
 use traffic::Traffic;
 
+use crate::capture::file::CaptureFile;
 use crate::capture::tap::Tap;
 use crate::simulation::{PlacedTap, RunError, RunSettings, Simulation};
 
@@ -140,9 +141,7 @@ impl Scenario {
     /// # Errors
     /// If components refuse their settings, or files cannot be made.
     pub fn build(&self, directory: Option<&Path>) -> Result<Simulation, BuildError> {
-        self.build_with(directory, |path| {
-            std::fs::File::create(path).map(|file| Box::new(file) as Box<dyn Write + Send>)
-        })
+        self.build_with(directory, |path| CaptureFile::create(path).map(|file| Box::new(file) as Box<dyn Write + Send>))
     }
 
     /// As [`Scenario::build`], with files made by `open`.

@@ -14,6 +14,10 @@ use crate::capture::tap::TapSettings;
 
 /// Enough for the headers with all options that are usual, and the first bytes of the payload.
 const DEFAULT_SNAP_BYTES: u64 = 96;
+/// A segment is recognised by so many bytes of its payload (crates/connections, `payload_hash`). The rest of what these
+/// captures would hold are pseudo-random bytes that tell nobody anything.
+const RECOGNISABLE_BYTES: u64 = 16;
+const MOST_PAYLOAD_BYTES: u64 = 65_535;
 /// The longest time that a scenario may mention.
 pub(super) const MOST_SECONDS: f64 = 1e7;
 
@@ -76,6 +80,7 @@ impl Record {
 /// | `after_hop` | 0-number of hops | by name: `server` 0, `mobile` all | hops between the server and the tap |
 /// | `link_type` | `raw`, `ethernet`, `ipv4`, `ipv6` | `raw` | how frames begin |
 /// | `snap_bytes` | 0-262144 | 96 | most bytes kept of a frame, 0 for all |
+/// | `payload_bytes` | 0-65535 | 16, or all where `snap_bytes` is given | most bytes kept of a TCP payload that does not begin with a request's or answer's text |
 /// | `clock` | table | a right clock | see [`read_clock`] |
 /// | `loss_probability` | 0-1 | 0 | packets that the capture misses |
 /// | `coalescing` | table | none | `within_s` (0-1, default 0.0005), `most_bytes` (1000-65535, default 65535) |
@@ -109,6 +114,11 @@ fn read_tap(fields: &mut Fields, hops: usize, epoch_ns: u64) -> Read<TapDescript
         (_, 0) => "beside the mobile".to_owned(),
         (before, _) => format!("behind hop {before} of {hops}, seen from the server"),
     };
+    let snap_bytes = fields.optional_integer("snap_bytes", 0..=262_144)?;
+    let default_payload_bytes = if snap_bytes.is_some() { MOST_PAYLOAD_BYTES } else { RECOGNISABLE_BYTES };
+    let snap_bytes = snap_bytes.unwrap_or(DEFAULT_SNAP_BYTES);
+    fields.resolve("snap_bytes", snap_bytes);
+    let payload_bytes = fields.integer("payload_bytes", 0..=MOST_PAYLOAD_BYTES, default_payload_bytes)?;
     let settings = TapSettings {
         description,
         link_type: fields.choice(
@@ -120,7 +130,8 @@ fn read_tap(fields: &mut Fields, hops: usize, epoch_ns: u64) -> Read<TapDescript
                 ("ipv6", LinkType::Ipv6),
             ],
         )?,
-        snap_bytes: fields.integer("snap_bytes", 0..=262_144, DEFAULT_SNAP_BYTES)? as u32,
+        snap_bytes: snap_bytes as u32,
+        payload_bytes: payload_bytes as u16,
         clock: fields.section("clock", |clock| read_clock(clock, epoch_ns))?,
         loss_probability: fields.number("loss_probability", 0.0..=1.0, 0.0)?,
         coalescing: fields.optional_section("coalescing", |coalescing| {

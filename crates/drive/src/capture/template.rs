@@ -1,0 +1,218 @@
+//! Headers made once for each flow and direction, in which only numbers and checksums change from packet to packet.
+
+use std::net::IpAddr;
+
+use pepscope_path::Direction;
+use pepscope_tcp::{Ecn, Segment};
+
+use super::addresses::{AddressBook, FlowKind};
+use super::content::{fold, words_sum};
+use super::pcapng::LinkType;
+
+pub(super) const ETHERNET_HEADER_BYTES: usize = 14;
+pub(super) const IPV4_HEADER_BYTES: usize = 20;
+pub(super) const IPV6_HEADER_BYTES: usize = 40;
+pub(super) const TCP_HEADER_BYTES: usize = 20;
+const TCP_PROTOCOL: u8 = 6;
+const UDP_PROTOCOL: u8 = 17;
+const UDP_HEADER_BYTES: usize = 8;
+const MOST_OPTION_BYTES: usize = 40;
+/// Link, IP and TCP header without options.
+const MOST_FIXED_BYTES: usize = ETHERNET_HEADER_BYTES + IPV6_HEADER_BYTES + TCP_HEADER_BYTES;
+/// Ethernet, IPv6 and TCP with all its options.
+pub(super) const MOST_HEADER_BYTES: usize = MOST_FIXED_BYTES + MOST_OPTION_BYTES;
+
+/// The headers of one flow in one direction, as far as they never change, and the sums of these parts.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    /// Link and IP header, ports, and zeros to the end of a TCP header.
+    fixed: [u8; MOST_FIXED_BYTES],
+    link_bytes: usize,
+    /// Of the pseudo-header without the length.
+    pseudo_sum: u64,
+    version_6: bool,
+}
+
+impl Template {
+    pub(super) fn new(
+        link_type: LinkType,
+        book: &AddressBook,
+        kind: FlowKind,
+        user: u16,
+        direction: Direction,
+    ) -> Self {
+        let ends = book.ends(kind, user);
+        let (source, destination) = match direction {
+            Direction::Down => (ends.server, ends.mobile),
+            Direction::Up => (ends.mobile, ends.server),
+        };
+        let protocol = if matches!(kind, FlowKind::Tcp { .. }) { TCP_PROTOCOL } else { UDP_PROTOCOL };
+        let version_6 = source.address.is_ipv6();
+        let mut headers = Vec::with_capacity(MOST_FIXED_BYTES);
+        if link_type == LinkType::Ethernet {
+            // Locally administered, one for each side of the tap.
+            let (here, there) = if direction == Direction::Down { (2, 1) } else { (1, 2) };
+            headers.extend([2, 0, 0, 0, 0, here, 2, 0, 0, 0, 0, there]);
+            headers.extend(if version_6 { [0x86, 0xdd] } else { [0x08, 0x00] });
+        }
+        let link_bytes = headers.len();
+        let addresses = match (source.address, destination.address) {
+            (IpAddr::V4(source), IpAddr::V4(destination)) => {
+                headers.extend([0x45, 0, 0, 0, 0, 0, 0x40, 0, 0, protocol, 0, 0]); // do not fragment
+                [source.octets(), destination.octets()].concat()
+            }
+            (source, destination) => {
+                headers.extend([0x60, 0, 0, 0, 0, 0, protocol, 0]);
+                [octets_6(source), octets_6(destination)].concat()
+            }
+        };
+        let address_sum = words_sum(&addresses);
+        headers.extend(addresses);
+        let ports = [source.port.to_be_bytes(), destination.port.to_be_bytes()].concat();
+        headers.extend(ports);
+        let pseudo_sum = address_sum + u64::from(protocol);
+        let mut fixed = [0; MOST_FIXED_BYTES];
+        fixed[..headers.len()].copy_from_slice(&headers);
+        Self { fixed, link_bytes, pseudo_sum, version_6 }
+    }
+
+    /// All headers of `segment`.
+    pub(super) fn tcp_headers(&self, segment: &Segment) -> TcpHeaders {
+        let tcp_at = self.link_bytes + self.ip_header_bytes();
+        let tcp_bytes = TCP_HEADER_BYTES + segment.option_bytes() as usize;
+        let segment_bytes = (tcp_bytes + usize::from(segment.payload_bytes)) as u64;
+        let fields = IpFields {
+            ecn_bits: match segment.ecn {
+                Ecn::NotCapable => 0,
+                Ecn::Capable => 2,
+                Ecn::Congestion => 3,
+            },
+            identification: segment.ip_identification,
+            time_to_live: segment.time_to_live,
+            behind_bytes: segment_bytes,
+        };
+        let mut bytes = [0; MOST_HEADER_BYTES];
+        let ip_sum = self.write_start(fields, &mut bytes);
+        let tcp = &mut bytes[tcp_at..tcp_at + tcp_bytes];
+        tcp[4..8].copy_from_slice(&segment.sequence.to_be_bytes());
+        tcp[8..12].copy_from_slice(&segment.acknowledgement.to_be_bytes());
+        tcp[12..14].copy_from_slice(&((tcp_bytes as u16 / 4) << 12 | u16::from(segment.flags.bits())).to_be_bytes());
+        tcp[14..16].copy_from_slice(&segment.window.to_be_bytes());
+        write_options(segment, &mut tcp[TCP_HEADER_BYTES..]);
+        let tcp_sum = self.pseudo_sum + segment_bytes + words_sum(tcp);
+        TcpHeaders { bytes, length: tcp_at + tcp_bytes, ip_sum, tcp_sum }
+    }
+
+    /// Bytes of the link header.
+    pub(super) fn link_bytes(&self) -> usize {
+        self.link_bytes
+    }
+
+    pub(super) fn is_version_6(&self) -> bool {
+        self.version_6
+    }
+
+    fn ip_header_bytes(&self) -> usize {
+        if self.version_6 {
+            IPV6_HEADER_BYTES
+        } else {
+            IPV4_HEADER_BYTES
+        }
+    }
+
+    /// Writes link and IP header and ports; the sum of an IPv4 header without its checksum.
+    fn write_start(&self, fields: IpFields, out: &mut [u8; MOST_HEADER_BYTES]) -> u64 {
+        let IpFields { ecn_bits, identification, time_to_live, behind_bytes } = fields;
+        out[..MOST_FIXED_BYTES].copy_from_slice(&self.fixed);
+        let ip = &mut out[self.link_bytes..];
+        if self.version_6 {
+            ip[1] = ecn_bits << 4;
+            ip[4..6].copy_from_slice(&(behind_bytes as u16).to_be_bytes());
+            ip[7] = time_to_live;
+            return 0;
+        }
+        ip[1] = ecn_bits;
+        ip[2..4].copy_from_slice(&(IPV4_HEADER_BYTES as u16 + behind_bytes as u16).to_be_bytes());
+        ip[4..6].copy_from_slice(&identification.to_be_bytes());
+        ip[8] = time_to_live;
+        let sum = words_sum(&ip[..IPV4_HEADER_BYTES]);
+        ip[10..12].copy_from_slice(&(!fold(sum)).to_be_bytes());
+        sum
+    }
+
+    /// The frame of a UDP datagram.
+    pub(super) fn udp_frame(&self, identification: u16, payload: &[u8]) -> Vec<u8> {
+        let udp_bytes = (UDP_HEADER_BYTES + payload.len()) as u64;
+        let mut headers = [0; MOST_HEADER_BYTES];
+        let fields = IpFields { ecn_bits: 0, identification, time_to_live: 64, behind_bytes: udp_bytes };
+        self.write_start(fields, &mut headers);
+        let udp_at = self.link_bytes + self.ip_header_bytes();
+        let udp = &mut headers[udp_at..udp_at + UDP_HEADER_BYTES];
+        udp[4..6].copy_from_slice(&(udp_bytes as u16).to_be_bytes());
+        let sum = self.pseudo_sum + udp_bytes + words_sum(udp) + words_sum(payload);
+        // A checksum of zero would mean that there is none (RFC 768).
+        let checksum = if fold(sum) == 0xffff { 0xffff } else { !fold(sum) };
+        udp[6..8].copy_from_slice(&checksum.to_be_bytes());
+        [&headers[..udp_at + UDP_HEADER_BYTES], payload].concat()
+    }
+}
+
+/// The headers of a segment.
+pub(super) struct TcpHeaders {
+    pub(super) bytes: [u8; MOST_HEADER_BYTES],
+    pub(super) length: usize,
+    /// Of the words of the IPv4 header without its checksum.
+    pub(super) ip_sum: u64,
+    /// Of pseudo-header and TCP header without its checksum, which is not written: the payload belongs to it, too.
+    pub(super) tcp_sum: u64,
+}
+
+/// The fields of an IP header that change from packet to packet.
+#[derive(Clone, Copy)]
+struct IpFields {
+    ecn_bits: u8,
+    identification: u16,
+    time_to_live: u8,
+    /// Length of what follows the header.
+    behind_bytes: u64,
+}
+
+/// Writes the options in the order that Linux gives them; every one fills whole words.
+fn write_options(segment: &Segment, out: &mut [u8]) {
+    let mut places = out.chunks_exact_mut(4);
+    let mut put = |word: u32| {
+        if let Some(place) = places.next() {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+    };
+    if let Some(size) = segment.maximum_segment_size {
+        put(0x0204_0000 | u32::from(size));
+    }
+    match (segment.timestamps, segment.sack_permitted) {
+        (Some(timestamps), permitted) => {
+            put(if permitted { 0x0402_080a } else { 0x0101_080a });
+            put(timestamps.value);
+            put(timestamps.echo_reply);
+        }
+        (None, true) => put(0x0101_0402),
+        (None, false) => {}
+    }
+    if let Some(shift) = segment.window_scale {
+        put(0x0103_0300 | u32::from(shift));
+    }
+    let blocks = segment.sack.as_slice();
+    if !blocks.is_empty() {
+        put(0x0101_0500 | (2 + 8 * blocks.len() as u32));
+        for &(left, right) in blocks {
+            put(left);
+            put(right);
+        }
+    }
+}
+
+fn octets_6(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    }
+}
