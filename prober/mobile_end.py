@@ -15,7 +15,7 @@ from pepscope.packets import Direction
 from prober.errors import ImpossibleError, MeasurementError
 from prober.experiment import Application, Want
 from prober.objects import Kind
-from prober.plain_requests import object_target
+from prober.plain_requests import Reading, object_target
 from prober.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -122,12 +122,14 @@ class MobileEnd:
         prepare: Prepare | None = None,
         on_bytes: Callable[[int], None] | None = None,
         cache_s: int = 0,
+        reading: Reading | None = None,
     ) -> Transfer:
         """Move one object as an application does. Raises MeasurementError where it breaks off, ImpossibleError.
 
         Without `seed` the object is one that nobody saw before. `port` is another port than the application's own,
         `prepare` gets each socket before it connects, `on_bytes` is called with how much has moved so far, and what it
-        raises ends the transfer. `cache_s` is how long the server allows the answer to be kept (HTTP).
+        raises ends the transfer. `cache_s` is how long the server allows the answer to be kept (HTTP),
+        `reading` how it is to read an upload (all but FTP).
         """
         from prober.clients import Request, client
 
@@ -140,6 +142,7 @@ class MobileEnd:
             prepare=prepare,
             on_bytes=on_bytes,
             cache_s=cache_s,
+            reading=reading or Reading(),
         )
         return client(application)(self, request)
 

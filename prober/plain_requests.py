@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -28,6 +28,30 @@ _UPLOAD_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How the server is to read an upload: as it comes, unless something is asked for."""
+
+    #: The server stops reading for so long once it has read `after_bytes`.
+    pause_s: float = 0.0
+    after_bytes: int = 0
+    #: The server sets its SO_RCVBUF before it reads on; 0 leaves it to its kernel.
+    receive_buffer_bytes: int = 0
+
+    def wishes(self) -> list[tuple[str, float]]:
+        """Names and values, as a query or a line has them; what is not asked for has 0."""
+        return [("pause_s", self.pause_s), ("after", self.after_bytes), ("receive_buffer", self.receive_buffer_bytes)]
+
+    @classmethod
+    def parse(cls, wishes: dict[str, str]) -> Reading:
+        """Read a query's wishes. Raises MalformedMessageError."""
+        try:
+            pause_s = _seconds(wishes.get("pause_s", "0"))
+        except ValueError:
+            raise MalformedMessageError(f"pause_s cannot be {shown(wishes['pause_s'])}") from None
+        return cls(pause_s, _whole(wishes, "after"), _whole(wishes, "receive_buffer"))
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """What an HTTP request is for: `/objects/SESSION/SIZE/SEED.KIND`, `/uploads/SESSION/NAME`, `/echo/SESSION`."""
 
@@ -42,12 +66,14 @@ class Target:
     cache_s: int = 0
     #: After so many bytes of content the server resets the connection; 0 for never.
     abort_after_bytes: int = 0
+    #: Only of `uploads`.
+    reading: Reading = field(default_factory=Reading)
 
     def __str__(self) -> str:
         last = {"uploads": f"/{self.name}", "echo": ""}.get(self.verb, "")
         if self.object is not None:
             last = f"/{self.object.size_bytes}/{self.object.seed}.{self.object.kind}"
-        wishes = [("cache", self.cache_s), ("abort_after", self.abort_after_bytes)]
+        wishes = [("cache", self.cache_s), ("abort_after", self.abort_after_bytes), *self.reading.wishes()]
         query = "&".join(f"{name}={value}" for name, value in wishes if value)
         return f"/{self.verb}/{self.session}{last}" + (f"?{query}" if query else "")
 
@@ -67,9 +93,9 @@ class Target:
                     wanted = ObjectName.parse(f"{size}-{seed}.{kind}")
                 except UsageError as error:
                     raise MalformedMessageError(str(error)) from None
-                return cls(session, "objects", wanted, "", *(_whole(wishes, name) for name in ("cache", "abort_after")))
+                return cls(session, "objects", wanted, "", _whole(wishes, "cache"), _whole(wishes, "abort_after"))
             case ["", "uploads", session, name] if is_session(session) and _UPLOAD_NAME.fullmatch(name):
-                return cls(session, "uploads", None, name, 0, _whole(wishes, "abort_after"))
+                return cls(session, "uploads", None, name, 0, _whole(wishes, "abort_after"), Reading.parse(wishes))
             case ["", "echo", session] if is_session(session):
                 return cls(session, "echo")
         raise MalformedMessageError(
@@ -85,9 +111,9 @@ def object_target(
     return str(Target(session, "objects", wanted, "", cache_s, abort_after_bytes))
 
 
-def upload_target(session: str, name: str, *, abort_after_bytes: int = 0) -> str:
+def upload_target(session: str, name: str, *, abort_after_bytes: int = 0, reading: Reading | None = None) -> str:
     """The target of an upload; `name` has only letters, digits, `.`, `_` and `-`."""
-    return str(Target(session, "uploads", None, name, 0, abort_after_bytes))
+    return str(Target(session, "uploads", None, name, 0, abort_after_bytes, reading or Reading()))
 
 
 def echo_target(session: str) -> str:
@@ -115,13 +141,17 @@ class TcpRequest:
     size_bytes: int = 0
     seed: int = 0
     kind: Kind = Kind.BINARY
-    #: The server stops reading for so long once it has read `after_bytes` of an upload.
+    #: Of an upload: the fields of `Reading`.
     pause_s: float = 0.0
     after_bytes: int = 0
-    #: The server sets its SO_RCVBUF before it reads on; 0 leaves it to its kernel.
     receive_buffer_bytes: int = 0
     #: After so many bytes the server resets the connection; 0 for never.
     abort_after_bytes: int = 0
+
+    @property
+    def reading(self) -> Reading:
+        """How an upload is to be read."""
+        return Reading(self.pause_s, self.after_bytes, self.receive_buffer_bytes)
 
     def __str__(self) -> str:
         words = [_LINE_START, self.session, self.verb]

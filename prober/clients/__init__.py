@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
 from prober.experiment import Application
+from prober.plain_requests import Reading
 from prober.transfer import Transfer
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Request:
     prepare: Callable[[socket.socket], None] | None = None
     on_bytes: Callable[[int], None] | None = None
     cache_s: int = 0
+    reading: Reading = field(default_factory=Reading)
 
 
 Client = Callable[["MobileEnd", Request], Transfer]

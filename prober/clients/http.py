@@ -88,7 +88,7 @@ def _download(
 def _upload(
     end: MobileEnd, request: Request, connection: http.client.HTTPConnection, watch: Stopwatch, sent: ObjectName
 ) -> _Outcome:
-    _begin(connection, "PUT", upload_target(end.control.session, str(sent)))
+    _begin(connection, "PUT", upload_target(end.control.session, str(sent), reading=request.reading))
     connection.putheader("Content-Type", sent.kind.content_type)
     connection.putheader("Content-Length", str(sent.size_bytes))
     connection.endheaders()

@@ -67,7 +67,16 @@ def _download(
 def _upload(
     end: MobileEnd, request: Request, link: socket.socket, watch: Stopwatch, sent: ObjectName
 ) -> tuple[int, str]:
-    link.sendall(TcpRequest(end.control.session, "upload", sent.size_bytes).to_line())
+    wanted = request.reading
+    asked = TcpRequest(
+        end.control.session,
+        "upload",
+        sent.size_bytes,
+        pause_s=wanted.pause_s,
+        after_bytes=wanted.after_bytes,
+        receive_buffer_bytes=wanted.receive_buffer_bytes,
+    )
+    link.sendall(asked.to_line())
     given_bytes = 0
     for piece in sent.pieces():
         link.sendall(piece)

@@ -15,6 +15,7 @@ from prober.experiments.recompress import Recompress
 from prober.experiments.slow_reader import SlowReader
 from prober.experiments.transfers import Transfers
 from prober.experiments.ttl_syn import TtlSyn
+from prober.experiments.uplink_buffer import UplinkBuffer
 from prober.experiments.window import Window
 
 #: In the order in which a plan runs them.
@@ -31,6 +32,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Recompress(),
     Abort(),
     Window(),
+    UplinkBuffer(),
     Gain(),
 )
 

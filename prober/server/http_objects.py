@@ -18,6 +18,7 @@ from prober.server.http_connection import HttpConnection, MalformedHeadError, Re
 from prober.server.refusal import RefusedError
 from prober.server.served_log import Entry
 from prober.server.sessions import Session
+from prober.server.slow_reading import SlowReading
 from prober.server.tcp_facts import await_acknowledged, last_tcp_info, saved_syn
 
 #: What looks like a session's name, in a head that is not HTTP.
@@ -162,14 +163,24 @@ class _Service:
 
     def _take_upload(self, session: Session, request: Request, target: Target, entry: Entry) -> None:
         began = time.monotonic()
+        reading = SlowReading(self._connection.sock, target.reading)
         for piece in self._http.content():
             session.take(len(piece))
             entry.received(piece)
+            reading.pause_if_due(entry.received_bytes)
             if entry.received_bytes > self._context.limits.object_bytes:
                 raise RefusedError(413, f"uploads have at most {self._context.limits.object_bytes} bytes here")
             if target.abort_after_bytes and entry.received_bytes >= target.abort_after_bytes:
                 raise _AbortError
-        report = UploadReport(entry.received_bytes, entry.digest.hexdigest(), time.monotonic() - began)
+        report = UploadReport(
+            entry.received_bytes,
+            entry.digest.hexdigest(),
+            time.monotonic() - began,
+            reading.receive_buffer_bytes,
+            reading.read_bytes,
+            reading.queued_bytes,
+            reading.paused_s,
+        )
         self._http.answer(request, 200, _json_headers(), json.dumps(report.to_json()).encode())
 
     def _echo(self, session: Session, request: Request, entry: Entry) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -17,11 +16,11 @@ from prober.server.context import ServiceContext
 from prober.server.refusal import RefusedError
 from prober.server.served_log import Entry
 from prober.server.sessions import Session
-from prober.server.tcp_facts import await_acknowledged, last_tcp_info, saved_syn, unread_bytes
+from prober.server.slow_reading import SlowReading
+from prober.server.tcp_facts import await_acknowledged, last_tcp_info, saved_syn
 
 #: How long to wait for the peer's end once everything is done.
 _LINGER_S = 2.0
-_HUNG_UP = select.POLLERR | select.POLLHUP
 
 
 class _AbortError(Exception):
@@ -118,18 +117,13 @@ class _Transfer:
                 raise _AbortError
 
     def _upload(self, session: Session, request: TcpRequest, entry: Entry) -> None:
-        if request.receive_buffer_bytes:
-            self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, min(request.receive_buffer_bytes, 1 << 30))
+        reading = SlowReading(self._sock, request.reading)
         began = time.monotonic()
         # Without a size, all until the peer's end.
         most = request.size_bytes or self._limits.object_bytes
         stops = sorted({most, request.abort_after_bytes or most, request.after_bytes if request.pause_s else most})
-        queued = read_at_pause = 0
-        paused_s = 0.0
         while entry.received_bytes < most:
-            if request.pause_s and not paused_s and entry.received_bytes >= request.after_bytes:
-                paused_s, read_at_pause = self._pause(request.pause_s), entry.received_bytes
-                queued = unread_bytes(self._sock)
+            reading.pause_if_due(entry.received_bytes)
             until = next((stop for stop in stops if stop > entry.received_bytes), most)
             self._wait_at_most(self._limits.idle_s)
             piece = self._sock.recv(min(PIECE_BYTES, until - entry.received_bytes))
@@ -143,22 +137,12 @@ class _Transfer:
             entry.received_bytes,
             entry.digest.hexdigest(),
             time.monotonic() - began,
-            self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
-            read_at_pause,
-            queued,
-            paused_s,
+            reading.receive_buffer_bytes,
+            reading.read_bytes,
+            reading.queued_bytes,
+            reading.paused_s,
         )
         self._tell(report.to_line())
-
-    def _pause(self, pause_s: float) -> float:
-        """Read nothing for so long, or until the connection breaks; how long it was."""
-        began = time.monotonic()
-        poller = select.poll()
-        poller.register(self._sock, 0)
-        while (left_s := began + pause_s - time.monotonic()) > 0:
-            if any(events & _HUNG_UP for _, events in poller.poll(left_s * 1000)):
-                break
-        return time.monotonic() - began
 
     def _echo(self, session: Session, request: TcpRequest, entry: Entry) -> None:  # noqa: ARG002
         while True:

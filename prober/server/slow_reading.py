@@ -1,0 +1,43 @@
+"""Reading an upload as it was asked to: into a small buffer, and with a pause in the middle."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+
+from prober.plain_requests import Reading
+from prober.server.tcp_facts import unread_bytes
+
+_HUNG_UP = select.POLLERR | select.POLLHUP
+_MOST_BUFFER_BYTES = 1 << 30
+
+
+class SlowReading:
+    """One upload's reading; `read_bytes`, `queued_bytes` and `paused_s` tell of the pause once there was one."""
+
+    def __init__(self, sock: socket.socket, wanted: Reading) -> None:
+        self._sock, self._wanted = sock, wanted
+        if wanted.receive_buffer_bytes:
+            buffer_bytes = min(wanted.receive_buffer_bytes, _MOST_BUFFER_BYTES)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
+        self.read_bytes = self.queued_bytes = 0
+        self.paused_s = 0.0
+
+    def pause_if_due(self, received_bytes: int) -> None:
+        """Read nothing for so long as was asked, or until the connection breaks; once, after so many bytes."""
+        if not self._wanted.pause_s or self.paused_s or received_bytes < self._wanted.after_bytes:
+            return
+        began = time.monotonic()
+        poller = select.poll()
+        poller.register(self._sock, 0)
+        while (left_s := began + self._wanted.pause_s - time.monotonic()) > 0:
+            if any(events & _HUNG_UP for _, events in poller.poll(left_s * 1000)):
+                break
+        self.paused_s, self.read_bytes = time.monotonic() - began, received_bytes
+        self.queued_bytes = unread_bytes(self._sock)
+
+    @property
+    def receive_buffer_bytes(self) -> int:
+        """SO_RCVBUF as the kernel counts it."""
+        return self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
