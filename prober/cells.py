@@ -7,9 +7,8 @@ once (a clock, a path) misleads it again.
 
 **The kind.** A split point has buffers, and an object that fits into them is taken whole before the mobile has its
 first byte: it looks stored although it was relayed. Only what does not fit tells, so the kind is read off the largest
-transfers and off the active findings. A proxy that stores does so with objects of every size. That a sender was done
-while the receiver had little tells nothing either where its lead fits into what a relay may hold: a store-and-forward
-proxy shows by the silence before its first byte.
+transfers and off the active findings. A proxy that stores does so with objects of every size. Where even the largest
+transfer may have fitted into a relay's buffers, the reason says so.
 
 **Contradictions.** Connections that are end to end and connections that are split, each beyond doubt, cannot be
 governed by one rule. Then the cell is inconclusive, whatever the sum says, and the reason says which ones disagree and
@@ -22,10 +21,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from detector.methods.progress import RELAY_BUFFER_BYTES
-from detector.verdict import Judgement, judge
+from detector.verdict import Judgement, judge, weight_of
 from pepscope.audit_results import AuditCell, AuditConnection
 from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, PairResult
+from pepscope.results import Evidence, Kind, Outcome, PairResult
 
 #: The largest transfers are those of at least this share of the largest one's payload: the sizes of a plan are steps of
 #: more than two, while headers, compression and lost captures change a size by less.
@@ -34,7 +33,8 @@ LARGEST_SHARE = 0.5
 #: Share of the split's probability from which a kind is sure: beyond what the prior of the detector's table gives.
 SURE_SHARE = 0.8
 
-#: What shows where the sender gets rid of its data long before the receiver has them.
+#: What shows where the sender gets rid of its data long before the receiver has them: behind a proxy that stores, and
+#: behind a relay whose buffers hold as much.
 _OF_LARGE_BUFFERS = frozenset({"sender-far-ahead", "window-open-receiver-behind"})
 
 _SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
@@ -60,7 +60,7 @@ def judge_cell(material: CellMaterial) -> AuditCell:
     counting = [item for item in material.connections if not item.set_aside]
     largest = largest_transfers(counting, material.direction)
     evidence = [item for connection in counting for item in connection.pair.evidence]
-    of_kind = [item for connection in largest for item in telling_kind(connection.pair)]
+    of_kind = [item for connection in largest for item in connection.pair.evidence]
     judgement = judge([*evidence, *material.active], of_kind=[*of_kind, *material.active])
     if not evidence and not material.active:
         judgement = Judgement(Kind.INCONCLUSIVE, judgement.probability, _nothing_known(material))
@@ -85,19 +85,6 @@ def largest_transfers(connections: Sequence[AuditConnection], direction: Directi
     """The connections that carried most in `direction`, within `LARGEST_SHARE` of the largest."""
     most = max((payload_bytes(item.pair, direction) for item in connections), default=0)
     return [item for item in connections if payload_bytes(item.pair, direction) >= LARGEST_SHARE * most]
-
-
-def telling_kind(pair: PairResult) -> list[Evidence]:
-    """The evidence on a connection that can tell a relay from a proxy that stores."""
-    return [item for item in pair.evidence if not _fits_into_buffers(item, pair)]
-
-
-def _fits_into_buffers(item: Evidence, pair: PairResult) -> bool:
-    """Whether this is seen behind a relay, too, whose buffers hold as much."""
-    lead = item.numbers.get("lead_bytes")
-    if not isinstance(lead, int | float):
-        lead = max(pair.payload_bytes_up, pair.payload_bytes_down)
-    return item.finding in _OF_LARGE_BUFFERS and lead < RELAY_BUFFER_BYTES
 
 
 def payload_bytes(pair: PairResult, direction: Direction) -> int:
@@ -168,22 +155,33 @@ def _extent(verdict: Kind, counting: Sequence[AuditConnection]) -> str:
 
 
 def _kinds(verdict: Kind, counting: Sequence[AuditConnection], largest: Sequence[AuditConnection]) -> str:
-    """Says so where the connections are not all of one kind, and why that need not be a contradiction."""
+    """Says so where the connections are not all of one kind, and what could have made a relay look like a proxy."""
     chosen = {id(item) for item in largest}
     relayed, kept = (sum(_is_surely(item.pair, kind) for item in largest) for kind in _SPLIT)
     if relayed and kept:
         return f"Of the largest transfers {relayed} look relayed and {kept} stored, so the kind is uncertain."
+    if verdict is Kind.TCP_PROXY:
+        return _of_large_buffers(largest)
     stored = sum(id(item) not in chosen and item.pair.verdict is Kind.TCP_PROXY for item in counting)
-    if verdict is Kind.SPLIT_TCP and stored:
-        return f"{_counted(stored).capitalize()} smaller look stored: the split's buffers swallowed them whole."
-    return ""
+    if stored == 1:
+        return "A smaller one looks stored: the split's buffers swallowed it whole."
+    return f"{stored} smaller ones look stored: the split's buffers swallowed them whole." if stored else ""
+
+
+def _of_large_buffers(largest: Sequence[AuditConnection]) -> str:
+    """Says so where nothing but a large buffer is needed to explain why transfers look stored."""
+    spoken = [item for connection in largest for item in connection.pair.evidence if item.outcome is Outcome.SPLIT]
+    telling = [item for item in spoken if weight_of(item).proxy > 0]
+    most = max((max(item.pair.payload_bytes_up, item.pair.payload_bytes_down) for item in largest), default=0)
+    if not telling or most >= RELAY_BUFFER_BYTES or {item.finding for item in telling} - _OF_LARGE_BUFFERS:
+        return ""
+    return "A relay whose buffers hold as much looks the same; only larger objects tell them apart."
 
 
 def _is_surely(pair: PairResult, kind: Kind) -> bool:
     """Whether a split connection is of this kind by evidence, not because one kind is the more frequent one."""
-    probability = judge(pair.evidence, of_kind=telling_kind(pair)).probability
-    split = sum(probability[either] for either in _SPLIT)
-    return pair.verdict in _SPLIT and probability[kind] >= SURE_SHARE * split
+    split = sum(pair.probability.get(either, 0.0) for either in _SPLIT)
+    return pair.verdict in _SPLIT and pair.probability.get(kind, 0.0) >= SURE_SHARE * split
 
 
 def _control(verdict: Kind, connections: Sequence[AuditConnection]) -> str:

@@ -120,10 +120,15 @@ def test_an_active_finding_tells_the_kind_too():
     assert stored.summary in judged.reason
 
 
-@pytest.mark.parametrize(("lead_bytes", "kind"), [(1_000_000, Kind.SPLIT_TCP), (20_000_000, Kind.TCP_PROXY)])
-def test_a_lead_that_a_relays_buffers_can_hold_makes_no_proxy(lead_bytes, kind):
-    ahead = Evidence("progress", Outcome.SPLIT, "sender-far-ahead", 1.0, "It was ahead.", {"lead_bytes": lead_bytes})
-    assert cell(connection(ahead, size=lead_bytes)).verdict is kind
+@pytest.mark.parametrize(("size", "is_told"), [(1_000_000, True), (20_000_000, False)])
+def test_a_proxy_that_may_be_a_relay_with_large_buffers_is_told(size, is_told):
+    judged = cell(connection(evidence("sender-far-ahead"), size=size))
+    assert judged.verdict is Kind.TCP_PROXY
+    assert ("A relay whose buffers hold as much looks the same" in judged.reason) == is_told
+    silent = Evidence("delayed_ack", Outcome.INAPPLICABLE, "no-ack-delay", 0.0, "No delay is known.")
+    assert cell(connection(evidence("sender-far-ahead"), silent, size=size)).verdict is Kind.TCP_PROXY
+    stored = cell(connection(evidence("sender-far-ahead"), evidence("stored-before-forwarded"), size=size))
+    assert "looks the same" not in stored.reason
 
 
 def test_kinds_that_disagree_at_one_size_are_told():
