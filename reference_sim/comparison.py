@@ -43,7 +43,8 @@ LOSS_BOUND = 2.0
 class Measures:
     """What one run of a scenario gave."""
 
-    #: Bytes that applications read, from the first flow's start to the last byte read.
+    #: Bytes that applications read, from the first flow's start to the last byte read; of pages, in the time of their
+    #: answers alone, since the time to think between them is drawn by chance.
     goodput_bit_s: float
     #: One for each segment acknowledged, as the senders' captures show them, so that it does not matter how many an ACK
     #: is for; none for ACKs of anything that was sent again (Karn).
@@ -218,6 +219,8 @@ def measure(truth: Mapping[str, Any], captures: Mapping[str, Path]) -> Measures:
     read_bytes = sum(end["read_bytes"] for end in ends)
     last_s = max((end["last_read_s"] for end in ends if end["last_read_s"] is not None), default=0.0)
     first_s = min((flow["start_s"] for flow in flows), default=0.0)
+    if flows and all(flow["kind"] == "http" for flow in flows):
+        first_s, last_s = 0.0, sum(end["answer_time_s"] for end in ends)
     entered = lost = 0
     for direction in ("down", "up"):
         hops = [hop[direction] for hop in truth["hops"]]

@@ -14,22 +14,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import pepscope
 from pepscope import _core
 from pepscope.errors import CaptureError, LivePathError
 from pepscope.live_capture import LiveCapture
 from reference_sim.library import load_scenario
 from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, PROXY_KINDS, Link, LiveNetwork, split_path
+from reference_sim.live_series import SocketSampler, joined_series
+from reference_sim.live_taps import Tap, apply_tap, live_taps
 from reference_sim.live_traffic import LiveTraffic, live_flows
 from reference_sim.namespaces import Namespace
+from reference_sim.run import Float64Array, Series
 from reference_sim.scenario import Scenario
-from reference_sim.simulation import TRUTH_FILE, write_whole
+from reference_sim.simulation import SERIES_FILE, TRUTH_FILE, write_parquet, write_whole
 
 #: Where a cell's reports go, at the middle.
 REPORT_PORT = 31_000
 #: Form of truth.json, as of a simulation's.
 _FORM = 1
-_CAPTURED_PLACES = ("server", "mobile")
 _LISTENING_S = 30.0
 #: Of the threads that carry packets: real-time priority, and otherwise before ordinary work.
 _PRIORITY = 10
@@ -68,6 +72,8 @@ class LiveRun:
     captures: dict[str, Path] = field(default_factory=dict)
     #: Of the command; 0 where the scenario's own traffic ran.
     exit_status: int = 0
+    #: What hops and sockets of the scenario's own traffic said of themselves over time.
+    series: Series = field(default_factory=lambda: Series(np.empty(0), ()))
 
     def lateness_s(self, quantile: str = "quantile_99_s") -> float:
         """The worst of the loops: `median_s`, `quantile_95_s`, `quantile_99_s` or `maximum_s`."""
@@ -82,6 +88,7 @@ class LiveEmulation:
         self.settings = settings
         self._directory = directory
         self._parts = split_path(scenario, settings.middle_after)
+        self._taps = live_taps(scenario, self._parts)
         if settings.middle_command and len(self._parts) == 1:
             raise LivePathError(
                 f"{scenario.name} has no proxy, so say where the middle is: so many hops behind the server"
@@ -90,6 +97,7 @@ class LiveEmulation:
         self._closing = contextlib.ExitStack()
         self._loops: list[_Loop] = []
         self._captures: dict[str, LiveCapture] = {}
+        self._sampler: SocketSampler | None = None
         self._capture_counts: dict[str, dict[str, int]] = {}
         self.traffic: LiveTraffic | None = None
         self.started_ns = 0
@@ -111,16 +119,15 @@ class LiveEmulation:
         if self._directory is not None:
             self._directory.mkdir(parents=True, exist_ok=True)
             (self._directory / TRUTH_FILE).unlink(missing_ok=True)
-            taps: Any = self.scenario.record["taps"]
-            snap_bytes = {tap["name"]: tap["snap_bytes"] for tap in taps}
-            for place, namespace, device in (
-                ("server", network.server, network.links[0].server_device),
-                ("mobile", network.mobile, network.links[-1].mobile_device),
-            ):
-                path = self._directory / f"{place}.pcap"
-                self._captures[place] = namespace.call(LiveCapture, device, path, snap_bytes.get(place, 96))
             self._closing.callback(self._finish_captures)
+            for tap in self._taps:
+                namespace, device = self._device(tap)
+                path = self._directory / f"{tap.name}.pcap"
+                self._captures[tap.name] = namespace.call(LiveCapture, device, path, tap.snap_bytes)
         self.started_ns, self._started_unix_ns = time.monotonic_ns(), time.time_ns()
+        interval_s: Any = self.scenario.record["series_interval_s"]
+        if interval_s is not None:
+            self._sampler = self._closing.enter_context(SocketSampler(interval_s, self.started_ns))
         for link in network.links:
             loop = _Loop(self.scenario, link, self.network, self.settings, self.started_ns)
             self._loops.append(loop)
@@ -135,6 +142,19 @@ class LiveEmulation:
             if command and station is not None:
                 _start_service(station, command, environment)
 
+    def _device(self, tap: Tap) -> tuple[Namespace, str]:
+        """The namespace and the device where a tap stands."""
+        first, last = self.network.links[0], self.network.links[-1]
+        if tap.after_hop == first.first_hop:
+            return first.server_side, first.server_device
+        if tap.after_hop == last.end_hop:
+            return last.mobile_side, last.mobile_device
+        if tap.after_hop == first.end_hop:
+            return first.mobile_side, first.mobile_device
+        if tap.after_hop == last.first_hop:
+            return last.server_side, last.server_device
+        raise LivePathError(f"there is no device for the tap {tap.name}")
+
     def run(self, command: Sequence[str]) -> int:
         """Run a command in the mobile's namespace; its exit status, 128 and more where a signal ended it."""
         process = self.network.mobile.start(command, detached=False, env=self.network.environment())
@@ -145,7 +165,7 @@ class LiveEmulation:
     def run_scenario_traffic(self) -> None:
         """Run the scenario's own traffic between sockets of the two kernels. Raises ScenarioError, LivePathError."""
         self.traffic = LiveTraffic(
-            self.scenario, self.network.server, self.network.mobile, self.started_ns, self._class()
+            self.scenario, self.network.server, self.network.mobile, self.started_ns, self._class(), self._sampler
         )
         self.traffic.run(self.check)
         self.linger()
@@ -196,6 +216,17 @@ class LiveEmulation:
         if failure is not None:
             raise failure
 
+    def _apply_taps(self, paths: dict[str, Path]) -> None:
+        places = {0: "down", len(self.scenario.path): "up"}
+        for tap in self._taps:
+            if tap.name in paths and tap.has_effects:
+                missed = self._capture_counts[tap.name]["missed_packets"]
+                counts = apply_tap(
+                    tap, paths[tap.name], self._started_unix_ns, self.scenario.seed, places.get(tap.after_hop)
+                )
+                counts["missed_packets"] += missed
+                self._capture_counts[tap.name] = counts
+
     def result(self, exit_status: int = 0) -> LiveRun:
         """Stop the loops and captures and tell what happened; writes truth.json where there is a directory."""
         ended_ns = time.monotonic_ns()
@@ -205,6 +236,7 @@ class LiveEmulation:
         for loop in self._loops:
             loop.stop()
         self.check()
+        self._apply_taps(paths)
         totals = [loop.totals() for loop in self._loops]
         parts = []
         for loop, told, lost in zip(self._loops, totals, dropped, strict=True):
@@ -222,6 +254,7 @@ class LiveEmulation:
             "captures": [
                 {"tap": place, "file": paths[place].name, **counts} for place, counts in self._capture_counts.items()
             ],
+            **({} if self.traffic is None else {"voice": self.traffic.voice()}),
             "live": {
                 "started_unix_ns": self._started_unix_ns,
                 "kernel": os.uname().release,
@@ -229,9 +262,12 @@ class LiveEmulation:
                 "parts": parts,
             },
         }
+        series = joined_series([loop.series() for loop in self._loops], self._sampler)
         if self._directory is not None:
+            if series.quantities:
+                write_parquet(series.to_frame(), self._directory / SERIES_FILE)
             write_whole(self._directory / TRUTH_FILE, json.dumps(truth, indent=1, sort_keys=True) + "\n")
-        return LiveRun(self.scenario, truth, paths, exit_status)
+        return LiveRun(self.scenario, truth, paths, exit_status, series)
 
 
 class _Loop:
@@ -288,6 +324,10 @@ class _Loop:
         self._path.stop()
         if self._thread.is_alive():
             self._thread.join()
+
+    def series(self) -> tuple[Float64Array, list[Any]]:
+        """Times and columns; empty where the scenario records none."""
+        return self._path.series_times(), self._path.series_columns()
 
     def totals(self) -> dict[str, Any]:
         told: dict[str, Any] = json.loads(self._path.totals_json())

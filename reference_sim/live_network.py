@@ -31,7 +31,7 @@ PROXY_KINDS: Mapping[Any, str] = {
     "store-and-forward-proxy": "tcp-proxy",
     "window-adaptation-proxy": "split-tcp",
 }
-_MOST_TERMINALS = 250
+MOST_TERMINALS = 250
 
 _EVERYWHERE = {
     "net.ipv6.conf.all.disable_ipv6": "0",
@@ -136,7 +136,8 @@ class LiveNetwork:
         self.links = tuple(links)
         self._set_up_end(self.server, WIRED_DEVICE, [SERVER], self._settings["server"])
         mobiles = [
-            {version: _nth(address, n) for version, address in FIRST_MOBILE.items()} for n in range(self.terminals)
+            {version: nth_address(address, n) for version, address in FIRST_MOBILE.items()}
+            for n in range(self.terminals)
         ]
         self._set_up_end(self.mobile, CELL_DEVICE, mobiles, self._settings["mobile"])
         if self.middle is not None:
@@ -209,9 +210,10 @@ def terminals(scenario: Scenario) -> int:
     for entry in scenario.traffic:
         user, count = entry.get("user"), entry.get("count")
         first = user if isinstance(user, int) else 0
-        further = count - 1 if entry.get("one_user_each") is True and isinstance(count, int) else 0
+        has_one_each = entry.get("one_user_each") is True or entry.get("kind") == "voice"
+        further = count - 1 if has_one_each and isinstance(count, int) else 0
         last = max(last, first + further)
-    return min(last + 1, _MOST_TERMINALS)
+    return min(last + 1, MOST_TERMINALS)
 
 
 def _middle_control(scenario: Scenario) -> str:
@@ -220,9 +222,16 @@ def _middle_control(scenario: Scenario) -> str:
     return kernel_control("mobile_leg", legs[0]["control"] if legs else "cubic")
 
 
-def _nth(address: str, number: int) -> str:
+def nth_address(address: str, number: int) -> str:
+    """The address so many behind this one."""
     return str(ipaddress.ip_address(address) + number)
 
 
 def _address(address: str, device: str) -> str:
     return f"address add {address}/{128 if ':' in address else 32} dev {device}" + (" nodad" if ":" in address else "")
+
+
+def same_network(packed: bytes, address: str) -> bool:
+    """Whether an address, as packets have it, lies in the network of this one: /24, and /64 in version 6."""
+    kept = 8 if len(packed) == 16 else 3
+    return bytes(packed)[:kept] == ipaddress.ip_address(address).packed[:kept]

@@ -1,9 +1,9 @@
-"""The transfers of a scenario between sockets of two real kernels."""
+"""The traffic of a scenario between sockets of two real kernels."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import errno
 import random
 import socket
 import threading
@@ -13,37 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pepscope.errors import LivePathError, ScenarioError
-from reference_sim.live_network import FIRST_MOBILE, SERVER
+from reference_sim import live_http
+from reference_sim.live_network import FIRST_MOBILE, MOST_TERMINALS, SERVER, nth_address
+from reference_sim.live_series import SocketSampler, tcp_totals
+from reference_sim.live_side import End, GivenUpError, Side, TimeIsUpError
+from reference_sim.live_voice import Speakers
 from reference_sim.namespaces import Namespace
 
 _CHUNK_BYTES = 1 << 18
+_CONTENT_BYTES = 4 * _CHUNK_BYTES
 _FIRST_CLIENT_PORT = 40_000  # as in captures of simulations
 _ACCEPTING_S = 30.0
-_TCP_NOTSENT_LOWAT = 25  # linux/tcp.h
-_UNSENT_BYTES = 1 << 17
-
-
-@dataclass(slots=True)
-class _End:
-    """What one end of a flow did; times are seconds of the path's time."""
-
-    written_bytes: int = 0
-    read_bytes: int = 0
-    connected_s: float | None = None
-    first_read_s: float | None = None
-    last_read_s: float | None = None
-    ended_s: float | None = None
-    outcome: str = "open"
-    congestion_control: str | None = None
-    written: Any = field(default_factory=hashlib.sha256)
-    read: Any = field(default_factory=hashlib.sha256)
-
-    def report(self) -> dict[str, Any]:
-        names = (
-            "written_bytes", "read_bytes", "connected_s", "first_read_s", "last_read_s", "ended_s", "outcome",
-            "congestion_control",
-        )  # fmt: skip
-        return {name: getattr(self, name) for name in names}
+_ASKED_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,59 +32,113 @@ class _Flow:
     number: int
     entry: Mapping[str, Any]
     start_s: float
-    server: _End = field(default_factory=_End)
-    mobile: _End = field(default_factory=_End)
+    user: int
+    #: Flows of one number send the same bytes.
+    content: int
+    server: End = field(default_factory=End)
+    mobile: End = field(default_factory=End)
 
     @property
     def version(self) -> int:
         return int(self.entry["ip_version"])
 
     @property
-    def port(self) -> int:
-        return int(self.entry["server_port"])
+    def place(self) -> tuple[int, int]:
+        """IP version and port of the server."""
+        return self.version, int(self.entry["server_port"])
+
+    @property
+    def is_http(self) -> bool:
+        return self.entry["kind"] == "http" or self.entry.get("application") == "http"
+
+    @property
+    def path(self) -> str:
+        """What it asks for."""
+        return f"/content-{self.content}"
+
+    @property
+    def mobile_address(self) -> str:
+        return nth_address(FIRST_MOBILE[self.version], self.user)
+
+    @property
+    def mobile_port(self) -> int:
+        return _FIRST_CLIENT_PORT + self.number
+
+    def bytes(self, direction: str) -> int | None:
+        """Bytes to send; None for as many as fit the duration."""
+        kind = self.entry["kind"]
+        if kind == "http":
+            return int(self.entry["page_bytes"]) if direction == "down" else 0
+        if kind == "both":
+            amount = self.entry.get(f"{direction}_bytes")
+        elif kind == {"down": "download", "up": "upload"}[direction]:
+            amount = self.entry.get("bytes")
+        else:
+            return 0
+        return None if amount is None else int(amount)
 
 
 class LiveTraffic:
-    """Downloads and uploads, one thread an end."""
+    """Transfers, pages and speech, one thread a side."""
 
-    def __init__(self, scenario: Any, server: Namespace, mobile: Namespace, started_ns: int, kind: str | None) -> None:
+    def __init__(
+        self,
+        scenario: Any,
+        server: Namespace,
+        mobile: Namespace,
+        started_ns: int,
+        kind: str | None,
+        sampler: SocketSampler | None = None,
+    ) -> None:
         """`kind` is what a detector should say of it. Raises ScenarioError for traffic that only a simulation has."""
         self._server, self._mobile = server, mobile
         self._started_ns = started_ns
         self._duration_s = scenario.duration_s
+        self._seed = scenario.seed
         self._class = kind
+        self._sampler = sampler
         self.flows = live_flows(scenario)
+        self._speakers = Speakers(scenario, server, mobile, started_ns)
+        self._unserved = list(self.flows)
+        self._choosing = threading.Lock()
         self._failures: list[str] = []
         self._stopping = threading.Event()
         chance = random.Random(scenario.seed)
-        # Text that nobody can compress away; flows begin at places of their own in it.
-        self._content = chance.randbytes(4 * _CHUNK_BYTES)
+        # Text that nobody can compress away; contents begin at places of their own in it.
+        self._content = chance.randbytes(_CONTENT_BYTES) * 2
 
     def run(self, check: Callable[[], None]) -> None:
         """Run all flows to their end or the scenario's; `check` is called now and then. Raises LivePathError."""
-        threads = []
         with contextlib.ExitStack() as stack:
+            stack.enter_context(self._speakers)
             stack.callback(self._stopping.set)
-            for flow in self.flows:
-                listener = stack.enter_context(self._server.call(_listen, flow))
-                threads += [
-                    threading.Thread(target=self._guard, args=(self._serve, flow, listener), daemon=True),
-                    threading.Thread(target=self._guard, args=(self._fetch, flow), daemon=True),
-                ]
+            for place in sorted({flow.place for flow in self.flows}):
+                listener = stack.enter_context(self._server.call(_listen, place))
+                threading.Thread(target=self._accept, args=(listener, place), daemon=True).start()
+            threads = [threading.Thread(target=self._fetch, args=(flow,), daemon=True) for flow in self.flows]
             for thread in threads:
                 thread.start()
-            while any(thread.is_alive() for thread in threads) and self._now() < self._duration_s + _ACCEPTING_S:
+            # Speech alone goes on to the end.
+            while self._now() < self._duration_s and (
+                not threads or any(thread.is_alive() for thread in threads) or not self._is_served()
+            ):
                 check()
                 time.sleep(0.02)
+            self._stopping.set()
+            for thread in threads:
+                thread.join(1.0)
         if self._failures:
             raise LivePathError(self._failures[0])
+
+    def _is_served(self) -> bool:
+        return all(flow.server.connected_s is None or flow.server.ended_s is not None for flow in self.flows)
 
     def report(self) -> list[dict[str, Any]]:
         """Flows as in a simulation's truth, as far as sockets tell."""
         return [
             {
                 "flow": flow.number,
-                "user": flow.entry["user"],
+                "user": flow.user,
                 "kind": flow.entry["kind"],
                 "class": self._class,
                 "start_s": flow.start_s,
@@ -115,8 +150,8 @@ class LiveTraffic:
                 "mobile": flow.mobile.report(),
                 "addresses": {
                     place: {
-                        "server": {"address": SERVER[flow.version], "port": flow.port},
-                        "mobile": {"address": FIRST_MOBILE[flow.version], "port": _FIRST_CLIENT_PORT + flow.number},
+                        "server": {"address": SERVER[flow.version], "port": flow.place[1]},
+                        "mobile": {"address": flow.mobile_address, "port": flow.mobile_port},
                     }
                     for place in ("server", "mobile")
                 },
@@ -124,115 +159,209 @@ class LiveTraffic:
             for flow in self.flows
         ]
 
+    def voice(self) -> dict[str, Any]:
+        """What was said and heard."""
+        return self._speakers.report()
+
     def _now(self) -> float:
         return (time.monotonic_ns() - self._started_ns) * 1e-9
 
-    def _guard(self, function: Callable[..., None], flow: _Flow, *arguments: Any) -> None:
-        try:
-            function(flow, *arguments)
-        except OSError as error:
-            if not self._stopping.is_set():
-                self._failures.append(f"flow {flow.number} ended badly: {error.strerror or error}")
+    def _accept(self, listener: socket.socket, place: tuple[int, int]) -> None:
+        listener.settimeout(_ASKED_S)
+        while not self._stopping.is_set():
+            try:
+                connection, (_, port, *_) = listener.accept()
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            flow = self._flow_of(place, port)
+            if flow is None:
+                connection.close()
+            else:
+                threading.Thread(target=self._serve, args=(flow, connection), daemon=True).start()
 
-    def _serve(self, flow: _Flow, listener: socket.socket) -> None:
-        listener.settimeout(flow.start_s + _ACCEPTING_S)
-        connection, _ = listener.accept()
-        with connection:
-            self._exchange(flow, connection, flow.server, "down")
+    def _flow_of(self, place: tuple[int, int], port: int) -> _Flow | None:
+        """Whose connection it is: by the client's port, which a proxy may have changed; then the next in turn.
+
+        A proxy may open several connections for one that speaks HTTP.
+        """
+        with self._choosing:
+            here = [flow for flow in self._unserved if flow.place == place]
+            named = [flow for flow in here if flow.mobile_port == port]
+            chosen = next(iter(named or here), None)
+            if chosen is not None:
+                self._unserved.remove(chosen)
+                return chosen
+        return next((flow for flow in self.flows if flow.place == place and flow.is_http), None)
+
+    def _serve(self, flow: _Flow, connection: socket.socket) -> None:
+        with self._conversing(flow, connection, "server") as side:
+            if flow.is_http:
+                live_http.serve(side, self._answer)
+            else:
+                self._exchange(flow, side, "down")
 
     def _fetch(self, flow: _Flow) -> None:
-        self._stopping.wait(max(0.0, flow.start_s - self._now()))
-        with self._mobile.call(_client, flow) as connection:
-            connection.settimeout(_ACCEPTING_S)
-            connection.connect((SERVER[flow.version], flow.port))
-            self._exchange(flow, connection, flow.mobile, "up")
+        if self._stopping.wait(max(0.0, flow.start_s - self._now())):
+            return
+        try:
+            connection = self._mobile.call(_client, flow)
+            connection.settimeout(min(_ACCEPTING_S, max(0.1, self._duration_s - self._now())))
+            connection.connect((SERVER[flow.version], flow.place[1]))
+        except OSError as error:
+            self._failures.append(f"flow {flow.number} could not connect: {error.strerror or error}")
+            return
+        with self._conversing(flow, connection, "mobile") as side:
+            host = SERVER[flow.version] if flow.version == 4 else f"[{SERVER[6]}]"
+            if flow.entry["kind"] == "http":
+                chance = random.Random(f"{self._seed} think {flow.number}")
+                live_http.fetch_pages(side, flow.entry, host, flow.path, chance)
+            elif flow.is_http:
+                self._ask_once(flow, side, host)
+            else:
+                self._exchange(flow, side, "up")
 
-    def _exchange(self, flow: _Flow, connection: socket.socket, end: _End, direction: str) -> None:
-        end.connected_s = self._now()
-        control = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-        end.congestion_control = control.split(b"\0")[0].decode()
-        connection.settimeout(self._duration_s + _ACCEPTING_S)
-        # A transfer for a time ends when the time is over, not when all that a kernel would have taken has gone.
-        connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
-        if _amount(flow.entry, direction) == 0:
-            self._read(connection, end)
+    def _ask_once(self, flow: _Flow, side: Side, host: str) -> None:
+        body_bytes = flow.bytes("up") or 0
+        if body_bytes:
+            head = live_http.request("PUT", host, flow.path, body_bytes=body_bytes)
+            live_http.ask(side, "PUT", [head, *self._chunks(flow.content, body_bytes)])
         else:
-            arguments = (self._write, flow, connection, end, direction)
-            writer = threading.Thread(target=self._guard, args=arguments, daemon=True)
-            writer.start()
-            self._read(connection, end)
-            writer.join()
-        connection.close()
-        end.outcome = "closed"
+            live_http.ask(side, "GET", [live_http.request("GET", host, flow.path)])
+        side.finish()
+
+    def _answer(self, path: str) -> memoryview:
+        flow = next((flow for flow in self.flows if flow.path == path), None)
+        length = 0 if flow is None else flow.bytes("down") or 0
+        return memoryview(b"".join(self._chunks(0 if flow is None else flow.content, length)))
+
+    @contextlib.contextmanager
+    def _conversing(self, flow: _Flow, connection: socket.socket, place: str) -> Any:
+        """A side that ends as its conversation does."""
+        end: End = getattr(flow, place)
+        with connection:
+            side = Side(connection, end, flow.entry[place], self._now, self._duration_s, self._stopping)
+            if self._sampler is not None:
+                self._sampler.add(place, flow.number, connection, lambda: end.read_bytes)
+            try:
+                yield side
+                if end.peer_finished_s is None:
+                    side.read_all()
+                end.outcome = "closed"
+            except GivenUpError:
+                end.outcome = "aborted"
+                side.reset()
+            except TimeIsUpError:
+                side.reset()
+            except TimeoutError:
+                end.outcome = "timed-out"
+            except OSError as error:
+                if isinstance(error, ConnectionError) or error.errno == errno.ENOTCONN:
+                    end.outcome = "reset"
+                else:
+                    self._failures.append(f"flow {flow.number} ended badly: {error.strerror or error}")
+            finally:
+                with contextlib.suppress(OSError):
+                    end.tcp = tcp_totals(connection)
+                if self._sampler is not None:
+                    self._sampler.remove(place, flow.number)
         end.ended_s = self._now()
 
-    def _write(self, flow: _Flow, connection: socket.socket, end: _End, direction: str) -> None:
-        left = _amount(flow.entry, direction)
-        until_s = flow.start_s + flow.entry["duration_s"] if left is None else self._duration_s
-        place = (flow.number * 4099) % _CHUNK_BYTES
-        while (left is None or left > 0) and self._now() < until_s and not self._stopping.is_set():
-            length = _CHUNK_BYTES // 4 if left is None else min(left, _CHUNK_BYTES)
-            chunk = memoryview(self._content)[place : place + length]
-            connection.sendall(chunk)
-            end.written.update(chunk)
-            end.written_bytes += length
-            if left is not None:
-                left -= length
-        connection.shutdown(socket.SHUT_WR)
+    def _exchange(self, flow: _Flow, side: Side, direction: str) -> None:
+        """Write and read at once."""
+        if flow.bytes(direction) == 0:
+            side.read_all()
+            side.finish()
+            return
+        failure: list[BaseException] = []
 
-    def _read(self, connection: socket.socket, end: _End) -> None:
-        buffer = memoryview(bytearray(_CHUNK_BYTES))
-        while length := connection.recv_into(buffer):
-            now = self._now()
-            end.first_read_s = now if end.first_read_s is None else end.first_read_s
-            end.last_read_s = now
-            end.read.update(buffer[:length])
-            end.read_bytes += length
+        def write() -> None:
+            try:
+                self._write(flow, side, direction)
+            except BaseException as error:  # it is raised again where the flow ends
+                failure.append(error)
+                side.give_up()
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        try:
+            side.read_all()
+        except GivenUpError:
+            if not failure:
+                raise
+        finally:
+            writer.join(1.0 if failure else None)
+        if failure:
+            raise failure[0]
+
+    def _write(self, flow: _Flow, side: Side, direction: str) -> None:
+        left = flow.bytes(direction)
+        if left is not None:
+            for chunk in self._chunks(flow.content, left):
+                side.send(chunk)
+        else:
+            until_s = flow.start_s + flow.entry["duration_s"]
+            place = (flow.content * 4099) % _CONTENT_BYTES
+            chunk = memoryview(self._content)[place : place + _CHUNK_BYTES // 4]
+            while side.send(chunk, until_s):
+                pass
+        side.finish()
+
+    def _chunks(self, content: int, length: int) -> list[memoryview]:
+        """The bytes of a content, as pieces of one text."""
+        place = (content * 4099) % _CONTENT_BYTES
+        whole = memoryview(self._content)[place : place + _CONTENT_BYTES]
+        pieces = [whole] * (length // _CONTENT_BYTES)
+        return [*pieces, whole[: length % _CONTENT_BYTES]]
 
 
 def live_flows(scenario: Any) -> tuple[_Flow, ...]:
-    """The flows of a scenario's traffic. Raises ScenarioError for traffic that only a simulation has."""
+    """The TCP flows of a scenario's traffic. Raises ScenarioError for traffic that only a simulation has."""
     flows: list[_Flow] = []
     for number, entry in enumerate(scenario.traffic):
-        if entry["kind"] not in ("download", "upload", "both") or entry.get("application", "plain") != "plain":
+        has_one_each = entry["kind"] == "voice" or entry["one_user_each"]
+        last_user = entry["user"] + (entry["count"] - 1 if has_one_each else 0)
+        if last_user >= MOST_TERMINALS:
             raise ScenarioError(
-                f"traffic[{number}] is of a kind that only a simulation has: give a command to run instead, "
-                "or plain downloads and uploads"
+                f"traffic[{number}] has mobile {last_user}, but a live path has addresses for {MOST_TERMINALS} only"
             )
-        for place in range(entry["count"]):
-            flows.append(_Flow(len(flows), entry, entry["start_s"] + place * entry["spacing_s"]))
-    ports = {(flow.version, flow.port) for flow in flows}
-    if not flows:
+        if entry["kind"] == "voice":
+            continue
+        for place in ("mobile_tcp", "server_tcp"):
+            if entry[place] is not None:
+                raise ScenarioError(
+                    f"traffic[{number}].{place} gives some connections a TCP of their own, which only a simulation "
+                    "has: a kernel's settings are those of all connections of an end"
+                )
+        first = len(flows)
+        for turn in range(entry["count"]):
+            user = entry["user"] + (turn if entry["one_user_each"] else 0)
+            start_s = entry["start_s"] + turn * entry["spacing_s"]
+            content = first if entry["same_objects"] else len(flows)
+            flows.append(_Flow(len(flows), entry, start_s, user, content))
+    if not scenario.traffic:
         raise ScenarioError(f"{scenario.name} has no traffic: give a command to run")
-    if len(ports) < len(flows):
-        return tuple(
-            _Flow(flow.number, {**flow.entry, "server_port": flow.port + flow.number}, flow.start_s) for flow in flows
-        )
+    if len(flows) > 65_535 - _FIRST_CLIENT_PORT:
+        raise ScenarioError(f"{scenario.name} has {len(flows)} flows, more than there are ports for on a live path")
     return tuple(flows)
 
 
-def _amount(entry: Mapping[str, Any], direction: str) -> int | None:
-    """Bytes to send; None for as many as fit the duration."""
-    kind = entry["kind"]
-    if kind == "both":
-        amount = entry.get(f"{direction}_bytes")
-    elif kind == {"down": "download", "up": "upload"}[direction]:
-        amount = entry.get("bytes")
-    else:
-        return 0
-    return None if amount is None else int(amount)
+def _is_same(writer: End, reader: End) -> bool:
+    return bool(writer.written_bytes == reader.read_bytes and writer.written.digest() == reader.read.digest())
 
 
-def _is_same(writer: _End, reader: _End) -> bool:
-    return writer.written_bytes == reader.read_bytes and writer.written.digest() == reader.read.digest()
-
-
-def _listen(flow: _Flow) -> socket.socket:
-    family = socket.AF_INET6 if flow.version == 6 else socket.AF_INET
-    return socket.create_server((SERVER[flow.version], flow.port), family=family)
+def _listen(place: tuple[int, int]) -> socket.socket:
+    version, port = place
+    family = socket.AF_INET6 if version == 6 else socket.AF_INET
+    return socket.create_server((SERVER[version], port), family=family, backlog=1024)
 
 
 def _client(flow: _Flow) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if flow.version == 6 else socket.AF_INET)
-    made.bind((FIRST_MOBILE[flow.version], _FIRST_CLIENT_PORT + flow.number))
+    try:
+        made.bind((flow.mobile_address, flow.mobile_port))
+    except BaseException:
+        made.close()
+        raise
     return made

@@ -77,15 +77,16 @@ def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, in
 
 def _write(run: Run, directory: Path) -> None:
     if run.series.quantities:
-        _write_parquet(run.series.to_frame(), directory / SERIES_FILE)
+        write_parquet(run.series.to_frame(), directory / SERIES_FILE)
     if len(run.arrivals["flow"]):
         import pandas as pd
 
-        _write_parquet(pd.DataFrame(dict(run.arrivals)), directory / ARRIVALS_FILE)
+        write_parquet(pd.DataFrame(dict(run.arrivals)), directory / ARRIVALS_FILE)
     write_whole(directory / TRUTH_FILE, json.dumps(run.truth, indent=1, sort_keys=True) + "\n")
 
 
-def _write_parquet(frame: pd.DataFrame, path: Path) -> None:
+def write_parquet(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table. Raises UsageError where pyarrow is missing, OSError."""
     try:
         frame.to_parquet(path, index=False)
     except ImportError:
