@@ -220,7 +220,7 @@ def measure(truth: Mapping[str, Any], captures: Mapping[str, Path]) -> Measures:
     last_s = max((end["last_read_s"] for end in ends if end["last_read_s"] is not None), default=0.0)
     first_s = min((flow["start_s"] for flow in flows), default=0.0)
     if flows and all(flow["kind"] == "http" for flow in flows):
-        first_s, last_s = 0.0, sum(end["answer_time_s"] for end in ends)
+        first_s, last_s = 0.0, sum(flow["mobile"]["answer_time_s"] for flow in flows)
     entered = lost = 0
     for direction in ("down", "up"):
         hops = [hop[direction] for hop in truth["hops"]]
