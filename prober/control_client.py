@@ -73,6 +73,7 @@ class ControlClient:
         self._connection: _PinnedConnection | None = None
         self._grant: SessionGrant | None = None
         self._renewed_s = 0.0
+        self._is_closed = False
 
     def about(self) -> About:
         """What the server is and can."""
@@ -160,12 +161,13 @@ class ControlClient:
         return Clock.from_json(self._ask("GET", "clock"))
 
     def close(self) -> None:
-        """End the session and the connection; the server would end both by itself. Says nothing where it cannot."""
-        if self._grant is not None:
+        """End the session and the connection, for good; the server would end both by itself. Raises nothing."""
+        if self._grant is not None and not self._is_closed:
             with contextlib.suppress(ControlError, OSError, http.client.HTTPException):
                 self._exchange("DELETE", "sessions", None, secrets.token_hex(8))
         self._grant = None
         self._disconnect()
+        self._is_closed = True
 
     def __enter__(self) -> ControlClient:
         return self
@@ -244,6 +246,8 @@ class ControlClient:
 
     def _respond(self, method: str, path: str, body: Mapping[str, Any] | None, name: str) -> http.client.HTTPResponse:
         """The head of a good answer; what a refusal says is raised. OSError, HTTPException where nothing comes."""
+        if self._is_closed:
+            raise ControlError("the control channel is closed")
         if self._connection is None:
             self._connection = _PinnedConnection(self.host, self.port, self._key.fingerprint, self._answer_s)
         headers = {"Authorization": f"Bearer {self._key.token}", REQUEST_FIELD: name}

@@ -139,11 +139,16 @@ def excess(capture: Capture, limits: LimitsTable) -> str:
     if time.monotonic() - capture.began_s > limits.capture_s:
         return f"a capture takes at most {limits.capture_s:g} s"
     try:
-        size_bytes, free_bytes = capture.path.stat().st_size, shutil.disk_usage(capture.path.parent).free
+        size_bytes = capture.path.stat().st_size
     except OSError:
         return ""
     if size_bytes > limits.capture_bytes:
         return f"a capture has at most {limits.capture_bytes} bytes"
-    if free_bytes < limits.free_disk_bytes:
+    return no_room(capture.path.parent, limits)
+
+
+def no_room(directory: Path, limits: LimitsTable) -> str:
+    """Why there is no room for captures, one sentence; empty where there is."""
+    if shutil.disk_usage(directory).free < limits.free_disk_bytes:
         return "the server's disk is nearly full"
     return ""

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("prober")
 
 _WAKE_S = 0.2
+_MOST_REFUSALS = 20
 _COMMANDS = (
     "ABOR", "ALLO", "CWD", "EPRT", "EPSV", "FEAT", "MODE", "NOOP", "PASS", "PASV", "PORT", "PWD", "QUIT", "REST",
-    "RETR", "SIZE", "STOR", "STRU", "SYST", "TYPE", "USER",
+    "RETR", "SIZE", "STAT", "STOR", "STRU", "SYST", "TYPE", "USER",
 )  # fmt: skip
 
 
@@ -123,6 +124,9 @@ class _Control(FTPHandler):  # type: ignore[misc]
     abstracted_fs = ObjectFiles
     permit_foreign_addresses = True
     use_sendfile = False
+    # Names of sessions cannot be guessed, however fast.
+    auth_failed_timeout = 0.2
+    _refusals = 0
     proto_cmds: ClassVar = {name: FTPHandler.proto_cmds[name] for name in _COMMANDS}
 
     def handle(self) -> None:
@@ -137,6 +141,24 @@ class _Control(FTPHandler):  # type: ignore[misc]
             return
         self.ioloop.call_later(context.limits.head_s, self._end_stranger, _errback=self.handle_error)
         super().handle()
+
+    def respond(self, resp: str, logfun: Any = None) -> None:  # noqa: ARG002
+        """Answer; whoever is only ever refused is sent away."""
+        super().respond(resp, logfun=self.log)
+        self._refusals += resp.startswith("5")
+        if self._refusals == _MOST_REFUSALS:
+            super().respond("421 Too many mistakes.", logfun=self.log)
+            self.close_when_done()
+
+    def found_terminator(self) -> None:
+        """A command; after too many mistakes nothing more is read into."""
+        if self._refusals < _MOST_REFUSALS:
+            super().found_terminator()
+
+    def collect_incoming_data(self, data: bytes) -> None:
+        """Part of a command."""
+        if self._refusals < _MOST_REFUSALS:
+            super().collect_incoming_data(data)
 
     def _end_stranger(self) -> None:
         if not self._closed and not self.authenticated:
@@ -165,6 +187,10 @@ class _Control(FTPHandler):  # type: ignore[misc]
     def ftp_EPSV(self, line: str) -> None:  # noqa: N802
         """Wait for the client at a declared port."""
         self._at_a_declared_port(super().ftp_EPSV, line)
+
+    def ftp_STAT(self, path: str) -> None:  # noqa: N802
+        """Say nothing about files: pyftpdlib insists on knowing the command."""
+        self.respond("502 There are no listings." if path else "211 Serving objects.")
 
     def _to_this_address_only(self, command: Any, line: str) -> None:
         self.permit_foreign_addresses = False

@@ -12,7 +12,8 @@ from prober.ack_hold import AckHold
 from prober.devices import device_of
 from prober.packet_rules import HeldTraffic
 from prober.protocol import Abilities, CaptureSummary, HoldReport, Ports
-from prober.server.captures import Capture, excess, lacking, service_filter
+from prober.server import listening
+from prober.server.captures import Capture, excess, lacking, no_room, service_filter
 from prober.server.leases import Leases
 from prober.server.listening import Port
 from prober.server.refusal import RefusedError
@@ -51,10 +52,13 @@ class Instruments:
     def _no_silences(self) -> str:
         if not self._limits.silences:
             return "this server lets no port fall silent (limits.silences is 0)"
-        return ""
+        return listening.lacking()
 
     def start_capture(self, session: Session, local_address: str, snap_bytes: int) -> str:
         """Capture on the interface that has this address. Raises RefusedError."""
+        full = no_room(self._directory, self._limits)
+        if full:
+            raise RefusedError(507, full)
         running = sum(capture.is_running for capture in self.captures.things())
         if running >= self._limits.captures:
             raise RefusedError(409, f"the server makes {running} captures at once, as many as it may")

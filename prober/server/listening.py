@@ -1,8 +1,9 @@
 """Listening sockets: one a port and address, and silence, which is a socket filter that takes no packet.
 
 A filter of one instruction, `ret 0`, on a listening socket (SO_ATTACH_FILTER, socket(7)) drops every SYN before TCP
-sees it: no SYN-ACK, no reset. It needs no privilege, names no client, and connections that are there have sockets of
-their own, which go on.
+sees it: no SYN-ACK, no reset. It names no client, and connections that are there have sockets of their own and go on.
+Usual kernels let everybody attach one, some only root. A port that is silent for good can do without: Linux drops SYNs,
+too, while a listening socket has as many connections waiting as it was told to take (listen(2)), and one is enough.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ SO_ATTACH_FILTER = 26
 SO_DETACH_FILTER = 27
 
 _BACKLOG = 256
+_FILL_S = 5.0
 #: How often to choose another port where the kernel's choice for one address is taken for the next.
 _TRIES = 20
 
@@ -39,6 +41,16 @@ def take_everything(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
 
 
+def lacking() -> str:
+    """Why no port can fall silent here; empty where they can."""
+    with socket.socket() as probe:
+        try:
+            take_nothing(probe)
+        except OSError as error:
+            return f"this kernel lets only root filter what sockets take: {error.strerror}"
+    return ""
+
+
 class Port:
     """One port, on every address that is listened on."""
 
@@ -47,6 +59,7 @@ class Port:
         self.sockets = sockets
         self.number = int(sockets[0].getsockname()[1])
         self._silences = 0
+        self._waiting: list[socket.socket] = []
         self._lock = threading.Lock()
 
     def silence(self) -> None:
@@ -65,9 +78,27 @@ class Port:
                 for sock in self.sockets:
                     take_everything(sock)
 
+    def never_answer(self) -> None:
+        """Answer no SYN for good. Raises ServerError."""
+        try:
+            self.silence()
+        except OSError:
+            self._be_full()
+
+    def _be_full(self) -> None:
+        """Have one connection wait that nobody will ever accept."""
+        try:
+            for sock in self.sockets:
+                sock.listen(0)
+                address = sock.getsockname()[0]
+                own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+                self._waiting.append(socket.create_connection((own, self.number), timeout=_FILL_S))
+        except OSError as error:
+            raise ServerError(f"port {self.number} ({self.name}) cannot be silent: {error}") from None
+
     def close(self) -> None:
         """Listen no more."""
-        for sock in self.sockets:
+        for sock in (*self._waiting, *self.sockets):
             sock.close()
 
 

@@ -25,7 +25,7 @@ from prober.server.ftp import FtpService
 from prober.server.http_objects import serve_http, serve_https
 from prober.server.identity import Identity, StateDirectory
 from prober.server.instruments import Instruments
-from prober.server.listening import Port, listen, take_nothing
+from prober.server.listening import Port, listen
 from prober.server.raw_tcp import serve_raw_tcp
 from prober.server.sessions import Sessions
 from prober.server.settings import LimitsTable, ServerSettings
@@ -108,8 +108,7 @@ class _Listeners:
         self.tcp = [open_port("tcp", number) for number in wanted.tcp]
         self.udp_echo = open_port("udp_echo", wanted.udp_echo, socket.SOCK_DGRAM)
         self.dead = open_port("dead", wanted.dead)
-        for sock in self.dead.sockets:
-            take_nothing(sock)
+        self.dead.never_answer()
         self.by_number = {port.number: port for port in (*self.http, *self.https, *self.ftp, *self.tcp)}
         self.ports = Ports(
             self.control.number,

@@ -1,0 +1,240 @@
+"""Whoever means harm: garbage, dawdlers, crowds. They get little, harm nobody, and the server serves on."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import random
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from prober.errors import ControlError
+from prober.objects import object_bytes
+from prober.plain_requests import TcpRequest, object_target, upload_target
+from tests.prober.server.running import Here, received, serving_here
+
+SERVICES = ("control", "http", "https", "ftp", "tcp", "http_free", "https_free", "ftp_free")
+GARBAGE = {
+    "nothing": b"",
+    "zeros": bytes(100_000),
+    "noise": random.Random(6).randbytes(200_000),
+    "long line": b"A" * 300_000,
+    "tls hello cut": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(50),
+    "tls alert": b"\x15\x03\x03\x00\x02\x02\x28",
+    "http header bomb": b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 50_000,
+    "http smuggling": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
+    "http bad length": b"PUT /uploads/" + b"a" * 26 + b"/x HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    "http huge length": b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"9" * 300 + b"\r\n\r\n",
+    "http huge chunk": b"PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"f" * 400,
+    "http2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "socks": b"\x05\x01\x00\x05\x01\x00\x01\x7f\0\0\1\0\x50",
+    "names": b" ".join(b"a" * 26 for _ in range(3000)) + b"\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
+    with serving_here(tmp_path_factory.mktemp("state")) as here:
+        yield here
+
+
+def port_of(here: Here, service: str) -> int:
+    return here.ports.tcp[0] if service == "tcp" else int(getattr(here.ports, service))
+
+
+def serves(here: Here) -> None:
+    """It does what it is for."""
+    with here.connect(here.ports.tcp[0]) as sock:
+        sock.sendall(TcpRequest(here.session, "download", 10_000, 1).to_line())
+        assert received(sock) == object_bytes("bin", 10_000, 1)
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+@pytest.mark.parametrize("service", SERVICES)
+def test_garbage_gets_little_and_breaks_nothing(
+    here: Here, service: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = b""
+    with here.connect(port_of(here, service)) as sock, contextlib.suppress(OSError):
+        sock.sendall(GARBAGE[kind])
+        sock.shutdown(socket.SHUT_WR)
+        answer = received(sock)
+    assert len(answer) <= 1500
+    serves(here)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("service", ["https", "control"])
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_garbage_within_tls_gets_little_too(
+    here: Here, service: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    answer = b""
+    with here.connect(port_of(here, service)) as plain, tls.wrap_socket(plain) as sock, contextlib.suppress(OSError):
+        sock.sendall(GARBAGE[kind])
+        socket.socket.shutdown(sock, socket.SHUT_WR)
+        answer = received(sock)
+    assert len(answer) <= 1000
+    assert b"200 " not in answer
+    serves(here)
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_dawdlers_are_cut_off(tmp_path_factory: pytest.TempPathFactory, service: str) -> None:
+    """One byte at a time buys no time: there is one deadline for a whole head."""
+    with (
+        serving_here(tmp_path_factory.mktemp("state"), head_s=0.5) as here,
+        here.connect(port_of(here, service)) as sock,
+    ):
+        began = time.monotonic()
+        with pytest.raises((ConnectionError, EOFError)):
+            dawdle(sock)
+        assert time.monotonic() - began < 5.0
+
+
+def dawdle(sock: socket.socket) -> None:
+    sock.settimeout(0.05)
+    for letter in b"GET / HTTP/1.1\r\nHost: " + b"x" * 200:
+        sock.sendall(bytes((letter,)))
+        with contextlib.suppress(TimeoutError):
+            if not sock.recv(1000):
+                raise EOFError
+
+
+def test_a_body_that_dawdles_is_cut_off(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), idle_s=0.5) as here, here.connect(here.ports.http) as sock:
+        target = upload_target(here.session, "slow")
+        sock.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx".encode())
+        assert received(sock) == b""
+        (entry,) = here.control.served()
+        assert (entry.ending, entry.received_bytes) == ("idle", 1)
+
+
+def test_one_address_has_only_so_many_connections(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), connections_per_address=5) as here:
+        session = here.session  # the control connection is one of them
+        with contextlib.ExitStack() as crowd:
+            for _ in range(4):
+                crowd.enter_context(here.connect(here.ports.http))
+            refused = crowd.enter_context(here.connect(here.ports.http))
+            with pytest.raises(ConnectionResetError):
+                refused.recv(1)
+            greeted = crowd.enter_context(here.connect(here.ports.ftp))
+            assert received(greeted).startswith(b"421 ")
+            elsewhere = crowd.enter_context(
+                socket.create_connection(("127.0.0.1", here.ports.http), source_address=("127.0.0.9", 0))
+            )
+            elsewhere.sendall(f"GET /echo/{session} HTTP/1.0\r\n\r\n".encode())
+            assert received(elsewhere).startswith(b"HTTP/1.1 200 ")
+        until_served(here)
+
+
+def until_served(here: Here) -> None:
+    deadline = time.monotonic() + 10
+    while True:
+        with contextlib.suppress(ConnectionResetError, AssertionError):
+            serves(here)
+            return
+        assert time.monotonic() < deadline
+
+
+def test_one_address_has_only_so_many_new_ones_a_second(tmp_path_factory: pytest.TempPathFactory) -> None:
+    limits = {"connections_per_s": 0.5, "connections_at_once": 5}
+    with serving_here(tmp_path_factory.mktemp("state"), **limits) as here:
+        refused = 0
+        for _ in range(20):
+            try:
+                with here.connect(here.ports.http) as sock:
+                    sock.settimeout(0.05)
+                    sock.recv(1)
+            except TimeoutError:
+                continue
+            except ConnectionResetError:
+                refused += 1
+        assert refused >= 13
+
+
+def test_a_session_moves_only_so_much(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), session_bytes=300_000) as here:
+        with here.connect(here.ports.tcp[0]) as sock:
+            sock.sendall(TcpRequest(here.session, "download", 1_000_000, 1).to_line())
+            assert len(received(sock)) < 310_000
+        with here.connect(here.ports.http) as sock:
+            sock.sendall(f"GET {object_target(here.session, 'bin', 250_000, 1)} HTTP/1.0\r\n\r\n".encode())
+            assert len(received(sock)) < 250_000
+        with here.another() as fresh, here.connect(here.ports.tcp[0]) as sock:
+            sock.sendall(TcpRequest(fresh.session, "download", 100_000, 1).to_line())
+            assert len(received(sock)) == 100_000
+
+
+def test_a_day_moves_only_so_much(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), day_bytes=300_000) as here, here.another() as other:
+        for session in (here.session, other.session):
+            with here.connect(here.ports.tcp[0]) as sock:
+                sock.sendall(TcpRequest(session, "download", 200_000, 1).to_line())
+                moved = len(received(sock))
+        assert moved < 120_000
+
+
+def test_udp_answers_are_echoes_to_sessions_and_to_nobody_else(here: Here) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(0.3)
+        sock.connect(("127.0.0.1", here.ports.udp_echo))
+        for silent in (b"", b"x", b"a" * 26, b"a" * 1400, here.session[:25].encode(), here.session.upper().encode(),
+                       here.session.encode() + bytes(2000)):  # fmt: skip
+            sock.send(silent)
+            with pytest.raises(TimeoutError):
+                sock.recv(3000)
+        question = here.session.encode() + b" 1 " + bytes(500)
+        sock.send(question)
+        assert sock.recv(3000) == question
+
+
+def test_udp_echoes_only_so_fast(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), datagrams_per_s=10) as here:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(0.3)
+            sock.connect(("127.0.0.1", here.ports.udp_echo))
+            for number in range(60):
+                sock.send(f"{here.session}{number}".encode())
+            answers = 0
+            with contextlib.suppress(TimeoutError):
+                while sock.recv(3000):
+                    answers += 1
+        assert 10 <= answers <= 20
+
+
+def test_clients_that_vanish_leave_no_connections(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serving_here(tmp_path_factory.mktemp("state"), connections=40, connections_per_address=40) as here:
+        for _ in range(3):
+            with contextlib.ExitStack() as crowd:
+                for number in range(30):
+                    sock = crowd.enter_context(here.connect(port_of(here, SERVICES[number % len(SERVICES)])))
+                    sock.sendall(b"G" * (number % 3))
+            until_served(here)
+
+
+def test_a_control_channel_that_answers_without_end_is_left(here: Here) -> None:
+    """The client's side of it: answers are bounded."""
+    endless = Endless(here)
+    with pytest.raises(ControlError, match="longer than"):
+        endless.control.about()
+    endless.control.close()
+
+
+class Endless:
+    def __init__(self, here: Here) -> None:
+        self.control = here.another()
+        self.control._respond = lambda *_: Endless.Response()  # type: ignore[assignment,method-assign]
+
+    class Response:
+        def read(self, count: int) -> bytes:
+            return b"x" * count
