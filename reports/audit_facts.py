@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from reports.audit_table import by_reason
+from reports.audit_table import by_reason, when
 from reports.gain_chart import gain_chart, gain_table, read_gains
 from reports.quantities import describe_number, format_count
 from reports.wording import cell_name, experiment_name
@@ -95,11 +95,11 @@ def _fact_parts(facts: Mapping[str, Any]) -> Iterator[str]:
     if single:
         entries = "".join(
             f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
-            for label, value in (describe_number(name, value) for name, value in single.items())
+            for label, value in (described(name, value) for name, value in single.items())
         )
         yield f"<dl>{entries}</dl>"
     for name, value in facts.items():
-        if name in single:
+        if name in single or not value:
             continue
         if _is_table(value):
             yield f"<h4>{escape(name.replace('_', ' '))}</h4>{_table(value)}"
@@ -107,6 +107,14 @@ def _fact_parts(facts: Mapping[str, Any]) -> Iterator[str]:
             text = json.dumps(value, indent=1, ensure_ascii=False, default=str)
             cut = text[:_MAX_TEXT] + (" ..." if len(text) > _MAX_TEXT else "")
             yield f"<h4>{escape(name.replace('_', ' '))}</h4><pre>{escape(cut)}</pre>"
+
+
+def described(name: str, value: float | int | str | bool | None) -> tuple[str, str]:
+    """A label and a value with its unit; a moment as its day and time."""
+    if name.endswith("_unix_ns"):
+        label = name.removesuffix("_unix_ns").replace("_", " ")
+        return label, when(value) if isinstance(value, int) else "not known"
+    return describe_number(name, value)
 
 
 def _is_table(value: object) -> bool:
@@ -122,12 +130,12 @@ def _is_table(value: object) -> bool:
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row))
-    labels = {name: describe_number(name, 1)[0] for name in names}
+    labels = {name: described(name, None)[0] for name in names}
     heads = "".join(f'<th scope="col">{escape(labels[name])}</th>' for name in names)
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td data-label="{escape(labels[name])}">{escape(describe_number(name, row.get(name))[1])}</td>'
+            f'<td data-label="{escape(labels[name])}">{escape(described(name, row.get(name))[1])}</td>'
             for name in names
         )
         + "</tr>"

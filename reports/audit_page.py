@@ -11,7 +11,7 @@ from pepscope.results import Kind
 from reports.audit_facts import facts_section, gains_section, missing_section
 from reports.audit_history import history_section
 from reports.audit_signs import sign
-from reports.audit_table import when
+from reports.audit_table import share_text, when
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures import Figure, choose_limit, flow_figures
@@ -136,7 +136,7 @@ def _place(cell: AuditCell | None) -> str:
     if cell is None:
         return '<td><span class="none">not in the plan</span></td>'
     connections = sum(not item.set_aside for item in cell.connections)
-    known = [] if cell.verdict is Kind.INCONCLUSIVE else [format_percent(cell.probability[cell.verdict])]
+    known = [share_text(cell)] if cell.verdict is not Kind.INCONCLUSIVE else []
     known.append(counted(connections, "connection") if connections else "no connections")
     return (
         f'<td class="{cell.verdict.value}"><a href="#{cell_id(cell.application, cell.direction)}">'
@@ -176,7 +176,7 @@ def _attention(item: AuditConnection) -> tuple[int, int]:
 
 
 def _cell(cell: AuditCell, result: AuditResult, drawings: _Drawings) -> str:
-    share = "" if cell.verdict is Kind.INCONCLUSIVE else format_percent(cell.probability[cell.verdict])
+    share = "" if cell.verdict is Kind.INCONCLUSIVE else share_text(cell)
     name = escape(cell_name(cell.application, cell.direction))
     return (
         f'<section class="cell {cell.verdict.value}" id="{cell_id(cell.application, cell.direction)}" '

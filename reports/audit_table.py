@@ -35,6 +35,15 @@ def when(unix_ns: int) -> str:
         return "at an unknown time"
 
 
+def share_text(cell: AuditCell) -> str:
+    """How sure a verdict is; of a split apart that it is one, and of which kind."""
+    own = cell.probability.get(cell.verdict, 0.0)
+    split = 1.0 - cell.probability.get(Kind.REGULAR, 0.0)
+    if cell.verdict is Kind.REGULAR or own > 0.95 * split:
+        return format_percent(own)
+    return f"split {format_percent(split)}, of this kind {format_percent(own / split)}"
+
+
 def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
     run = result.latest
     yield from wrapped(_heading(run), width, "", "  ")
@@ -51,7 +60,8 @@ def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
         yield f"{application_name(application):<{_ROW_WIDTH}}{cells}"
     for cell in run.cells:
         yield ""
-        yield paint(_cell_heading(result, cell), FAINT, colour)
+        for line in wrapped(_cell_heading(result, cell), width, "", "  "):
+            yield paint(line, FAINT, colour)
         yield from wrapped(printable(cell.reason), width, "  ", "  ")
     yield from _changes(result, colour, width)
     yield from _not_measured(run, colour, width)
@@ -78,7 +88,8 @@ def _cell_heading(result: AuditResult, cell: AuditCell) -> str:
     since = result.since_unix_ns(cell.application, cell.direction)
     stood = f", since {when(since)}" if since is not None and since != result.latest.started_unix_ns else ""
     connections = f"{format_count(counting)} connection{'' if counting == 1 else 's'}"
-    return f"{cell_name(cell.application, cell.direction)}: {cell.verdict.value}, {connections}{stood}"
+    share = "" if cell.verdict is Kind.INCONCLUSIVE else f", {share_text(cell)}"
+    return f"{cell_name(cell.application, cell.direction)}: {cell.verdict.value}{share}, {connections}{stood}"
 
 
 def _changes(result: AuditResult, colour: bool, width: int) -> Iterator[str]:

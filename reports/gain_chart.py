@@ -11,7 +11,7 @@ from typing import Any
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
 
 WIDTH, HEIGHT = 720, 320
-_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 20, 16, 50
+_LEFT, _RIGHT, _TOP, _BOTTOM = 88, 20, 16, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,9 @@ def _signed(share: float) -> str:
     if abs(share) < 1e-12:
         return "0 %"
     sign = "+" if share > 0 else "\u2212"
-    return f"{sign}{format_percent(abs(share)).removeprefix('<')}" if abs(share) >= 0.01 else f"{sign}{abs(share):.1%}"
+    if abs(share) < 0.01:
+        return f"{sign}{100 * abs(share):.1f} %"
+    return f"{sign}{format_percent(abs(share))}"
 
 
 def _time(seconds: float | None) -> str:

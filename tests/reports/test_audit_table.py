@@ -42,7 +42,7 @@ def test_changes_are_told_with_their_days() -> None:
     text = " ".join(written(make_audit(before, CDMA_I, CDMA_I)).split())
     assert "3 runs since 2026-09-21 14:13 UTC: 1 verdict changed" in text
     assert "tcp-proxy until 2026-09-21 14:13 UTC, split-tcp from 2026-09-22 14:13 UTC" in text
-    assert "HTTP data, download: split-tcp, 2 connections, since 2026-09-22 14:13 UTC" in text
+    assert "HTTP data, download: split-tcp, 96 %, 2 connections, since 2026-09-22 14:13 UTC" in text
     assert "no verdict changed" in written(make_audit(CDMA_I, CDMA_I))
 
 
@@ -54,3 +54,9 @@ def test_archives_cannot_steer_the_terminal() -> None:
 def test_a_time_beyond_calendars_is_no_error() -> None:
     assert when(1 << 63) != ""
     assert when(0) == "1970-01-01 00:00 UTC"
+
+
+def test_how_sure_the_split_is_and_how_sure_its_kind():
+    run = make_run({("ftp", DOWN): Kind.SPLIT_TCP})
+    unsure = replace(run.cells[0], probability={Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.667, Kind.TCP_PROXY: 0.332})
+    assert "split >99 %, of this kind 67 %" in written(AuditResult((replace(run, cells=(unsure,)),)))
