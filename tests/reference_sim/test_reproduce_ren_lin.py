@@ -73,7 +73,7 @@ def test_the_law_holds_any_variation_that_its_buffer_has_room_for(found: Reprodu
     used = table(found, "link-choices").set_index(["scheme", "variant"])
     for change in ("as chosen", "rates of 0-200 %", f"{FASTER}, 200 packets of buffer"):
         assert (used.loc[("adaptation", change), ["0.02 s", "8 s"]] > 0.95).all()
-    assert used.loc[("adaptation", FASTER), "0.02 s"] < 0.7
+    assert used.loc[("adaptation", FASTER), "0.02 s"] < 0.9
     assert used.loc[("adaptation", f"{FASTER}, steps of 5 ms"), "8 s"] > 0.95
 
 

@@ -47,10 +47,10 @@ def choices(
             "timer, recovery and buffer of the proxy's leg, pace and memory of its law",
             "timeouts are disabled, three duplicates retransmit; eta_l and eta_u are extremes of all time; nothing of "
             "the rest",
-            "a constant timer of 1 s; SACK; retransmissions count as packets of the step; 64 kB; a step's packets "
-            "leave evenly; extremes of the last 5 s",
-            "without a timer a lost tail would never be repaired, and backing off belongs to what was disabled; (17) "
-            "counts whatever joins the queue; extremes of all time would keep the start-up's",
+            "SACK, what is lost again told from later acknowledgements (RFC 8985), RFC 6298's timer for lost tails; "
+            "retransmissions count as packets of the step; 64 kB; a step's packets leave evenly; extremes of 5 s",
+            "without timeouts only duplicates can tell a second loss; (17) counts whatever joins the queue; extremes "
+            "of all time would keep the start-up's",
             f"{over_links(profiles)}; {in_the_cell(adapted)}",
         ),
         Choice(

@@ -24,7 +24,7 @@ SCHEMES = ("i-tcp", "adaptation")
 
 _LEG = {"maximum_segment_size_bytes": 460, "timestamps": False}
 _SERVER_LEG = {**_LEG, "sack": False, "receive_buffer_bytes": 65_536}
-_CONSTANT_TIMER = {"retransmission_timeout_minimum_s": 1.0, "retransmission_timeout_maximum_s": 1.0}
+_PATIENT_TIMER = {"retransmission_timeout_minimum_s": 1.0, "retransmission_timeout_maximum_s": 60.0}
 
 
 def _link(
@@ -65,7 +65,7 @@ def _link(
             "delay_steps": -int(-delay_s // step_s),
             "allows_wrong_parameters": True,
         }
-        leg = {**_LEG, **_CONSTANT_TIMER, "recovery": "sack"}
+        leg = {**_LEG, **_PATIENT_TIMER, "recovery": "rack"}
         proxy |= {"kind": "window-adaptation-proxy", "control": control, "mobile_leg": leg}
         values["mobile.sack"] = True
     return {**values, "path[1]": proxy}

@@ -41,8 +41,9 @@ SATURATED: Mapping[str, Any] = {
 _TIMER = "path[1].mobile_leg.retransmission_timeout"
 #: What the paper leaves open of the proxy's leg to the mobile and of its law, one thing changed at a time.
 ADAPTATIONS: Mapping[str, Mapping[str, Any]] = {
-    "timer that backs off": {f"{_TIMER}_minimum_s": 0.2, f"{_TIMER}_maximum_s": 120.0},
-    "constant timer of 6 s": {f"{_TIMER}_{name}_s": 6.0 for name in ("initial", "minimum", "maximum")},
+    "constant timer of 1 s": {f"{_TIMER}_maximum_s": 1.0},
+    "timer of 0.2 s and more": {f"{_TIMER}_minimum_s": 0.2, f"{_TIMER}_maximum_s": 120.0},
+    "second losses left to the timer": {"path[1].mobile_leg.recovery": "sack"},
     "without SACK": {"path[1].mobile_leg.recovery": "new-reno", "path[1].mobile_leg.sack": False, "mobile.sack": False},
     "256 kB in the proxy": {"path[1].buffer_bytes": 262_144},
     "a step's packets at once": {"path[1].control.spreads_packets": False},
