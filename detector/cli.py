@@ -63,7 +63,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 
 
 @click.command(short_help="Say whether connections are end to end, split, or proxied.")
-@click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER]")
+@click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER] | ARCHIVE...")
 @click.option(
     "--clocks",
     type=click.Choice(["general", "offset", "synchronised"]),

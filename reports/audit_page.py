@@ -25,7 +25,7 @@ from reports.page import (
     probability_bar,
     verdict_badge,
 )
-from reports.quantities import format_count, format_percent, format_seconds
+from reports.quantities import format_count, format_seconds
 from reports.ranking import ATTENTION
 from reports.wording import CELL_SENTENCES, DIRECTION_NAMES, KIND_NAMES, application_name, cell_name
 
