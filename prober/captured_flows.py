@@ -9,7 +9,7 @@ from pathlib import Path
 from detector.detection import detect
 from detector.mispairing import LEAST_CONFIDENCE
 from pepscope.audit_results import AuditConnection
-from pepscope.errors import CaptureError
+from pepscope.errors import PepscopeError
 from pepscope.results import DetectionResult, PairResult
 from prober.experiment import Flow, Observation
 
@@ -38,7 +38,7 @@ class JudgedTask:
 
 
 def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
-    """Judge what was captured; nothing where there are no captures. Raises CaptureError."""
+    """Judge what was captured: nothing where there are no captures, a warning where they cannot be judged."""
     paths = [path for path in (task.server, task.mobile) if path is not None]
     if not paths:
         return JudgedTask((), (), ())
@@ -83,7 +83,7 @@ def _detect(paths: Sequence[Path], ack_delay_s: float | None, *, series: bool) -
     for chosen in (paths, *([path] for path in paths if len(paths) > 1)):
         try:
             return detect(*map(str, chosen), ack_delay_s=ack_delay_s, series=series), note
-        except CaptureError as error:
+        except PepscopeError as error:
             note = note or _without_directory(str(error), paths)
     return None, note
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from pepscope.audit_results import AuditCell, AuditConnection, AuditFacts, AuditRun, NotMeasured
+from pepscope.errors import PepscopeError
 from pepscope.packets import Direction
 from pepscope.results import Evidence
 from prober.archive import Archive, Bounds
 from prober.captured_flows import CapturedTask, judge_captures
 from prober.cells import CellMaterial, judge_cell
-from prober.errors import ArchiveError, PlanError
+from prober.errors import PlanError
 from prober.experiment import Application, Experiment, Observation, Seen, Status, Task
 from prober.experiments import experiment as find_experiment
 from prober.plan import Plan
 
 #: Work done and in all, in observations.
 Progress = Callable[[int, int], object]
+
+#: What a rule may stumble over in measurements that somebody made up, beside what it looks for itself.
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 _Place = tuple[Application | None, Direction | None]
 
@@ -98,8 +103,15 @@ class _Work:
         try:
             self.active[place] += experiment.examine(seen)
             facts = experiment.facts(seen)
-        except ArchiveError as error:
+        except PepscopeError as error:
             self.warnings.append(f"{experiment.name}: {error}")
+            return
+        except _NONSENSE as error:
+            if os.environ.get("PEPSCOPE_DEBUG"):
+                raise
+            self.warnings.append(
+                f"{experiment.name}: what was measured makes no sense to this version ({type(error).__name__}: {error})"
+            )
             return
         if facts:
             application, direction = place

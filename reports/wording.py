@@ -41,12 +41,14 @@ EXPERIMENT_NAMES = {
     "ttl-syn": "handshake with a short TTL",
     "dead-port": "port where nobody answers",
     "handshake-rtt": "handshake time",
+    "options": "handshakes and segments at both ends",
     "odd-requests": "odd requests",
     "cache": "repeated downloads",
     "recompress": "recompressed images",
     "abort": "aborted downloads",
     "gain": "gain of a split",
-    "uplink-buffer": "uplink buffer",
+    "uplink-buffer": "upload to a server that reads nothing",
+    "window": "download into a small buffer",
 }
 
 APPLICATION_NAMES = {

@@ -127,3 +127,22 @@ def test_series_are_there_only_where_a_page_wants_them(tmp_path):
     with open_archive(archive(tmp_path / "run.zip", [observation("reg_dl_cubic_lte")])) as opened:
         assert judge_run(opened, "a").cells[0].connections[0].pair.series == ()
         assert judge_run(opened, "a", series=True).cells[0].connections[0].pair.series != ()
+
+
+def test_measurements_that_make_no_sense_are_told_and_left_out(tmp_path, monkeypatch):
+    made_up = replace(
+        observation("reg_dl_cubic_lte"),
+        measurement=Measurement({"total_s": "soon", "certificate_is_the_servers": 7}, flows=()),
+    )
+    run = judged(tmp_path, [made_up])
+    assert any(text.startswith("transfers: ") for text in run.warnings), run.warnings
+
+    def stumble(self, seen):
+        raise KeyError("nothing")
+
+    monkeypatch.setattr("prober.experiments.transfers.Transfers.examine", stumble)
+    run = judged(tmp_path, [made_up])
+    assert any("makes no sense to this version (KeyError" in text for text in run.warnings)
+    monkeypatch.setenv("PEPSCOPE_DEBUG", "1")
+    with pytest.raises(KeyError):
+        judged(tmp_path, [made_up])

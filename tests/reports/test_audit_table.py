@@ -9,7 +9,9 @@ import pytest
 
 from pepscope.audit_results import AuditResult
 from pepscope.results import Kind
+from prober.experiments import EXPERIMENTS
 from reports.audit_table import when, write_audit_table
+from reports.wording import EXPERIMENT_NAMES
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, make_audit, make_run
 
 
@@ -60,3 +62,7 @@ def test_how_sure_the_split_is_and_how_sure_its_kind():
     run = make_run({("ftp", DOWN): Kind.SPLIT_TCP})
     unsure = replace(run.cells[0], probability={Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.667, Kind.TCP_PROXY: 0.332})
     assert "split >99 %, of this kind 67 %" in written(AuditResult((replace(run, cells=(unsure,)),)))
+
+
+def test_every_experiment_has_a_name_in_prose():
+    assert {experiment.name for experiment in EXPERIMENTS} <= set(EXPERIMENT_NAMES)
