@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pepscope.packets import Direction
-    from pepscope.results import Evidence
+    from pepscope.results import Evidence, PairResult
 
 Result = TypeVar("Result")
 
@@ -48,6 +48,8 @@ class Measured:
     measurement: Measurement
     evidence: tuple[Evidence, ...]
     facts: Mapping[str, Any]
+    #: Verdicts on its connections, those of the measurement's flows first.
+    pairs: tuple[PairResult, ...] = ()
 
     @property
     def findings(self) -> list[str]:
@@ -79,7 +81,7 @@ class Live:
         )
         task = next(item for item in experiment.tasks(plan) if item.direction is direction)
         seen = self._network.mobile.call(self._seen, experiment, plan, task, captured)
-        return Measured(seen.observation.measurement, experiment.examine([seen]), experiment.facts([seen]))
+        return Measured(seen.observation.measurement, experiment.examine([seen]), experiment.facts([seen]), seen.pairs)
 
     def call(self, function: Callable[[MobileEnd], Result]) -> Result:
         """Call a function with a mobile's end, inside."""
