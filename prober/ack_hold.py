@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import socket
+from collections.abc import Iterator
 from types import TracebackType
 
-from prober.errors import ImpossibleError
+from prober.errors import ImpossibleError, MeasurementError
 from prober.hold_line import HoldLine, HoldReport
 from prober.nfqueue import PacketQueue
 from prober.packet_rules import HeldTraffic, InstalledRules, makers, remove_stale
@@ -37,13 +39,17 @@ class AckHold:
         self.delay_s = delay_s
         self._holding: _QueueHolding | TunHolding | None = None
         self._line: HoldLine[int] | HoldLine[bytes] | None = None
+        self._claim = contextlib.ExitStack()
         self._last = HoldReport("none", delay_s, 0, 0, 0.0, 0)
 
     def __enter__(self) -> AckHold:
-        """Begin. Raises ImpossibleError where no way of holding works here."""
-        self._holding = _open(self.traffic)
-        self._line = self._holding.line(self.delay_s)
-        self._line.start()
+        """Begin. Raises ImpossibleError where no way of holding works here, MeasurementError where another hold is."""
+        with contextlib.ExitStack() as claiming:
+            claiming.enter_context(_claimed(self.traffic))
+            self._holding = _open(self.traffic)
+            self._line = self._holding.line(self.delay_s)
+            self._line.start()
+            self._claim = claiming.pop_all()
         return self
 
     def __exit__(
@@ -63,6 +69,7 @@ class AckHold:
         if line is None or holding is None:
             return self._last
         with contextlib.ExitStack() as closing:
+            closing.callback(self._claim.close)
             closing.callback(holding.close)
             closing.callback(self._forget)
             closing.callback(self.report)
@@ -138,6 +145,24 @@ def lacking(traffic: HeldTraffic | None = None) -> str:
     finally:
         holding.close()
     return ""
+
+
+@contextlib.contextmanager
+def _claimed(traffic: HeldTraffic) -> Iterator[None]:
+    """Claim the ports, so that nobody else's hold takes their segments and lets them go after a T of its own.
+
+    A claim is a name in the namespace's abstract socket addresses (unix(7)): it ends with whoever has it.
+    """
+    side = "from" if traffic.at_server else f"to-{traffic.host}"
+    with contextlib.ExitStack() as claims:
+        for first, last in traffic.ports:
+            for port in range(first, last + 1):
+                claim = claims.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+                try:
+                    claim.bind(f"\0pepscope-ack-hold-{side}-{port}")
+                except OSError:
+                    raise MeasurementError(f"the ACKs of port {port} are being held already") from None
+        yield
 
 
 def _open(traffic: HeldTraffic) -> _QueueHolding | TunHolding:

@@ -13,7 +13,6 @@ are still the far end's, that is told as a fact and not taken for a split.
 from __future__ import annotations
 
 import contextlib
-import math
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome, PairResult
 from prober.costs import transfer_cost
-from prober.errors import MeasurementError, PlanError
+from prober.errors import ArchiveError, MeasurementError, PlanError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, Want
 from prober.first_ack import FirstAcknowledgements
 from prober.measured import entries, number, optional_number
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 PATH_FACTOR = 4.0
 #: T must exceed what a path may do by so much before "not shorter than T" means that nobody nearer acknowledges.
 SURE_FACTOR = 2.0
+#: A SYN that was lost is sent again after a second, and its handshake takes so much longer.
+LOST_SYN_S = 0.95
 #: By how much T grows where the answer is ambiguous.
 GROWTH = 3.0
 #: Well below T, and not below: the sender's kernel is looked at every millisecond by a busy process.
@@ -100,7 +101,7 @@ class DelayedAck(Experiment):
         assert task.application is not None
         port = end.port(task.application)
         idle = _idle_round_trips_s(end, port)
-        largest_s, most_s = max(idle), float(task.parameters["most_delay_s"])
+        largest_s, most_s = largest_round_trip_s(idle), float(task.parameters["most_delay_s"])
         delay_s: float | None = min(most_s, max(float(task.parameters["least_delay_s"]), PATH_FACTOR * largest_s))
         rounds: list[dict[str, Json]] = []
         flows: tuple[Flow, ...] = ()
@@ -132,7 +133,7 @@ class DelayedAck(Experiment):
         """What the sender's kernel says of the last round."""
         values = item.observation.measurement.values
         made = _Round.from_values(values)
-        largest_s = max(_idle(values))
+        largest_s = largest_round_trip_s(_idle(values))
         if made is None or made.held == 0 or made.round_trip_s is None:
             return None
         numbers: dict[str, Number] = {
@@ -269,11 +270,19 @@ def next_delay_s(made: _Round, largest_idle_s: float, most_s: float) -> float | 
     """The T to try next; `None` where the answer is clear, or T can grow no more."""
     if made.round_trip_s is None or made.is_clearly_short or made.delay_s >= most_s:
         return None
+    if made.smoothed_s is not None and made.smoothed_s >= CLEARLY_SHORT * made.delay_s and not made.is_clearly_long:
+        return None  # a firewall answered the handshake; of what follows the captures tell
     if not made.is_clearly_long:
         return min(most_s, GROWTH * made.delay_s)
     # End to end, what exceeds T is the path's own round trip, now with the transfer's queue.
     path_s = max(largest_idle_s, made.round_trip_s - made.delay_s)
     return None if made.delay_s >= SURE_FACTOR * path_s else min(most_s, PATH_FACTOR * path_s)
+
+
+def largest_round_trip_s(idle: Sequence[float]) -> float:
+    """The largest of idle round trips, but for handshakes whose SYN was lost: these take a second more (RFC 6298)."""
+    median_s = sorted(idle)[len(idle) // 2]
+    return max(one for one in idle if one < median_s + LOST_SYN_S)
 
 
 def _idle_round_trips_s(end: MobileEnd, port: int) -> list[float]:
@@ -304,11 +313,11 @@ def _echo_s(end: MobileEnd) -> float | None:
 
 
 def _idle(values: Mapping[str, Json]) -> list[float]:
+    """Raises ArchiveError."""
     given = values.get("idle_round_trips_s")
-    times = (
-        [number({"idle_round_trips_s": one}, "idle_round_trips_s") for one in given] if isinstance(given, list) else []
-    )
-    return times or [math.inf]
+    if not isinstance(given, list | tuple) or not given:
+        raise ArchiveError("the measurement's idle_round_trips_s is a list of times")
+    return [number({"idle_round_trips_s": one}, "idle_round_trips_s") for one in given]
 
 
 def _role(flow: Flow) -> str:

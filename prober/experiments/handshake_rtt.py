@@ -100,23 +100,23 @@ class HandshakeRtt(Experiment):
                 )
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
-        """Rounds of one of each kind, in an order that changes, so that no kind always follows the same other."""
+        """Rounds of one of each kind in random order, so that no kind always follows the same other."""
         assert task.application is not None
         usual, free = end.port(task.application), end.port(Application.TCP)
         kinds = [_HANDSHAKE, *([_FREE] if free != usual else []), *([_ECHO] if end.about.ports.udp_echo else [])]
         times: dict[str, list[float]] = {kind: [] for kind in (*kinds, _ANSWER)}
         flows: list[Flow] = []
+        chance = secrets.SystemRandom()
         for number_of_round in range(int(task.parameters["rounds"]) + _SKIPPED_ROUNDS):
             took: dict[str, float | None] = {}
-            shift = number_of_round % len(kinds)
-            for kind in (*kinds[shift:], *kinds[:shift]):
+            for kind in chance.sample(kinds, len(kinds)):
                 if kind == _ECHO:
                     took[kind] = _echo(end)
                 elif kind == _FREE:
                     took[kind] = _handshake(end, free)
                 else:
                     took[kind], took[_ANSWER] = _handshake_and_answer(task.application, end, usual, flows)
-                time.sleep(float(task.parameters["pause_s"]) * (0.5 + secrets.randbelow(1000) / 1000))
+                time.sleep(float(task.parameters["pause_s"]) * chance.uniform(0.5, 1.5))
             if number_of_round >= _SKIPPED_ROUNDS:
                 for kind, taken in took.items():
                     times[kind] += [] if taken is None else [taken]

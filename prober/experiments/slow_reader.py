@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Asked of the receiver's kernel, which doubles it for its own book-keeping (socket(7)).
 RECEIVE_BUFFER_BYTES = 32_768
+#: Several times the receiver's buffer, so that the sender's own never holds it back.
+SEND_BUFFER_BYTES = 131_072
 #: What a kernel may take beyond its buffer: the one segment, joined by the device, that it had begun to take.
 JOINED_SEGMENT_BYTES = 65_536
 #: Nothing came for so long: well beyond a round trip, and beyond the first probe of a closed window (RFC 6298: 0.2 s
@@ -100,7 +102,7 @@ class SlowReader(Experiment):
 
     def _examine_one(self, values: Mapping[str, Json]) -> Evidence | None:
         acked, held = optional_number(values, "acked_bytes"), optional_number(values, "receiver_bytes")
-        room, offered = number(values, "room_bytes"), number(values, "offered_bytes")
+        room, offered = max(0.0, number(values, "room_bytes")), number(values, "offered_bytes")
         if acked is None or held is None:
             return None
         numbers: dict[str, Number] = {
@@ -230,7 +232,7 @@ def _measure_up(task: Task, end: MobileEnd) -> Measurement:
         end.control.session, "upload", pause_s=pause_s, receive_buffer_bytes=RECEIVE_BUFFER_BYTES
     ).to_line()
     began_s = time.monotonic()
-    with end.connect(port) as link:
+    with end.connect(port, prepare=_little_to_send) as link:
         mobile_port = int(link.getsockname()[1])
         # The server begins to pause after our SYN left, so that its pause is not over before this.
         acked, stalled = _fill(link, line, size_bytes, began_s + pause_s - _LOOK_S)
@@ -246,6 +248,11 @@ def _measure_up(task: Task, end: MobileEnd) -> Measurement:
         "stalled": stalled,
     }
     return Measurement(values, (Flow(mobile_port, port, _PROBE),))
+
+
+def _little_to_send(link: socket.socket) -> None:
+    """What is sent and not acknowledged must go after the pause, for nothing."""
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
 
 
 def _fill(link: socket.socket, line: bytes, size_bytes: int, until_s: float) -> tuple[int | None, bool]:

@@ -21,7 +21,7 @@ from pepscope.capture import open_capture
 from pepscope.live_capture import LiveCapture
 from prober import ack_hold
 from prober.ack_hold import AckHold, hold_acks
-from prober.errors import ImpossibleError
+from prober.errors import ImpossibleError, MeasurementError
 from prober.hold_line import HoldLine
 from prober.nfqueue import packet_numbers
 from prober.packet_rules import HeldTraffic, iptables_rules, nft_rules
@@ -216,6 +216,23 @@ def test_a_server_holds_what_leaves_its_port(names: Network, client: Inside, mea
         assert connect_s < DELAY_S < answer_s
         assert report.held == report.released > 0
         assert _is_clean(names, server=True)
+
+
+@pytest.mark.usefixtures("names")
+def test_two_holds_of_one_port_do_not_mix(client: Inside) -> None:
+    """The first would let go what the second should hold longer."""
+
+    def hold_twice() -> None:
+        with (
+            hold_acks(SERVER_ADDRESS, PORT, 0.05),
+            hold_acks(SERVER_ADDRESS, PORT + 1, 0.05),
+            pytest.raises(MeasurementError, match=f"port {PORT} are being held already"),
+        ):
+            hold_acks(SERVER_ADDRESS, PORT, 5.0).__enter__()
+        with hold_acks(SERVER_ADDRESS, PORT, 0.05):
+            pass
+
+    client.call(hold_twice)
 
 
 @pytest.mark.usefixtures("means")
