@@ -1,0 +1,73 @@
+"""The rule of the dead port: who answers is one question, who takes payload another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from detector.verdict import judge
+from pepscope.results import Evidence, Kind, Outcome
+from prober.errors import ArchiveError
+from prober.experiment import Application
+from prober.experiments.dead_port import FIRST_SEGMENT_BYTES, DeadPort
+from prober.plan import Plan
+from tests.prober.experiments.observed import seen
+
+
+def attempt(outcome: str, acked: float = 0) -> dict[str, Any]:
+    return {"outcome": outcome, "acked_bytes": acked, "sent_bytes": 65_536, "answer": "", "ending": "open"}
+
+
+def examined(*attempts: dict[str, Any]) -> tuple[Evidence, ...]:
+    values = {"target": "silenced", "port": 80, "attempts": list(attempts)}
+    return DeadPort().examine([seen("dead-port", values, direction=None)])
+
+
+def findings(*attempts: dict[str, Any]) -> list[tuple[Outcome, str]]:
+    return [(item.outcome, item.finding) for item in examined(*attempts)]
+
+
+def test_payload_taken_while_the_server_is_silent_is_a_split() -> None:
+    evidence = examined(attempt("answered", 65_536), attempt("silent"))
+    assert [item.finding for item in evidence] == ["dead-port-took-data"]
+    assert judge(evidence).verdict is Kind.SPLIT_TCP
+
+
+@pytest.mark.parametrize("acked", [1, 1448, FIRST_SEGMENT_BYTES])
+def test_a_firewall_that_reads_the_first_request_does_not_decide(acked: int) -> None:
+    evidence = examined(attempt("answered", acked), attempt("answered", acked))
+    assert [item.finding for item in evidence] == ["dead-port-took-data"]
+    assert evidence[0].caveats
+    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+
+
+def test_a_firewall_that_only_answers_handshakes_does_not_decide() -> None:
+    evidence = examined(*[attempt("answered") for _ in range(20)])
+    assert [item.finding for item in evidence] == ["dead-port-answered"]
+    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+
+
+def test_silence_speaks_weakly_for_end_to_end() -> None:
+    evidence = examined(attempt("silent"), attempt("silent"))
+    assert [(item.outcome, item.finding) for item in evidence] == [(Outcome.INTACT, "dead-port-silent")]
+    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("attempts", [(), ("refused",), ("refused", "silent")])
+def test_a_refusal_says_nothing(attempts: tuple[str, ...]) -> None:
+    assert findings(*map(attempt, attempts)) == []
+
+
+@pytest.mark.parametrize("damage", [{"outcome": 5}, {"acked_bytes": "much", "outcome": "answered"}, {"outcome": None}])
+def test_measurements_that_are_none_are_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(ArchiveError):
+        examined({**attempt("silent"), **damage})
+
+
+def test_raw_tcp_has_the_dead_port_beside_its_own() -> None:
+    plan = Plan(experiments={"dead-port": DeadPort.defaults})
+    targets = [(task.application, task.parameters["target"]) for task in DeadPort().tasks(plan)]
+    assert targets.count((Application.TCP, "dead")) == 1
+    assert {application for application, target in targets if target == "silenced"} == set(Application)
+    assert len({task.key for task in DeadPort().tasks(plan)}) == len(targets)

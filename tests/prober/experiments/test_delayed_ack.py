@@ -1,0 +1,173 @@
+"""Method 3's rules: how T grows, what the sender's kernel says, and what of the captures counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pepscope.packets import Direction
+from pepscope.results import Evidence, Kind, Outcome, PairResult, VantageName
+from prober.errors import ArchiveError, PlanError
+from prober.experiment import Application, Flow, Measurement, Observation, Seen, Status, Task, Want
+from prober.experiments.delayed_ack import DelayedAck, largest_round_trip_s, next_delay_s
+from prober.experiments.delayed_ack import _Round as Round
+from prober.plan import Plan
+
+T = 0.8
+IDLE = [0.12, 0.1, 0.11]
+MOBILE_PORT = 40_001
+
+
+def held(**changes: Any) -> dict[str, Any]:
+    return {
+        "delay_s": T,
+        "round_trip_s": T + 0.1,
+        "smoothed_s": None,
+        "answered_segments": 0,
+        "held": 50,
+        "largest_error_s": 0.001,
+        "moved_bytes": 100_000,
+        "total_s": 4.0,
+        **changes,
+    }
+
+
+def pair(*findings: str, mobile_port: int = MOBILE_PORT) -> PairResult:
+    evidence = tuple(
+        Evidence(
+            "delayed_ack" if finding.startswith("acks") else "identity",
+            Outcome.SPLIT if finding == "acks-not-from-receiver" else Outcome.INTACT,
+            finding,
+            0.95,
+            "A sentence.",
+        )
+        for finding in findings
+    )
+    vantage = VantageName("mobile.pcap", f"10.0.0.2:{mobile_port}", "203.0.113.10:80")
+    return PairResult((vantage,), Kind.INCONCLUSIVE, {}, "", evidence, 100, 1000, 100_000, 4.0)
+
+
+def measured(*pairs: PairResult, idle: Any = IDLE, rounds: Any = None, **changes: Any) -> Seen:
+    task = Task("delayed-ack", 1, Application.HTTP_DATA, Direction.UP)
+    values = {"idle_round_trips_s": idle, "rounds": [held(**changes)] if rounds is None else rounds}
+    measurement = Measurement(values, (Flow(MOBILE_PORT, 80, "held"),), ack_delay_s=T)
+    return Seen(Observation(task, Status.DONE, "", 0, 1.0, measurement), pairs)
+
+
+def findings(*seen: Seen) -> list[str]:
+    return [item.finding for item in DelayedAck().examine(seen)]
+
+
+def test_acknowledgements_well_before_t_are_somebody_elses() -> None:
+    assert findings(measured(round_trip_s=0.06)) == ["acks-not-from-receiver"]
+
+
+def test_none_before_t_is_evidence_that_nobody_else_acknowledges() -> None:
+    (sure,) = DelayedAck().examine([measured()])
+    assert (sure.finding, sure.strength) == ("acks-only-from-receiver", 0.9)
+    (unsure,) = DelayedAck().examine([measured(idle=[0.7])])
+    assert unsure.strength < sure.strength
+
+
+@pytest.mark.parametrize("round_trip_s", [None, 0.5 * T, 0.6 * T, 0.94 * T])
+def test_what_lies_between_says_nothing(round_trip_s: float | None) -> None:
+    assert findings(measured(round_trip_s=round_trip_s)) == []
+
+
+def test_a_hold_that_held_nothing_says_nothing() -> None:
+    assert findings(measured(round_trip_s=0.06, held=0)) == []
+
+
+def test_a_firewall_that_answered_only_the_handshake_is_no_split() -> None:
+    """Down, the server's least round trip is the handshake's; what follows is smoothed, and long."""
+    assert findings(measured(round_trip_s=0.04, smoothed_s=0.9 * T, answered_segments=50)) == []
+    assert findings(measured(round_trip_s=0.04, smoothed_s=0.3 * T, answered_segments=5)) == []
+    assert findings(measured(round_trip_s=0.04, smoothed_s=0.05, answered_segments=50)) == ["acks-not-from-receiver"]
+
+
+def test_captures_count_where_there_are_any() -> None:
+    (evidence,) = DelayedAck().examine([measured(pair("acks-only-from-receiver"))])
+    assert evidence.method == "delayed_ack"
+
+
+def test_connections_of_other_rounds_do_not_count() -> None:
+    """T is true of the last round only: an earlier one, held for less, would look like somebody else's ACKs."""
+    earlier = pair("acks-not-from-receiver", mobile_port=MOBILE_PORT + 1)
+    assert findings(measured(pair("acks-only-from-receiver"), earlier)) == ["acks-only-from-receiver"]
+
+
+def test_acknowledgements_made_on_the_way_without_a_split_are_told_apart() -> None:
+    """Radio networks that acknowledge themselves: the payload segments are still the far end's."""
+    seen = measured(pair("acks-not-from-receiver", "same-packets"), round_trip_s=0.06)
+    assert findings(seen) == []
+    assert DelayedAck().facts([seen])["acknowledged_on_the_way_without_split"] == 1
+
+
+def test_repeats_that_disagree_are_both_told() -> None:
+    assert sorted(findings(measured(), measured(round_trip_s=0.06))) == [
+        "acks-not-from-receiver",
+        "acks-only-from-receiver",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("round_trip_s", "largest_idle_s", "expected_s"),
+    [
+        (0.06, 0.1, None),  # clearly short
+        (0.9, 0.1, None),  # clearly long, and T well above the path's
+        (0.6, 0.1, 2.4),  # neither: a larger T will tell
+        (1.5, 0.1, 2.8),  # long, but the queue makes the path nearly as long as T
+        (0.9, 0.6, 2.4),
+        (None, 0.1, None),
+    ],
+)
+def test_t_grows_until_the_answer_is_clear(
+    round_trip_s: float | None, largest_idle_s: float, expected_s: float | None
+) -> None:
+    made = next_delay_s(Round(T, round_trip_s), largest_idle_s, 6.0)
+    assert made == (None if expected_s is None else pytest.approx(expected_s))
+
+
+def test_t_does_not_grow_beyond_its_bound_or_for_a_firewalls_sake() -> None:
+    assert next_delay_s(Round(3.0, 2.0), 0.1, 6.0) == 6.0
+    assert next_delay_s(Round(6.0, 4.0), 0.1, 6.0) is None
+    assert next_delay_s(Round(T, 0.04, smoothed_s=0.9 * T), 0.1, 6.0) is None
+
+
+def test_a_lost_syn_is_no_round_trip() -> None:
+    assert largest_round_trip_s([0.1, 0.12, 1.11, 3.1, 0.11]) == 0.12
+    # A path that is slow, always or at first, is one.
+    assert largest_round_trip_s([1.9, 1.2, 1.3]) == 1.9
+    assert largest_round_trip_s([0.7]) == 0.7
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        measured(idle=[]),
+        measured(idle="0.1"),
+        measured(idle=[float("nan")]),
+        measured(rounds=[{}]),
+        measured(rounds="none"),
+        measured(held="many"),
+    ],
+)
+def test_measurements_that_are_none_are_refused(seen: Seen) -> None:
+    with pytest.raises(ArchiveError):
+        DelayedAck().examine([seen])
+
+
+def test_each_direction_needs_a_hold_at_its_receiver() -> None:
+    tasks = list(DelayedAck().tasks(Plan(experiments={"delayed-ack": DelayedAck.defaults})))
+    assert {(task.direction, task.wants) for task in tasks} == {
+        (Direction.DOWN, frozenset({Want.MOBILE_HOLD})),
+        (Direction.UP, frozenset({Want.SERVER_HOLD})),
+    }
+
+
+@pytest.mark.parametrize("changes", [{"least_delay_s": 0.0}, {"most_delay_s": 30.0}, {"least_delay_s": 7.0}])
+def test_delays_that_make_no_sense_are_refused(changes: dict[str, float]) -> None:
+    plan = Plan(experiments={"delayed-ack": {**DelayedAck.defaults, **changes}})
+    with pytest.raises(PlanError, match="delayed-ack"):
+        list(DelayedAck().tasks(plan))
