@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import json
 import os
-import struct
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -22,12 +19,13 @@ from pepscope import _core
 from pepscope.errors import CaptureError, LivePathError
 from pepscope.live_capture import LiveCapture
 from reference_sim.library import load_scenario
-from reference_sim.live_network import BASE_STATION, FIRST_MOBILE, MIDDLE, PROXY_KINDS, Link, LiveNetwork, split_path
+from reference_sim.live_loop import PathLoop, processors_awake
+from reference_sim.live_network import PROXY_KINDS, LiveNetwork, split_path
 from reference_sim.live_series import SocketSampler, joined_series
 from reference_sim.live_taps import Tap, apply_tap, live_taps
 from reference_sim.live_traffic import LiveTraffic, live_flows
 from reference_sim.namespaces import Namespace
-from reference_sim.run import Float64Array, Series
+from reference_sim.run import Series
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import SERIES_FILE, TRUTH_FILE, write_parquet, write_whole
 
@@ -36,11 +34,6 @@ REPORT_PORT = 31_000
 #: Form of truth.json, as of a simulation's.
 _FORM = 1
 _LISTENING_S = 30.0
-#: Takes the longest time in microseconds that waking up may take, and holds to it while it is open.
-_WAKE_UP_LATENCY = "/dev/cpu_dma_latency"
-#: Of the threads that carry packets: real-time priority, and otherwise before ordinary work.
-_PRIORITY = 10
-_NICENESS = -15
 #: A capture is handed over in blocks, a tenth of a second each; and packets may still be under way.
 _LEAST_LINGERING_S = 0.3
 
@@ -99,7 +92,7 @@ class LiveEmulation:
             )
         self.network = LiveNetwork(scenario, self._parts, settings.packet_bytes)
         self._closing = contextlib.ExitStack()
-        self._loops: list[_Loop] = []
+        self._loops: list[PathLoop] = []
         self._captures: dict[str, LiveCapture] = {}
         self._sampler: SocketSampler | None = None
         self._capture_counts: dict[str, dict[str, int]] = {}
@@ -135,7 +128,7 @@ class LiveEmulation:
         if interval_s is not None:
             self._sampler = self._closing.enter_context(SocketSampler(interval_s, self.started_ns))
         for link in network.links:
-            loop = _Loop(self.scenario, link, self.network, self.settings, self.started_ns)
+            loop = PathLoop(self.scenario, link, self.network, self.settings, self.started_ns)
             self._loops.append(loop)
             self._closing.callback(loop.stop)
             loop.start()
@@ -274,89 +267,6 @@ class LiveEmulation:
                 write_parquet(series.to_frame(), self._directory / SERIES_FILE)
             write_whole(self._directory / TRUTH_FILE, json.dumps(truth, indent=1, sort_keys=True) + "\n")
         return LiveRun(self.scenario, truth, paths, exit_status, series)
-
-
-class _Loop:
-    """A thread that carries packets along one part of the path."""
-
-    def __init__(
-        self, scenario: Scenario, link: Link, network: LiveNetwork, settings: LiveSettings, started_ns: int
-    ) -> None:
-        self.link = link
-        self._real_time = settings.real_time
-        self._failure: BaseException | None = None
-        reports = None
-        if network.middle is not None:
-            reports = (ipaddress.ip_address(BASE_STATION), ipaddress.ip_address(MIDDLE[4]), settings.report_port)
-        self._path = _core.LivePath(
-            scenario.to_json(),
-            link.first_hop,
-            link.end_hop,
-            link.server_descriptor,
-            link.mobile_descriptor,
-            start_ns=started_ns,
-            spin_ns=round(settings.spin_s * 1e9),
-            packet_bytes=network.packet_bytes,
-            first_ipv4=int(ipaddress.ip_address(FIRST_MOBILE[4])),
-            first_ipv6=int(ipaddress.ip_address(FIRST_MOBILE[6])),
-            terminals=network.terminals,
-            reports=reports,
-        )
-        self._thread = threading.Thread(target=self._run, name="pepscope-path", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            if self._real_time:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-            else:
-                with contextlib.suppress(PermissionError):
-                    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
-            self._path.run()
-        except BaseException as error:  # it is raised again where somebody waits for it
-            self._failure = error
-
-    def check(self) -> None:
-        if self._failure is not None:
-            if isinstance(self._failure, PermissionError):
-                raise LivePathError(
-                    "the system allows no real-time priority here (CAP_SYS_NICE): try without, --no-real-time"
-                ) from self._failure
-            raise self._failure
-
-    def stop(self) -> None:
-        self._path.stop()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def series(self) -> tuple[Float64Array, list[Any]]:
-        """Times and columns; empty where the scenario records none."""
-        return self._path.series_times(), self._path.series_columns()
-
-    def totals(self) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(self._path.totals_json())
-        return told
-
-
-@contextlib.contextmanager
-def processors_awake() -> Iterator[None]:
-    """Idle processors poll instead of sleeping while this lasts, where the system lets them (PM QoS).
-
-    Waking up one that sleeps takes tens of microseconds, and on a virtual machine a call of its host.
-    """
-    try:
-        descriptor = os.open(_WAKE_UP_LATENCY, os.O_WRONLY | os.O_CLOEXEC)
-    except OSError:
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):
-            os.write(descriptor, struct.pack("=i", 0))
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _start_service(namespace: Namespace, command: Sequence[str], environment: dict[str, str]) -> None:

@@ -13,7 +13,8 @@ import pytest
 from pepscope.errors import LivePathError, ScenarioError
 from reference_sim.comparison import Comparison, Measures, as_kernels_do
 from reference_sim.kernel_settings import kernel_settings, quick_acknowledgements, window_share
-from reference_sim.live import LiveEmulation, LiveSettings, emulate, processors_awake
+from reference_sim.live import LiveEmulation, LiveSettings, emulate
+from reference_sim.live_loop import processors_awake
 from reference_sim.live_network import split_path, terminals
 from reference_sim.scenario import Scenario
 from reports.comparison import page_text
@@ -136,14 +137,14 @@ def test_a_proxy_needs_a_place() -> None:
 def test_processors_are_kept_awake_only_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tmp_path / "latency"
     asked.touch()
-    monkeypatch.setattr("reference_sim.live._WAKE_UP_LATENCY", str(asked))
+    monkeypatch.setattr("reference_sim.live_loop._WAKE_UP_LATENCY", str(asked))
     with processors_awake():
-        held = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+        held = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
         assert str(asked) in held
         assert asked.read_bytes() == bytes(4)
-    held = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.exists()]
+    held = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
     assert str(asked) not in held
-    monkeypatch.setattr("reference_sim.live._WAKE_UP_LATENCY", str(tmp_path / "missing"))
+    monkeypatch.setattr("reference_sim.live_loop._WAKE_UP_LATENCY", str(tmp_path / "missing"))
     with processors_awake():
         pass
 
