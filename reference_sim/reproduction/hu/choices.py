@@ -45,7 +45,7 @@ def choices(m: Measurements) -> tuple[Choice, ...]:
             "Starts anew from the initial window after an idle timeout (RFC 5681, section 4.1); ssthresh is kept.",
             "RFC 5681 recommends it; the files come on one connection, as HTTP/1.1 keeps it.",
             f"{chosen}; window kept: {effect('windows kept over thought')}. A connection for each file is the "
-            "experiment `ftp`.",
+            "experiment 'ftp'.",
         ),
         Choice(
             "Acknowledgements",

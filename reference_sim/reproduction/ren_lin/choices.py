@@ -41,7 +41,7 @@ def choices(
             "'referring to fig. 1a', yet figs 10 and 12 to 16 speak of a link that is driven by a profile",
             "links that its profiles drive; the cell itself beside it",
             "its rows are called as the profiles are, and section 5.2 takes the mean rate of a driven link from it",
-            "columns `cell` and `driven` of table 3",
+            "columns 'cell' and 'driven' of table 3",
         ),
         Choice(
             "timer, recovery and buffer of the proxy's leg, pace and memory of its law",

@@ -54,9 +54,8 @@ def _unstable(rows: Sequence[Row]) -> Statement:
         f"{100 * empty:.0f} % of the "
         "time and more",
         verdict=worst(verdicts),
-        reason="unstable here too; how much gets through hangs on when within a step a quota arrives, of which "
-        "the paper "
-        "says nothing, and its number lies between the two",
+        reason="unstable here too; how much gets through hangs on when within a step a quota arrives and on how soon "
+        "losses are repaired, of which the paper says nothing",
     )
 
 
@@ -163,5 +162,5 @@ def table(rows: Sequence[Row]) -> Table:
         pd.DataFrame(entries),
         "60 s over 1160 frames/s on average; rates change every second. Mean, deviation and share of empty "
         "samples after "
-        "10 s; `reached_s` is when the queue first comes within 10 frames of q0 = 100.",
+        "10 s; 'reached s' is when the queue first comes within 10 frames of q0 = 100.",
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from reference_sim.intervals import Interval, mean_interval
 from reference_sim.reproduction.grouping import Row, chosen, grouped, mean_of, values_of
-from reference_sim.reproduction.judging import differences, judge_positive, judge_value, worst, written
+from reference_sim.reproduction.judging import differences, judge_positive, judge_value, worst
 from reference_sim.reproduction.ren_lin.fast_links import FASTER, PERIOD
 from reference_sim.reproduction.results import Chart, Line, Statement, Table, Verdict
 
@@ -56,7 +56,7 @@ def _least(split: dict[float, Interval], words: str, setting: str) -> Statement:
     return Statement(
         where=f"Fig. 11, {words}",
         published="I-TCP falls to about 70 % of the link where rates change fast",
-        found=f"least utilisation {written(least)} at a period of {period:g} s, most {slow:.3f}",
+        found=f"least utilisation {_share(least)} at a period of {period:g} s, most {slow:.3f}",
         verdict=verdict,
         reason=reason,
     )
@@ -73,7 +73,7 @@ def _kept(adapted: dict[float, Interval], words: str, link: Sequence[Row]) -> St
     return Statement(
         where=f"Fig. 11, {words}",
         published="The adapted window keeps more than 95 % under most conditions",
-        found=f"above 95 % at {len(above)} of {len(adapted)} periods; least {written(least)} at {period:g} s",
+        found=f"above 95 % at {len(above)} of {len(adapted)} periods; least {_share(least)} at {period:g} s",
         verdict=verdict,
         reason="" if verdict is Verdict.REPRODUCED else _too_long_a_step(link),
     )
@@ -94,6 +94,12 @@ def _too_long_a_step(link: Sequence[Row]) -> str:
         f"with steps of 5 ms the law uses {_listed(short)} of the link at {periods} s, with 60 packets of buffer "
         f"{_listed(roomy)}, and I-TCP then {_listed(roomy_split)}"
     )
+
+
+def _share(of_the_link: Interval) -> str:
+    """A share with its half width, as far as thousandths tell them."""
+    width = of_the_link.half_width or 0.0
+    return f"{of_the_link.mean:.3f}" + (f" ± {width:.3f}" if width >= 0.0005 else "")
 
 
 def _swept(link: Sequence[Row], variant: str) -> dict[float, float]:
@@ -129,7 +135,7 @@ def _alike(rows: Sequence[Row], setting: str, words: str) -> Statement:
     return Statement(
         where=f"Fig. 11, {words}",
         published="Both are alike where rates change slowly",
-        found=f"adapted window over I-TCP from {SLOW_S:g} s on: {written(difference)} of the link (alike: 0.02); at "
+        found=f"adapted window over I-TCP from {SLOW_S:g} s on: {_share(difference)} of the link (alike: 0.02); at "
         f"{fast:g} s {apart_fast:.3f}",
         verdict=verdict,
         reason=""

@@ -21,7 +21,7 @@ def tables(m: Measurements) -> tuple[Table, ...]:
             "Table II: gain of Split-TCP by file size",
             _table(table_cells(m)),
             "Gains in percent, throughput in kbit/s from the open connection to the last byte; half widths of 95 % "
-            "intervals. `slow_start`: the split point begins with three segments downstream, not with r2 v. `from_syn` "
+            "intervals. 'slow start': the split point begins with three segments downstream, not with r2 v. 'from syn' "
             "counts the time of opening the connection too.",
         ),
         Table(
