@@ -22,12 +22,15 @@ def judge_archives(
     """
     runs: dict[str, AuditRun] = {}
     files = archive_files(paths)
+    alone = len(files) == 1
     for place, path in enumerate(files):
         with open_archive(path) as archive:
-            if archive.manifest.run_id not in runs:
-                runs[archive.manifest.run_id] = judge_run(archive, str(path), progress=_share(progress, place, files))
+            name = archive.manifest.run_id
+            if name not in runs:
+                told = _share(progress, place, files)
+                runs[name] = judge_run(archive, str(path), series=series and alone, progress=told)
     ordered = in_order(runs.values())
-    if series:
+    if series and not alone:
         with open_archive(ordered[-1].source) as archive:
             ordered[-1] = judge_run(archive, ordered[-1].source, series=True)
     return AuditResult(with_warnings(ordered))

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+import pepscope
 from detector.cli import detect
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.packets import Direction
@@ -214,3 +215,9 @@ def test_turns_come_at_their_times_and_none_is_made_up_for(monkeypatch: pytest.M
     assert begun == [0.0, 10.0, 35.0, 45.0]
     assert len(slept) == 3
     assert list(audit_command._turns(None, None)) == [0]
+
+
+def test_the_same_is_to_be_had_in_python(runs: Path):
+    result = pepscope.audit([str(runs)])
+    assert len(result.runs) == 3
+    assert set(result.to_frame()["verdict"]) == {"split-tcp", "regular", "tcp-proxy"}
