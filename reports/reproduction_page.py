@@ -22,6 +22,8 @@ _LOOKS = {"reproduced": "reproduced", "same direction only": "same", "not reprod
 
 #: Rows of a table on the page; its file has all.
 MAX_ROWS = 200
+#: Tables with more rows than this scroll.
+SHOWN_ROWS = 40
 
 
 def write_reproduction_page(result: Reproduction, path: str | Path) -> None:
@@ -108,9 +110,10 @@ def _table(table: Table) -> str:
         "<tr>" + "".join(f"<td{_number(numeric[c])}>{escape(_cell(row[c]))}</td>" for c in frame.columns) + "</tr>"
         for row in frame.head(MAX_ROWS).to_dict("records")
     )
+    look = "scroll long" if len(frame) > SHOWN_ROWS else "scroll"
     limit = f" The first {MAX_ROWS} of {len(frame)} rows." if len(frame) > MAX_ROWS else ""
     return (
-        f'<h3>{escape(table.title)}</h3><div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f'<h3>{escape(table.title)}</h3><div class="{look}"><table><thead><tr>{head}</tr></thead>'
         f'<tbody>{rows}</tbody></table></div><p class="limits">{escape(table.caption + limit)}</p>'
     )
 
