@@ -1,0 +1,68 @@
+"""The tutorial of docs/guide/probing.md, pasted into a shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from prober.archive import open_archive
+from prober.default_plan import default_plan
+from prober.experiment import Status
+from tests.prober.serving import PEPSCOPE
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "guide" / "probing.md").read_text(encoding="utf-8")
+SPLIT = {"HTTP data", "HTTP image"}
+
+
+def pasted(heading: str) -> str:
+    """The commands of a section, here-documents included."""
+    block = GUIDE.partition(f"## {heading}\n")[2].partition("```console\n")[2].partition("```")[0]
+    return re.sub(r"^\$ ", "", block, flags=re.MULTILINE)
+
+
+def matrix(text: str) -> dict[str, list[str]]:
+    """Verdicts down and up of each application, from the table on the terminal."""
+    rows = text.partition("APPLICATION")[2].splitlines()[1:6]
+    return {row[:14].strip(): re.findall(r"regular|split-tcp|tcp-proxy|inconclusive|-(?= )", row[14:]) for row in rows}
+
+
+def test_the_tutorial_on_one_machine_works_as_pasted(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{PEPSCOPE.parent}:{os.environ['PATH']}", "COLUMNS": "80"}
+    done = subprocess.run(
+        ["bash", "-e", "-c", pasted("One machine")],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    audited, _, again = done.stdout.rpartition("APPLICATION")
+    shown, shown_again = matrix(audited), matrix(f"APPLICATION{again}")
+    assert shown == shown_again, "an archive gives the same verdicts later"
+    assert shown == matrix(GUIDE), "the guide shows what comes out"
+    assert {name for name, verdicts in shown.items() if verdicts != ["regular", "regular"]} == SPLIT
+    assert "<html" in (tmp_path / "audit.html").read_text(encoding="utf-8")[:1000]
+    (path,) = (tmp_path / "runs").iterdir()
+    key = re.findall(r"^KEY (\S+)", (tmp_path / "server.txt").read_text(), flags=re.MULTILINE)[0]
+    with open_archive(path) as archive:
+        assert archive.manifest.complete
+        assert {item.status for item in archive.observations} == {Status.DONE}
+        assert key.split(".")[1] not in json.dumps(dict(archive.facts))
+
+
+def test_what_the_guide_says_of_the_default_plan_is_so(tmp_path: Path) -> None:
+    import tomllib
+
+    from prober.dry_run import dry_run
+    from prober.plan import Plan
+
+    outlook = dry_run(Plan.from_mapping(tomllib.loads(default_plan())))
+    assert "about 30 MB up and 120 MB down" in GUIDE
+    assert round(outlook.bytes_up / 10e6) == 3
+    assert round(outlook.bytes_down / 20e6) == 6
+    assert 720 <= outlook.expected_s <= 960, "a quarter of an hour"
