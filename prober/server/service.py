@@ -9,6 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pepscope
 from pepscope.errors import PepscopeError
@@ -44,14 +45,20 @@ def run(settings: ServerSettings, ready: Ready) -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     ending = threading.Event()
+    caught: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+        ending.set()
+
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda *_: ending.set()) for number in numbers}
+    before = {number: signal.signal(number, end) for number in numbers}
     try:
         with running(settings) as (key, about, sweep):
             ready(key, about.ports, about)
             while not ending.wait(SWEEP_S):
                 sweep()
-            logger.info("ending", extra={"fields": {"event": "ending"}})
+            logger.info("ending", extra={"fields": {"event": "ending", "signal": signal.Signals(caught[0]).name}})
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
