@@ -27,6 +27,12 @@ def anonymise(archive: str, output: str, key_file: str | None) -> None:
     hosts and sessions become keyed hashes, alike in both captures. Notes are dropped. Times, sizes, ports, sequence
     numbers and TCP timestamps stay: verdicts rest on them.
     """
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "anonymising needs the package cryptography, which is not installed: run 'pip install pepscope[probe]'"
+        ) from None
     from pepscope.progress import Progress
     from prober.anonymise.keys import KEY_BYTES
     from prober.anonymise.sharing import anonymise_archive

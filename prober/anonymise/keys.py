@@ -30,11 +30,13 @@ class SecretKey:
 
     def hashed(self, purpose: str, data: bytes, length: int) -> bytes:
         """`length` bytes that equal data of equal purpose share."""
-        key, made = self.derived(purpose), b""
-        while len(made) < length:
-            counter = (len(made) // hashlib.sha256().digest_size).to_bytes(4, "big")
-            made += hmac.digest(key, counter + data, hashlib.sha256)
-        return made[:length]
+        key = self.derived(purpose)
+        count = -(-length // hashlib.sha256().digest_size)
+        # What is long is hashed once, not once for every part of the result.
+        digest = hmac.digest(key, data, hashlib.sha256)
+        return b"".join(
+            hmac.digest(key, number.to_bytes(4, "big") + digest, hashlib.sha256) for number in range(count)
+        )[:length]
 
     def blocks(self, purpose: str, data: bytes) -> bytes:
         """Each 16-byte block of `data` through AES-128 by itself: a keyed permutation of blocks (FIPS 197)."""
