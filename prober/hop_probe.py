@@ -136,9 +136,9 @@ def _send(probe: _Probe, address: str, port: int, question: bytes) -> None:
 def _read(probe: _Probe) -> HopAnswer | None:
     """What an event on a socket says; `None` where it says nothing yet."""
     port = _own_port(probe.link)
-    router, has_expired = _dropped_by(probe.link)
-    if has_expired:
-        return HopAnswer(probe.hops, Answer.ROUTER, router, port)
+    router, answer = _message(probe.link)
+    if answer is not None:
+        return HopAnswer(probe.hops, answer, router, port)
     if probe.is_datagram:
         try:
             return HopAnswer(probe.hops, Answer.ANSWERED, "", port) if probe.link.recv(_ECHO_BYTES) else None
@@ -155,21 +155,21 @@ def _read(probe: _Probe) -> HopAnswer | None:
     return HopAnswer(probe.hops, Answer.ANSWERED, "", port)
 
 
-def _dropped_by(link: socket.socket) -> tuple[str, bool]:
-    """Who sent the last ICMP message about this socket, and whether one said that the hops were used up."""
-    sender, has_expired = "", False
+def _message(link: socket.socket) -> tuple[str, Answer | None]:
+    """Who sent an ICMP message about this socket, and what it means; reading it takes the socket's error away."""
+    sender, answer = "", None
     while True:
         try:
             _, ancillary, _, _ = link.recvmsg(512, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
         except OSError:
-            return sender, has_expired
+            return sender, answer
         for _, _, data in ancillary:
             if len(data) < _EXTENDED_ERROR.size:
                 continue
             _, origin, kind, _, _, _, _ = _EXTENDED_ERROR.unpack_from(data)
-            if origin in _TIME_EXCEEDED:
+            if origin in _TIME_EXCEEDED and answer is not Answer.ROUTER:
                 sender = _offender(data[_EXTENDED_ERROR.size :])
-                has_expired = has_expired or kind == _TIME_EXCEEDED[origin]
+                answer = Answer.ROUTER if kind == _TIME_EXCEEDED[origin] else Answer.REFUSED
 
 
 def _offender(address: bytes) -> str:
