@@ -49,7 +49,8 @@ LEAST_GAP_S = 0.001
 
 _HANDSHAKE, _FREE, _ECHO, _ANSWER = "handshake_s", "free_s", "echo_s", "answer_s"
 _SKIPPED_ROUNDS = 2
-_SYN_TIMEOUT_S = 0.95  # below the first retransmission of a SYN (RFC 6298: 1 s): later times are of another copy
+#: A lost SYN is sent again after 1 and 3 s (RFC 6298); the times of such handshakes are long, which moves no floor.
+_SYN_TIMEOUT_S = 5.0
 _ECHO_TIMEOUT_S = 2.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _ROUND_BYTES = 1_200
