@@ -156,7 +156,9 @@ def test_bytes_that_are_told_are_about_those_that_are_moved(server: Serving, tmp
     from prober.control_client import ControlClient
     from prober.run import run_plan
 
-    plan = Plan.from_mapping({"experiments": {"transfers": {"sizes_bytes": [300_000], "repeats": 1}}})
+    plan = Plan.from_mapping(
+        {"experiments": {"transfers": {"sizes_bytes": [300_000], "repeats": 1, "upload_share": 1.0}}}
+    )
     plan = with_server(plan, server.server, server.key)
     outlook = dry_run(plan)
     assert run_plan(plan, tmp_path).is_whole

@@ -28,7 +28,7 @@ def moved(**fields: Any) -> dict[str, Any]:
 
 
 def test_every_cell_is_measured_with_every_size_before_any_again() -> None:
-    tasks = list(Transfers().tasks(plan(sizes_bytes=[1000, 2000], repeats=2)))
+    tasks = list(Transfers().tasks(plan(sizes_bytes=[2000, 4000], repeats=2)))
     assert len({task.key for task in tasks}) == len(tasks) == 5 * 2 * 2 * 2
     assert {(task.application, task.direction) for task in tasks[:20]} == {
         (application, direction) for application in Application for direction in Direction
