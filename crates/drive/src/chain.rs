@@ -67,6 +67,12 @@ impl Observers {
         self.links.iter_mut().map(|link| &mut link.taps)
     }
 
+    /// Whether a packet that passes the link at `position` is noted.
+    pub(crate) fn watches(&self, position: usize) -> bool {
+        let link = &self.links[position];
+        !link.taps.is_empty() || link.legs != [NO_END; 2]
+    }
+
     /// A packet passes the link at `position`.
     #[inline(always)]
     pub(crate) fn note(&mut self, position: usize, now: Nanoseconds, direction: Direction, packet: &Packet) {

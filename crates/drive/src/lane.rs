@@ -102,15 +102,24 @@ impl Hosts<'_> {
         let at_mobile = End { direction: Direction::Down, gap: LINKS, host: 1 << (LINKS + 1), link: 1 << LINKS };
         server.settle_times();
         mobile.settle_times();
+        let passes_unseen = LINKS == 2 && !observers.watches(1);
         let mut lane = Lane { now: bounds.after, events: 0, waiting: 0 };
         while lane.events < bounds.events && lane.waiting == 0 {
+            if passes_unseen {
+                let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
+                lane.pass_all(before, &mut down, &mut up);
+                if lane.waiting != 0 {
+                    break;
+                }
+            }
             let (down_ns, up_ns) = (first_arrivals(&down), first_arrivals(&up));
             let now = earliest(&down_ns).min(earliest(&up_ns));
-            if now >= server.earliest_timeout().min(mobile.earliest_timeout()) {
+            let mut before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
+            if now >= before {
                 server.settle_times();
                 mobile.settle_times();
+                before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
             }
-            let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
             if now <= lane.now || now >= before || count(now, &down_ns) + count(now, &up_ns) > 1 {
                 break;
             }
@@ -197,6 +206,41 @@ impl Lane {
         }
     }
 
+    /// Lets all packets that arrive between two links go from one into the other, as long as nothing else happens and
+    /// `before` is not reached.
+    #[inline(always)]
+    fn pass_all<const LINKS: usize>(
+        &mut self,
+        before: Nanoseconds,
+        down: &mut Way<'_, LINKS>,
+        up: &mut Way<'_, LINKS>,
+    ) {
+        let ([down_1, down_2, ..], [up_1, up_2, ..]) = (&mut down[..], &mut up[..]) else { return };
+        loop {
+            let (down_ns, up_ns) = (down_1.first_arrival(), up_1.first_arrival());
+            let now = down_ns.min(up_ns);
+            let until = before.min(down_2.first_arrival()).min(up_2.first_arrival());
+            if now >= until || now <= self.now || down_ns == up_ns {
+                return;
+            }
+            let (line, next, next_part): (&mut Line<Packet>, &mut Line<Packet>, u64) = if down_ns < up_ns {
+                (&mut **down_1, &mut **down_2, 1 << 2)
+            } else {
+                (&mut **up_1, &mut **up_2, 1 << 1)
+            };
+            if !line.pass_first_alone(now, next) {
+                return;
+            }
+            self.now = now;
+            self.events = self.events.wrapping_add(2);
+            if next.first_arrival() <= now {
+                // It takes no time on the next link either.
+                self.waiting = next_part;
+                return;
+            }
+        }
+    }
+
     /// Lets the packet that arrives between two links `now` go from one into the other; `false`, with nothing done, if
     /// there is none on this way or if there are several.
     #[inline(always)]
@@ -211,12 +255,13 @@ impl Lane {
             if before.first_arrival() != now {
                 continue;
             }
-            let Some((packet, following)) = before.first().filter(|(_, following)| following.arrival > now) else {
+            let Some((packet, following)) = before.first() else { return false };
+            if following.arrival > now {
+                observers.note(gap_behind::<IS_DOWN, LINKS>(link - 1), now, direction::<IS_DOWN>(), packet);
+            }
+            if !before.pass_first_alone(now, behind) {
                 return false;
-            };
-            let gap = gap_behind::<IS_DOWN, LINKS>(link - 1);
-            observers.note(gap, now, direction::<IS_DOWN>(), packet);
-            before.pass_first(now, following, behind);
+            }
             self.now = now;
             self.events += 2;
             if behind.first_arrival() <= now {

@@ -178,16 +178,22 @@ impl<P: Datagram> Line<P> {
         self.next_ns = following.arrival;
     }
 
-    /// Lets the first packet under way, which arrives at `now` and which `following` follows, enter `next`.
+    /// Lets the first packet under way, which arrives at `now`, enter `next`; `false`, with nothing done, if another one
+    /// arrives then.
     #[inline(always)]
-    pub fn pass_first(&mut self, now: Nanoseconds, following: Following, next: &mut Self)
+    pub fn pass_first_alone(&mut self, now: Nanoseconds, next: &mut Self) -> bool
     where
         P: Copy,
     {
-        if let Some(&Passage { bytes, packet: Some(ref packet), .. }) = self.passages.at(self.first_under_way) {
-            next.take_made(now, bytes, || *packet);
+        let following = self.following();
+        match self.passages.at(self.first_under_way) {
+            Some(&Passage { bytes, packet: Some(ref packet), .. }) if following.arrival > now => {
+                next.take_made(now, bytes, || *packet);
+            }
+            _ => return false,
         }
         self.drop_first(following);
+        true
     }
 
     /// The first packet under way.
@@ -206,10 +212,11 @@ impl<P: Datagram> Line<P> {
     #[inline(always)]
     fn following(&self) -> Following {
         let place = self.first_under_way + 1;
+        if place >= self.passages.end() {
+            return Following { place, arrival: NEVER };
+        }
         match self.passages.at(place) {
-            Some(passage) if place < self.passages.end() && !passage.is_lost => {
-                Following { place, arrival: passage.arrival }
-            }
+            Some(passage) if !passage.is_lost => Following { place, arrival: passage.arrival },
             _ => self.following_from(place),
         }
     }
@@ -219,8 +226,9 @@ impl<P: Datagram> Line<P> {
     #[inline(never)]
     fn following_from(&self, place: usize) -> Following {
         let mut rest = self.places(place).filter(|(_, passage)| !passage.is_lost);
-        rest.next().map_or(Following { place: self.passages.end().max(place), arrival: NEVER }, |(place, passage)| {
-            Following { place, arrival: passage.arrival }
+        rest.next().map_or(Following { place: self.passages.end(), arrival: NEVER }, |(place, passage)| Following {
+            place,
+            arrival: passage.arrival,
         })
     }
 

@@ -33,11 +33,27 @@ pub(crate) struct RateTransmitter {
     radio_frames: Option<RadioFrames>,
     /// What the last nanosecond of the packet before offered beyond its end, in bits times nanoseconds a second.
     surplus: u128,
+    pace: Pace,
     /// Begin and end of the services to come under [`ServiceRule::Frozen`], whose speed the profile does not tell.
     frozen: VecDeque<(Nanoseconds, Nanoseconds)>,
     /// Earliest time that [`RateTransmitter::offered_frames`] will ask for; [`NEVER`] if it will not.
     reported_until: Nanoseconds,
     offered_work: u128,
+}
+
+/// What the last service was like.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    bytes: u32,
+    /// The span of one rate that it began in.
+    from: Nanoseconds,
+    until: Nanoseconds,
+    rate_bit_s: u64,
+    /// Up to there nothing is to be forgotten.
+    fresh_until: Nanoseconds,
+    /// What the packet takes at that rate: whole nanoseconds, and the work that is left then.
+    whole_ns: Nanoseconds,
+    rest: u64,
 }
 
 impl RateTransmitter {
@@ -56,6 +72,7 @@ impl RateTransmitter {
             rule,
             radio_frames,
             surplus: 0,
+            pace: Pace::default(),
             frozen: VecDeque::new(),
             reported_until: NEVER,
             offered_work: 0,
@@ -103,25 +120,56 @@ impl RateTransmitter {
         }
     }
 
-    /// The end at `now` of a service from `begin` on that no change of rate touches; `None`, with nothing done, where that is
-    /// not easily seen.
+    /// The end at `now` of a service from `begin` on that is like the last one; `None`, with nothing done, if it is not.
     #[inline(always)]
-    fn finish_within_span(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Option<Nanoseconds> {
-        let span = self.rates.near_span(now, begin)?;
-        if self.radio_frames.is_some() || span.rate_bit_s == 0 {
+    fn finish_again(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Option<Nanoseconds> {
+        let pace = &self.pace;
+        if bytes != pace.bytes || now >= pace.fresh_until || begin < pace.from || begin >= pace.until {
             return None;
         }
-        let work = u64::from(bytes).checked_mul(WORK_OF_BYTE)?;
         if self.rule == ServiceRule::Frozen {
-            return Some(begin.saturating_add(work.div_ceil(span.rate_bit_s)));
+            return Some(begin.saturating_add(pace.whole_ns).saturating_add(u64::from(pace.rest > 0)));
         }
-        let owed = work.checked_sub(u64::try_from(self.surplus).ok()?)?;
-        let duration = owed.div_ceil(span.rate_bit_s);
-        if duration > span.end_ns - begin {
+        let surplus = u64::try_from(self.surplus).ok().filter(|&surplus| surplus < pace.rate_bit_s)?;
+        let (duration, surplus) = if pace.rest > surplus {
+            (pace.whole_ns + 1, pace.rate_bit_s - (pace.rest - surplus))
+        } else {
+            (pace.whole_ns, surplus - pace.rest)
+        };
+        if duration > pace.until - begin {
             return None;
         }
-        self.surplus = u128::from(span.rate_bit_s) * u128::from(duration) - u128::from(owed);
+        self.surplus = u128::from(surplus);
         Some(begin + duration)
+    }
+
+    /// Gets ready for services like one of `bytes` from `begin` on.
+    fn set_pace(&mut self, begin: Nanoseconds, bytes: u32) {
+        let (span, from, fresh_until) = self.rates.span_at(begin);
+        let work = work_of_bytes(u64::from(bytes));
+        let rate_bit_s = span.rate_bit_s;
+        let whole_ns = u64::try_from(work / u128::from(rate_bit_s.max(1))).unwrap_or(NEVER);
+        self.pace = if self.sends_frames() || rate_bit_s == 0 || whole_ns == 0 || whole_ns == NEVER {
+            Pace::default()
+        } else {
+            let rest = (work % u128::from(rate_bit_s)) as u64;
+            Pace { bytes, from, until: span.end_ns, fresh_until, rate_bit_s, whole_ns, rest }
+        };
+    }
+
+    #[inline(never)]
+    fn finish_anyhow(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Nanoseconds {
+        self.rates.forget_before(now.min(self.reported_until));
+        while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
+            self.frozen.pop_front();
+        }
+        let work = work_of_bytes(self.sent_bytes(bytes));
+        let end = match self.rule {
+            ServiceRule::Exact => self.finish_exactly(begin, work),
+            ServiceRule::Frozen => self.finish_frozen(begin, work),
+        };
+        self.set_pace(begin, bytes);
+        end
     }
 
     fn finish_exactly(&mut self, begin: Nanoseconds, work: u128) -> Nanoseconds {
@@ -195,22 +243,15 @@ impl RateTransmitter {
 }
 
 impl Transmitter for RateTransmitter {
+    #[inline(always)]
     fn finish(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
         if busy_until < now {
             self.surplus = 0;
         }
         let begin = busy_until.max(now);
-        if let Some(end) = self.finish_within_span(now, begin, bytes) {
-            return end;
-        }
-        self.rates.forget_before(now.min(self.reported_until));
-        while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
-            self.frozen.pop_front();
-        }
-        let work = work_of_bytes(self.sent_bytes(bytes));
-        match self.rule {
-            ServiceRule::Exact => self.finish_exactly(begin, work),
-            ServiceRule::Frozen => self.finish_frozen(begin, work),
+        match self.finish_again(now, begin, bytes) {
+            Some(end) => end,
+            None => self.finish_anyhow(now, begin, bytes),
         }
     }
 
@@ -233,5 +274,40 @@ fn divide_rounding_up(work: u128, rate_bit_s: u64) -> u64 {
     match u64::try_from(work) {
         Ok(work) => work.div_ceil(rate_bit_s.max(1)),
         Err(_) => u64::try_from(work.div_ceil(u128::from(rate_bit_s.max(1)))).unwrap_or(NEVER),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pace, RateTransmitter, ServiceRule};
+    use crate::rates::{AfterLastStep, RateProfile, RateStep};
+    use crate::transmission::Transmitter;
+    use proptest::prelude::{any, prop, prop_assert_eq, proptest};
+    use proptest::sample;
+
+    proptest! {
+        #[test]
+        fn services_like_the_last_one_end_as_if_each_were_the_first(
+            steps in prop::collection::vec((1_000_000u64..400_000_000, 0u64..3_000_000), 1..6),
+            arrivals in prop::collection::vec((0u64..60_000_000, sample::select(vec![40u32, 512, 512, 512, 1500])), 1..80),
+            rate_bit_s in 1u64..20_000_000_000,
+            is_exact in any::<bool>(),
+        ) {
+            let last = RateStep { duration_ns: 5_000_000, rate_bit_s };
+            let steps = steps.iter().map(|&(duration_ns, rate_bit_s)| RateStep { duration_ns, rate_bit_s });
+            let steps = steps.chain([last]).collect();
+            let profile = RateProfile::Steps { steps, after: AfterLastStep::Repeat };
+            let rule = if is_exact { ServiceRule::Exact } else { ServiceRule::Frozen };
+            let mut quick = RateTransmitter::new(&profile, rule, None, 1, "rates").unwrap();
+            let mut plain = quick.clone();
+            let (mut now, mut busy_until) = (0, 0);
+            for (gap, bytes) in arrivals {
+                now += gap;
+                plain.pace = Pace::default();
+                let end = quick.finish(now, busy_until, bytes);
+                prop_assert_eq!(end, plain.finish(now, busy_until, bytes));
+                busy_until = end;
+            }
+        }
     }
 }

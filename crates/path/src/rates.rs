@@ -150,14 +150,12 @@ impl Rates {
         }
     }
 
-    /// The span at `time`, if that is one of the first two that are kept and none was over by `now`.
-    #[inline(always)]
-    pub(crate) fn near_span(&self, now: Nanoseconds, time: Nanoseconds) -> Option<Span> {
-        let first = self.spans.front().filter(|span| now < span.end_ns)?;
-        if time < first.end_ns {
-            return Some(*first);
-        }
-        self.spans.get(1).copied().filter(|span| time < span.end_ns)
+    /// The span at `time`, when it begins (or later, if it did so before what is kept), and when the first that is kept
+    /// ends.
+    pub(crate) fn span_at(&mut self, time: Nanoseconds) -> (Span, Nanoseconds, Nanoseconds) {
+        let index = self.index_at(time);
+        let before = index.checked_sub(1).map_or(self.kept_from, |before| self.span(before).end_ns);
+        (self.span(index), before, self.span(0).end_ns)
     }
 
     /// Makes spans up to and including the one at `time`.

@@ -39,6 +39,14 @@ impl Transmission {
         }
     }
 
+    #[inline(never)]
+    fn finish_otherwise(&mut self, now: Nanoseconds, busy_until: Nanoseconds, bytes: u32) -> Nanoseconds {
+        match self {
+            Self::Opportunities(transmitter) => transmitter.finish(now, busy_until, bytes),
+            Self::Instant | Self::Constant(_) | Self::Rates(_) => now,
+        }
+    }
+
     /// How many frames of the packet in service, which is out at `departure`, are still to be sent at `now`.
     pub(crate) fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
         match self {
@@ -54,11 +62,10 @@ impl Transmitter for Transmission {
         if let Self::Constant(transmitter) = self {
             return transmitter.finish(now, busy_until, bytes);
         }
-        match self {
-            Self::Instant | Self::Constant(_) => now,
-            Self::Rates(transmitter) => transmitter.finish(now, busy_until, bytes),
-            Self::Opportunities(transmitter) => transmitter.finish(now, busy_until, bytes),
+        if let Self::Rates(transmitter) = self {
+            return transmitter.finish(now, busy_until, bytes);
         }
+        self.finish_otherwise(now, busy_until, bytes)
     }
 
     fn packet_s(&self, bytes: u32) -> f64 {
