@@ -19,6 +19,7 @@ use crate::segment::Segment;
 use crate::statistics::Statistics;
 use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
 
+use answer::Answering;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
 
@@ -70,8 +71,8 @@ pub struct Host {
     places: FlowTable<usize>,
     times: NextTimes,
     ready: VecDeque<usize>,
-    /// The flow that was answered on the short way last: its time is not set.
-    answering: Option<usize>,
+    /// Its time is not set.
+    answering: Answering,
     /// No later than the earliest time of all, on the short way.
     earliest_ns: Nanoseconds,
     speakers: Vec<VoiceSource>,
@@ -96,7 +97,7 @@ impl Host {
             places: FlowTable::default(),
             times: NextTimes::default(),
             ready: VecDeque::new(),
-            answering: None,
+            answering: Answering::NONE,
             earliest_ns: 0,
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),

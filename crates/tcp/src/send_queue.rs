@@ -8,7 +8,10 @@ use crate::segment::ContentId;
 /// Runs in the order of the stream, whose first byte is at position 1.
 #[derive(Clone, Debug)]
 pub(crate) struct SendQueue {
-    runs: VecDeque<PlacedRun>,
+    /// All but the newest.
+    older: VecDeque<PlacedRun>,
+    /// It may be empty, or lie before the first byte that is kept.
+    newest: PlacedRun,
     /// Ends of writes, for PSH.
     write_ends: VecDeque<u64>,
     start: u64,
@@ -20,7 +23,15 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     pub fn new(capacity_bytes: u64) -> Self {
-        Self { runs: VecDeque::new(), write_ends: VecDeque::new(), start: 1, end: 1, capacity_bytes, refused: false }
+        Self {
+            older: VecDeque::new(),
+            newest: PlacedRun { start: 1, end: 1, content: ContentId::default(), content_offset: 0 },
+            write_ends: VecDeque::new(),
+            start: 1,
+            end: 1,
+            capacity_bytes,
+            refused: false,
+        }
     }
 
     /// Position after the last byte written.
@@ -49,9 +60,10 @@ impl SendQueue {
             content_offset: run.content_offset,
         };
         self.end = placed.end;
-        match self.runs.back_mut() {
-            Some(last) if last.is_continued_by(&placed) => last.end = placed.end,
-            _ => self.runs.push_back(placed),
+        if self.newest.is_continued_by(&placed) {
+            self.newest.end = placed.end;
+        } else {
+            self.begin_run(placed);
         }
         if !self.refused {
             self.write_ends.push_back(self.end);
@@ -59,12 +71,21 @@ impl SendQueue {
         accepted
     }
 
+    #[cold]
+    #[inline(never)]
+    fn begin_run(&mut self, run: PlacedRun) {
+        if self.newest.end > self.start {
+            self.older.push_back(self.newest);
+        }
+        self.newest = run;
+    }
+
     /// Forgets what lies before `position`; whether an application that waits may write again.
     #[inline(always)]
     pub fn acknowledge(&mut self, position: u64, segment_bytes: u64) -> bool {
         self.start = position.min(self.end).max(self.start);
-        while self.runs.front().is_some_and(|run| run.end <= self.start) {
-            self.runs.pop_front();
+        while self.older.front().is_some_and(|run| run.end <= self.start) {
+            self.older.pop_front();
         }
         while self.write_ends.front().is_some_and(|end| *end <= self.start) {
             self.write_ends.pop_front();
@@ -79,11 +100,10 @@ impl SendQueue {
     /// Content, its offset and how many bytes of it follow at `position`.
     #[inline]
     pub fn at(&self, position: u64) -> Option<(ContentId, u64, u64)> {
-        let last = self.runs.back()?;
-        let run = if last.start <= position {
-            last
+        let run = if self.newest.start <= position {
+            &self.newest
         } else {
-            self.runs.get(self.runs.partition_point(|run| run.end <= position))?
+            self.older.get(self.older.partition_point(|run| run.end <= position))?
         };
         if position < run.start || position >= run.end {
             return None;
@@ -95,7 +115,7 @@ impl SendQueue {
     /// Content, its offset at `start` and where the run ends, if that is the newest run and no end of a write is known.
     #[inline(always)]
     pub fn at_plain(&self, start: u64) -> Option<(ContentId, u64, u64)> {
-        let last = self.runs.back()?;
+        let last = &self.newest;
         if start < last.start || !self.write_ends.is_empty() {
             return None;
         }

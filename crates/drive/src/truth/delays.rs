@@ -109,14 +109,24 @@ pub struct Arrival {
 /// Place of the summary of one flow, by direction, if it has one.
 type Places = [Option<usize>; 2];
 
+/// The flow that was seen last, and the place of its summary.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    flow: u32,
+    place: u32,
+}
+
+/// Flows have smaller numbers.
+const NO_FLOW: Last = Last { flow: u32::MAX, place: 0 };
+
 /// One-way delays by leg, flow and direction.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
     /// By leg and flow.
     places: Vec<Vec<Places>>,
     summaries: Vec<DelaySummary>,
-    /// By leg and direction: the flow that was seen last, and the place of its summary.
-    last: Vec<[Option<(u32, usize)>; 2]>,
+    /// By leg, and in it by direction.
+    last: Vec<[Last; 2]>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,
 }
@@ -128,7 +138,7 @@ impl Delays {
         Self {
             places: vec![Vec::new(); legs],
             summaries: Vec::new(),
-            last: vec![[None; 2]; legs],
+            last: vec![[NO_FLOW; 2]; legs],
             arrivals: every_arrival.then(Vec::new),
         }
     }
@@ -136,10 +146,9 @@ impl Delays {
     #[inline(always)]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         let Some(last) = self.last.get(leg) else { return };
-        let place = match last[direction.index()] {
-            Some((flow, place)) if flow == segment.flow => place,
-            _ => self.find(leg, direction, segment.flow),
-        };
+        let last = last[direction.index()];
+        let place =
+            if last.flow == segment.flow { last.place as usize } else { self.find(leg, direction, segment.flow) };
         if let Some(summary) = self.summaries.get_mut(place) {
             summary.add(now.saturating_sub(segment.sent_ns));
         }
@@ -160,7 +169,7 @@ impl Delays {
             summaries.push(DelaySummary::default());
             summaries.len() - 1
         });
-        self.last[leg][direction.index()] = Some((flow, place));
+        self.last[leg][direction.index()] = Last { flow, place: place as u32 };
         place
     }
 

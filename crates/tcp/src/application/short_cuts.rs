@@ -40,6 +40,20 @@ impl Application {
         self.only_reads
     }
 
+    /// Whether [`Application::advance`] would do nothing where nothing can be read and nothing happened to the connection.
+    #[inline]
+    pub(crate) fn rests(&self, now: Nanoseconds) -> bool {
+        if self.only_reads {
+            return true;
+        }
+        match (self.stage, self.doing, self.program.instructions.get(self.position)) {
+            (Stage::Running, Doing::Sending { until_ns, .. }, Some(Instruction::SendFor { .. })) => {
+                self.waits_for_room && self.reads_freely && now < until_ns.min(self.abort_ns)
+            }
+            _ => false,
+        }
+    }
+
     /// Takes a run that would otherwise be read by [`Application::advance`].
     #[inline]
     pub(crate) fn take_run(&mut self, now: Nanoseconds, run: Run) {

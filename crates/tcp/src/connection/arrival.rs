@@ -23,6 +23,14 @@ impl Connection {
         }
     }
 
+    /// [`Connection::handle_segment`] for a segment that was found not to be as predicted; whether the application has
+    /// nothing to see of it.
+    pub(crate) fn handle_surprise(&mut self, now: Nanoseconds, segment: &Segment) -> bool {
+        self.statistics.segments_received += 1;
+        self.handle_unpredicted(now, segment);
+        self.state == State::Established && self.events.is_empty() && self.readable() == 0
+    }
+
     fn handle_unpredicted(&mut self, now: Nanoseconds, segment: &Segment) {
         match self.state {
             State::Closed => self.reset_due = self.refusal(segment),

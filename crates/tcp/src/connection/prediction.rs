@@ -123,8 +123,20 @@ impl Connection {
                 return false;
             }
         }
+        self.acknowledge_predicted(now, outlet)
+    }
+
+    /// Whether anything else than an acknowledgement may leave.
+    #[inline(always)]
+    pub(crate) fn may_send_data(&self) -> bool {
+        self.sender.may_transmit()
+    }
+
+    /// Sends an acknowledgement to `outlet` if one is due; `false`, with nothing done, if that is not as predicted.
+    #[inline(always)]
+    pub(crate) fn acknowledge_predicted(&mut self, now: Nanoseconds, outlet: &mut impl Outlet) -> bool {
         if self.receiver.is_due() {
-            if self.receiver.has_blocks() {
+            if self.receiver.is_due_alone() || self.receiver.has_blocks() {
                 return false;
             }
             let acknowledgement = self.acknowledging_segment(now, Flags::ACK, self.sender.next_number());
@@ -132,6 +144,12 @@ impl Connection {
             outlet.send_stamped(bytes, &Packet::Tcp(Segment { sent_ns: now, ..acknowledgement }));
         }
         true
+    }
+
+    /// When an acknowledgement is due.
+    #[inline(always)]
+    pub(crate) fn acknowledgement_timeout(&self) -> Nanoseconds {
+        self.receiver.deadline()
     }
 
     /// [`Connection::poll_timeout`] where the last two calls took and sent what was predicted.

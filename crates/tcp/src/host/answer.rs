@@ -7,6 +7,22 @@ use crate::outlet::Outlet;
 use crate::packet::Packet;
 use crate::segment::Segment;
 
+/// The flow that was answered on the short way last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answering {
+    flow: u32,
+    place: usize,
+}
+
+impl Answering {
+    /// No flow has such a number.
+    pub(super) const NONE: Self = Self { flow: u32::MAX, place: usize::MAX };
+
+    pub(super) fn is_none(self) -> bool {
+        self.place == usize::MAX
+    }
+}
+
 impl Host {
     /// [`Host::handle_packet`] and then [`Host::transmit`], with a short cut where a connection takes and answers what it
     /// predicted.
@@ -15,17 +31,38 @@ impl Host {
     #[inline(always)]
     pub fn answer(&mut self, now: Nanoseconds, packet: &Packet, outlet: &mut impl Outlet) {
         let is_answered = match packet {
-            Packet::Tcp(segment) if self.leaving.is_empty() && self.ready.is_empty() => {
-                if segment.payload_bytes > 0 {
-                    self.answer_data(now, segment, outlet)
-                } else {
-                    self.answer_acknowledgement(now, segment, outlet)
-                }
-            }
+            Packet::Tcp(segment) if segment.payload_bytes > 0 => self.answer_data(now, segment, outlet),
+            Packet::Tcp(segment) => self.answer_acknowledgement(now, segment, outlet),
             _ => false,
         };
         if !is_answered {
-            self.handle_packet(now, packet);
+            self.answer_anyhow(now, packet, outlet);
+        }
+    }
+
+    #[inline(never)]
+    fn answer_anyhow(&mut self, now: Nanoseconds, packet: &Packet, outlet: &mut impl Outlet) {
+        match packet {
+            Packet::Tcp(segment) if segment.flow == self.answering.flow => self.answer_surprise(now, segment, outlet),
+            _ => {
+                self.handle_packet(now, packet);
+                self.transmit_slowly(now, outlet);
+            }
+        }
+    }
+
+    /// The same for the flow that is being answered and a segment that is not as predicted, which mostly changes nothing
+    /// for the application.
+    fn answer_surprise(&mut self, now: Nanoseconds, segment: &Segment, outlet: &mut impl Outlet) {
+        let place = self.answering.place;
+        let flow = &mut self.flows[place];
+        if flow.connection.handle_surprise(now, segment) && flow.application.rests(now) {
+            while let Some(segment) = flow.connection.poll_transmit(now) {
+                outlet.send(Packet::Tcp(segment));
+            }
+            self.earliest_ns = self.earliest_ns.min(flow.connection.poll_timeout());
+        } else {
+            self.proceed(now, place);
             self.transmit_slowly(now, outlet);
         }
     }
@@ -40,20 +77,31 @@ impl Host {
     /// Sets right what [`Host::answer`] left for later.
     #[inline(always)]
     pub fn settle_times(&mut self) {
-        if let Some(place) = self.answering.take() {
-            self.times.set(place, self.flows[place].next_time());
+        if let Some(flow) = self.flows.get(self.answering.place) {
+            self.times.set(self.answering.place, flow.next_time());
         }
+        self.answering = Answering::NONE;
         self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest());
     }
 
-    /// Where a flow is that is answered on the short way. Until the times are settled, its time may be too early.
+    /// The place of a flow that is answered on the short way. Until the times are settled, its time may be too early, and
+    /// nothing waits to be sent.
     #[inline(always)]
     fn place_of(&mut self, flow: u32) -> Option<usize> {
-        let place = self.places.get(flow).copied()?;
-        if self.answering != Some(place) {
-            self.settle_times();
-            self.answering = Some(place);
+        if self.answering.flow == flow {
+            return Some(self.answering.place);
         }
+        self.begin_answering(flow)
+    }
+
+    #[inline(never)]
+    fn begin_answering(&mut self, flow: u32) -> Option<usize> {
+        if !self.leaving.is_empty() || !self.ready.is_empty() {
+            return None;
+        }
+        let place = self.places.get(flow).copied()?;
+        self.settle_times();
+        self.answering = Answering { flow, place };
         Some(place)
     }
 
@@ -63,7 +111,14 @@ impl Host {
         let Some(flow) = self.flows.get_mut(place).filter(|flow| flow.application.only_reads()) else { return false };
         let Some(run) = flow.connection.accept_data(now, segment) else { return false };
         flow.application.take_run(now, run);
-        self.transmit_predicted(now, place, outlet);
+        let connection = &mut flow.connection;
+        if connection.may_send_data() {
+            self.transmit_predicted(now, place, outlet);
+        } else if connection.acknowledge_predicted(now, outlet) {
+            self.earliest_ns = self.earliest_ns.min(connection.acknowledgement_timeout());
+        } else {
+            self.transmit_flow(now, place, outlet);
+        }
         true
     }
 
@@ -87,10 +142,15 @@ impl Host {
         if flow.connection.transmit_predicted(now, outlet) {
             self.earliest_ns = self.earliest_ns.min(flow.connection.predicted_timeout());
         } else {
-            flow.is_ready = true;
-            self.ready.push_back(place);
-            self.transmit_slowly(now, outlet);
+            self.transmit_flow(now, place, outlet);
         }
+    }
+
+    #[inline(never)]
+    fn transmit_flow(&mut self, now: Nanoseconds, place: usize, outlet: &mut dyn Outlet) {
+        self.flows[place].is_ready = true;
+        self.ready.push_back(place);
+        self.transmit_slowly(now, outlet);
     }
 
     /// Lets the application act on an ACK.
