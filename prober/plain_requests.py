@@ -231,6 +231,9 @@ class UploadReport:
     read_bytes_at_pause: int = 0
     queued_bytes_at_pause: int = 0
     paused_s: float = 0.0
+    #: All that the server's kernel had taken in of the connection when the pause was over, heads and TLS included
+    #: (`tcpi_bytes_received`); 0 where its kernel does not count.
+    taken_bytes_at_pause: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As it is sent."""
@@ -244,7 +247,8 @@ class UploadReport:
     def parse(cls, data: bytes) -> UploadReport:
         """As it arrives. Raises MalformedMessageError."""
         fields = Fields(parse_json(data[:4096], "the server's report of an upload"), "the server's report of an upload")
-        counts = ("received_bytes", "receive_buffer_bytes", "read_bytes_at_pause", "queued_bytes_at_pause")
+        counts = ["received_bytes", "receive_buffer_bytes"]
+        counts += [f"{what}_bytes_at_pause" for what in ("read", "queued", "taken")]
         values: dict[str, Any] = {name: fields.integer(name) for name in counts}
         values |= {name: fields.number(name) for name in ("duration_s", "paused_s")}
         return cls(sha256=fields.text("sha256", 64), **values)

@@ -1,13 +1,13 @@
 """How much is acknowledged to a sender whose receiver has stopped reading?
 
 A receiver that reads no more fills its own kernel's buffer and closes its window. End to end nothing more can be
-acknowledged than the receiver's kernel took in, which it counts (`tcpi_bytes_received`; at the server bytes read and
-bytes waiting to be read). More sits in a box in between. Neither root nor a clock is needed.
+acknowledged than the receiver's kernel took in, which it counts (`tcpi_bytes_received`). More sits in a box in between.
+Neither root nor a clock is needed.
 
 - Down, each application: the mobile stops reading early, waits until nothing more comes, notes its count, and resets;
   the server then says what was acknowledged to it (`tcpi_bytes_acked`).
-- Up, raw TCP: the server pauses before it reads; the mobile notes what was acknowledged to it before that pause can be
-  over, and the server says what its kernel had taken in when it was.
+- Up, all but FTP, whose server cannot be asked to pause: the server reads no more; the mobile notes what was
+  acknowledged to it before that pause can be over, and the server says what its kernel had taken in when it was.
 
 What fools it: radio networks that acknowledge in the receiver's stead. A receiver that is slow by itself does not: the
 counts are those of its own kernel.
@@ -27,11 +27,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
-from prober.errors import ImpossibleError, MalformedMessageError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.errors import ImpossibleError
+from prober.experiment import Experiment, Flow, Json, Measurement, Seen, Task
 from prober.measured import number, optional_number, truth
 from prober.objects import Kind, ObjectName
-from prober.plain_requests import TcpRequest, UploadReport
+from prober.paused_upload import APPLICATIONS as PAUSABLE
+from prober.paused_upload import STALL_S, paused_upload
 from prober.tcp_info import tcp_info
 from prober.transfer import SUFFIXES
 
@@ -41,13 +42,8 @@ if TYPE_CHECKING:
 
 #: Asked of the receiver's kernel, which doubles it for its own book-keeping (socket(7)).
 RECEIVE_BUFFER_BYTES = 32_768
-#: Several times the receiver's buffer, so that the sender's own never holds it back.
-SEND_BUFFER_BYTES = 131_072
 #: What a kernel may take beyond its buffer: the one segment, joined by the device, that it had begun to take.
 JOINED_SEGMENT_BYTES = 65_536
-#: Nothing came for so long: well beyond a round trip, and beyond the first probe of a closed window (RFC 6298: 0.2 s
-#: at least in common stacks).
-_STALL_S = 1.0
 _LOOK_S = 0.05
 _WATCH_S = 20.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -68,7 +64,7 @@ class SlowReader(Experiment):
     )
 
     def tasks(self, plan: Plan) -> Iterable[Task]:
-        """Downloads of every application, and uploads by raw TCP, where the server can be asked to pause."""
+        """Downloads of every application, and uploads of those in which the server can be asked to pause."""
         settings = plan.experiments[self.name]
         size_bytes = int(settings["size_bytes"])
         taken_bytes = 2 * RECEIVE_BUFFER_BYTES + JOINED_SEGMENT_BYTES
@@ -76,7 +72,7 @@ class SlowReader(Experiment):
             for application in plan.applications:
                 for direction in plan.directions:
                     is_down = direction is Direction.DOWN
-                    if not is_down and application is not Application.TCP:
+                    if not is_down and application not in PAUSABLE:
                         continue
                     wait_s = float(settings["fill_s"] if is_down else settings["pause_s"])
                     yield Task(
@@ -87,7 +83,7 @@ class SlowReader(Experiment):
                         {"size_bytes": size_bytes, "wait_s": wait_s},
                         bytes_up=2_000 if is_down else size_bytes,
                         bytes_down=taken_bytes if is_down else 2_000,
-                        expected_s=wait_s + 5 * plan.rates.round_trip_time_s + _STALL_S,
+                        expected_s=wait_s + 5 * plan.rates.round_trip_time_s + STALL_S,
                     )
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
@@ -156,7 +152,7 @@ class _Stop:
         link = self._links[-1]
         self.mobile_port = int(link.getsockname()[1])
         self.buffer_bytes = link.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        deadline_s, still_since_s = time.monotonic() + self._fill_s + 10 * _STALL_S, time.monotonic()
+        deadline_s, still_since_s = time.monotonic() + self._fill_s + 10 * STALL_S, time.monotonic()
         begun_s = still_since_s
         while time.monotonic() < deadline_s:
             received = tcp_info(link).get("bytes_received")
@@ -165,7 +161,7 @@ class _Stop:
             if received != self.received_bytes:
                 self.received_bytes, still_since_s = received, time.monotonic()
             now_s = time.monotonic()
-            if now_s - still_since_s >= _STALL_S and now_s - begun_s >= self._fill_s:
+            if now_s - still_since_s >= STALL_S and now_s - begun_s >= self._fill_s:
                 self.stalled = True
                 break
             time.sleep(_LOOK_S)
@@ -226,59 +222,15 @@ def _acked_at_server(end: MobileEnd, before: int, name: str) -> int | None:
 
 
 def _measure_up(task: Task, end: MobileEnd) -> Measurement:
-    port, pause_s = end.port(Application.TCP), float(task.parameters["wait_s"])
-    size_bytes = int(task.parameters["size_bytes"])
-    line = TcpRequest(
-        end.control.session, "upload", pause_s=pause_s, receive_buffer_bytes=RECEIVE_BUFFER_BYTES
-    ).to_line()
-    began_s = time.monotonic()
-    with end.connect(port, prepare=_little_to_send) as link:
-        mobile_port = int(link.getsockname()[1])
-        # The server begins to pause after our SYN left, so that its pause is not over before this.
-        acked, stalled = _fill(link, line, size_bytes, began_s + pause_s - _LOOK_S)
-        link.settimeout(end.remaining_s)
-        link.shutdown(socket.SHUT_WR)
-        report = _report(link)
+    assert task.application is not None
+    size_bytes, pause_s = int(task.parameters["size_bytes"]), float(task.parameters["wait_s"])
+    made = paused_upload(end, task.application, size_bytes, pause_s, RECEIVE_BUFFER_BYTES)
     values: dict[str, Json] = {
-        "acked_bytes": acked,
-        "receiver_bytes": None if report is None else report.read_bytes_at_pause + report.queued_bytes_at_pause,
-        # What the kernel holds out of order, or had begun to take, is not among what can be read.
+        "acked_bytes": made.acked_bytes,
+        "receiver_bytes": made.taken_bytes,
+        # What the kernel had begun to take when it was asked.
         "room_bytes": JOINED_SEGMENT_BYTES,
         "offered_bytes": size_bytes,
-        "stalled": stalled,
+        "stalled": made.stalled,
     }
-    return Measurement(values, (Flow(mobile_port, port, _PROBE),))
-
-
-def _little_to_send(link: socket.socket) -> None:
-    """What is sent and not acknowledged must go after the pause, for nothing."""
-    link.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-
-
-def _fill(link: socket.socket, line: bytes, size_bytes: int, until_s: float) -> tuple[int | None, bool]:
-    """Send up to `size_bytes` until a time; payload acknowledged by then, and whether nothing moved at the end."""
-    link.sendall(line)
-    link.setblocking(False)
-    sent_bytes, acked, still_since_s = 0, -1, time.monotonic()
-    while (now_s := time.monotonic()) < until_s:
-        with contextlib.suppress(BlockingIOError):
-            while sent_bytes < size_bytes:
-                sent_bytes += link.send(bytes(min(1 << 16, size_bytes - sent_bytes)))
-        counted = tcp_info(link).get("bytes_acked")
-        if counted is None:
-            return None, False
-        if counted != acked:
-            acked, still_since_s = counted, now_s
-        time.sleep(_LOOK_S)
-    return max(0, acked - 1 - len(line)), until_s - still_since_s >= _STALL_S and sent_bytes < size_bytes
-
-
-def _report(link: socket.socket) -> UploadReport | None:
-    """What the server says once it has read everything; `None` where it says nothing that can be understood."""
-    answer = b""
-    while len(answer) < 4096 and not answer.endswith(b"\n") and (piece := link.recv(4096)):
-        answer += piece
-    try:
-        return UploadReport.parse(answer)
-    except MalformedMessageError:
-        return None
+    return Measurement(values, (Flow(made.mobile_port, made.port, _PROBE),))

@@ -180,6 +180,7 @@ class _Service:
             reading.read_bytes,
             reading.queued_bytes,
             reading.paused_s,
+            reading.taken_bytes,
         )
         self._http.answer(request, 200, _json_headers(), json.dumps(report.to_json()).encode())
 

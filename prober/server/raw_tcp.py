@@ -141,6 +141,7 @@ class _Transfer:
             reading.read_bytes,
             reading.queued_bytes,
             reading.paused_s,
+            reading.taken_bytes,
         )
         self._tell(report.to_line())
 

@@ -7,21 +7,21 @@ import socket
 import time
 
 from prober.plain_requests import Reading
-from prober.server.tcp_facts import unread_bytes
+from prober.server.tcp_facts import last_tcp_info, unread_bytes
 
 _HUNG_UP = select.POLLERR | select.POLLHUP
 _MOST_BUFFER_BYTES = 1 << 30
 
 
 class SlowReading:
-    """One upload's reading; `read_bytes`, `queued_bytes` and `paused_s` tell of the pause once there was one."""
+    """One upload's reading; `read_bytes`, `queued_bytes`, `taken_bytes` and `paused_s` tell of a pause once it was."""
 
     def __init__(self, sock: socket.socket, wanted: Reading) -> None:
         self._sock, self._wanted = sock, wanted
         if wanted.receive_buffer_bytes:
             buffer_bytes = min(wanted.receive_buffer_bytes, _MOST_BUFFER_BYTES)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-        self.read_bytes = self.queued_bytes = 0
+        self.read_bytes = self.queued_bytes = self.taken_bytes = 0
         self.paused_s = 0.0
 
     def pause_if_due(self, received_bytes: int) -> None:
@@ -36,6 +36,7 @@ class SlowReading:
                 break
         self.paused_s, self.read_bytes = time.monotonic() - began, received_bytes
         self.queued_bytes = unread_bytes(self._sock)
+        self.taken_bytes = last_tcp_info(self._sock).get("bytes_received", 0)
 
     @property
     def receive_buffer_bytes(self) -> int:

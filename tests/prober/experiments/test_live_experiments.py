@@ -15,7 +15,7 @@ from prober.experiments.delayed_ack import DelayedAck
 from prober.experiments.handshake_rtt import HandshakeRtt
 from prober.experiments.slow_reader import SlowReader
 from prober.experiments.ttl_syn import TtlSyn
-from tests.prober.experiments.live import CELL_S, HTTP_PORT, WIRED_S, Live, live
+from tests.prober.experiments.live import CELL_S, HTTP_PORT, HTTPS_PORT, WIRED_S, Live, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +67,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 @pytest.fixture(scope="module")
 def split(path: Live) -> Iterator[Live]:
-    with path.proxy("split"):
+    with path.proxy("split", ports=f"{HTTP_PORT},{HTTPS_PORT}"):
         yield path
 
 
@@ -85,8 +85,12 @@ def test_every_application_end_to_end(path: Live, experiment: Experiment, applic
     assert made.findings == [INTACT[experiment.name]], made
 
 
-def test_an_upload_whose_reader_pauses(path: Live) -> None:
-    made = path.measure(SlowReader(), Application.TCP, Direction.UP, **HURRIED["slow-reader"])
+UPLOADS = [Application.HTTP_DATA, Application.HTTPS, Application.TCP]
+
+
+@pytest.mark.parametrize("application", UPLOADS)
+def test_an_upload_whose_reader_pauses(path: Live, application: Application) -> None:
+    made = path.measure(SlowReader(), application, Direction.UP, **HURRIED["slow-reader"])
     assert made.findings == ["no-more-taken-than-receiver-holds"], made
 
 
@@ -156,6 +160,12 @@ def test_a_time_to_live_that_is_raised_on_the_way_is_told_by_captures(path: Live
 def test_a_split_connection(split: Live, experiment: Experiment, direction: Direction | None) -> None:
     made = split.measure(experiment, direction=direction, **HURRIED[experiment.name])
     assert made.findings == [SPLIT[experiment.name]], made
+
+
+@pytest.mark.parametrize("application", UPLOADS[:2])
+def test_an_upload_that_somebody_else_takes(split: Live, application: Application) -> None:
+    made = split.measure(SlowReader(), application, Direction.UP, **HURRIED["slow-reader"])
+    assert made.findings == ["more-taken-than-receiver-holds"], made
 
 
 def test_the_free_port_beside_a_split_one(split: Live) -> None:
