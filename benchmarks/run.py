@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import captures
+from benchmarks.bulk_capture import BULK_CONNECTIONS, BULK_PACKETS
 from benchmarks.measure import Median, compare
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def fields(bench: Bench) -> Outcome:
         pepscope=pepscope("inspect", "--json", bench.path("bulk.sender.pcap")),
         tshark=["tshark", "-r", bench.path("cut.pcap"), "-T", "fields", *words],
     )
-    ours = captures.BULK_PACKETS / medians["pepscope"].wall_s
+    ours = BULK_PACKETS / medians["pepscope"].wall_s
     theirs = TSHARK_PACKETS / medians["tshark"].wall_s
     return medians, [Claim("fields", "times tshark, packets/s", ours / theirs, "x", ">= 100", ours >= 100 * theirs)]
 
@@ -158,13 +159,13 @@ def memory(bench: Bench) -> Outcome:
         bulk_limited=pepscope("inspect", "--json", "--memory", "256MiB", capture),
         web_limited=pepscope("inspect", "--json", "--memory", "256MiB", web),
     )
-    each = (medians["bulk_columns"].peak_bytes - medians["small_columns"].peak_bytes) / captures.BULK_PACKETS
-    both = (medians["bulk_detect"].peak_bytes - medians["small_detect"].peak_bytes) / (2 * captures.BULK_PACKETS)
+    each = (medians["bulk_columns"].peak_bytes - medians["small_columns"].peak_bytes) / BULK_PACKETS
+    both = (medians["bulk_detect"].peak_bytes - medians["small_detect"].peak_bytes) / (2 * BULK_PACKETS)
     claims = [
         Claim("memory", "columns, bytes a packet", each, "B", "<= 100", each <= 100),
         Claim("memory", "detect, bytes a packet", both, "B", "<= 100", both <= 100),
     ]
-    judging = 250 * 2 * captures.BULK_PACKETS // captures.BULK_CONNECTIONS
+    judging = 250 * 2 * BULK_PACKETS // BULK_CONNECTIONS
     for name, allowed in (("bulk_limited", limit), ("web_limited", limit), ("detect_limited", limit + judging)):
         peak = medians[name].peak_bytes
         wanted = f"<= {allowed / 2**20:.0f}"
