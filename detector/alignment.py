@@ -18,8 +18,9 @@ OVERLAP_BYTES = 8
 def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> StreamAlignment:
     """Find the shift of `direction`'s streams, server offset minus client offset, and compare what was captured.
 
-    Where both captures hold the SYN the streams begin alike, unless something rewrites the beginning (HTTP headers);
-    else the shift is where most payload anchors agree, or, without payload, where most packets do.
+    Where both captures hold the SYN the streams begin alike, unless something rewrites the beginning (HTTP headers):
+    then they still end alike. Else the shift is where most payload anchors agree, or, without payload, where most
+    packets do.
     """
     left, right = client_side.payload[direction], server_side.payload[direction]
     both_start = all(v.flow(direction).initial_sequence_number is not None for v in (client_side, server_side))
@@ -27,7 +28,9 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     if both_start and (compared == 0 or matched > 0.9):
         return StreamAlignment(0, compared, matched)
     best = StreamAlignment(0, compared, matched)
-    for shift in _voted_shifts(left, right):
+    # Content that repeats itself has few anchors, and misleading ones.
+    ends = [server_side.flow(direction).stream_bytes - client_side.flow(direction).stream_bytes] if both_start else []
+    for shift in [*ends, *_voted_shifts(left, right)]:
         compared, matched = compare(left, right, shift)
         if compared * matched > best.compared * best.matched:
             best = StreamAlignment(shift, compared, matched)

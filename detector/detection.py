@@ -37,6 +37,7 @@ def detect(
     clocks: ClockMode | str = ClockMode.GENERAL,
     ack_delay_s: float | None = None,
     drift_limit_ppm: float = 500.0,
+    taken_at: str | None = None,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
@@ -46,16 +47,17 @@ def detect(
 
     `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
     says what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
-    `drift_limit_ppm` the fastest clock drift to allow for. `filter` is an expression in libpcap's language. Packets
-    that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files and
-    judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes for
-    each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in
-    all.
+    `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` says where `first` was taken, at the `client`
+    (the end that opens the connections) or the `server`, where that need not be found out. `filter` is an expression in
+    libpcap's language. Packets that take more than `memory_bytes`, both captures and the work on them together, are
+    kept in temporary files and judged by parts (default: 1 GiB for each capture); judging the largest connection may
+    still take some 250 bytes for each packet of it. With `series` the results carry what a page draws. `progress` is
+    called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
     """
-    options = _options(clocks, ack_delay_s, drift_limit_ppm)
+    options = _options(clocks, ack_delay_s, drift_limit_ppm, taken_at)
     paths = [path for path in (first, second) if path is not None]
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
@@ -107,7 +109,9 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
     )
 
 
-def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm: float) -> DetectOptions:
+def _options(
+    clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm: float, taken_at: str | None
+) -> DetectOptions:
     try:
         mode = ClockMode(clocks)
     except ValueError:
@@ -116,7 +120,9 @@ def _options(clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm
         raise UsageError(f"the ACK delay is a positive time, not {ack_delay_s} s")
     if not 0 <= drift_limit_ppm <= 10_000:
         raise UsageError(f"the drift limit lies between 0 and 10000 ppm, not at {drift_limit_ppm}")
-    return DetectOptions(mode, ack_delay_s, drift_limit_ppm)
+    if taken_at not in (None, "client", "server"):
+        raise UsageError(f"a capture is taken at the client or the server, not at {taken_at!r}")
+    return DetectOptions(mode, ack_delay_s, drift_limit_ppm, None if taken_at is None else taken_at == "client")
 
 
 def _is_same_file(first: str, second: str) -> bool:

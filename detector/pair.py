@@ -30,6 +30,8 @@ class DetectOptions:
     clocks: ClockMode = ClockMode.GENERAL
     ack_delay_s: float | None = None  # T of Method 3, put on every ACK by the receiver
     drift_limit_ppm: float = 500.0
+    #: Whether the first capture was taken at the clients, or else at the servers; None where it is to be found out.
+    first_at_client: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,13 +57,18 @@ class PairedCaptures:
             return alone if match.leg is None else self._with_leg(alone, match.leg)
         if match.turned:
             first, second = turn_guessed(first, second)
-        swap = first_is_client_side(first.connection, second.connection) or self._lean
-        client_side, server_side = (second, first) if swap < 0 else (first, second)
+        client_side, server_side = (first, second) if self._is_first_nearer(first, second) else (second, first)
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
         related = _addresses_in_common(client_side.connection, server_side.connection)
         asked_alike = same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP])
         confidence = pairing_confidence(match.ground, alignment.values(), related=related, asked_alike=asked_alike)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
+
+    def _is_first_nearer(self, first: Vantage, second: Vantage) -> bool:
+        """Whether `first` is the client's side."""
+        if self._options.first_at_client is not None:
+            return self._options.first_at_client
+        return (first_is_client_side(first.connection, second.connection) or self._lean) >= 0
 
     @property
     def has_both(self) -> bool:
@@ -101,6 +106,10 @@ class PairedCaptures:
     def _single(self, vantage: Vantage | None, match: Match) -> Pair:
         if vantage is None:
             return Pair(None, None, {}, 0.0, self._options)
+        known = self._options.first_at_client
+        if known is not None:
+            at_client = known == (match.first is not None)
+            return Pair(vantage if at_client else None, None if at_client else vantage, {}, 1.0, self._options)
         nearness, worth = client_nearness(vantage.connection)
         lean = nearness - 0.5 if worth else self._lean if match.first is not None else -self._lean
         if match.leg is not None and lean == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,11 +39,12 @@ class JudgedTask:
 
 def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
     """Judge what was captured: nothing where there are no captures, a warning where they cannot be judged."""
-    paths = [path for path in (task.server, task.mobile) if path is not None]
-    if not paths:
+    # The mobile opens all connections.
+    ends = {path: end for path, end in ((task.server, "server"), (task.mobile, "client")) if path is not None}
+    if not ends:
         return JudgedTask((), (), ())
     measurement, key = task.observation.measurement, task.observation.task.key
-    result, note = _detect(paths, measurement.ack_delay_s, series=series)
+    result, note = _detect(ends, measurement.ack_delay_s, series=series)
     warnings = [f"{key}: {note}"] if note else []
     if result is None:
         return JudgedTask((), (), tuple(warnings))
@@ -77,12 +78,12 @@ def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
     )
 
 
-def _detect(paths: Sequence[Path], ack_delay_s: float | None, *, series: bool) -> tuple[DetectionResult | None, str]:
+def _detect(ends: Mapping[Path, str], ack_delay_s: float | None, *, series: bool) -> tuple[DetectionResult | None, str]:
     """The detector's result, and what went wrong; one capture is judged alone where the other is of no use."""
-    note = ""
+    note, paths = "", list(ends)
     for chosen in (paths, *([path] for path in paths if len(paths) > 1)):
         try:
-            return detect(*map(str, chosen), ack_delay_s=ack_delay_s, series=series), note
+            return detect(*map(str, chosen), ack_delay_s=ack_delay_s, taken_at=ends[chosen[0]], series=series), note
         except PepscopeError as error:
             note = note or _without_directory(str(error), paths)
     return None, note

@@ -146,3 +146,9 @@ def test_measurements_that_make_no_sense_are_told_and_left_out(tmp_path, monkeyp
     monkeypatch.setenv("PEPSCOPE_DEBUG", "1")
     with pytest.raises(KeyError):
         judged(tmp_path, [made_up])
+
+
+def test_it_is_known_which_capture_is_whose(tmp_path):
+    run = judged(tmp_path, [observation("spl_ha_dl_small_umts")])
+    for item in run.cells[0].connections:
+        assert [vantage.capture.rsplit(".", 2)[1] for vantage in item.pair.vantages] == ["mobile", "server"]

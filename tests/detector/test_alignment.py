@@ -1,0 +1,86 @@
+"""How streams of two captures lie over each other where something in between rewrote their beginning."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from detector.detection import detect
+from detector.pair import DetectOptions
+from detector.pairing import pair_captures
+from pepscope.capture import open_capture
+from pepscope.errors import UsageError
+from pepscope.packets import Direction
+from tests.captures import containers
+from tests.captures.containers import Frame
+from tests.captures.conversation import Conversation, Endpoint
+
+REQUEST = b"GET /picture HTTP/1.1\r\nHost: server.example\r\n\r\n"
+
+
+def mosaic(length: int, seed: int = 5) -> bytes:
+    """A few pieces over and over in any order, as pictures made of ready-made squares."""
+    chance = random.Random(seed)
+    pieces = [chance.randbytes(90) for _ in range(6)]
+    return b"".join(chance.choice(pieces) for _ in range(length // 90 + 1))[:length]
+
+
+def capture(path: Path, head: bytes, body: bytes, *, segment: int, client: str, closed: bool = True):
+    talk = Conversation(Endpoint(client, 40_000, len(head)), Endpoint("192.0.2.80", 80, 7 * len(head))).handshake(20)
+    talk.send(Direction.UP, 0, 0, REQUEST)
+    content = head + body
+    for offset in range(0, len(content), segment):
+        talk.wait(1).send(Direction.DOWN, offset, len(REQUEST), content[offset : offset + segment])
+        talk.wait(1).send(Direction.UP, len(REQUEST), min(offset + segment, len(content)))
+    if closed:
+        talk.close(len(REQUEST), len(content))
+    frames = [Frame(item.time_ns, item.packet()) for item in talk.segments]
+    path.write_bytes(containers.write_pcap(frames, containers.LINK_RAW, snap_length=160))
+    return open_capture(str(path))
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_rewritten_head_before_repetitive_content(tmp_path: Path, closed: bool) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n"
+    body = mosaic(200_000)
+    longer = head[:-2] + b"Via: 1.1 somebody\r\n\r\n"
+    server = capture(tmp_path / "server", head, body, segment=1460, client="198.51.100.1", closed=closed)
+    mobile = capture(tmp_path / "mobile", longer, body, segment=1400, client="10.0.0.1", closed=closed)
+    (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
+    down = pair.alignment[Direction.DOWN]
+    assert down.shift_bytes == len(head) - len(longer)
+    assert down.matched > 0.9
+    assert down.compared > 5
+
+
+def test_other_content_of_another_size_stays_unaligned(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\n\r\n"
+    chance = random.Random(9)
+    server = capture(tmp_path / "server", head, chance.randbytes(150_000), segment=1460, client="10.0.0.1")
+    mobile = capture(tmp_path / "mobile", head, chance.randbytes(120_000), segment=1460, client="10.0.0.1")
+    (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
+    assert pair.alignment[Direction.DOWN].matched < 0.1
+
+
+@pytest.mark.parametrize("first_at_client", [True, False])
+def test_where_a_capture_was_taken_need_not_be_found_out(tmp_path: Path, first_at_client: bool) -> None:
+    one = capture(tmp_path / "one", b"", b"x" * 3000, segment=1460, client="10.0.0.1")
+    two = capture(tmp_path / "two", b"", b"x" * 3000, segment=1460, client="10.0.0.1")
+    options = DetectOptions(first_at_client=first_at_client)
+    (pair,) = pair_captures(one, two, options)
+    assert [vantage.capture for vantage in pair.vantages] == [
+        capture.path for capture in ((one, two) if first_at_client else (two, one))
+    ]
+    (alone,) = pair_captures(one, None, options)
+    assert (alone.client_side is not None) == first_at_client
+
+
+def test_a_capture_is_taken_at_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    capture(path, b"", b"x" * 3000, segment=1460, client="10.0.0.1")
+    with pytest.raises(UsageError, match="not at 'router'"):
+        detect(str(path), taken_at="router")
+    evidence = {item.method: item for item in detect(str(path), taken_at="server").pairs[0].evidence}
+    assert "server's side" in evidence["single_vantage"].summary
