@@ -12,8 +12,8 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
-/// | `control` | `cubic`, `cubic-hystart-plus-plus`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control |
-/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired (RFC 6675; the same with PRR and RACK, RFC 6937, RFC 8985; RFC 6582; RFC 5681) |
+/// | `control` | `cubic`, `cubic-hystart-plus-plus`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control: `cubic` as Linux has it, with the first HyStart; the other two as RFC 9438 has it, with RFC 9406 and without |
+/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again told by time (RFC 8985); RFC 6582; RFC 5681 |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |
 /// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
