@@ -82,5 +82,6 @@ def test_a_capture_is_taken_at_an_end(tmp_path: Path) -> None:
     capture(path, b"", b"x" * 3000, segment=1460, client="10.0.0.1")
     with pytest.raises(UsageError, match="not at 'router'"):
         detect(str(path), taken_at="router")
-    evidence = {item.method: item for item in detect(str(path), taken_at="server").pairs[0].evidence}
-    assert "server's side" in evidence["single_vantage"].summary
+    for taken_at, missing in (("server", "at the client"), ("client", "at the server")):
+        evidence = {item.method: item for item in detect(str(path), taken_at=taken_at).pairs[0].evidence}
+        assert missing in evidence["single_vantage"].summary
