@@ -47,7 +47,8 @@ def _why_no_capture(device: str | None) -> str:
         try:
             LiveCapture(device, Path(directory, "probing.pcap"), _PROBING_SNAP_BYTES).finish()
         except (PepscopeError, OSError) as error:
-            return str(error)
+            hint = "; captures need root (CAP_NET_RAW)" if "permitted" in str(error) else ""
+            return f"{error}{hint}"
     return ""
 
 
