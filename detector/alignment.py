@@ -11,6 +11,9 @@ from pepscope.packets import Direction, Int64Array, Mark, PacketColumns, Payload
 #: Payload pieces compared of one direction, spread over the stream.
 COMPARED_PIECES = 64
 
+#: Share of what could be compared that must agree where little could be.
+MOSTLY = 0.5
+
 #: Overlaps shorter than this say nothing about identity.
 OVERLAP_BYTES = 8
 
@@ -30,13 +33,25 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     best = StreamAlignment(0, compared, matched)
     # Content that repeats itself has few anchors, and misleading ones.
     ends = [server_side.flow(direction).stream_bytes - client_side.flow(direction).stream_bytes] if both_start else []
-    for shift in [*ends, *_voted_shifts(left, right)]:
-        compared, matched = compare(left, right, shift)
-        if compared * matched > best.compared * best.matched:
-            best = StreamAlignment(shift, compared, matched)
+    for shift in [*ends, *_voted_shifts(left, right, anchors.SKETCH_SIZE)]:
+        best = _better(best, left, right, shift, 0.0)
+    if best.matched == 0.0:
+        # Sketches of captures that hold different parts of the stream have nothing in common.
+        for shift in _voted_shifts(left, right, anchors.MOST_ANCHORS):
+            best = _better(best, left, right, shift, MOSTLY)
     if best.matched == 0.0 and not both_start:
         # Under a shift that nothing supports, bytes that differ say nothing.
         return _packet_alignment(client_side.packets, server_side.packets, direction)
+    return best
+
+
+def _better(
+    best: StreamAlignment, left: PayloadSample, right: PayloadSample, shift: int, least: float
+) -> StreamAlignment:
+    """The alignment by `shift` if more agrees with it than with the best so far, and at least this share does."""
+    compared, matched = compare(left, right, shift)
+    if matched >= least and compared * matched > best.compared * best.matched:
+        return StreamAlignment(shift, compared, matched)
     return best
 
 
@@ -65,8 +80,8 @@ def _agrees(piece: bytes, begin: int, other: bytes, start: int) -> bool:
     return piece[low - begin : high - begin] == other[low - start : high - start]
 
 
-def _voted_shifts(left: PayloadSample, right: PayloadSample) -> list[int]:
-    votes = anchors.vote(anchors.gather([left]), anchors.gather([right]))
+def _voted_shifts(left: PayloadSample, right: PayloadSample, most: int) -> list[int]:
+    votes = anchors.vote(anchors.gather([left], most), anchors.gather([right], most))
     best = np.argsort(-votes.count, kind="stable")[:4]
     return [-int(votes.shift[index]) for index in best]
 

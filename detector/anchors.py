@@ -3,6 +3,9 @@
 An anchor is a window of 16 captured bytes whose hash falls into one of sixteen classes (so that the choice depends on
 the content alone), kept if it is neither monotonous nor repeated within its stream. Of a stream the anchors with the
 least hashes are kept (a bottom-k sketch, Broder 1997), so cost is bounded and equal streams keep equal anchors.
+
+Where packets were cut to a few hundred bytes and somebody cut the stream into segments at other places (a proxy that
+rewrites headers), the captures have little of it in common, and sketches may have none of that. Then more must be kept.
 """
 
 from __future__ import annotations
@@ -20,6 +23,12 @@ WINDOW_BYTES = 16
 
 #: Anchors kept of one stream.
 SKETCH_SIZE = 256
+
+#: Anchors kept of all streams of a capture together where sketches found nothing; some tens of megabytes.
+MOST_ANCHORS = 1 << 20
+
+#: Anchors of one segment or one header are no nearer than this to those of another.
+SPREAD_BYTES = 512
 
 #: A window with fewer different bytes (runs of blanks, zeros, rules) says too little.
 DISTINCT_BYTES = 6
@@ -42,17 +51,19 @@ class Anchors:
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Stream pairs with anchors in common: stream numbers, `shift` = left offset - right offset, and how many agree."""
+    """Stream pairs with anchors in common: stream numbers, `shift` = left offset - right offset, how many agree, and in
+    how many places of the stream, counted in pieces of `SPREAD_BYTES`."""
 
     left: Int64Array
     right: Int64Array
     shift: Int64Array
     count: Int64Array
+    places: Int64Array
 
 
-def stream_anchors(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
-    """Hashes and stream offsets of one stream's anchors."""
-    return _sketch(*every_anchor(sample))
+def stream_anchors(sample: PayloadSample, most: int = SKETCH_SIZE) -> tuple[UInt64Array, Int64Array]:
+    """Hashes and stream offsets of one stream's anchors, at most so many."""
+    return _sketch(*every_anchor(sample), most)
 
 
 def every_anchor(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
@@ -79,7 +90,7 @@ def every_anchor(sample: PayloadSample) -> tuple[UInt64Array, Int64Array]:
     return value[at], offset
 
 
-def _sketch(value: UInt64Array, offset: Int64Array) -> tuple[UInt64Array, Int64Array]:
+def _sketch(value: UInt64Array, offset: Int64Array, most: int) -> tuple[UInt64Array, Int64Array]:
     """Drop repeats (retransmissions keep one copy, repetitive content none) and keep the least hashes."""
     order = np.lexsort((offset, value))
     value, offset = value[order], offset[order]
@@ -87,13 +98,13 @@ def _sketch(value: UInt64Array, offset: Int64Array) -> tuple[UInt64Array, Int64A
     fresh[1:] = (value[1:] != value[:-1]) | (offset[1:] != offset[:-1])
     value, offset = value[fresh], offset[fresh]
     _, first, counts = np.unique(value, return_index=True, return_counts=True)
-    single = first[counts == 1][:SKETCH_SIZE]
+    single = first[counts == 1][:most]
     return value[single], offset[single]
 
 
-def gather(samples: list[PayloadSample]) -> Anchors:
-    """Anchors of several streams, numbered by their place in the list."""
-    made = [stream_anchors(sample) for sample in samples]
+def gather(samples: list[PayloadSample], most: int = SKETCH_SIZE) -> Anchors:
+    """Anchors of several streams, at most so many of each, numbered by their place in the list."""
+    made = [stream_anchors(sample, most) for sample in samples]
     if not made:
         return Anchors(np.zeros(0, np.uint64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     return Anchors(
@@ -117,6 +128,8 @@ def vote(left: Anchors, right: Anchors) -> Votes:
     table = np.stack([left.stream[source], right.stream[target], left.offset[source] - right.offset[target]], axis=1)
     if len(table) == 0:
         empty = np.zeros(0, np.int64)
-        return Votes(empty, empty, empty, empty)
-    rows, count = np.unique(table, axis=0, return_counts=True)
-    return Votes(rows[:, 0], rows[:, 1], rows[:, 2], count.astype(np.int64))
+        return Votes(empty, empty, empty, empty, empty)
+    rows, row, count = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    place = np.stack([row.reshape(-1), left.offset[source] // SPREAD_BYTES], axis=1)
+    places = np.bincount(np.unique(place, axis=0)[:, 0], minlength=len(rows))
+    return Votes(rows[:, 0], rows[:, 1], rows[:, 2], count.astype(np.int64), places.astype(np.int64))

@@ -75,6 +75,11 @@ class FailOn(click.ParamType[frozenset[str]]):
     "--ack-delay", type=Duration(), metavar="T", help="The delay that the receiver put on every ACK (Method 3)."
 )
 @click.option(
+    "--same-transfers",
+    is_flag=True,
+    help="Both captures show the same transfers: a pair is not doubted because addresses and requests differ.",
+)
+@click.option(
     "--drift-limit",
     type=click.FloatRange(0, 10_000),
     default=DRIFT_LIMIT_PPM,
@@ -96,6 +101,7 @@ def detect(
     captures: tuple[str, ...],
     clocks: str,
     ack_delay: float | None,
+    same_transfers: bool,
     drift_limit: float,
     filter_expression: str | None,
     memory_bytes: int | None,
@@ -119,6 +125,7 @@ def detect(
         of_captures = {
             "--clocks": clocks != "general",
             "--ack-delay": ack_delay is not None,
+            "--same-transfers": same_transfers,
             "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
@@ -137,6 +144,7 @@ def detect(
             clocks=clocks,
             ack_delay_s=ack_delay,
             drift_limit_ppm=drift_limit,
+            same_transfers=same_transfers,
             filter=filter_expression,
             memory_bytes=memory_bytes,
             series=html is not None,

@@ -38,6 +38,7 @@ def detect(
     ack_delay_s: float | None = None,
     drift_limit_ppm: float = 500.0,
     taken_at: str | None = None,
+    same_transfers: bool = False,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
@@ -48,16 +49,17 @@ def detect(
     `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
     says what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
     `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` says where `first` was taken, at the `client`
-    (the end that opens the connections) or the `server`, where that need not be found out. `filter` is an expression in
-    libpcap's language. Packets that take more than `memory_bytes`, both captures and the work on them together, are
-    kept in temporary files and judged by parts (default: 1 GiB for each capture); judging the largest connection may
-    still take some 250 bytes for each packet of it. With `series` the results carry what a page draws. `progress` is
-    called with work done and in all.
+    (the end that opens the connections) or the `server`, where that need not be found out. `same_transfers` says that
+    both captures show the same transfers, so that equal payload between strangers is no reason to doubt a pairing.
+    `filter` is an expression in libpcap's language. Packets that take more than `memory_bytes`, both captures and the
+    work on them together, are kept in temporary files and judged by parts (default: 1 GiB for each capture); judging
+    the largest connection may still take some 250 bytes for each packet of it. With `series` the results carry what a
+    page draws. `progress` is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
     """
-    options = _options(clocks, ack_delay_s, drift_limit_ppm, taken_at)
+    options = replace(_options(clocks, ack_delay_s, drift_limit_ppm, taken_at), same_transfers=same_transfers)
     paths = [path for path in (first, second) if path is not None]
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")

@@ -2,9 +2,9 @@
 
 Stages, each only for what the earlier ones left: the same initial sequence numbers (whatever a NAT did), the same two
 end points (port reuse told apart by order), payload anchors (proxies, spoofing, missing SYN), payload in UDP datagrams,
-equal lengths in both directions, one remaining connection each to the same server. Several connections with the same
-content are told apart by sizes and by time under the offset between the capture clocks that most pairs share. A
-connection is used once. Summaries and payload samples suffice to match.
+equal lengths that no other connection has, more of the payload, equal lengths, one remaining connection each to the
+same server. Several connections with the same content are told apart by sizes and by time under the offset between the
+capture clocks that most pairs share. A connection is used once. Summaries and payload samples suffice to match.
 """
 
 from __future__ import annotations
@@ -104,6 +104,7 @@ class Matcher:
         self._offset = self._known_clock_offset()
         self._by_datagrams()
         self._by_key(_own_lengths(self.first, self.second), Ground.OWN_LENGTHS)
+        self._by_payload(closely=True)
         self._by_key(_lengths, Ground.LENGTHS)
         self._last_left()
         self.matches += [Match(number, None, Ground.ALONE) for number in self.left]
@@ -156,20 +157,29 @@ class Matcher:
         ]
         return int(np.median(np.array(known, np.int64))) if known else None
 
-    def _by_payload(self) -> None:
-        """Payload identity: votes for stream pairs, then the best assignment by votes, sizes and time."""
+    def _by_payload(self, *, closely: bool = False) -> None:
+        """Payload identity: votes for stream pairs, then the best assignment by votes, sizes and time.
+
+        `closely` looks at all that was captured, as far as memory lets it: the captures may hold other parts of the
+        same stream but for a few. What so few share must lie in several places of it, since so little may be a header.
+        """
         if not self.left or not self.right:
             return
         one_ids, two_ids = list(self.left), list(self.right)
-        ones = anchors.gather([self.first.payload(i)[d] for i in one_ids for d in Direction])
-        twos = anchors.gather([self.second.payload(i)[d] for i in two_ids for d in Direction])
+        streams = 2 * max(len(one_ids), len(two_ids))
+        most = max(anchors.SKETCH_SIZE, anchors.MOST_ANCHORS // streams) if closely else anchors.SKETCH_SIZE
+        if closely and most == anchors.SKETCH_SIZE:
+            return
+        ones = anchors.gather([self.first.payload(i)[d] for i in one_ids for d in Direction], most)
+        twos = anchors.gather([self.second.payload(i)[d] for i in two_ids for d in Direction], most)
         votes = anchors.vote(ones, twos)
+        found = (votes.places if closely else votes.count).tolist()
         one_sizes = np.bincount(ones.stream, minlength=2 * len(one_ids))
         two_sizes = np.bincount(twos.stream, minlength=2 * len(two_ids))
         table: dict[tuple[int, int, bool], dict[int, int]] = defaultdict(lambda: {0: 0, 1: 0})
-        for a, b, count in zip(votes.left.tolist(), votes.right.tolist(), votes.count.tolist(), strict=True):
-            streams = table[one_ids[a // 2], two_ids[b // 2], a % 2 != b % 2]
-            streams[a % 2] = max(streams[a % 2], count)
+        for a, b, count in zip(votes.left.tolist(), votes.right.tolist(), found, strict=True):
+            agreed = table[one_ids[a // 2], two_ids[b // 2], a % 2 != b % 2]
+            agreed[a % 2] = max(agreed[a % 2], count)
         offered = []
         for (a, b, turned), counts in table.items():
             one, two = self.left[a], self.right[b]
@@ -178,9 +188,10 @@ class Matcher:
             if not self._may_be_one(one, two):
                 continue
             place_a, place_b = 2 * bisect_left(one_ids, a), 2 * bisect_left(two_ids, b)  # captures' ids ascend
-            most = [int(max(one_sizes[place_a + d], two_sizes[place_b + (d ^ turned)])) for d in (0, 1)]
-            if max(counts.values()) >= min(PAYLOAD_ANCHORS, max(most)):
-                shares = [counts[d] / most[d] for d in (0, 1) if most[d]]
+            sizes = [int(max(one_sizes[place_a + d], two_sizes[place_b + (d ^ turned)])) for d in (0, 1)]
+            least = PAYLOAD_ANCHORS if closely else min(PAYLOAD_ANCHORS, max(sizes))
+            if max(counts.values()) >= least:
+                shares = [counts[d] / sizes[d] for d in (0, 1) if sizes[d]]
                 whole = sum(share >= WHOLE_STREAM for share in shares)
                 offered.append(_Offer(_likeness(one, two, turned), whole, max(shares), a, b, turned))
         self._assign(offered)

@@ -32,6 +32,8 @@ class DetectOptions:
     drift_limit_ppm: float = 500.0
     #: Whether the first capture was taken at the clients, or else at the servers; None where it is to be found out.
     first_at_client: bool | None = None
+    #: The captures show the same transfers: that payload makes a pair of strangers is no reason to doubt it.
+    same_transfers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

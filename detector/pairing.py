@@ -61,7 +61,9 @@ class PairedCaptures:
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
         related = _addresses_in_common(client_side.connection, server_side.connection)
         asked_alike = same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP])
-        confidence = pairing_confidence(match.ground, alignment.values(), related=related, asked_alike=asked_alike)
+        confidence = pairing_confidence(
+            match.ground, alignment.values(), related=related or self._options.same_transfers, asked_alike=asked_alike
+        )
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 
     def _is_first_nearer(self, first: Vantage, second: Vantage) -> bool:

@@ -5,6 +5,7 @@ import pytest
 
 from detector.detection import judge_pair
 from detector.matching import Ground
+from detector.pair import DetectOptions
 from detector.pairing import pair_captures
 from detector.same_request import same_request
 from pepscope.packets import Direction, PayloadSample
@@ -148,3 +149,64 @@ def test_missing_beginnings_are_aligned_by_payload():
 def test_a_request_is_known_again_in_a_proxys_form(left, right, same):
     one, two = (PayloadSample(np.zeros(1, np.int64), (text,)) for text in (left, right))
     assert same_request(one, two) is same
+
+
+class Recut(Stripped):
+    """A capture whose one connection carries other payload, of which each segment's beginning was kept."""
+
+    def __init__(self, source, pieces, *, disguise):
+        super().__init__(source, disguise=disguise)
+        self.connections = [
+            replace(connection, down=replace(connection.down, stream_bytes=connection.down.stream_bytes + disguise))
+            for connection in self.connections[:1]
+        ]
+        self._sample = PayloadSample(np.array([at for at, _ in pieces], np.int64), tuple(data for _, data in pieces))
+
+    def payload(self, number):
+        return {Direction.UP: PayloadSample(np.zeros(0, np.int64), ()), Direction.DOWN: self._sample}
+
+
+def beginnings(content, starts, *, head=b""):
+    """The first 256 bytes of each segment behind a head, and where they are in the stream."""
+    stream = head + content
+    return [(at, stream[at : at + 256]) for at in starts]
+
+
+def recut_pair(left, right, options=None):
+    files = RUNS["spl_ha_dl_small_umts"]["files"]
+    mobile, server = (capture(files[side]["name"]) for side in ("mobile", "server"))
+    return pair_captures(Recut(mobile, left, disguise=False), Recut(server, right, disguise=True), options)
+
+
+def test_a_stream_cut_at_other_places_is_known_again_by_the_few_that_both_captures_hold():
+    content = np.random.default_rng(1).bytes(3_000_000)
+    whole = range(0, len(content) - 2000, 1448)
+    # The first segments lie alike behind a head ten bytes longer, the others half a segment off: nothing in common.
+    other = [at + 10 for at in whole[:5]] + [at + 710 for at in whole[5:]]
+    found = recut_pair(beginnings(content, whole), beginnings(content, other, head=b"x" * 10))
+    (match,) = found.matches
+    assert match.ground is Ground.PAYLOAD
+    (pair,) = found
+    assert pair.alignment[Direction.DOWN].matched == 1.0
+    assert abs(pair.alignment[Direction.DOWN].shift_bytes) == 10
+    assert pair.pairing_confidence > 0.9
+
+
+def test_a_head_in_common_makes_no_pair():
+    head = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\nContent-Type: application/octet-stream\r\n"
+    made = np.random.default_rng(2)
+    whole = range(0, 2_998_000, 1448)
+    left, right = (beginnings(made.bytes(3_000_000), whole, head=head * 2) for _ in range(2))
+    assert {match.ground for match in recut_pair(left, right).matches} <= {Ground.ALONE, Ground.LAST_LEFT}
+
+
+@pytest.mark.parametrize(("vouched", "least", "most"), [(False, 0.0, 0.5), (True, 0.8, 1.0)])
+def test_who_vouches_for_the_captures_gets_strangers_judged(monkeypatch, vouched, least, most):
+    """The transfers of a proxy that asks in its own name look like two fetches of one object."""
+    content = np.random.default_rng(3).bytes(300_000)
+    pieces = beginnings(content, range(0, len(content) - 2000, 1448))
+    spoilt = [*pieces[:-40], *((at, bytes(range(256))) for at, _ in pieces[-40:])]
+    monkeypatch.setattr("detector.pairing._addresses_in_common", lambda one, two: False)
+    (pair,) = recut_pair(pieces, spoilt, DetectOptions(same_transfers=vouched))
+    assert 0.5 < pair.alignment[Direction.DOWN].matched <= 0.9
+    assert least <= pair.pairing_confidence <= most

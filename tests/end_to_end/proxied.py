@@ -163,10 +163,10 @@ def fetch(
     return [json.loads(line)["source_port"] for line in told.splitlines()]
 
 
-def judged(server: Path, client: Path) -> list[dict[str, Any]]:
+def judged(server: Path, client: Path, *options: str) -> list[dict[str, Any]]:
     """What `pepscope detect` says of the pairs, by their beginning."""
     finished = subprocess.run(
-        [PEPSCOPE, "detect", "--json", str(server), str(client)],
+        [PEPSCOPE, "detect", "--json", *options, str(server), str(client)],
         capture_output=True,
         text=True,
         timeout=60,

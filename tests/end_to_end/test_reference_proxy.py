@@ -256,7 +256,6 @@ http {{{{
     ("name", "configuration", "ready", "directions", "verdict"),
     [
         ("haproxy", HAPROXY, "Available polling systems", "down,up", "split-tcp"),
-        # nginx takes requests whole; answers it only reads ahead of, so that a download has no one right verdict.
         ("nginx", NGINX, "start worker process", "up", "tcp-proxy"),
     ],
 )
@@ -283,3 +282,23 @@ def test_proxies_of_others(
     pairs = judged(*captures)
     assert {pair["verdict"] for pair in pairs} == {verdict}, [pair["reason"] for pair in pairs]
     assert len(pairs) == len(directions.split(","))
+
+
+def test_a_proxy_that_asks_in_its_own_name_is_judged_if_somebody_vouches(names: Network, tmp_path: Path) -> None:
+    """nginx writes requests and heads anew: its downloads are paired, and without more look like two fetches.
+
+    It reads ahead of answers in memory and files, so that split and stored are both right.
+    """
+    file = tmp_path / "nginx.conf"
+    file.write_text(NGINX.format(directory=tmp_path))
+    command = ["nginx", "-e", "stderr", "-c", str(file)]
+    with (
+        running(names.inside(names.middle, *command), "start worker process"),
+        captured(names, tmp_path) as captures,
+    ):
+        where, port = MIDDLE_CLIENT_ADDRESS, PROXY_PORT
+        fetch(names, "direct", port=port, length=LENGTH, directions="down", proxy="-", server=where)
+    ((doubted,), (vouched,)) = (judged(*captures), judged(*captures, "--same-transfers"))
+    assert doubted["verdict"] == "inconclusive"
+    assert doubted["pairing"]["ground"] == vouched["pairing"]["ground"] == "same payload"
+    assert vouched["verdict"] in ("split-tcp", "tcp-proxy"), vouched["reason"]
