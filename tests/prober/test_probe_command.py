@@ -86,6 +86,14 @@ def test_keys_of_tasks_are_names_of_files_and_of_members() -> None:
         assert task.bytes_up + task.bytes_down > 0, task.key
 
 
+@pytest.mark.parametrize("name", [item.name for item in EXPERIMENTS])
+def test_every_experiment_has_a_page_on_its_rule_and_what_fools_it(name: str) -> None:
+    page = (DOCS / "experiments" / f"{name}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {name}: ")
+    assert "fool" in page
+    assert "Rule" in page or "computed" in page
+
+
 def test_plan_writes_to_a_file_and_leaves_an_older_one_alone(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     assert probe("plan").stdout == default_plan()
