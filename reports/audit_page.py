@@ -203,7 +203,13 @@ def _connections(cell: AuditCell, drawings: _Drawings) -> Iterator[str]:
     yield "<h4>Connections</h4>"
     shown = shown_connections(cell)
     for item in shown:
-        yield drawings.section(item)
+        if not item.set_aside:
+            yield drawings.section(item)
+    aside = [item for item in shown if item.set_aside]
+    if aside:
+        sections = "".join(drawings.section(item) for item in aside)
+        told = f"{format_count(len(aside))} that {'does' if len(aside) == 1 else 'do'} not count"
+        yield f'<details class="facts"><summary>{told}</summary>{sections}</details>'
     if len(shown) < len(cell.connections):
         yield (
             f'<p class="limits">{format_count(len(cell.connections) - len(shown))} more are in the output of '
