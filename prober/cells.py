@@ -136,7 +136,7 @@ def _told(
     if verdict is Kind.INCONCLUSIVE and material.lacking and not seen_at_both_ends:
         parts.insert(0, _sentence(material.lacking[0]))
     if verdict in _SPLIT:
-        parts.append(_kinds(verdict, counting, largest))
+        parts.append(_kinds(verdict, material.active, counting, largest))
     parts.append(_control(verdict, material.connections))
     return Judgement(judgement.verdict, judgement.probability, " ".join(part for part in parts if part))
 
@@ -154,24 +154,29 @@ def _extent(verdict: Kind, counting: Sequence[AuditConnection]) -> str:
     return f"Of {len(counting)} connections {agreeing} {_is(agreeing)} {word}, and {rest} cannot be judged alone."
 
 
-def _kinds(verdict: Kind, counting: Sequence[AuditConnection], largest: Sequence[AuditConnection]) -> str:
+def _kinds(
+    verdict: Kind,
+    active: Sequence[Evidence],
+    counting: Sequence[AuditConnection],
+    largest: Sequence[AuditConnection],
+) -> str:
     """Says so where the connections are not all of one kind, and what could have made a relay look like a proxy."""
     chosen = {id(item) for item in largest}
     relayed, kept = (sum(_is_surely(item.pair, kind) for item in largest) for kind in _SPLIT)
     if relayed and kept:
         return f"Of the largest transfers {relayed} look relayed and {kept} stored, so the kind is uncertain."
     if verdict is Kind.TCP_PROXY:
-        return _of_large_buffers(largest)
+        return _of_large_buffers(active, largest)
     stored = sum(id(item) not in chosen and item.pair.verdict is Kind.TCP_PROXY for item in counting)
     if stored == 1:
         return "A smaller one looks stored: the split's buffers swallowed it whole."
     return f"{stored} smaller ones look stored: the split's buffers swallowed them whole." if stored else ""
 
 
-def _of_large_buffers(largest: Sequence[AuditConnection]) -> str:
+def _of_large_buffers(active: Sequence[Evidence], largest: Sequence[AuditConnection]) -> str:
     """Says so where nothing but a large buffer is needed to explain why transfers look stored."""
-    spoken = [item for connection in largest for item in connection.pair.evidence if item.outcome is Outcome.SPLIT]
-    telling = [item for item in spoken if weight_of(item).proxy > 0]
+    known = [*active, *(item for connection in largest for item in connection.pair.evidence)]
+    telling = [item for item in known if item.outcome is Outcome.SPLIT and weight_of(item).proxy > 0]
     most = max((max(item.pair.payload_bytes_up, item.pair.payload_bytes_down) for item in largest), default=0)
     if not telling or most >= RELAY_BUFFER_BYTES or {item.finding for item in telling} - _OF_LARGE_BUFFERS:
         return ""

@@ -129,6 +129,8 @@ def test_a_proxy_that_may_be_a_relay_with_large_buffers_is_told(size, is_told):
     assert cell(connection(evidence("sender-far-ahead"), silent, size=size)).verdict is Kind.TCP_PROXY
     stored = cell(connection(evidence("sender-far-ahead"), evidence("stored-before-forwarded"), size=size))
     assert "looks the same" not in stored.reason
+    kept = cell(connection(evidence("sender-far-ahead"), size=size), active=(evidence("served-from-cache"),))
+    assert "looks the same" not in kept.reason
 
 
 def test_kinds_that_disagree_at_one_size_are_told():
