@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import time
 from dataclasses import dataclass
@@ -40,6 +41,19 @@ HTTP_PORT = 80
 HTTPS_PORT = 443
 CONTROL_PORT = 8443
 _READY_S = 20.0
+
+HAPROXY = "haproxy"
+#: It takes what is diverted to it, and connects to the server that was meant.
+HAPROXY_SETTINGS = """
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+listen diverted
+    bind 0.0.0.0:8888 transparent
+    option transparent
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +149,23 @@ class Live:
                 certificate_sha256=Key.parse(self._key).fingerprint,
             )
 
+    def audit_without_root(self, plan: str) -> dict[str, Any]:
+        """What `pepscope audit` says of one run of a plan (TOML), by a mobile that has no right at all."""
+        path = self._directory / "plan.toml"
+        path.write_text(plan, encoding="utf-8")
+        command = [str(PEPSCOPE), "audit", str(path), "--json", "--server", f"{SERVER_ADDRESS}:{CONTROL_PORT}"]
+        process = self._network.mobile.start(
+            ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command, "-o", str(self._directory / "runs")],
+            detached=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PEPSCOPE_PROBE_KEY": self._key},
+        )
+        told, said = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+        (run,) = json.loads(told)["runs"]
+        return dict(run)
+
     def in_middle(self, *commands: str) -> None:
         """Run shell commands in the middle's namespace; they must succeed."""
         assert self._network.middle is not None
@@ -154,20 +185,28 @@ class Live:
                 *(f"iptables -w 5 {rule.replace('-A ', '-D ', 1)} 2>/dev/null || true" for rule in reversed(rules))
             )
 
+    def _await_listener(self) -> None:
+        assert self._network.middle is not None
+        deadline_s = time.monotonic() + _READY_S
+        while not self._network.middle.listens():
+            assert time.monotonic() < deadline_s, "the proxy did not start"
+            time.sleep(0.05)
+
     @contextlib.contextmanager
     def proxy(self, mode: str, *options: str, ports: str = str(HTTP_PORT)) -> Iterator[None]:
-        """A transparent proxy of our own in the middle."""
+        """A transparent proxy in the middle: one of our own modes, or HAProxy."""
         assert self._network.middle is not None
         diverted = ("--interception", "transparent", "--device", CELL_DEVICE, "--ports", ports)
         command = [str(PEPSCOPE), "proxy", mode, *diverted, *options]
+        running = [*command, "--listen", "0.0.0.0:8888"]
+        if mode == HAPROXY:
+            command[2] = "split"
+            (self._directory / "haproxy.cfg").write_text(HAPROXY_SETTINGS, encoding="utf-8")
+            running = ["haproxy", "-db", "-f", str(self._directory / "haproxy.cfg")]
         self.in_middle(" ".join([*command, "--setup"]))
-        process = self._network.middle.start(
-            [*command, "--listen", "0.0.0.0:8888"], detached=True, stderr=subprocess.PIPE
-        )
+        process = self._network.middle.start(running, detached=True, stderr=subprocess.PIPE)
         try:
-            assert process.stderr is not None
-            while "ready" not in (line := process.stderr.readline()):
-                assert line, "the proxy did not start"
+            self._await_listener()
             yield
         finally:
             process.terminate()

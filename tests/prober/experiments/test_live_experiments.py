@@ -15,7 +15,7 @@ from prober.experiments.delayed_ack import DelayedAck
 from prober.experiments.handshake_rtt import HandshakeRtt
 from prober.experiments.slow_reader import SlowReader
 from prober.experiments.ttl_syn import TtlSyn
-from tests.prober.experiments.live import CELL_S, HTTP_PORT, HTTPS_PORT, WIRED_S, Live, live
+from tests.prober.experiments.live import CELL_S, HAPROXY, HTTP_PORT, HTTPS_PORT, WIRED_S, Live, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,6 +156,13 @@ def test_a_time_to_live_that_is_raised_on_the_way_is_told_by_captures(path: Live
     assert seeing.findings == []
 
 
+@pytest.mark.parametrize(("experiment", "direction"), [(DelayedAck(), Direction.DOWN), (SlowReader(), Direction.DOWN)])
+def test_a_split_by_haproxy(path: Live, experiment: Experiment, direction: Direction) -> None:
+    with path.proxy(HAPROXY):
+        made = path.measure(experiment, direction=direction, **HURRIED[experiment.name])
+    assert made.findings == [SPLIT[experiment.name]], made
+
+
 @pytest.mark.parametrize(("experiment", "direction"), BOTH_WAYS, ids=NAMES)
 def test_a_split_connection(split: Live, experiment: Experiment, direction: Direction | None) -> None:
     made = split.measure(experiment, direction=direction, **HURRIED[experiment.name])
@@ -172,6 +179,36 @@ def test_the_free_port_beside_a_split_one(split: Live) -> None:
     for experiment in (TtlSyn(), DeadPort()):
         made = split.measure(experiment, Application.TCP, **HURRIED[experiment.name])
         assert made.findings == [INTACT[experiment.name]], made
+
+
+ROOTLESS = """
+applications = ["http-data"]
+[experiments.delayed-ack]
+size_bytes = 60_000
+least_delay_s = 0.4
+[experiments.slow-reader]
+fill_s = 1.0
+pause_s = 3.0
+[experiments.ttl-syn]
+rounds = 4
+timeout_s = 0.6
+[experiments.dead-port]
+attempts = 1
+"""
+
+
+def test_without_root_a_split_is_found_all_the_same(split: Live) -> None:
+    run = split.audit_without_root(ROOTLESS)
+    assert [(cell["direction"], cell["verdict"]) for cell in run["cells"]] == [
+        ("down", "split-tcp"),
+        ("up", "split-tcp"),
+    ]
+    found = {(cell["direction"], item["finding"]) for cell in run["cells"] for item in cell["evidence"]}
+    taken = {(direction, "more-taken-than-receiver-holds") for direction in ("down", "up")}
+    assert taken | {("up", "acks-not-from-receiver")} <= found
+    (missing,) = run["not_measured"]
+    assert (missing["experiment"], missing["direction"]) == ("delayed-ack", "down")
+    assert "root" in missing["reason"]
 
 
 def test_captures_show_the_split_while_acknowledgements_are_held(split: Live) -> None:
