@@ -117,7 +117,7 @@ def _not_measured(run: AuditRun, colour: bool, width: int) -> Iterator[str]:
     for reason, items in by_reason(run.not_measured).items():
         tasks = sum(item.tasks for item in items)
         names = ", ".join(dict.fromkeys(experiment_name(item.experiment) for item in items))
-        text = f"{names} ({format_count(tasks)} measurement{'' if tasks == 1 else 's'}): {printable(reason)}"
+        text = f"{printable(names)} ({format_count(tasks)} measurement{'' if tasks == 1 else 's'}): {printable(reason)}"
         yield from wrapped(text, width, "  ", "    ")
 
 

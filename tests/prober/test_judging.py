@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from io import StringIO
 
 import jsonschema
 import pytest
@@ -13,9 +14,10 @@ from pepscope.packets import Direction
 from pepscope.results import Kind
 from pepscope.schema import load_schema
 from prober.archive import open_archive
-from prober.experiment import Application, Flow, Measurement, Status
+from prober.experiment import Application, Flow, Measurement, Observation, Status, Task
 from prober.judging import judge_run
-from tests.prober.corpus_archives import archive, failed, observation
+from reports.audit_table import write_audit_table
+from tests.prober.corpus_archives import STARTED_UNIX_NS, archive, failed, observation
 
 DOWN, UP = Direction.DOWN, Direction.UP
 
@@ -146,6 +148,19 @@ def test_measurements_that_make_no_sense_are_told_and_left_out(tmp_path, monkeyp
     monkeypatch.setenv("PEPSCOPE_DEBUG", "1")
     with pytest.raises(KeyError):
         judged(tmp_path, [made_up])
+
+
+def test_an_experiment_of_another_version_is_told(tmp_path):
+    task = Task("Of\x1b[2JTomorrow", 1, Application.TCP, DOWN)
+    tomorrow = Observation(task, Status.FAILED, "it \x1b[2Jbroke", STARTED_UNIX_NS, 1.0)
+    run = judged(tmp_path, [observation("reg_dl_short10k", Application.TCP), tomorrow])
+    assert any("this version does not know" in text for text in run.warnings)
+    result = AuditResult((run,))
+    jsonschema.validate(result.to_dict(), load_schema("audit-1"))
+    stream = StringIO()
+    write_audit_table(result, stream, colour=False)
+    assert "\x1b" not in stream.getvalue()
+    assert "broke" in stream.getvalue()
 
 
 def test_it_is_known_which_capture_is_whose(tmp_path):
