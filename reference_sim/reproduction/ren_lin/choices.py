@@ -54,12 +54,13 @@ def choices(
             f"{over_links(profiles)}; {in_the_cell(adapted)}",
         ),
         Choice(
-            "rates, buffer and service of figs 8 and 11",
-            "20 ms from the proxy, frames as long as packets; nothing of rates, buffer and q0",
-            "15 packets, q0 half of them; rates of 50-150 % and 25-175 % of 89 packets/s, and of 25-175 % up to 3.6 "
-            "Mbit/s; bits are served exactly under each rate",
-            "buffer and mean rate of section 5.1, and what one terminal gets that has the cell to itself; ns-2 keeps "
-            "the rate at which a packet's service began, which is an artefact",
+            "rates, buffer, steps and service of figs 8 and 11",
+            "20 ms from the proxy, frames as long as packets; nothing of rates, buffer, q0 and Ts",
+            "15 packets, q0 half of them; steps of 5 ms; rates of 50-150 % and 25-175 % of 89 packets/s, and of 25-175 "
+            "% up to 3.6 Mbit/s; bits are served exactly under each rate",
+            "buffer and mean rate of section 5.1, and what one terminal gets that has the cell to itself; Ts must be "
+            "below half of the shortest period (section 5.2); ns-2 keeps the rate at which a packet's service began, "
+            "which is an artefact",
             _link(link),
         ),
         Choice(

@@ -13,10 +13,11 @@ BUFFER_PACKETS = 15
 STRONG_BIT_S = (89_260, 624_820)
 FAST_BIT_S = (512_000, 3_584_000)
 FASTER = "up to 3.6 Mbit/s"
+LONG_STEPS = "steps of 25 ms"
 #: With so many packets of buffer the law has room for what three steps at those rates bring.
 LARGE_BUFFER_PACKETS = 200
-#: Ts, and one that keeps to the paper's bound on it for periods of 0.02 s; the law's d follows the delay.
-STEP_S, SHORT_STEP_S = 0.025, 0.005
+#: Ts below half of the shortest period, as the paper asks for, and that of section 5.1; the law's d follows the delay.
+STEP_S, LONG_STEP_S = 0.005, 0.025
 #: delta Ts of section 5.1.
 APPROACH_A_STEP = 0.875
 DELAY_S = 0.02
@@ -93,10 +94,10 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
 #: Values by "scheme, change"; steps are the law's alone, the least timer I-TCP's.
 CHOICES: Mapping[str, Mapping[str, Any]] = {
     **{f"{scheme}, {name}": _link(scheme, **change) for name, change in _CHANGES.items() for scheme in SCHEMES},
-    "adaptation, steps of 5 ms": _link("adaptation", step_s=SHORT_STEP_S),
-    f"adaptation, {FASTER}, steps of 5 ms": _link("adaptation", rates_bit_s=FAST_BIT_S, step_s=SHORT_STEP_S),
-    f"adaptation, {FASTER}, 60 packets of buffer, steps of 5 ms": _link(
-        "adaptation", rates_bit_s=FAST_BIT_S, buffer_packets=60, step_s=SHORT_STEP_S
+    f"adaptation, {LONG_STEPS}": _link("adaptation", step_s=LONG_STEP_S),
+    f"adaptation, {FASTER}, {LONG_STEPS}": _link("adaptation", rates_bit_s=FAST_BIT_S, step_s=LONG_STEP_S),
+    f"adaptation, {FASTER}, 60 packets of buffer, {LONG_STEPS}": _link(
+        "adaptation", rates_bit_s=FAST_BIT_S, buffer_packets=60, step_s=LONG_STEP_S
     ),
     "i-tcp, timers of 1 s and more": _link("i-tcp", least_timer_s=1.0),
 }
