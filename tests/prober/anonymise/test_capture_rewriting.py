@@ -5,9 +5,12 @@ from __future__ import annotations
 import socket
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dpkt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from detector.detection import detect
 from pepscope.capture import open_capture
@@ -177,3 +180,30 @@ def test_ports_that_are_used_again_begin_another_stream(tmp_path: Path):
     target, _ = rewritten(tmp_path, containers.write_pcap(frames, containers.LINK_RAW))
     before, after = (open_capture(str(path)) for path in (tmp_path / "source.pcap", target))
     assert [c.down.stream_bytes for c in after.connections] == [c.down.stream_bytes for c in before.connections]
+
+
+FRAMES = [
+    wrap(segment.packet())
+    for _, wrap in WRAPPED.values()
+    for segment in (*scenarios.plain_download().segments[:6], scenarios.ipv6().segments[3])
+]
+
+
+@given(
+    st.sampled_from(FRAMES),
+    st.sampled_from(sorted({link_type for link_type, _ in WRAPPED.values()})),
+    st.lists(st.tuples(st.integers(0, 120), st.integers(0, 255)), max_size=6),
+    st.integers(0, 2000),
+)
+def test_damaged_frames_are_kept_or_left_out_and_never_an_error(frame, link_type, changes, length):
+    damaged = bytearray(frame)
+    for at, value in changes:
+        damaged[at % len(damaged)] = value
+    data = containers.write_pcap([Frame(1, bytes(damaged[:length])), Frame(2, frame)], link_type)
+    used = rewriter()
+    with TemporaryDirectory() as directory:
+        source, target = Path(directory) / "source", Path(directory) / "target"
+        source.write_bytes(data)
+        used.rewrite(source, target)
+        assert used.counts.kept + used.counts.left_out == 2
+        assert len(containers.read_capture(target).frames) == used.counts.kept
