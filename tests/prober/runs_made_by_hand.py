@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pepscope.capture import open_capture
 from pepscope.packets import Direction
 from prober.archive import Manifest, capture_name, write_archive
 from prober.experiment import Application, Flow, Measurement, Observation, Status, Task, Want
@@ -79,3 +80,8 @@ def rewritten(path: Path, change: Callable[[dict[str, bytes]], None], *, fresh_d
             new.writestr(name, data)
     path.write_bytes(buffer.getvalue())
     return path
+
+
+def captured_ports(path: Path) -> set[int]:
+    """The clients' ports of all connections in a capture."""
+    return {int(item.client.rpartition(":")[2]) for item in open_capture(str(path)).connections}
