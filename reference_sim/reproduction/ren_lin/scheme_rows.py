@@ -135,7 +135,7 @@ def conclusions(driven: Rows, cell: Rows, larger: Rows) -> list[Statement]:
     statements = []
     for where, rows in (("driven links", driven), ("the cell, RR", _under(cell, "RR")), ("the cell", cell)):
         gain = mean_interval([gain.mean for one in rows.values() for gain in one.gains])
-        verdict = judge_value(10.0, gain, rounding=1.0)
+        verdict = decided(judge_value(10.0, gain, rounding=1.0), gain)
         with_more = mean_interval([gain.mean for one in larger.values() for gain in one.gains])
         statements.append(
             Statement(
