@@ -1,0 +1,111 @@
+"""Whole audits on a live path: `pepscope probe serve` at one end, `pepscope audit` at the other, and a middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SCRIPTS = sysconfig.get_path("scripts")
+SERVER_ADDRESS = "203.0.113.10"
+CELL_DEVICE = "pepscope-cell"
+PROVIDERS = Path(__file__).parents[2] / "examples" / "providers"
+
+#: A fast leg and a slow one, as proxies are made for; the middle is between them.
+PATH = """
+name = "provider"
+duration_s = 900.0
+[[path]]
+kind = "wired"
+name = "internet"
+down = { rate_bit_s = 200_000_000, delay_s = 0.02, queue_packets = 1000 }
+up = { rate_bit_s = 200_000_000, delay_s = 0.02, queue_packets = 1000 }
+[[path]]
+kind = "wired"
+name = "cell"
+down = { rate_bit_s = 8_000_000, delay_s = 0.03, queue_packets = 150 }
+up = { rate_bit_s = 4_000_000, delay_s = 0.03, queue_packets = 150 }
+[[traffic]]
+kind = "download"
+bytes = 1000
+"""
+
+SERVER = "exec pepscope probe serve --state state --log-format json >server.txt 2>server.log\n"
+
+MOBILE = """
+until grep -q MOBILE server.txt; do sleep 0.1; done
+until [ -e middle-ready ]; do sleep 0.1; done
+export PEPSCOPE_PROBE_KEY=$(sed -n 's/^KEY //p' server.txt)
+pepscope audit plan.toml --server $PEPSCOPE_SERVER -o runs --json >audit.json
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit said."""
+
+    run: Mapping[str, Any]
+
+    def verdict(self, application: str, direction: str = "down") -> str:
+        """Of one cell."""
+        return str(self._cell(application, direction)["verdict"])
+
+    @property
+    def verdicts(self) -> dict[tuple[str, str], str]:
+        """Of all cells."""
+        return {(cell["application"], cell["direction"]): cell["verdict"] for cell in self.run["cells"]}
+
+    def findings(self, application: str, direction: str = "down") -> set[str]:
+        """What the active experiments found in a cell."""
+        return {evidence["finding"] for evidence in self._cell(application, direction)["evidence"]}
+
+    def _cell(self, application: str, direction: str) -> Mapping[str, Any]:
+        cells = self.run["cells"]
+        (found,) = [cell for cell in cells if (cell["application"], cell["direction"]) == (application, direction)]
+        return dict(found)
+
+
+def audit(directory: Path, plan: str, middle: str = "", timeout_s: float = 240.0) -> Audit:
+    """Run a plan with a shell script in the middle, which makes the file `middle-ready` once it stands.
+
+    The script runs in `directory`, as root in a network namespace of its own.
+    """
+    scripts = {"path.toml": PATH, "plan.toml": plan, "server.sh": SERVER, "mobile.sh": MOBILE}
+    scripts["middle.sh"] = middle or "touch middle-ready\nexec sleep 900\n"
+    for name, text in scripts.items():
+        (directory / name).write_text(text)
+    command = ["pepscope", "emulate", "path.toml", "--middle", "1", "--server-command", "sh server.sh"]
+    done = subprocess.run(
+        [*command, "--middle-command", "bash middle.sh", "--", "bash", "-e", "mobile.sh"],
+        cwd=directory,
+        env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    told = (directory / "audit.json").read_text() if (directory / "audit.json").exists() else ""
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{(directory / 'server.log').read_text()[-2000:]}"
+    return Audit(json.loads(told)["runs"][-1])
+
+
+def proxies(configurations: Sequence[str]) -> str:
+    """A middle of our own proxies, by the names of files of `examples/providers`."""
+    files = [str(PROVIDERS / f"{name}.toml") for name in configurations]
+    lines = [f"pepscope proxy --config {file} --setup" for file in files]
+    for number, file in enumerate(files):
+        lines.append(f"pepscope proxy --config {file} --truth truth-{number}.jsonl 2>proxy-{number}.log &")
+        lines.append(f"until grep -q ready proxy-{number}.log; do sleep 0.1; done")
+    return "\n".join([*lines, "touch middle-ready", "wait", ""])
+
+
+def redirected(command: str, port: int) -> str:
+    """A middle of somebody else's proxy, which gets what was meant for port 80."""
+    rule = f"iptables -t nat -A PREROUTING -i {CELL_DEVICE} -p tcp --dport 80 -j REDIRECT --to-ports {port}"
+    listening = f"until ss -Hltn 'sport = :{port}' | grep -q .; do sleep 0.1; done"
+    return "\n".join([rule, f"{command} >proxy.log 2>&1 &", listening, "touch middle-ready", "wait", ""])

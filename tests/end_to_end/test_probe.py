@@ -1,0 +1,174 @@
+"""Audits from end to end: the matrix is the truth, whoever stands in the middle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.audited import SERVER_ADDRESS, Audit, audit, proxies, redirected
+
+#: As little as Table I needs: one object each way, and what a proxy does to pictures.
+TABLE_PLAN = """
+[experiments.transfers]
+sizes_bytes = [1_200_000]
+upload_share = 0.2
+repeats = 1
+[experiments.recompress]
+"""
+
+HTTP_PLAN = """
+applications = ["http-data", "tcp"]
+[experiments.transfers]
+sizes_bytes = [800_000]
+upload_share = 0.5
+repeats = 1
+[experiments.cache]
+[experiments.odd-requests]
+"""
+
+#: Wei et al., UMass TR 2005-59, Table I; CDMA-I's HTTP data was proxied before September 2005. HTTPS was not measured
+#: there: nobody here touches it.
+TABLE_I = {
+    "cdma-i": {"ftp": "split-tcp", "http-data": "tcp-proxy", "http-image": "tcp-proxy", "tcp": "regular"},
+    "cdma-ii": {"ftp": "split-tcp", "http-data": "split-tcp", "http-image": "tcp-proxy", "tcp": "regular"},
+    "gprs-i": {"ftp": "regular", "http-data": "split-tcp", "http-image": "tcp-proxy", "tcp": "split-tcp"},
+}
+CONFIGURATIONS = {
+    "cdma-i": ("cdma-i-ftp", "cdma-i-http"),
+    "cdma-ii": ("cdma-ii-ftp", "cdma-ii-http"),
+    "gprs-i": ("gprs-i-http", "gprs-i-tcp"),
+}
+
+
+@pytest.mark.parametrize("provider", TABLE_I)
+def test_the_providers_of_table_one_are_told_apart(tmp_path: Path, provider: str) -> None:
+    seen = audit(tmp_path, TABLE_PLAN, proxies(CONFIGURATIONS[provider]))
+    published = TABLE_I[provider] | {"https": "regular"}
+    assert {name: seen.verdict(name) for name in published} == published
+    # Which kind an upload's proxy is, a fast far side hides; whether there is one, nothing does.
+    assert {name: is_split(seen, name, "up") for name in published} == {
+        name: verdict != "regular" for name, verdict in published.items()
+    }
+
+
+HAPROXY = f"""
+global
+    nbthread 1
+    tune.bufsize 16384
+    tune.rcvbuf.server 32768
+    tune.sndbuf.client 32768
+    tune.rcvbuf.client 32768
+    tune.sndbuf.server 32768
+defaults
+    mode tcp
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+listen split
+    bind :8080
+    server only {SERVER_ADDRESS}:80
+"""
+
+NGINX = f"""
+user root;
+daemon off;
+pid nginx.pid;
+error_log stderr;
+events {{ worker_connections 64; }}
+http {{
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    client_max_body_size 0;
+    server {{
+        listen 8080;
+        location / {{
+            proxy_pass http://{SERVER_ADDRESS}:80;
+            proxy_request_buffering on;
+            proxy_buffering on;
+        }}
+    }}
+}}
+"""
+
+SQUID = """
+http_port 3128
+http_port 8080 intercept
+http_access allow all
+pid_filename run/squid.pid
+cache_log run/cache.log
+access_log none
+cache_store_log none
+netdb_filename none
+pinger_enable off
+coredump_dir run
+shutdown_lifetime 0 seconds
+visible_hostname middle
+max_filedescriptors 1024
+dns_nameservers 127.0.0.1
+memory_cache_shared off
+strip_query_terms off
+cache_mem 64 MB
+maximum_object_size_in_memory 8 MB
+host_verify_strict off
+"""
+
+
+def is_split(seen: Audit, application: str, direction: str) -> bool:
+    return seen.verdict(application, direction) in ("split-tcp", "tcp-proxy")
+
+
+def test_nobody_in_the_middle_nobody_accused(tmp_path: Path) -> None:
+    plan = """
+applications = ["http-data", "tcp"]
+[experiments.transfers]
+sizes_bytes = [800_000]
+upload_share = 0.5
+repeats = 1
+[experiments.cache]
+[experiments.odd-requests]
+[experiments.recompress]
+[experiments.options]
+[experiments.handshake-rtt]
+rounds = 10
+"""
+    seen = audit(tmp_path, plan)
+    assert set(seen.verdicts.values()) == {"regular"}, seen.verdicts
+    assert {"every-request-arrived", "requests-arrived-as-sent", "same-bytes"} <= seen.findings("http-data")
+
+
+def test_haproxy_is_a_split_that_reads_nothing(tmp_path: Path) -> None:
+    (tmp_path / "haproxy.conf").write_text(HAPROXY)
+    seen = audit(tmp_path, HTTP_PLAN, redirected("haproxy -db -f haproxy.conf", 8080))
+    assert (seen.verdict("http-data"), seen.verdict("tcp")) == ("split-tcp", "regular")
+    assert is_split(seen, "http-data", "up")
+    assert {"every-request-arrived", "requests-arrived-as-sent"} <= seen.findings("http-data")
+
+
+def test_nginx_is_a_split_that_reads_http(tmp_path: Path) -> None:
+    (tmp_path / "nginx.conf").write_text(NGINX)
+    seen = audit(tmp_path, HTTP_PLAN, redirected("nginx -p . -e stderr -c nginx.conf", 8080))
+    assert is_split(seen, "http-data", "down")
+    assert (seen.verdict("http-data", "up"), seen.verdict("tcp")) == ("tcp-proxy", "regular")
+    found = seen.findings("http-data")
+    assert "every-request-arrived" in found
+    assert found & {"rewritten-headers", "answered-for-the-server"}
+
+
+def test_squid_is_a_split_that_keeps_copies(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    # It gives up root.
+    for directory in (tmp_path, tmp_path / "run"):
+        directory.chmod(0o777)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    (tmp_path / "squid.conf").write_text(SQUID)
+    seen = audit(tmp_path, HTTP_PLAN, redirected("squid -N -n pepscopeprobe -f squid.conf", 8080))
+    assert is_split(seen, "http-data", "down")
+    assert is_split(seen, "http-data", "up")
+    assert seen.verdict("tcp") == "regular"
+    assert "served-from-cache" in seen.findings("http-data")
