@@ -97,8 +97,8 @@ def _held(seen: OverTime) -> Statement:
         reason=""
         if verdict is Verdict.REPRODUCED
         else "the rate of this profile falls by more than 1000 frames/s at once: what three steps had been granted "
-        "overruns the 100 frames above the reference; and I-TCP's queue is seldom empty either, since 15 packets are more "
-        "than its pipe holds",
+        "overruns the 100 frames above the reference; and I-TCP's queue is seldom empty either, since 15 packets are "
+        "more than its pipe holds",
     )
 
 
