@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 METHOD = "identity"
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
+#: Below this share of equal IP IDs in every class somebody else gave them.
+SHARED_IP_IDS = 0.5
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all.
@@ -163,7 +165,9 @@ def _judge(
     numbers = _numbers(client, comparisons, data, acks)
     total = total_nats(part for _, part in _classes(comparisons))
     if total > 0 and _is_renumbered(client, server):
-        total = max(0.0, total - RENUMBERED_NATS)
+        # Of the boxes that do it, few give packets IP IDs of their own as well.
+        both = 2 if _has_other_ip_ids(comparisons) else 1
+        total = max(0.0, total - both * RENUMBERED_NATS)
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
@@ -210,6 +214,11 @@ def _is_renumbered(client: Vantage, server: Vantage) -> bool:
         and numbers[0] != numbers[1]
         for direction in Direction
     )
+
+
+def _has_other_ip_ids(comparisons: Mapping[Direction, DirectionComparison]) -> bool:
+    shares = [part.fields["ip-id"].agreeing for _, part in _classes(comparisons) if "ip-id" in part.fields]
+    return bool(shares) and max(shares) < SHARED_IP_IDS
 
 
 def _strength(nats: float) -> float:
