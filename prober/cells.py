@@ -134,11 +134,19 @@ def _told(
     parts = [_extent(verdict, counting), judgement.reason]
     seen_at_both_ends = any(len(item.pair.vantages) > 1 for item in counting)
     if verdict is Kind.INCONCLUSIVE and material.lacking and not seen_at_both_ends:
-        parts.insert(0, _sentence(material.lacking[0]))
+        # What the methods say of it, connection by connection, is that the other capture is missing.
+        parts = [_sentence(material.lacking[0]), *_hint(material.active)]
     if verdict in _SPLIT:
         parts.append(_kinds(verdict, material.active, counting, largest))
     parts.append(_control(verdict, material.connections))
     return Judgement(judgement.verdict, judgement.probability, " ".join(part for part in parts if part))
+
+
+def _hint(active: Sequence[Evidence]) -> list[str]:
+    """What the experiments say that could run."""
+    if any(item.outcome is not Outcome.INAPPLICABLE for item in active):
+        return [judge(active).reason]
+    return ["What could be measured without that does not tell."]
 
 
 def _extent(verdict: Kind, counting: Sequence[AuditConnection]) -> str:

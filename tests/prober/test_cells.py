@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,3 +165,16 @@ def test_without_captures_the_reason_says_why():
     assert judged.verdict is Kind.INCONCLUSIVE
     assert judged.reason == "There are no captures at the mobile without root."
     assert judged.probability[Kind.REGULAR] == pytest.approx(0.5)
+
+
+def test_with_one_capture_the_reason_is_what_is_missing_and_what_experiments_hint_at():
+    alone = connection(Evidence("identity", Outcome.INAPPLICABLE, "needs-second-capture", 0.0, "Only one capture."))
+    pair = replace(alone.pair, vantages=alone.pair.vantages[:1])
+    lacking = ("there are no captures at the mobile without root",)
+    judged = cell(replace(alone, pair=pair), lacking=lacking)
+    assert judged.reason == (
+        "There are no captures at the mobile without root. What could be measured without that does not tell."
+    )
+    hinted = cell(replace(alone, pair=pair), lacking=lacking, active=(evidence("dead-port-answered"),))
+    assert hinted.verdict is Kind.INCONCLUSIVE
+    assert "dead-port-answered was found." in hinted.reason
