@@ -7,12 +7,15 @@ declare -A package_of=(
     [tcptrace]=tcptrace
     [tcpdump]=tcpdump
     [chromium]=chromium
+    [curl]=curl
     [haproxy]=haproxy
     [ip]=iproute2
     [iperf3]=iperf3
+    [iptables]=iptables
     [nft]=nftables
     [nginx]=nginx
     [ns]=ns2
+    [squid]=squid
     [zstd]=zstd
     [xz]=xz-utils
 )

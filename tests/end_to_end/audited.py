@@ -73,15 +73,16 @@ class Audit:
 def audit(directory: Path, plan: str, middle: str = "", timeout_s: float = 240.0) -> Audit:
     """Run a plan with a shell script in the middle, which makes the file `middle-ready` once it stands.
 
-    The script runs in `directory`, as root in a network namespace of its own.
+    The script runs in `directory`, as root in a network namespace of its own. Without one the middle only routes.
     """
     scripts = {"path.toml": PATH, "plan.toml": plan, "server.sh": SERVER, "mobile.sh": MOBILE}
-    scripts["middle.sh"] = middle or "touch middle-ready\nexec sleep 900\n"
+    scripts |= {"middle.sh": middle} if middle else {"middle-ready": ""}
     for name, text in scripts.items():
         (directory / name).write_text(text)
     command = ["pepscope", "emulate", "path.toml", "--middle", "1", "--server-command", "sh server.sh"]
+    command += ["--middle-command", "bash middle.sh"] if middle else []
     done = subprocess.run(
-        [*command, "--middle-command", "bash middle.sh", "--", "bash", "-e", "mobile.sh"],
+        [*command, "--", "bash", "-e", "mobile.sh"],
         cwd=directory,
         env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
         capture_output=True,
