@@ -120,6 +120,10 @@ def sync_directory(directory: Path) -> None:
     number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(number)
+    except OSError as error:
+        # Memory cards of phones know no such thing (fsync(2)); what was renamed is whole all the same.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
     finally:
         os.close(number)
 

@@ -197,9 +197,12 @@ class RunDirectory:
         lock = (self.path / "lock").open("ab")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             lock.close()
             raise UsageError(f"another process is running this plan in {self.path}") from None
+        except OSError as error:
+            lock.close()
+            raise OSError(error.errno, f"it cannot be locked: {error.strerror}", str(self.path)) from None
         return lock
 
     def _clear(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -47,11 +48,15 @@ class RunProgress:
             self._show("")
 
     def _show(self, text: str) -> None:
-        self._stream.write(f"\r{text}\x1b[K")
+        # A line that wraps could not be written over.
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r{text[:width]}\x1b[K")
         self._stream.flush()
 
     def _say(self, text: str) -> None:
-        self._show(f"{text}\n")
+        self._show("")
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
 
 
 def describe(task: Task) -> str:
