@@ -182,7 +182,7 @@ def test_without_root_it_serves_and_says_what_it_cannot(tmp_path: Path) -> None:
                 assert "CAP_NET_ADMIN" in about.can.holds
                 assert not is_answered(about.ports.dead)
                 assert all(is_answered(port) for port in about.ports.services)
-                with pytest.raises(ControlError, match="(?i)permi"):
+                with pytest.raises(ControlError, match=r"(?i)permi"):
                     mobile.start_capture("x", 100)
                 with pytest.raises(ControlError, match="CAP_NET_ADMIN"):
                     mobile._begin("holds", {"port": about.ports.http, "delay_s": 1}, "hold")
