@@ -18,9 +18,9 @@ def own_peak_bytes() -> int:
 
 
 def main() -> None:
-    """Arguments: core, command. The command's output goes nowhere, the end of its complaints into the report."""
-    core, command = int(sys.argv[1]), sys.argv[2:]
-    os.sched_setaffinity(0, {core})
+    """Arguments: cores ("0,1"), command. Its output goes nowhere, the end of its complaints into the report."""
+    cores, command = {int(core) for core in sys.argv[1].split(",")}, sys.argv[2:]
+    os.sched_setaffinity(0, cores)
     nowhere = os.open(os.devnull, os.O_RDWR)
     complaints = os.memfd_create("complaints")
     redirections = [

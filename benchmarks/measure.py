@@ -1,4 +1,4 @@
-"""Run commands against each other: pinned to one core, page cache warm, interleaved, medians, peak memory."""
+"""Run commands against each other: pinned to cores, page cache warm, interleaved, medians, peak memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 LAUNCHER = Path(__file__).with_name("launch.py")
@@ -42,21 +42,31 @@ class CommandFailedError(RuntimeError):
     """A measured command did not exit with 0."""
 
 
-def run_once(command: Sequence[str], core: int) -> Run:
-    """Run `command` on one core; its output goes nowhere."""
-    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(core), *command]
+def run_once(command: Sequence[str], cores: int | str) -> Run:
+    """Run `command` on one core, or several ("0,1"); its output goes nowhere."""
+    launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(cores), *command]
     report = json.loads(subprocess.run(launcher, capture_output=True, check=True, text=True).stdout)
     if report["exit_status"] != 0:
         raise CommandFailedError(f"exit status {report['exit_status']}: {' '.join(command)}\n{report['complaints']}")
     return Run(report["wall_s"], report["processor_s"], report["peak_bytes"], report["floor_bytes"])
 
 
-def compare(commands: Mapping[str, Sequence[str]], repetitions: int, core: int) -> dict[str, Median]:
-    """Medians of `repetitions` interleaved runs (A B A B ...) after one that warms caches and does not count."""
+def compare(
+    commands: Mapping[str, Sequence[str]],
+    repetitions: int,
+    cores: int | str,
+    before: Callable[[], None] | None = None,
+) -> dict[str, Median]:
+    """Medians of `repetitions` interleaved runs (A B A B ...) after one that warms caches and does not count.
+
+    `before` is called before each run and not measured.
+    """
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     for repetition in range(repetitions + 1):
         for name, command in commands.items():
-            run = run_once(command, core)
+            if before is not None:
+                before()
+            run = run_once(command, cores)
             if repetition:
                 runs[name].append(run)
     return {

@@ -1,12 +1,15 @@
 """The simulator side by side with ns-2 and ns-3 (Debian's `ns2`, `libns3-dev`, `g++`), in one run.
 
 `python -m benchmarks.simulation [--repetitions N]`. Whole processes on one core, in turn, medians; the time of a run of
-one simulated millisecond (start-up) is taken off each. Machines are noisy: ratios of one run count, not seconds.
+one simulated millisecond (start-up) is taken off each. Captures are written into an empty directory each time, and
+compared once more with all cores, where a thread of its own writes them. Machines are noisy: ratios of one run count,
+not seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -56,7 +59,15 @@ class Speed:
         return self.packets / self.wall_s
 
 
-def contenders(work: Path) -> list[Contender]:
+def captured_or_not(captures: Path) -> list[Contender]:
+    ours = (sys.executable, str(HERE / "simulate_bulk.py"))
+    return [
+        Contender("pepscope, SACK", (*ours, "sack")),
+        Contender("pepscope, SACK, captures", (*ours, "sack"), (str(captures),)),
+    ]
+
+
+def contenders(work: Path, captures: Path) -> list[Contender]:
     ours = (sys.executable, str(HERE / "simulate_bulk.py"))
     script = str(HERE / "peers" / "bulk.tcl")
     ns3 = work / "bulk-ns3"
@@ -64,18 +75,21 @@ def contenders(work: Path) -> list[Contender]:
     subprocess.run(["g++", "-O2", "-o", str(ns3), str(HERE / "peers" / "bulk.cc"), *libraries], check=True)
     return [
         Contender("pepscope, NewReno", (*ours, "new-reno")),
-        Contender("pepscope, SACK", (*ours, "sack")),
-        Contender("pepscope, SACK, captures", (*ours, "sack"), (str(work),)),
+        *captured_or_not(captures),
         Contender("ns-2, NewReno", ("ns", script, "Newreno", "TCPSink/DelAck")),
         Contender("ns-2, SACK", ("ns", script, "Sack1", "TCPSink/Sack1/DelAck")),
         Contender("ns-3, NewReno + SACK", (str(ns3),)),
     ]
 
 
-def speeds(all_of_them: Sequence[Contender], repetitions: int, core: int) -> dict[str, Speed]:
+def speeds(all_of_them: Sequence[Contender], captures: Path, repetitions: int, cores: str) -> dict[str, Speed]:
+    def emptied() -> None:
+        for file in captures.iterdir():
+            file.unlink()
+
     runs = {contender.name: contender.line(SIMULATED_S) for contender in all_of_them}
     starts = {f"{contender.name}: start": contender.line(START_UP_S) for contender in all_of_them}
-    medians: dict[str, Median] = compare(runs | starts, repetitions, core)
+    medians: dict[str, Median] = compare(runs | starts, repetitions, cores, emptied)
     measured = {}
     for contender in all_of_them:
         whole, start = medians[contender.name], medians[f"{contender.name}: start"]
@@ -102,20 +116,28 @@ def table(measured: dict[str, Speed]) -> str:
         ("pepscope, SACK", "ns-3, NewReno + SACK", ">= 100"),
         ("pepscope, SACK", "pepscope, SACK, captures", "<= 2"),
     ):
-        quick, slow = measured[ours], measured[other]
-        share = slow.packets / quick.packets
-        wall, processor = slow.wall_s / quick.wall_s / share, slow.processor_s / quick.processor_s / share
-        lines.append(f"| {other} | {wall:.2f} | {processor:.2f} | {goal} |")
+        lines.append(ratios(measured[ours], measured[other], other, goal))
     return "\n".join(lines)
+
+
+def ratios(quick: Speed, slow: Speed, name: str, goal: str) -> str:
+    """How many times longer the slow one takes for as many packets."""
+    share = slow.packets / quick.packets
+    wall, processor = slow.wall_s / quick.wall_s / share, slow.processor_s / quick.processor_s / share
+    return f"| {name} | {wall:.2f} | {processor:.2f} | {goal} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=5)
-    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--core", default="0")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        print(table(speeds(contenders(Path(work)), chosen.repetitions, chosen.core)))
+    every = ",".join(str(core) for core in sorted(os.sched_getaffinity(0)))
+    with tempfile.TemporaryDirectory() as work, tempfile.TemporaryDirectory() as directory:
+        captures = Path(directory)
+        print(table(speeds(contenders(Path(work), captures), captures, chosen.repetitions, chosen.core)))
+        without, captured = speeds(captured_or_not(captures), captures, chosen.repetitions, every).values()
+        print(ratios(without, captured, f"pepscope, SACK, captures; cores {every}", "<= 2"))
 
 
 if __name__ == "__main__":
