@@ -99,7 +99,8 @@ def _of_flows(pairs: Sequence[PairResult], flows: Sequence[Flow], mobile: str | 
     """For each flow the place of its pair; `mobile` is the mobile's capture.
 
     At the mobile the kernel's own port tells. Without a capture there a NAT may have changed it: then the port, where
-    it is kept, or else the order, where the server saw as many connections to that port as the task made.
+    it is kept, or else the order, where the server saw as many connections to that port as the task made. The order
+    tells, too, where the mobile's connections travel in datagrams, whose ports are a tunnel's.
     """
     taken: set[int] = set()
     found: list[int | None] = []
@@ -108,8 +109,8 @@ def _of_flows(pairs: Sequence[PairResult], flows: Sequence[Flow], mobile: str | 
         if at is not None:
             taken.add(at)
         found.append(at)
-    if mobile is None:
-        _fill_by_order(pairs, flows, found, taken)
+    in_datagrams = {at for at, pair in enumerate(pairs) if any(name.transport == "udp" for name in pair.vantages)}
+    _fill_by_order(pairs, flows, found, taken, set(range(len(pairs))) if mobile is None else in_datagrams)
     return found
 
 
@@ -123,14 +124,17 @@ def _by_port(pairs: Sequence[PairResult], flow: Flow, capture: str | None, taken
 
 
 def _fill_by_order(
-    pairs: Sequence[PairResult], flows: Sequence[Flow], found: list[int | None], taken: set[int]
+    pairs: Sequence[PairResult], flows: Sequence[Flow], found: list[int | None], taken: set[int], among: set[int]
 ) -> None:
+    """Give flows that have no pair yet those `among` the pairs that the server saw at their port, if equally many."""
     for port in {flow.server_port for flow in flows}:
         wanting = [i for i, flow in enumerate(flows) if flow.server_port == port and found[i] is None]
         offered = [
             at
             for at, pair in enumerate(pairs)
-            if at not in taken and port in {_port(pair.vantages[0].client), _port(pair.vantages[0].server)}
+            if at in among
+            and at not in taken
+            and any(port in {_port(name.client), _port(name.server)} for name in pair.vantages)
         ]
         if len(wanting) == len(offered):
             for place, at in zip(wanting, offered, strict=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.sizes import format_count
+from prober.anonymise_command import anonymise
 from prober.options import key_option, note_option, restart_option, runs_option, server_option
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ def probe() -> None:
     `serve` runs on a host beyond the network in question, `run` on the mobile. `pepscope audit` runs a plan and judges
     it at once.
     """
+
+
+probe.add_command(anonymise)
 
 
 @probe.command("plan", short_help="Write a commented plan of a full audit.")
