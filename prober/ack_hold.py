@@ -11,6 +11,8 @@ import contextlib
 import math
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 
 from prober.errors import ImpossibleError, MeasurementError
@@ -21,6 +23,10 @@ from prober.tun_hold import TunHolding
 
 #: Longer holds run into the limits of TCP's own timers (RFC 6298: a first retransmission timeout of 1 s, doubling).
 LONGEST_DELAY_S = 30.0
+
+
+#: There where the kernel speaks IPv6.
+_IPV6 = Path("/proc/thread-self/net/if_inet6")
 
 
 class AckHold:
@@ -166,6 +172,8 @@ def _claimed(traffic: HeldTraffic) -> Iterator[None]:
 
 
 def _open(traffic: HeldTraffic) -> _QueueHolding | TunHolding:
+    if traffic.at_server and not _IPV6.exists():
+        traffic = replace(traffic, versions=(4,))
     try:
         return _QueueHolding(traffic)
     except ImpossibleError as no_queue:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Several times the receiver's buffer, so that the sender's own never holds it back; what waits in it must go after
 #: the pause, for nothing.
-SEND_BUFFER_BYTES = 131_072
+SEND_BUFFER_BYTES = 65_536
 #: Nothing was acknowledged for so long: well beyond a round trip, and beyond the first probe of a closed window (RFC
 #: 6298: 0.2 s at least in common stacks).
 STALL_S = 1.0

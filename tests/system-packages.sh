@@ -10,6 +10,7 @@ declare -A package_of=(
     [curl]=curl
     [haproxy]=haproxy
     [ip]=iproute2
+    [iptables]=iptables
     [iperf3]=iperf3
     [iptables]=iptables
     [nft]=nftables

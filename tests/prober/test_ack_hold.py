@@ -218,6 +218,19 @@ def test_a_server_holds_what_leaves_its_port(names: Network, client: Inside, mea
         assert _is_clean(names, server=True)
 
 
+def test_a_server_without_ipv6_holds_the_rest(
+    names: Network, client: Inside, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(ack_hold, "_IPV6", tmp_path / "missing")
+    with inside(names.server) as server:
+        hold = AckHold(HeldTraffic(((PORT, PORT),)), 0.01)
+        server.call(hold.__enter__)
+        shown = names.inside(names.server, "ip6tables", "-t", "mangle", "-S")
+        assert "PEPSCOPE" not in subprocess.run(shown, check=True, capture_output=True, text=True).stdout
+        client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 10).close()
+        assert server.call(hold.close).held > 0
+
+
 @pytest.mark.usefixtures("names")
 def test_two_holds_of_one_port_do_not_mix(client: Inside) -> None:
     """The first would let go what the second should hold longer."""
