@@ -33,7 +33,8 @@ class RunProgress:
         if not self._enabled:
             return
         again = f", try {attempt}" if attempt > 1 else ""
-        self._show(f"[{self._place + 1}/{self._total}] {describe(task)}{again}, about {_clock_time(self._left_s)} left")
+        left = _clock_time(self._left_s)
+        self._show(f"[{self._place + 1}/{self._total}, about {left} left] {describe(task)}{again}")
 
     def observed(self, observation: Observation) -> None:
         """A task came to an end; what did not go well stays on the screen."""
