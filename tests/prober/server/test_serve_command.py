@@ -201,3 +201,13 @@ def test_without_root_a_low_port_is_refused_with_the_way_out(tmp_path: Path) -> 
     run = subprocess.run(bare, capture_output=True, text=True, timeout=30)
     assert run.returncode == 2
     assert "CAP_NET_BIND_SERVICE, or choose another: --port http=PORT" in run.stderr
+
+
+def test_without_the_extra_packages_it_says_what_to_install(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['pyftpdlib'] = None; from pepscope.cli import main; main()"
+    run = subprocess.run(
+        [sys.executable, "-c", program, *command(tmp_path)[1:]], capture_output=True, text=True, timeout=30
+    )
+    assert run.returncode == 2
+    assert run.stderr.startswith("pepscope: the server needs the package pyftpdlib")
+    assert "pip install 'pepscope[probe]'" in run.stderr
