@@ -19,7 +19,7 @@ class ServiceContext:
     sessions: Sessions
     admission: Admission
     complaints: Complaints
-    #: Wrong tokens and dead sessions, by address.
+    #: Wrong tokens, by address.
     refusals: Rate
     tls: ssl.SSLContext = field(repr=False)
 

@@ -63,7 +63,7 @@ class LimitsTable:
     #: New connections of one address, long-term and at once.
     connections_per_s: float = _seconds(500.0, 0.1, 1e6)
     connections_at_once: int = _count(1000, 1, 1_000_000)
-    #: Wrong tokens and dead sessions of one address a minute; beyond it there is no answer at all.
+    #: Wrong tokens of one address a minute; beyond it there is no answer at all.
     refusals_per_minute: int = _count(30, 1, 1_000_000)
     #: From accepting to a whole request head, TLS handshake included: trickling bytes buys no time.
     head_s: float = _seconds(10.0, 0.05, 600.0)
@@ -80,7 +80,7 @@ class LimitsTable:
     sessions: int = _count(16, 1, 10_000)
     #: Since the last word on the control channel.
     session_s: float = _seconds(900.0, 0.5, 86_400.0)
-    served_entries: int = _count(20_000, 10, 1_000_000)
+    served_entries: int = _count(4000, 10, 1_000_000)
     captures: int = _count(4, 0, 100)
     captures_kept: int = _count(16, 1, 1000)
     capture_bytes: int = _count(512 << 20, 4096, 1 << 40)
