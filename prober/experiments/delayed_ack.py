@@ -45,9 +45,11 @@ LOST_SYN_S = 0.95
 GROWTH = 3.0
 #: Well below T, and not below: the sender's kernel is looked at every millisecond by a busy process.
 CLEARLY_SHORT, CLEARLY_LONG = 0.5, 0.95
-#: A smoothed round-trip time starts at the handshake's, which a firewall may have answered; seven eighths of the past
-#: are left after each sample (RFC 6298), and after this many less than a tenth.
-LEAST_SAMPLES = 20
+#: A smoothed round-trip time starts at the handshake's, which a firewall may have answered. A sample leaves seven
+#: eighths of the past (RFC 6298): after three, a third of it is new. Of so many segments that came back to the server
+#: three at least acknowledge something new, however many were provoked by retransmissions.
+SMOOTHED_SHORT = 0.25
+LEAST_ANSWERS = 20
 
 _IDLE_LOOKS = 5
 _MOST_ROUNDS = 3
@@ -189,7 +191,7 @@ class _Round:
             return False
         if self.smoothed_s is None:
             return True
-        return self.answered_segments >= LEAST_SAMPLES and self.smoothed_s < CLEARLY_SHORT * self.delay_s
+        return self.answered_segments >= LEAST_ANSWERS and self.smoothed_s < SMOOTHED_SHORT * self.delay_s
 
     @property
     def is_clearly_long(self) -> bool:

@@ -137,6 +137,17 @@ def test_rules_take_every_acknowledgement_but_those_on_syn_and_rst() -> None:
     assert "tcp flags & (syn | rst | ack) == ack queue" in table[1]
 
 
+@pytest.mark.parametrize("host", ["", "192.0.2.1", "2001:db8::1"])
+def test_nft_understands_its_rules(client: Inside, host: str) -> None:
+    """Without the queue itself, which kernels offer to iptables and to nft apart."""
+    rules = nft_rules(HeldTraffic(((21, 21), (30_000, 30_010)), host), 7)
+    (words,) = rules.install
+    text = words[1].replace("queue flags bypass to 7", "accept")
+    for command in (["nft", text], list(rules.listing), *map(list, rules.remove)):
+        done = client.call(lambda words=command: subprocess.run(words, capture_output=True, text=True))
+        assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("delay_s", [0, -1, float("nan"), float("inf"), 31])
 def test_delays_that_cannot_be_held_are_refused(delay_s: float) -> None:
     with pytest.raises(ValueError, match="held for up to 30 s"):
