@@ -113,6 +113,7 @@ def _connection(item: AuditConnection) -> dict[str, Any]:
         "experiment": item.experiment,
         "role": item.role,
         "set_aside": item.set_aside or None,
+        "started_unix_ns": item.started_unix_ns,
         **pair_document(item.pair),
     }
 

@@ -24,6 +24,8 @@ class AuditConnection:
     pair: PairResult
     #: Why it says nothing about the cell, one sentence; empty where it counts.
     set_aside: str = ""
+    #: When the task began, by the mobile's clock.
+    started_unix_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

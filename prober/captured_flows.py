@@ -71,7 +71,14 @@ def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
     return JudgedTask(
         pairs=tuple(_renamed(pair, names) for pair in (*(pair for _, pair in own), *others)),
         connections=tuple(
-            AuditConnection(key, experiment, flow.role, _renamed(pair, names), _set_aside(flow, pair))
+            AuditConnection(
+                key,
+                experiment,
+                flow.role,
+                _renamed(pair, names),
+                _set_aside(flow, pair),
+                task.observation.started_unix_ns,
+            )
             for flow, pair in own
         ),
         warnings=tuple(warnings),

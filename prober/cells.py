@@ -12,7 +12,7 @@ transfer may have fitted into a relay's buffers, the reason says so.
 
 **Contradictions.** Connections that are end to end and connections that are split, each beyond doubt, cannot be
 governed by one rule. Then the cell is inconclusive, whatever the sum says, and the reason says which ones disagree and
-whether an experiment or a size sets them apart.
+whether an experiment, a size or the time sets them apart.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _contradiction(counting: Sequence[AuditConnection]) -> str:
 
 
 def _apart(split: Sequence[AuditConnection], regular: Sequence[AuditConnection]) -> str:
-    """Whether an experiment or a size sets the two camps apart."""
+    """Whether an experiment, a size or the time sets the two camps apart."""
     if {item.experiment for item in split}.isdisjoint(item.experiment for item in regular):
         names = ", ".join(sorted({item.experiment for item in split}))
         return f", the split ones all in {names}"
@@ -120,6 +120,11 @@ def _apart(split: Sequence[AuditConnection], regular: Sequence[AuditConnection])
         return ", all split ones larger than the others"
     if totals[0][-1] < totals[1][0]:
         return ", all split ones smaller than the others"
+    times = [sorted(item.started_unix_ns for item in camp) for camp in (split, regular)]
+    if times[0][0] > times[1][-1]:
+        return ", all split ones later than the others"
+    if times[0][-1] < times[1][0]:
+        return ", all split ones earlier than the others"
     return ""
 
 

@@ -153,6 +153,14 @@ def test_connections_that_contradict_each_other_are_inconclusive_however_firm_on
     assert "in a" in judged.reason
 
 
+def test_camps_that_lie_apart_in_time_are_told():
+    regular = replace(connection(evidence("same-packets")), started_unix_ns=1)
+    split = replace(connection(evidence("other-packets")), started_unix_ns=2)
+    assert "all split ones later" in cell(regular, split).reason
+    assert "all split ones earlier" in cell(replace(split, started_unix_ns=0), regular).reason
+    assert "all split ones" not in cell(replace(split, started_unix_ns=1), regular).reason
+
+
 def test_a_split_control_connection_is_told_and_decides_nothing():
     control = connection(evidence("other-packets"), role="control", set_aside="It is no transfer (control).")
     judged = cell(connection(evidence("same-packets")), control)
