@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping
 
@@ -12,9 +13,11 @@ from prober.experiment import Json
 def number(values: Mapping[str, Json], name: str) -> float:
     """A finite number. Raises ArchiveError."""
     value = values.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise ArchiveError(f"the measurement's {name} is a number, not {_short(value)}")
-    return float(value)
+    if not isinstance(value, bool) and isinstance(value, int | float):
+        with contextlib.suppress(OverflowError):  # JSON's whole numbers know no bounds
+            if math.isfinite(made := float(value)):
+                return made
+    raise ArchiveError(f"the measurement's {name} is a number, not {_short(value)}")
 
 
 def optional_number(values: Mapping[str, Json], name: str) -> float | None:
