@@ -6,6 +6,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -126,7 +127,8 @@ def _over_processes(jobs: list[Job], processes: int | None) -> Iterator[tuple[in
     if workers == 1:
         yield from ((job.index, run_job(job)) for job in jobs)
         return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("forkserver")) as pool:
+    context = multiprocessing.get_context("forkserver")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
         futures = {pool.submit(run_job, job): job.index for job in jobs}
         try:
             for future in as_completed(futures):
@@ -134,6 +136,18 @@ def _over_processes(jobs: list[Job], processes: int | None) -> Iterator[tuple[in
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_with_parent() -> None:
+    """Lets a worker end when who started it is killed: its siblings hold the pipe open on which it waits for work."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _over_dask(jobs: list[Job], scheduler: str) -> Iterator[tuple[int, dict[str, float | None]]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -144,3 +147,40 @@ def test_one_value_goes_to_several_fields_and_absent_takes_one_out(small: Path) 
     delays = [[hop["down"]["delay_s"] for hop in scenario.path] for scenario in scenarios]  # type: ignore[index, call-overload]
     assert delays == [[0.02, 0.02], [0.05, 0.05]]
     assert [scenario.path[1]["down"]["loss"] for scenario in scenarios] == [None, None]  # type: ignore[index, call-overload]
+
+
+def test_workers_end_with_a_campaign_that_is_killed(grid: Path, tmp_path: Path) -> None:
+    """Killed outright, so that nothing of its own can tidy up."""
+    program = (
+        "import sys; from reference_sim.campaign import run_campaign; from reference_sim.sweep import Campaign\n"
+        "if __name__ == '__main__':\n"
+        "    told = lambda done, runs: print(done, flush=True)\n"
+        "    run_campaign(Campaign.from_toml(sys.argv[1]), sys.argv[2], processes=2, progress=told)\n"
+    )
+    script = tmp_path / "killed.py"
+    script.write_text(program)
+    grid.write_text(GRID.replace("repeats = 3", "repeats = 3000"))
+    with subprocess.Popen(
+        [sys.executable, script, grid, tmp_path / "runs"], stdout=subprocess.PIPE, start_new_session=True
+    ) as killed:
+        assert killed.stdout is not None
+        killed.stdout.readline()
+        assert len(members_of(killed.pid)) >= 3
+        killed.kill()
+    deadline = time.monotonic() + 30.0
+    while members_of(killed.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert members_of(killed.pid) == []
+
+
+def members_of(session: int) -> list[int]:
+    """Processes of a session that live."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            state, _, _, of = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if entry.name.isdigit() and int(of) == session and state != "Z":
+            found.append(int(entry.name))
+    return found
