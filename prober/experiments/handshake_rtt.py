@@ -235,23 +235,33 @@ def _timed_connection(end: MobileEnd, port: int) -> Iterator[tuple[socket.socket
 def _answer(application: Application, end: MobileEnd, link: socket.socket) -> float | None:
     """From asking to the first byte of the answer, less the server's think time where it tells; `None` without one."""
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    question = _question(application, end)
     began_s = time.perf_counter()
-    match application:
-        case Application.FTP:
-            pass  # the server greets as soon as the handshake's last segment is there
-        case Application.TCP:
-            link.sendall(TcpRequest(end.control.session, "echo").to_line() + b"echo")
-        case Application.HTTPS:
-            link.sendall(client_hello())
-        case _:
-            host = f"[{end.host}]" if ":" in end.host else end.host
-            target = echo_target(end.control.session)
-            link.sendall(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("ascii"))
-    answer = link.recv(4096)
+    try:
+        if question:
+            link.sendall(question)
+        answer = link.recv(4096)
+    except OSError:
+        return None  # the handshake's own time stands
     took_s = time.perf_counter() - began_s
     if not answer:
         return None
     return max(took_s - _think_time_s(answer), 1e-9)
+
+
+def _question(application: Application, end: MobileEnd) -> bytes:
+    """What makes the server answer; nothing for FTP, which greets as soon as the handshake's last segment is there."""
+    match application:
+        case Application.FTP:
+            return b""
+        case Application.TCP:
+            return TcpRequest(end.control.session, "echo").to_line() + b"echo"
+        case Application.HTTPS:
+            return client_hello()
+        case _:
+            host = f"[{end.host}]" if ":" in end.host else end.host
+            target = echo_target(end.control.session)
+            return f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode("ascii")
 
 
 def _think_time_s(answer: bytes) -> float:
