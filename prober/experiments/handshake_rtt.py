@@ -44,6 +44,12 @@ LEAST_TIMES = 10
 ECHO_ALLOWANCE_S = 0.002
 #: An answer takes a thread, a parser, a hash; a TLS hello a signature on top.
 ANSWER_ALLOWANCE_S = 0.03
+#: And it takes some hundred bytes more than a handshake each way: 0.1 s at GPRS's 40 kbit/s, whose round trips are
+#: beyond 0.5 s. So much of the handshake's own time is allowed for it.
+ANSWER_SHARE = 0.5
+#: With its headers a datagram is then as long as a SYN with the usual options (60 bytes over IPv4, 80 over IPv6), so
+#: that a slow link takes as long for one as for the other.
+ECHO_BYTES = 32
 #: Below that two floors are one: scheduling, serialisation of some bytes, clocks.
 LEAST_GAP_S = 0.001
 
@@ -134,7 +140,8 @@ class HandshakeRtt(Experiment):
         resolution_s = max(number(item.observation.measurement.values, "clock_resolution_s") for item in seen)
         gap_s = max(LEAST_GAP_S, 2 * resolution_s)
         references = {item: times for item in _REFERENCES if len(times := _times(seen, item.name)) >= LEAST_TIMES}
-        found = [item for item, times in references.items() if _is_shorter(own, times, item.allowance_s, gap_s)]
+        allowed = {item: _allowance_s(item, min(own)) for item in references}
+        found = [item for item, times in references.items() if _is_shorter(own, times, allowed[item], gap_s)]
         numbers: dict[str, Number] = {
             "handshakes": len(own),
             "handshake_min_s": min(own),
@@ -143,7 +150,7 @@ class HandshakeRtt(Experiment):
         if found:
             strongest = max(found, key=lambda item: item.strength)
             least_s = min(references[strongest])
-            chance = chance_of_precedence(own, [one - strongest.allowance_s for one in references[strongest]])
+            chance = chance_of_precedence(own, [one - allowed[strongest] for one in references[strongest]])
             return (
                 Evidence(
                     self.name, Outcome.SPLIT, "handshake-shorter-than-path", strongest.strength,
@@ -183,6 +190,10 @@ def chance_of_precedence(first: Sequence[float], second: Sequence[float]) -> flo
     for taken in range(below):
         chance *= (len(first) - taken) / (len(first) + len(second) - taken)
     return chance
+
+
+def _allowance_s(reference: _Reference, handshake_s: float) -> float:
+    return max(reference.allowance_s, ANSWER_SHARE * handshake_s if reference.name == _ANSWER else 0.0)
 
 
 def _is_shorter(own: Sequence[float], reference: Sequence[float], allowance_s: float, gap_s: float) -> bool:
@@ -275,7 +286,7 @@ def _think_time_s(answer: bytes) -> float:
 
 def _echo(end: MobileEnd) -> float | None:
     """Round-trip time of a datagram; `None` where none came back."""
-    question = f"{end.control.session} {secrets.token_hex(8)}".encode("ascii")
+    question = f"{end.control.session} {secrets.token_hex(ECHO_BYTES)}".encode("ascii")[:ECHO_BYTES]
     with socket.socket(end.family, socket.SOCK_DGRAM) as link:
         link.connect((end.address, end.about.ports.udp_echo))
         link.settimeout(min(_ECHO_TIMEOUT_S, end.remaining_s))

@@ -65,6 +65,9 @@ def test_what_the_ends_need_to_answer_is_no_distance() -> None:
     fast = [0.05 + one / 1e6 for one in range(30)]
     assert findings(handshake_s=fast, echo_s=[one + 0.0015 for one in fast]) == ["handshake-as-long-as-path"]
     assert findings(handshake_s=fast, answer_s=[one + 0.02 for one in fast]) == []
+    # GPRS: hundreds of bytes more at 40 kbit/s.
+    slow = [0.7 + one / 1e6 for one in range(30)]
+    assert findings(handshake_s=slow, answer_s=[one + 0.1 for one in slow]) == []
 
 
 def test_equal_paths_are_hardly_ever_called_different() -> None:
