@@ -13,6 +13,7 @@ from typing import Any
 
 SCRIPTS = sysconfig.get_path("scripts")
 SERVER_ADDRESS = "203.0.113.10"
+MIDDLE_ADDRESS = "10.44.0.2"
 CELL_DEVICE = "pepscope-cell"
 PROVIDERS = Path(__file__).parents[2] / "examples" / "providers"
 
@@ -42,6 +43,7 @@ until grep -q MOBILE server.txt; do sleep 0.1; done
 until [ -e middle-ready ]; do sleep 0.1; done
 export PEPSCOPE_PROBE_KEY=$(sed -n 's/^KEY //p' server.txt)
 pepscope audit plan.toml --server $PEPSCOPE_SERVER -o runs --json >audit.json
+kill $(jobs -p) || true
 """
 
 
@@ -54,6 +56,10 @@ class Audit:
     def verdict(self, application: str, direction: str = "down") -> str:
         """Of one cell."""
         return str(self._cell(application, direction)["verdict"])
+
+    def reason(self, application: str, direction: str = "down") -> str:
+        """Of one cell's verdict."""
+        return str(self._cell(application, direction)["reason"])
 
     @property
     def verdicts(self) -> dict[tuple[str, str], str]:
@@ -70,12 +76,13 @@ class Audit:
         return dict(found)
 
 
-def audit(directory: Path, plan: str, middle: str = "", timeout_s: float = 240.0) -> Audit:
+def audit(directory: Path, plan: str, middle: str = "", mobile: str = "", timeout_s: float = 240.0) -> Audit:
     """Run a plan with a shell script in the middle, which makes the file `middle-ready` once it stands.
 
-    The script runs in `directory`, as root in a network namespace of its own. Without one the middle only routes.
+    Scripts run in `directory`, as root in network namespaces of their own. Without one the middle only routes.
+    `mobile` runs on the mobile before the audit; what it leaves in the background ends with it.
     """
-    scripts = {"path.toml": PATH, "plan.toml": plan, "server.sh": SERVER, "mobile.sh": MOBILE}
+    scripts = {"path.toml": PATH, "plan.toml": plan, "server.sh": SERVER, "mobile.sh": mobile + MOBILE}
     scripts |= {"middle.sh": middle} if middle else {"middle-ready": ""}
     for name, text in scripts.items():
         (directory / name).write_text(text)

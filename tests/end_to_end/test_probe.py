@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.audited import SERVER_ADDRESS, Audit, audit, proxies, redirected
+from tests.end_to_end.audited import MIDDLE_ADDRESS, SERVER_ADDRESS, Audit, audit, proxies, redirected
 
 #: As little as Table I needs: one object each way, and what a proxy does to pictures.
 TABLE_PLAN = """
+{directions}
 [experiments.transfers]
 sizes_bytes = [1_200_000]
 upload_share = 0.2
@@ -41,15 +42,70 @@ CONFIGURATIONS = {
 }
 
 
+def is_split(seen: Audit, application: str, direction: str) -> bool:
+    return seen.verdict(application, direction) in ("split-tcp", "tcp-proxy")
+
+
 @pytest.mark.parametrize("provider", TABLE_I)
 def test_the_providers_of_table_one_are_told_apart(tmp_path: Path, provider: str) -> None:
-    seen = audit(tmp_path, TABLE_PLAN, proxies(CONFIGURATIONS[provider]))
+    both = provider == "cdma-i"
+    plan = TABLE_PLAN.format(directions="" if both else 'directions = ["down"]')
+    seen = audit(tmp_path, plan, proxies(CONFIGURATIONS[provider]))
     published = TABLE_I[provider] | {"https": "regular"}
     assert {name: seen.verdict(name) for name in published} == published
     # Which kind an upload's proxy is, a fast far side hides; whether there is one, nothing does.
-    assert {name: is_split(seen, name, "up") for name in published} == {
+    assert not both or {name: is_split(seen, name, "up") for name in published} == {
         name: verdict != "regular" for name, verdict in published.items()
     }
+
+
+TRANSFERS_PLAN = """
+applications = ["http-data", "tcp"]
+[capture]
+everything = true
+[experiments.transfers]
+sizes_bytes = [800_000]
+upload_share = 0.5
+repeats = 1
+"""
+
+
+def test_window_adaptation_is_a_split(tmp_path: Path) -> None:
+    """No Node-B reports its queue here, so that the proxy goes on as Split-TCP."""
+    settings = "--interception transparent --listen 0.0.0.0:8888 --device pepscope-cell --ports 80"
+    for field in ("buffer_bytes", "mobile.send_buffer_bytes", "server.receive_buffer_bytes"):
+        settings += f" --set {field}=65536"
+    middle = f"""
+pepscope proxy window-adaptation {settings} --setup
+pepscope proxy window-adaptation {settings} 2>proxy.log &
+until grep -q ready proxy.log; do sleep 0.1; done
+touch middle-ready
+wait
+"""
+    seen = audit(tmp_path, TRANSFERS_PLAN, middle)
+    assert (seen.verdict("http-data"), seen.verdict("tcp")) == ("split-tcp", "regular")
+    assert is_split(seen, "http-data", "up")
+
+
+def test_a_split_that_speaks_udp_to_the_mobile_is_told_by_it(tmp_path: Path) -> None:
+    middle = """
+pepscope proxy udp-tunnel --set tunnel.listen=0.0.0.0:9004 --allow 203.0.113.0/24 2>proxy.log &
+until grep -q ready proxy.log; do sleep 0.1; done
+touch middle-ready
+wait
+"""
+    settings = f"--set tunnel.end=client --set tunnel.server={MIDDLE_ADDRESS}:9004 --interception transparent"
+    settings += " --listen 0.0.0.0:8888 --ports 80"
+    mobile = f"""
+pepscope proxy udp-tunnel {settings} --setup
+pepscope proxy udp-tunnel {settings} 2>tunnel.log &
+until grep -q ready tunnel.log; do sleep 0.1; done
+"""
+    seen = audit(tmp_path, TRANSFERS_PLAN, middle, mobile)
+    for direction in ("down", "up"):
+        assert is_split(seen, "http-data", direction)
+        assert "TCP at one end, UDP at the other" in seen.reason("http-data", direction)
+        assert seen.verdict("tcp", direction) == "regular"
 
 
 HAPROXY = f"""
@@ -116,10 +172,6 @@ cache_mem 64 MB
 maximum_object_size_in_memory 8 MB
 host_verify_strict off
 """
-
-
-def is_split(seen: Audit, application: str, direction: str) -> bool:
-    return seen.verdict(application, direction) in ("split-tcp", "tcp-proxy")
 
 
 def test_nobody_in_the_middle_nobody_accused(tmp_path: Path) -> None:
