@@ -33,6 +33,15 @@ pub(crate) struct Observers {
     pub(crate) delays: Delays,
 }
 
+/// How packets are noted that pass a link in one direction.
+#[derive(Clone, Copy)]
+pub(crate) struct Watch {
+    position: usize,
+    direction: Direction,
+    is_tapped: bool,
+    leg: u8,
+}
+
 /// What came out of a part.
 #[derive(Clone, Copy)]
 pub(crate) struct Drained {
@@ -73,19 +82,31 @@ impl Observers {
         !link.taps.is_empty() || link.legs != [NO_END; 2]
     }
 
+    /// How a packet is noted that passes the link at `position`.
+    #[inline(always)]
+    pub(crate) fn watch(&self, position: usize, direction: Direction) -> Watch {
+        let link = &self.links[position];
+        let leg = link.legs[direction.index()];
+        Watch { position, direction, is_tapped: !link.taps.is_empty(), leg }
+    }
+
+    /// A packet passes a link.
+    #[inline(always)]
+    pub(crate) fn note_at(&mut self, watch: Watch, now: Nanoseconds, packet: &Packet) {
+        if watch.is_tapped {
+            record(&mut self.links[watch.position].taps, now, watch.direction, packet);
+        }
+        if watch.leg != NO_END {
+            if let Packet::Tcp(segment) = packet {
+                self.delays.arrived(usize::from(watch.leg), now, watch.direction, segment);
+            }
+        }
+    }
+
     /// A packet passes the link at `position`.
     #[inline(always)]
     pub(crate) fn note(&mut self, position: usize, now: Nanoseconds, direction: Direction, packet: &Packet) {
-        let link = &mut self.links[position];
-        if !link.taps.is_empty() {
-            record(&mut link.taps, now, direction, packet);
-        }
-        let leg = link.legs[direction.index()];
-        if leg != NO_END {
-            if let Packet::Tcp(segment) = packet {
-                self.delays.arrived(usize::from(leg), now, direction, segment);
-            }
-        }
+        self.note_at(self.watch(position, direction), now, packet);
     }
 }
 

@@ -5,7 +5,7 @@
 use pepscope_path::{Direction, Line, Nanoseconds, NEVER};
 use pepscope_tcp::{Host, Outlet, Packet};
 
-use crate::chain::{stamp, Chain, Observers};
+use crate::chain::{stamp, Chain, Observers, Watch};
 
 /// How far the short cut may be taken.
 #[derive(Clone, Copy)]
@@ -98,39 +98,42 @@ const fn direction<const IS_DOWN: bool>() -> Direction {
 impl Hosts<'_> {
     fn run<const LINKS: usize>(self, mut down: Way<'_, LINKS>, mut up: Way<'_, LINKS>) -> Option<Lane> {
         let Self { server, mobile, wake_ups, observers, bounds } = self;
-        let at_server = End { direction: Direction::Up, gap: 0, host: 1 << 0, link: 1 << 1 };
-        let at_mobile = End { direction: Direction::Down, gap: LINKS, host: 1 << (LINKS + 1), link: 1 << LINKS };
+        let at_server = End {
+            arriving: observers.watch(0, Direction::Up),
+            leaving: observers.watch(0, Direction::Down),
+            host: 1 << 0,
+            link: 1 << 1,
+        };
+        let at_mobile = End {
+            arriving: observers.watch(LINKS, Direction::Down),
+            leaving: observers.watch(LINKS, Direction::Up),
+            host: 1 << (LINKS + 1),
+            link: 1 << LINKS,
+        };
         server.settle_times();
         mobile.settle_times();
-        let passes_unseen = LINKS == 2 && !observers.watches(1);
         let mut lane = Lane { now: bounds.after, events: 0, waiting: 0 };
+        let is_seen = (1..LINKS).any(|gap| observers.watches(gap));
         while lane.events < bounds.events && lane.waiting == 0 {
-            if passes_unseen {
-                let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
-                lane.pass_all(before, &mut down, &mut up);
-                if lane.waiting != 0 {
-                    break;
+            let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
+            let next = if LINKS > 2 || is_seen {
+                lane.next_arrival_seen(before, &mut down, &mut up, observers)
+            } else {
+                lane.next_arrival(before, &mut down, &mut up)
+            };
+            match next {
+                Some((now, DOWN)) => {
+                    lane.arrive(now, &at_mobile, &mut *down[LINKS - 1], &mut *up[0], mobile, observers)
                 }
-            }
-            let (down_ns, up_ns) = (first_arrivals(&down), first_arrivals(&up));
-            let now = earliest(&down_ns).min(earliest(&up_ns));
-            let mut before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
-            if now >= before {
-                server.settle_times();
-                mobile.settle_times();
-                before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
-            }
-            if now <= lane.now || now >= before || count(now, &down_ns) + count(now, &up_ns) > 1 {
-                break;
-            }
-            if down_ns[LINKS - 1] == now {
-                lane.arrive(now, &at_mobile, &mut *down[LINKS - 1], &mut *up[0], mobile, observers);
-            } else if up_ns[LINKS - 1] == now {
-                lane.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers);
-            } else if !lane.pass_on::<DOWN, LINKS>(now, &mut down, observers)
-                && !lane.pass_on::<UP, LINKS>(now, &mut up, observers)
-            {
-                break;
+                Some((now, UP)) => lane.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers),
+                None => {
+                    // Perhaps only because a host told too early a time.
+                    server.settle_times();
+                    mobile.settle_times();
+                    if before == bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout()) {
+                        break;
+                    }
+                }
             }
             if bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
                 break;
@@ -152,10 +155,9 @@ impl Hosts<'_> {
 /// Where packets leave the links.
 #[derive(Clone, Copy)]
 struct End {
-    /// Which way they go.
-    direction: Direction,
-    /// Number of the gap between two parts, from the server on.
-    gap: usize,
+    /// Who notes them, and those that leave the host there.
+    arriving: Watch,
+    leaving: Watch,
     /// The host there and the link before it, as bits.
     host: u64,
     link: u64,
@@ -196,7 +198,7 @@ impl Lane {
             self.waiting = end.host;
             return;
         }
-        observers.note(end.gap, now, end.direction, packet);
+        observers.note_at(end.arriving, now, packet);
         let mut way_back = WayBack { packets: 0, end, now, observers, line: back };
         host.answer(now, packet, &mut way_back);
         self.events = self.events.wrapping_add(2).wrapping_add(way_back.packets);
@@ -206,37 +208,68 @@ impl Lane {
         }
     }
 
-    /// Lets all packets that arrive between two links go from one into the other, as long as nothing else happens and
-    /// `before` is not reached.
+    /// When the next packet arrives at a host, and on which way; where there are two links, packets go from one into the
+    /// other until then. `None` if that is not before `before`, or if something else happens at the same time.
     #[inline(always)]
-    fn pass_all<const LINKS: usize>(
+    fn next_arrival<const LINKS: usize>(
         &mut self,
         before: Nanoseconds,
         down: &mut Way<'_, LINKS>,
         up: &mut Way<'_, LINKS>,
-    ) {
-        let ([down_1, down_2, ..], [up_1, up_2, ..]) = (&mut down[..], &mut up[..]) else { return };
+    ) -> Option<(Nanoseconds, bool)> {
         loop {
-            let (down_ns, up_ns) = (down_1.first_arrival(), up_1.first_arrival());
-            let now = down_ns.min(up_ns);
-            let until = before.min(down_2.first_arrival()).min(up_2.first_arrival());
-            if now >= until || now <= self.now || down_ns == up_ns {
-                return;
+            let (down_ns, up_ns) = (down[LINKS - 1].first_arrival(), up[LINKS - 1].first_arrival());
+            let last = down_ns.min(up_ns);
+            if let ([down_1, down_2], [up_1, up_2]) = (&mut down[..], &mut up[..]) {
+                let is_down = down_1.first_arrival() < up_1.first_arrival();
+                let now = down_1.first_arrival().min(up_1.first_arrival());
+                if now <= last {
+                    let is_tied = now == last || down_1.first_arrival() == up_1.first_arrival();
+                    if is_tied || now >= before || now <= self.now {
+                        return None;
+                    }
+                    let (line, next): (&mut Line<Packet>, &mut Line<Packet>) =
+                        if is_down { (&mut **down_1, &mut **down_2) } else { (&mut **up_1, &mut **up_2) };
+                    if !line.pass_first_alone(now, next) {
+                        return None;
+                    }
+                    self.now = now;
+                    self.events = self.events.wrapping_add(2);
+                    if next.first_arrival() <= now {
+                        // It takes no time on the next link either.
+                        self.waiting = if is_down { 1 << 2 } else { 1 << 1 };
+                        return None;
+                    }
+                    continue;
+                }
             }
-            let (line, next, next_part): (&mut Line<Packet>, &mut Line<Packet>, u64) = if down_ns < up_ns {
-                (&mut **down_1, &mut **down_2, 1 << 2)
-            } else {
-                (&mut **up_1, &mut **up_2, 1 << 1)
-            };
-            if !line.pass_first_alone(now, next) {
-                return;
+            let is_next = last < before && last > self.now && down_ns != up_ns;
+            return is_next.then_some((last, down_ns < up_ns));
+        }
+    }
+
+    /// The same for any number of links, and where somebody looks on between them.
+    #[inline(never)]
+    fn next_arrival_seen<const LINKS: usize>(
+        &mut self,
+        before: Nanoseconds,
+        down: &mut Way<'_, LINKS>,
+        up: &mut Way<'_, LINKS>,
+        observers: &mut Observers,
+    ) -> Option<(Nanoseconds, bool)> {
+        loop {
+            let (down_ns, up_ns) = (first_arrivals(down), first_arrivals(up));
+            let now = earliest(&down_ns).min(earliest(&up_ns));
+            if now <= self.now || now >= before || count(now, &down_ns) + count(now, &up_ns) > 1 {
+                return None;
             }
-            self.now = now;
-            self.events = self.events.wrapping_add(2);
-            if next.first_arrival() <= now {
-                // It takes no time on the next link either.
-                self.waiting = next_part;
-                return;
+            if down_ns[LINKS - 1] == now || up_ns[LINKS - 1] == now {
+                return Some((now, down_ns[LINKS - 1] == now));
+            }
+            let passes =
+                self.pass_on::<DOWN, LINKS>(now, down, observers) || self.pass_on::<UP, LINKS>(now, up, observers);
+            if !passes || self.waiting != 0 {
+                return None;
             }
         }
     }
@@ -288,14 +321,14 @@ impl Outlet for WayBack<'_> {
     fn send(&mut self, mut packet: Packet) {
         self.packets = self.packets.wrapping_add(1);
         stamp(self.now, &mut packet);
-        self.observers.note(self.end.gap, self.now, self.end.direction.opposite(), &packet);
+        self.observers.note_at(self.end.leaving, self.now, &packet);
         self.line.take(self.now, packet);
     }
 
     #[inline(always)]
     fn send_stamped(&mut self, bytes: u32, packet: &Packet) {
         self.packets = self.packets.wrapping_add(1);
-        self.observers.note(self.end.gap, self.now, self.end.direction.opposite(), packet);
+        self.observers.note_at(self.end.leaving, self.now, packet);
         self.line.take_made(self.now, bytes, || *packet);
     }
 }
@@ -313,7 +346,7 @@ fn arrive_together(
     while line.first_arrival() == now {
         let Some((packet, following)) = line.first() else { break };
         packets += 1;
-        observers.note(end.gap, now, end.direction, packet);
+        observers.note_at(end.arriving, now, packet);
         host.handle_packet(now, packet);
         line.drop_first(following);
     }

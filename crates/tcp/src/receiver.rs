@@ -287,7 +287,8 @@ impl Receiver {
     #[inline(always)]
     fn make_room(&mut self, bytes: u64, is_open: bool) {
         self.read += bytes;
-        if is_open && !self.fin_taken {
+        // Whatever is due tells of the room, too.
+        if self.due == Due::No && is_open && !self.fin_taken {
             let edge = self.read + self.buffer_bytes;
             let growth = edge.saturating_sub(self.offered_edge);
             let remaining = self.offered_edge.saturating_sub(self.next());

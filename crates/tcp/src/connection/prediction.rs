@@ -160,20 +160,23 @@ impl Connection {
 
     #[inline(always)]
     fn transmit_burst(&mut self, now: Nanoseconds, burst: &Burst, outlet: &mut impl Outlet) {
-        let mut segment = Segment {
+        let first = Segment {
             sequence: number(burst.start, self.sender.initial),
             content_offset: burst.content_offset,
             ip_identification: self.next_identification(),
             sent_ns: now,
             ..self.predicted_header(now, burst)
         };
-        let bytes = segment.length_bytes();
-        outlet.send_stamped(bytes, &Packet::Tcp(segment));
+        let bytes = first.length_bytes();
+        let mut packet = Packet::Tcp(first);
+        outlet.send_stamped(bytes, &packet);
         for _ in 1..burst.segments {
-            segment.sequence = segment.sequence.wrapping_add(u32::from(segment.payload_bytes));
-            segment.content_offset = segment.content_offset.wrapping_add(u64::from(segment.payload_bytes));
-            segment.ip_identification = self.next_identification();
-            outlet.send_stamped(bytes, &Packet::Tcp(segment));
+            if let Packet::Tcp(segment) = &mut packet {
+                segment.sequence = segment.sequence.wrapping_add(u32::from(segment.payload_bytes));
+                segment.content_offset = segment.content_offset.wrapping_add(u64::from(segment.payload_bytes));
+                segment.ip_identification = self.next_identification();
+            }
+            outlet.send_stamped(bytes, &packet);
         }
     }
 
