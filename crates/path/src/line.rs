@@ -42,10 +42,9 @@ pub struct Line<P> {
     transmission: Transmission,
     delay_ns: Nanoseconds,
     queue: QueueSettings,
-    /// So many packets in the system leave room for one more, whatever their sizes.
+    /// Fewer packets in the system leave room for one more, and nothing else needs to be known of them.
     roomy_packets: usize,
     average: Option<AverageQueue>,
-    sends_frames: bool,
     loss: Loss,
     passages: Ring<Passage<P>>,
     /// Place of a packet before which all have left the buffer; some from there on may have left it too.
@@ -75,13 +74,13 @@ impl<P: Datagram> Line<P> {
     ) -> Result<Self, SettingsError> {
         queue.check()?;
         let roomy_packets = match (queue.limit, queue.places) {
+            _ if queue.marking.is_some() || transmission.frames(1) > 0 => 0,
             (QueueLimit::Unlimited, _) => usize::MAX,
             (QueueLimit::Packets(limit), Places::Waiting) => limit as usize + 1,
             (QueueLimit::Packets(limit), Places::WaitingAndInService) => limit as usize,
             (QueueLimit::Bytes(_) | QueueLimit::Frames(_), _) => 0,
         };
         Ok(Self {
-            sends_frames: transmission.frames(1) > 0,
             transmission,
             delay_ns,
             queue: *queue,
@@ -116,19 +115,14 @@ impl<P: Datagram> Line<P> {
         let mut departure = now;
         let mut is_warned = false;
         if self.transmission.takes_time() {
-            if self.packets_in_system() >= self.roomy_packets || self.average.is_some() {
-                self.forget_departed(now);
-                if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
-                    self.refuse(bytes);
-                    return;
+            if self.packets_in_system() >= self.roomy_packets {
+                match self.admit(now, bytes) {
+                    Some(warns) => is_warned = warns,
+                    None => return,
                 }
             }
-            is_warned = self.average.is_some() && self.warns(now, bytes);
             departure = self.transmission.finish(now, self.busy_until, bytes);
             self.busy_until = departure;
-            if self.sends_frames {
-                self.entered_frames += u64::from(self.transmission.frames(bytes));
-            }
         } else {
             self.first_in_system = self.passages.end() + 1;
             self.departed_bytes += u64::from(bytes);
@@ -136,11 +130,12 @@ impl<P: Datagram> Line<P> {
         self.entered_bytes += u64::from(bytes);
         if self.passages.seems_full() {
             self.forget_departed(now);
+            self.passages.make_room(self.first_in_system.min(self.first_under_way));
         }
         let arrival = departure.saturating_add(self.delay_ns);
         let is_lost = self.loss.loses_next();
         let place = self.passages.end();
-        let passage = self.passages.push_slot(self.first_in_system.min(self.first_under_way));
+        let passage = self.passages.push_into_room();
         passage.arrival = arrival;
         passage.bytes = bytes;
         passage.is_lost = is_lost;
@@ -237,11 +232,19 @@ impl<P: Datagram> Line<P> {
         (place..self.passages.end()).filter_map(|place| Some((place, self.passages.at(place)?)))
     }
 
-    #[cold]
-    fn refuse(&mut self, bytes: u32) {
-        self.counts.overflowed_packets += 1;
-        self.overflowed_bytes += u64::from(bytes);
-        self.overflowed_frames += u64::from(self.transmission.frames(bytes));
+    /// Whether a packet that enters at `now` finds room, and if so, whether it is to be marked.
+    #[inline(never)]
+    fn admit(&mut self, now: Nanoseconds, bytes: u32) -> Option<bool> {
+        self.forget_departed(now);
+        let frames = self.transmission.frames(bytes);
+        if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
+            self.counts.overflowed_packets += 1;
+            self.overflowed_bytes += u64::from(bytes);
+            self.overflowed_frames += u64::from(frames);
+            return None;
+        }
+        self.entered_frames += u64::from(frames);
+        Some(self.average.is_some() && self.warns(now, bytes))
     }
 
     #[cold]
@@ -359,9 +362,7 @@ impl<P: Datagram> Line<P> {
             let bytes = passage.bytes;
             self.first_in_system += 1;
             self.departed_bytes += u64::from(bytes);
-            if self.sends_frames {
-                self.departed_frames += u64::from(self.transmission.frames(bytes));
-            }
+            self.departed_frames += u64::from(self.transmission.frames(bytes));
         }
     }
 

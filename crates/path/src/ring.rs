@@ -34,28 +34,34 @@ impl<T: Default> Ring<T> {
         self.end
     }
 
-    /// Adds a value, to be written where it is. `first` tells from which place on values are still needed; it
-    /// matters only where [`Ring::seems_full`].
+    /// Adds a value, to be written where it is. `first` is the place from which on values are still needed.
     #[inline(always)]
     pub fn push_slot(&mut self, first: usize) -> &mut T {
-        if self.end == self.free_until {
+        if self.seems_full() {
             self.make_room(first);
         }
-        let slot = self.end & (self.slots.len() - 1);
-        self.end += 1;
-        &mut self.slots[slot]
+        self.push_into_room()
     }
 
-    /// Whether the next value will ask from where on values are needed.
+    /// Whether [`Ring::make_room`] is to be called before another value is added.
     #[inline(always)]
     #[must_use]
     pub fn seems_full(&self) -> bool {
         self.end == self.free_until
     }
 
+    /// The same where that is done: a value that is still needed may be overwritten otherwise.
+    #[inline(always)]
+    pub fn push_into_room(&mut self) -> &mut T {
+        let slot = self.end & (self.slots.len() - 1);
+        self.end += 1;
+        &mut self.slots[slot]
+    }
+
+    /// Finds room for more values where those from `first` on are still needed.
     #[cold]
     #[inline(never)]
-    fn make_room(&mut self, first: usize) {
+    pub fn make_room(&mut self, first: usize) {
         let length = self.slots.len();
         // Half of it free, or this would be asked for too often.
         if self.end - first > length / 2 {

@@ -26,7 +26,7 @@ impl Default for DelaySummary {
 #[inline]
 fn bucket(value: u64) -> usize {
     let exponent = (value | u64::from(PARTS)).ilog2() - PARTS.ilog2();
-    (exponent * PARTS) as usize + (value >> exponent) as usize
+    ((exponent * PARTS) as usize).wrapping_add((value >> exponent) as usize)
 }
 
 /// The middle of a bucket.
@@ -125,8 +125,8 @@ pub struct Delays {
     /// By leg and flow.
     places: Vec<Vec<Places>>,
     summaries: Vec<DelaySummary>,
-    /// By leg, and in it by direction.
-    last: Vec<[Last; 2]>,
+    /// By leg and direction.
+    last: Vec<Last>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,
 }
@@ -138,42 +138,42 @@ impl Delays {
         Self {
             places: vec![Vec::new(); legs],
             summaries: Vec::new(),
-            last: vec![[NO_FLOW; 2]; legs],
+            last: vec![NO_FLOW; 2 * legs],
             arrivals: every_arrival.then(Vec::new),
         }
     }
 
     #[inline(always)]
     pub(crate) fn arrived(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
-        let Some(last) = self.last.get(leg) else { return };
-        let last = last[direction.index()];
+        let Some(last) = self.last.get(2 * leg + direction.index()) else { return };
         let place =
-            if last.flow == segment.flow { last.place as usize } else { self.find(leg, direction, segment.flow) };
+            if last.flow == segment.flow { last.place as usize } else { self.find(leg, now, direction, segment) };
         if let Some(summary) = self.summaries.get_mut(place) {
             summary.add(now.saturating_sub(segment.sent_ns));
         }
-        if self.arrivals.is_some() {
-            self.keep(leg, now, direction, segment);
-        }
     }
 
-    /// The place of a summary, which is begun where there is none.
+    /// The place of a summary, which is begun where there is none. Every arrival comes here if each is wanted.
     #[cold]
-    fn find(&mut self, leg: usize, direction: Direction, flow: u32) -> usize {
-        let flows = &mut self.places[leg];
-        if flows.len() <= flow as usize {
-            flows.resize(flow as usize + 1, [None; 2]);
+    #[inline(never)]
+    fn find(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) -> usize {
+        let (flows, flow) = (&mut self.places[leg], segment.flow as usize);
+        if flows.len() <= flow {
+            flows.resize(flow + 1, [None; 2]);
         }
         let summaries = &mut self.summaries;
-        let place = *flows[flow as usize][direction.index()].get_or_insert_with(|| {
+        let place = *flows[flow][direction.index()].get_or_insert_with(|| {
             summaries.push(DelaySummary::default());
             summaries.len() - 1
         });
-        self.last[leg][direction.index()] = Last { flow, place: place as u32 };
+        if self.arrivals.is_some() {
+            self.keep(leg, now, direction, segment);
+        } else {
+            self.last[2 * leg + direction.index()] = Last { flow: segment.flow, place: place as u32 };
+        }
         place
     }
 
-    #[inline(never)]
     fn keep(&mut self, leg: usize, now: Nanoseconds, direction: Direction, segment: &Segment) {
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.push(Arrival {

@@ -105,9 +105,10 @@ impl Connection {
         Some(writable)
     }
 
-    /// Hands what leaves at `now` to `outlet` as far as it is as predicted; whether that is all.
+    /// Hands what leaves at `now` to `outlet` as far as it is as predicted; whether that is all. `is_orderly` if an ACK has
+    /// just come that was as predicted.
     #[inline(always)]
-    pub(crate) fn transmit_predicted(&mut self, now: Nanoseconds, outlet: &mut impl Outlet) -> bool {
+    pub(crate) fn transmit_predicted(&mut self, now: Nanoseconds, is_orderly: bool, outlet: &mut impl Outlet) -> bool {
         if self.state != State::Established || self.receiver.is_due_alone() {
             return false;
         }
@@ -115,7 +116,7 @@ impl Connection {
             if self.receiver.echoes_once() {
                 return false;
             }
-            let Some(burst) = self.sender.predict_burst(now, usize::MAX) else { return false };
+            let Some(burst) = self.sender.predict_burst(now, usize::MAX, is_orderly) else { return false };
             if burst.segments > 0 {
                 self.transmit_burst(now, &burst, outlet);
             }
@@ -204,7 +205,7 @@ impl Connection {
             return Transmission::Unclear;
         }
         if self.sender.may_transmit() {
-            match self.sender.predict_burst(now, 1) {
+            match self.sender.predict_burst(now, 1, false) {
                 Some(burst) if burst.segments > 0 => {
                     let ip_identification = self.next_identification();
                     return Transmission::Segment(Segment {

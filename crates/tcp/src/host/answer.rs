@@ -113,7 +113,7 @@ impl Host {
         flow.application.take_run(now, run);
         let connection = &mut flow.connection;
         if connection.may_send_data() {
-            self.transmit_predicted(now, place, outlet);
+            self.transmit_predicted(now, place, false, outlet);
         } else if connection.acknowledge_predicted(now, outlet) {
             self.earliest_ns = self.earliest_ns.min(connection.acknowledgement_timeout());
         } else {
@@ -128,7 +128,7 @@ impl Host {
         let Some(flow) = self.flows.get_mut(place) else { return false };
         let Some(writable) = flow.connection.accept_acknowledgement(now, segment) else { return false };
         if writable && flow.application.write_on(now, &mut flow.connection) {
-            self.transmit_predicted(now, place, outlet);
+            self.transmit_predicted(now, place, true, outlet);
         } else {
             self.take_turn(now, place, writable);
             self.transmit_slowly(now, outlet);
@@ -137,9 +137,9 @@ impl Host {
     }
 
     #[inline(always)]
-    fn transmit_predicted(&mut self, now: Nanoseconds, place: usize, outlet: &mut impl Outlet) {
+    fn transmit_predicted(&mut self, now: Nanoseconds, place: usize, is_orderly: bool, outlet: &mut impl Outlet) {
         let Some(flow) = self.flows.get_mut(place) else { return };
-        if flow.connection.transmit_predicted(now, outlet) {
+        if flow.connection.transmit_predicted(now, is_orderly, outlet) {
             self.earliest_ns = self.earliest_ns.min(flow.connection.predicted_timeout());
         } else {
             self.transmit_flow(now, place, outlet);

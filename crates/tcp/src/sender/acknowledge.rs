@@ -31,9 +31,9 @@ impl Sender {
         if acknowledgement < oldest {
             return Verdict::Stale;
         }
-        self.is_resting = false;
         let pipe_before = self.flight.pipe_bytes();
         let was_outstanding = self.flight.outstanding_bytes() > 0;
+        self.is_resting &= !was_outstanding && self.has_nothing_to_send();
         let window_is_same = segment.window == self.window_field;
         self.update_window(segment.window, sequence, acknowledgement);
 

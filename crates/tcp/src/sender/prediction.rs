@@ -45,8 +45,7 @@ impl Sender {
         }
         // Where nothing is in flight and nothing waits, no window lets anything leave.
         if self.is_resting {
-            let has_nothing = is_empty && self.queue.end() <= unacknowledged && !self.episode.is_recovering();
-            self.is_resting = has_nothing && !self.fin_requested;
+            self.is_resting = is_empty && self.has_nothing_to_send();
         }
     }
 
@@ -95,16 +94,25 @@ impl Sender {
         Some(self.queue.acknowledge(acknowledgement, self.segment_bytes))
     }
 
-    /// Lets at most `limit` full segments of new data leave at `now`, if there is nothing special about them.
+    /// Whether no window would let anything leave, where nothing is in flight.
     #[inline(always)]
-    pub fn predict_burst(&mut self, now: Nanoseconds, limit: usize) -> Option<Burst> {
+    pub(super) fn has_nothing_to_send(&self) -> bool {
+        self.queue.end() <= self.flight.unacknowledged() && !self.episode.is_recovering() && !self.fin_requested
+    }
+
+    /// Lets at most `limit` full segments of new data leave at `now`, if there is nothing special about them;
+    /// `is_orderly` if the last ACK was as predicted.
+    #[inline(always)]
+    pub fn predict_burst(&mut self, now: Nanoseconds, limit: usize, is_orderly: bool) -> Option<Burst> {
         let start = self.flight.next();
         let unacknowledged = self.flight.unacknowledged();
-        let is_predictable = self.only_sets_window
+        let is_orderly = is_orderly
+            || self.only_sets_window
+                && self.flight.is_clean()
+                && !self.episode.is_recovering()
+                && self.episode.inflation_bytes() == 0;
+        let is_predictable = is_orderly
             && start > unacknowledged
-            && self.flight.is_clean()
-            && !self.episode.is_recovering()
-            && self.episode.inflation_bytes() == 0
             && !self.is_forced
             && !self.probe_due
             && !self.reduction_unannounced
@@ -116,7 +124,8 @@ impl Sender {
         let known_until = written_until.min(self.right_edge);
         let open_until = unacknowledged.saturating_add(self.window_bytes);
         let (mut segments, mut end) = (0, start + self.segment_bytes);
-        while segments < limit && end <= known_until && end <= open_until {
+        let until = known_until.min(open_until);
+        while segments < limit && end <= until {
             segments += 1;
             end += self.segment_bytes;
         }
