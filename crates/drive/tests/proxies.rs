@@ -1,7 +1,7 @@
 //! Scenarios whose connections end at a proxy.
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use pepscope_drive::element::PathElement;
+use pepscope_drive::element::{LinkElement, PathElement};
 use pepscope_drive::scenario::Scenario;
 use pepscope_drive::simulation::Simulation;
 use pepscope_tcp::proxy::RelayResult;
@@ -111,7 +111,9 @@ fn adapted(control: &str, period: &str) -> String {
 fn an_adapted_window_keeps_the_link_busy_without_loss() {
     let simulation = run(&adapted("{}", "0.025"));
     let radio = simulation.hops().find_map(|(_, hop)| match hop {
-        PathElement::VariableRate(radio) => Some(pepscope_path::Hop::counts(&**radio, pepscope_path::Direction::Down)),
+        PathElement::Link(LinkElement::VariableRate(radio)) => {
+            Some(pepscope_path::Hop::counts(&**radio, pepscope_path::Direction::Down))
+        }
         _ => None,
     });
     let counts = radio.unwrap();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, NEVER};
 
-use super::element::LiveElement;
+use super::element::{live_element, LiveElement};
 use super::frame::Frame;
 use super::LiveError;
 use crate::scenario::Scenario;
@@ -34,13 +34,13 @@ impl LiveChain {
     /// The hops numbered `part` of a scenario's path; none at all is a part too.
     ///
     /// # Errors
-    /// Refuses what [`LiveElement::new`] refuses, and a part outside the path.
+    /// Refuses what [`live_element`] refuses, and a part outside the path.
     pub fn new(scenario: &Scenario, part: Range<usize>) -> Result<Self, LiveError> {
         let missing = LiveError::NoSuchPart { first: part.start, last: part.end, hops: scenario.path.len() };
         let descriptions = scenario.path.get(part).ok_or(missing)?;
         let mut chain = Self { names: Vec::new(), hops: Vec::new(), wake_ups: Vec::new(), now: 0 };
         for description in descriptions {
-            let hop = LiveElement::new(description, scenario.seed)?;
+            let hop = live_element(description, scenario.seed)?;
             chain.names.push(description.name.clone());
             chain.wake_ups.push(hop.poll_timeout());
             chain.hops.push(hop);

@@ -1,9 +1,8 @@
 //! `[[path]]`: the hops from the server to the mobile, in order.
 
-use pepscope_path::hsdpa::Hsdpa;
-use pepscope_path::lte::{Lte, LteSettings};
-use pepscope_path::umts::{DedicatedChannel, DedicatedChannelSettings};
-use pepscope_path::{VariableRate, VariableRateSettings, Wired, WiredSettings};
+use pepscope_path::lte::LteSettings;
+use pepscope_path::umts::DedicatedChannelSettings;
+use pepscope_path::{VariableRateSettings, WiredSettings};
 use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{AcknowledgementThinning, Rewriter, RewriterSettings};
 
@@ -15,7 +14,7 @@ use super::lte::read_lte;
 use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
 use super::traffic::Traffic;
 use super::umts_dch::read_umts_dch;
-use crate::element::PathElement;
+use crate::element::{LinkElement, PathElement};
 
 const KINDS: [&str; 9] = [
     "wired",
@@ -42,13 +41,19 @@ pub struct HopDescription {
 /// Settings by kind.
 #[derive(Clone, Debug)]
 pub enum HopSettings {
+    Link(LinkSettings),
+    Rewriter(RewriterSettings),
+    Proxy(ProxyDescription),
+}
+
+/// Settings of links and cells.
+#[derive(Clone, Debug)]
+pub enum LinkSettings {
     Wired(WiredSettings),
     VariableRate(VariableRateSettings),
     DedicatedChannel(DedicatedChannelSettings),
     Hsdpa(Box<HsdpaDescription>),
     Lte(LteSettings),
-    Rewriter(RewriterSettings),
-    Proxy(ProxyDescription),
 }
 
 impl HopDescription {
@@ -73,11 +78,11 @@ impl HopDescription {
         let number = earlier.iter().filter(|other| **other == kind).count() + 1;
         let name = fields.text("name", &format!("{kind}-{number}"))?;
         let settings = match kind {
-            "wired" => HopSettings::Wired(read_wired(fields)?),
-            "variable-rate" => HopSettings::VariableRate(read_variable_rate(fields)?),
-            "umts-dch" => HopSettings::DedicatedChannel(read_umts_dch(fields)?),
-            "hsdpa" => HopSettings::Hsdpa(Box::new(read_hsdpa(fields)?)),
-            "lte" => HopSettings::Lte(read_lte(fields)?),
+            "wired" => HopSettings::Link(LinkSettings::Wired(read_wired(fields)?)),
+            "variable-rate" => HopSettings::Link(LinkSettings::VariableRate(read_variable_rate(fields)?)),
+            "umts-dch" => HopSettings::Link(LinkSettings::DedicatedChannel(read_umts_dch(fields)?)),
+            "hsdpa" => HopSettings::Link(LinkSettings::Hsdpa(Box::new(read_hsdpa(fields)?))),
+            "lte" => HopSettings::Link(LinkSettings::Lte(read_lte(fields)?)),
             "rewriter" => HopSettings::Rewriter(read_rewriter(fields)?),
             proxy => HopSettings::Proxy(read_proxy(fields, proxy)?),
         };
@@ -118,8 +123,8 @@ impl HopDescription {
     /// Names the number of terminals.
     pub(super) fn check_users(&self, users: usize) -> Read<()> {
         let terminals = match &self.settings {
-            HopSettings::Hsdpa(cells) => cells.terminals(),
-            HopSettings::Lte(cell) => cell.users.len(),
+            HopSettings::Link(LinkSettings::Hsdpa(cells)) => cells.terminals(),
+            HopSettings::Link(LinkSettings::Lte(cell)) => cell.users.len(),
             _ => return Ok(()),
         };
         if users <= terminals {
@@ -137,22 +142,10 @@ impl HopDescription {
     /// # Errors
     /// If the component refuses settings that are each within their ranges.
     pub(crate) fn build(&self, seed: u64, traffic: &Traffic) -> Read<PathElement> {
-        let refused = |error| Fields::refusal(&self.place, &error);
         Ok(match &self.settings {
-            HopSettings::Wired(settings) => {
-                PathElement::Wired(Box::new(Wired::new(settings, seed, &self.name).map_err(refused)?))
-            }
-            HopSettings::VariableRate(settings) => {
-                PathElement::VariableRate(Box::new(VariableRate::new(settings, seed, &self.name).map_err(refused)?))
-            }
-            HopSettings::DedicatedChannel(settings) => PathElement::DedicatedChannel(Box::new(
-                DedicatedChannel::new(settings, seed, &self.name).map_err(refused)?,
-            )),
-            HopSettings::Hsdpa(cells) => {
-                PathElement::Hsdpa(Box::new(Hsdpa::new(&cells.settings(seed), seed, &self.name).map_err(refused)?))
-            }
-            HopSettings::Lte(settings) => {
-                PathElement::Lte(Box::new(Lte::new(settings, seed, &self.name).map_err(refused)?))
+            HopSettings::Link(link) => {
+                let link = LinkElement::new(link, seed, &self.name);
+                PathElement::Link(link.map_err(|error| Fields::refusal(&self.place, &error))?)
             }
             HopSettings::Rewriter(settings) => {
                 PathElement::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &self.name)))

@@ -9,7 +9,7 @@ use pepscope_tcp::proxy::{
 use super::endpoint::read_endpoint;
 use super::error::ScenarioError;
 use super::fields::{Fields, Read};
-use super::path::{HopDescription, HopSettings};
+use super::path::{HopDescription, HopSettings, LinkSettings};
 use super::traffic::Traffic;
 
 /// A proxy as described; which flows and objects it meets is for the traffic to say.
@@ -170,7 +170,7 @@ impl ProxyDescription {
 
 /// Mean rate in radio frames a second and the period of its changes in seconds, where a hop has them.
 fn expected_rate(hop: &HopDescription) -> Option<(f64, Option<f64>)> {
-    let HopSettings::VariableRate(link) = &hop.settings else {
+    let HopSettings::Link(LinkSettings::VariableRate(link)) = &hop.settings else {
         return None;
     };
     let Service::Rates { profile, radio_frames: Some(frames), .. } = &link.down.service else {
