@@ -225,8 +225,7 @@ class Service:
 def run(configuration: Configuration, ready: Callable[[list[Address]], None]) -> None:
     """Run a proxy until it is told to end. Raises ProxyError.
 
-    On asyncio's own loop: under many aborts at once uvloop 0.23 left some reset sockets without a call of their reader
-    (benchmarks/proxy_soak.py sees it), which is an abort that is never passed on.
+    On asyncio's own loop, not on uvloop's, which loses aborts: docs/decisions/009-event-loop-of-the-proxy.md.
     """
 
     # Two descriptors a connection: the kernel's default for programmes (1024) is for those that do not know better.

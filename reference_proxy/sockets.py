@@ -38,7 +38,7 @@ class LegSettings:
     #: SO_RCVBUF and SO_SNDBUF; 0 leaves them to the kernel.
     receive_buffer_bytes: int = 0
     send_buffer_bytes: int = 0
-    #: Largest window to advertise (TCP_WINDOW_CLAMP); 0 for none.
+    #: Largest window to advertise; 0 for none. The kernel offers between half of it and all.
     window_clamp_bytes: int = 0
     no_delay: bool = True
 
@@ -71,12 +71,15 @@ def prepare_leg(sock: socket.socket, settings: LegSettings) -> None:
                 f"this kernel does not offer the congestion control {settings.congestion_control!r}; its default is "
                 f"{default!r}, and /proc/sys/net/ipv4/tcp_available_congestion_control lists the others"
             ) from None
-    if settings.receive_buffer_bytes:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
+    receive_bytes = settings.receive_buffer_bytes
+    if settings.window_clamp_bytes:
+        # Kernels raise TCP_WINDOW_CLAMP themselves with the first data (since 6.6), but no window is larger than the
+        # buffer, which is twice what is asked for.
+        receive_bytes = min(receive_bytes or settings.window_clamp_bytes, settings.window_clamp_bytes // 2)
+    if receive_bytes:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     if settings.send_buffer_bytes:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
-    if settings.window_clamp_bytes:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_WINDOW_CLAMP, settings.window_clamp_bytes)
     if settings.no_delay:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
