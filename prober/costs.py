@@ -1,4 +1,4 @@
-"""What a transfer will cost, before anything was sent: bytes each way and time, at the rates that a plan assumes."""
+"""What measuring will cost, before anything was sent: bytes each way and time, at the rates that a plan assumes."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ _TALK_BYTES = {
     Application.FTP: 2000,
 }
 
+#: What gzip leaves of a packet's headers and of what pcap writes before each; about 25 bytes in captures of ours.
+_PACKED_HEADER_BYTES = 30
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -55,3 +58,14 @@ def transfer_cost(application: Application, direction: Direction, size_bytes: in
     sent, answered = data_bytes, acknowledgement_bytes
     up, down = (answered, sent) if direction is Direction.DOWN else (sent, answered)
     return Cost(up, down, waiting_s + data_bytes * 8 / rate_bit_s)
+
+
+def fetched_capture_bytes(moved_bytes: int, snap_bytes: int) -> int:
+    """What fetching the server's capture costs, of a task that moves so many bytes: it comes packed by gzip.
+
+    Of each segment its payload is kept up to `snap_bytes`, and an object's payload does not compress.
+    """
+    segments = math.ceil(moved_bytes / (_SEGMENT_BYTES + _HEADER_BYTES))
+    kept_payload_bytes = max(0, min(snap_bytes - _HEADER_BYTES, _SEGMENT_BYTES))
+    acknowledgements = math.ceil(segments / 2)
+    return segments * (kept_payload_bytes + _PACKED_HEADER_BYTES) + acknowledgements * _PACKED_HEADER_BYTES

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from prober import abilities, devices
 from prober.control_client import ControlClient
+from prober.costs import fetched_capture_bytes
 from prober.errors import ControlError, PlanError
 from prober.experiment import Experiment, Json, Task, Want
 from prober.plan import Plan
@@ -51,12 +52,12 @@ class DryRun:
 
     @property
     def bytes_up(self) -> int:
-        """To the server, headers and control channel's captures included as far as they are known."""
+        """To the server, headers included."""
         return sum(item.bytes_up for item in self.experiments)
 
     @property
     def bytes_down(self) -> int:
-        """From the server."""
+        """From the server, with its captures."""
         return sum(item.bytes_down for item in self.experiments)
 
     @property
@@ -124,21 +125,39 @@ def _ask(plan: Plan) -> tuple[About | None, str, str]:
 
 
 def _costs(plan: Plan, tasks: list[tuple[Experiment, Task]], lacking: Mapping[Want, str]) -> list[ExperimentCost]:
-    overhead_s = _ROUND_TRIPS_A_TASK * plan.rates.round_trip_time_s + _GRACE_S
     found = []
     for experiment in dict.fromkeys(experiment for experiment, _ in tasks):
         own = [task for owner, task in tasks if owner is experiment]
         reasons = Counter(reason for task in own if (reason := abilities.unmet(task.wants, lacking)))
         possible = [task for task in own if not abilities.unmet(task.wants, lacking)]
+        fetched = [_fetched_bytes(plan, task, lacking) for task in possible]
         found.append(
             ExperimentCost(
                 name=experiment.name,
                 summary=experiment.summary,
                 tasks=len(own),
                 bytes_up=sum(task.bytes_up for task in possible),
-                bytes_down=sum(task.bytes_down for task in possible),
-                expected_s=sum(task.expected_s + (overhead_s if task.captured else 0.0) for task in possible),
+                bytes_down=sum(task.bytes_down for task in possible) + sum(fetched),
+                expected_s=sum(
+                    task.expected_s + _overhead_s(plan, task, capture_bytes)
+                    for task, capture_bytes in zip(possible, fetched, strict=True)
+                ),
                 impossible=dict(reasons),
             )
         )
     return found
+
+
+def _fetched_bytes(plan: Plan, task: Task, lacking: Mapping[Want, str]) -> int:
+    """Of the server's capture, which comes over the same path."""
+    if not task.captured or Want.SERVER_CAPTURE in lacking:
+        return 0
+    return fetched_capture_bytes(task.bytes_up + task.bytes_down, plan.capture.snap_bytes)
+
+
+def _overhead_s(plan: Plan, task: Task, capture_bytes: int) -> float:
+    """What a task takes beside its measurement."""
+    if not task.captured:
+        return 0.0
+    rates = plan.rates
+    return _ROUND_TRIPS_A_TASK * rates.round_trip_time_s + _GRACE_S + capture_bytes * 8 / rates.down_bit_s

@@ -14,6 +14,7 @@ from pepscope.errors import PepscopeError
 from prober import abilities, devices, facts
 from prober.archive import SUFFIX
 from prober.control_client import ControlClient
+from prober.costs import fetched_capture_bytes
 from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanError, UnreachableError
 from prober.experiment import Experiment, Measurement, Observation, Status, Task, Want
 from prober.experiments import EXPERIMENTS
@@ -71,13 +72,19 @@ def planned_tasks(plan: Plan) -> list[tuple[Experiment, Task]]:
     if len(set(keys)) < len(keys):
         twice = next(key for place, key in enumerate(keys) if key in keys[:place])
         raise PlanError(f"the plan asks for {twice} twice")
-    total_bytes = sum(task.bytes_up + task.bytes_down for _, task in found)
+    total_bytes = sum(_moved_bytes(plan, task) for _, task in found)
     if total_bytes > plan.limits.total_bytes:
         raise PlanError(
             f"the plan would move about {total_bytes} bytes, more than limits.total_bytes allows, "
             f"{plan.limits.total_bytes}"
         )
     return found
+
+
+def _moved_bytes(plan: Plan, task: Task) -> int:
+    """Both ways together, with the server's capture."""
+    measured_bytes = task.bytes_up + task.bytes_down
+    return measured_bytes + (fetched_capture_bytes(measured_bytes, plan.capture.snap_bytes) if task.captured else 0)
 
 
 def wanted_of(tasks: list[tuple[Experiment, Task]]) -> set[Want]:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from prober.costs import fetched_capture_bytes
 from prober.default_plan import default_plan
 from prober.dry_run import dry_run
 from prober.experiments import EXPERIMENTS
 from prober.plan import CaptureTable, LimitsTable, Plan, RatesTable, ServerTable
-from prober.run import planned_tasks, with_server
+from prober.run import planned_tasks, run_plan, with_server
 from tests.prober.serving import PEPSCOPE, Serving, serving, without_root
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -160,20 +161,26 @@ def test_a_dry_run_says_what_cannot_run_without_root_and_why(server: Serving, pl
 
 
 def test_bytes_that_are_told_are_about_those_that_are_moved(server: Serving, tmp_path: Path) -> None:
-    """Against the server's own count of payload, for what dominates a plan."""
-    from prober.control_client import ControlClient
-    from prober.run import run_plan
-
+    """Against payload, for what dominates a plan."""
     plan = Plan.from_mapping(
-        {"experiments": {"transfers": {"sizes_bytes": [300_000], "repeats": 1, "upload_share": 1.0}}}
+        {
+            "experiments": {"transfers": {"sizes_bytes": [300_000], "repeats": 1, "upload_share": 1.0}},
+            "capture": {"snap_bytes": 68},
+        }
     )
     plan = with_server(plan, server.server, server.key)
     outlook = dry_run(plan)
     assert run_plan(plan, tmp_path).is_whole
-    assert outlook.bytes_down == pytest.approx(5 * 300_000, rel=0.1)
+    assert outlook.bytes_down == pytest.approx(5 * 300_000, rel=0.2), "headers, acknowledgements, captures"
     assert outlook.bytes_up == pytest.approx(5 * 300_000, rel=0.1)
-    with ControlClient("127.0.0.1", server.control_port, server.key) as control:
-        assert control.about().limits["session_bytes"] > outlook.bytes_down
+
+
+def test_what_captures_cost_is_told_as_it_was_seen() -> None:
+    """4 MB of random payload, 1448 bytes a segment: a capture of 814 kB at 256 bytes a packet, packed 648 kB."""
+    assert fetched_capture_bytes(4_250_000, 256) == pytest.approx(648_000, rel=0.05)
+    assert fetched_capture_bytes(4_250_000, 262_144) > 4_000_000
+    assert fetched_capture_bytes(4_250_000, 68) < 200_000
+    assert fetched_capture_bytes(0, 256) == 0
 
 
 # ---- refusals
