@@ -13,7 +13,8 @@ from prober.errors import ControlError, PlanError
 from prober.experiment import Experiment, Json, Task, Want
 from prober.plan import Plan
 from prober.protocol import About
-from prober.run import connect, planned_tasks, resolve, wanted_of
+from prober.run import planned_tasks, wanted_of
+from prober.server_address import connect, resolve
 
 SCHEMA = "pepscope-dry-run-1"
 #: A dry run does not wait for a path that is away.

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from prober.plan import Plan
-from prober.run import with_server
+from prober.server_address import with_server
 
 KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
 

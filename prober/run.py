@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import socket
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from pepscope.errors import PepscopeError
+from pepscope.errors import PepscopeError, UsageError
 from prober import abilities, devices, facts
 from prober.archive import SUFFIX
 from prober.control_client import ControlClient
@@ -23,12 +22,11 @@ from prober.plan import Plan
 from prober.protocol import Key
 from prober.run_directory import RunDirectory
 from prober.run_progress import RunProgress
+from prober.server_address import connect, resolve
 from prober.task_captures import TaskCaptures, mobile_filter
 
 #: Between two samples of the clocks.
 _CLOCK_SAMPLE_S = 60.0
-#: Between two tries to resolve a name.
-_RESOLVE_PAUSE_S = 2.0
 #: Errors that a disk makes, and never a connection.
 _DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO})
 
@@ -93,30 +91,6 @@ def wanted_of(tasks: list[tuple[Experiment, Task]]) -> set[Want]:
     if any(task.captured for _, task in tasks):
         wanted |= {Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}
     return wanted
-
-
-def resolve(host: str, patience_s: float) -> str:
-    """The first address of a name, for all of a run. Raises UnreachableError where there is none for so long."""
-    if not host:
-        raise PlanError("no server is named: give --server HOST, or server.host in the plan")
-    deadline_s = time.monotonic() + patience_s
-    while True:
-        try:
-            return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
-        except socket.gaierror as error:
-            if error.errno != socket.EAI_AGAIN or time.monotonic() + _RESOLVE_PAUSE_S > deadline_s:
-                raise UnreachableError(f"the server's name {host!r} has no address: {error.strerror}") from None
-        except (UnicodeError, ValueError):
-            raise PlanError(f"{host!r} is no name of a host") from None
-        time.sleep(_RESOLVE_PAUSE_S)
-
-
-def connect(plan: Plan, address: str, patience_s: float | None = None) -> ControlClient:
-    """The control channel to the plan's server. Raises PlanError where there is no key, ControlError."""
-    if not plan.server.key:
-        raise PlanError("no key is given: --key, PEPSCOPE_PROBE_KEY or server.key in the plan; the server prints it")
-    patience_s = plan.limits.patience_s if patience_s is None else patience_s
-    return ControlClient(address, plan.server.control_port, Key.parse(plan.server.key), patience_s=patience_s)
 
 
 def run_plan(
@@ -205,7 +179,8 @@ class _Run:
         address = resolve(plan.server.host, plan.limits.patience_s)
         with connect(plan, address) as control:
             about = control.about()
-            self._device = devices.device_of(devices.local_address_towards(address))
+            self._device = _device_towards(address)
+            self._refuse_another_way()
             lacking = abilities.lacking_at_server(about)
             lacking |= abilities.lacking_at_mobile(self._device, address, wanted_of(self._tasks))
             end = MobileEnd(
@@ -221,6 +196,23 @@ class _Run:
                 self._directory.keep_facts(facts.circumstances(self._device, about))
             self._sample_clocks(control, is_due=True)
             yield end
+
+    def _refuse_another_way(self) -> None:
+        """A run is over one network: one that was begun over another device does not go on over this one."""
+        begun = self._directory.facts().get("mobile", {}).get("device", {}).get("name")
+        if self._directory.observations and self._device is not None and begun not in (None, self._device):
+            raise UsageError(
+                f"the run in {self._directory.path} was begun over {begun}, and the server is now reached over "
+                f"{self._device}; --restart begins anew"
+            )
+
+    def _end_if_way_changed(self, address: str) -> None:
+        """A phone that finds a WLAN leaves the network that is measured, without a word to anybody."""
+        device = _device_towards(address)
+        if self._device is not None and device not in (None, self._device):
+            raise RunEndedError(
+                f"the way to the server changed: it led over {self._device}, and leads over {device} now"
+            )
 
     def _observe(self, experiment: Experiment, task: Task, end: MobileEnd) -> None:
         """Try a task as often as the plan allows, and keep how it ended. Raises RunEndedError, UnreachableError."""
@@ -266,7 +258,9 @@ class _Run:
             self._directory.begin(task.key)
         if not task.captured:
             with end.task():
-                return experiment.measure(task, end), ""
+                measurement = experiment.measure(task, end)
+            self._end_if_way_changed(end.address)
+            return measurement, ""
         captures = TaskCaptures(
             end.control,
             label=task.key,
@@ -283,6 +277,7 @@ class _Run:
         with captures:
             with end.task():
                 measurement = experiment.measure(task, end)
+            self._end_if_way_changed(end.address)
             return measurement, captures.finish()
 
     def _renew_session(self, control: ControlClient) -> None:
@@ -327,33 +322,15 @@ class _Run:
             self._directory.try_writing()
 
 
+def _device_towards(address: str) -> str | None:
+    """The device that leads to an address; `None` where no way leads there just now, or nobody can tell."""
+    try:
+        return devices.device_of(devices.local_address_towards(address))
+    except OSError:
+        return None
+
+
 def _sentence(error: Exception) -> str:
     """One line that cannot steer a terminal: what stood in between may have written a part of it."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
-
-
-def with_server(plan: Plan, host: str | None, key: str | None) -> Plan:
-    """The plan with what the command line says of the server. Raises PlanError."""
-    server = plan.server
-    if host:
-        name, port = _host_and_port(host, server.control_port)
-        server = replace(server, host=name, control_port=port)
-    if key:
-        server = replace(server, key=key)
-    return replace(plan, server=server)
-
-
-def _host_and_port(text: str, port: int) -> tuple[str, int]:
-    """`HOST`, `HOST:PORT`, `2001:db8::1`, `[2001:db8::1]:PORT`."""
-    name, rest = text, ""
-    if text.startswith("["):
-        name, closing, rest = text[1:].partition("]")
-        if not closing or (rest and not rest.startswith(":")):
-            raise PlanError(f"{text!r} is no server; write HOST, HOST:PORT or [ADDRESS]:PORT")
-        rest = rest[1:]
-    elif text.count(":") == 1:
-        name, _, rest = text.partition(":")
-    if rest and not (rest.isascii() and rest.isdigit() and 1 <= int(rest) <= 65_535):
-        raise PlanError(f"{text!r} is no server; its port lies between 1 and 65535")
-    return name, int(rest) if rest else port

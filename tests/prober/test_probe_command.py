@@ -18,7 +18,8 @@ from prober.default_plan import default_plan
 from prober.dry_run import dry_run
 from prober.experiments import EXPERIMENTS
 from prober.plan import CaptureTable, LimitsTable, Plan, RatesTable, ServerTable
-from prober.run import planned_tasks, run_plan, with_server
+from prober.run import planned_tasks, run_plan
+from prober.server_address import with_server
 from tests.prober.serving import PEPSCOPE, Serving, serving, without_root
 
 DOCS = Path(__file__).parents[2] / "docs"

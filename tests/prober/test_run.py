@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 import pytest
 
 import prober.abilities
+import prober.devices
 import prober.experiments
 import prober.run
+from pepscope.errors import UsageError
 from pepscope.packets import Direction
 from pepscope.results import Evidence
 from prober.archive import SUFFIX, Archive, open_archive
@@ -20,8 +22,9 @@ from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanE
 from prober.experiment import Application, Experiment, Json, Measurement, Seen, Status, Task, Want
 from prober.mobile_end import MobileEnd
 from prober.plan import Plan
-from prober.run import RunEndedError, RunOutcome, planned_tasks, run_plan, with_server
+from prober.run import RunEndedError, RunOutcome, planned_tasks, run_plan
 from prober.run_progress import RunProgress
+from prober.server_address import with_server
 from tests.prober.runs_made_by_hand import captured_ports, plan
 from tests.prober.serving import Serving, serving
 
@@ -259,6 +262,36 @@ def test_an_archive_that_cannot_be_written_is_written_next_time(
     assert "No space left" in outcome.reason
     assert run_plan(plan, tmp_path).is_whole
     assert experiment.calls == [1, 2]
+
+
+def test_a_way_that_changes_ends_the_run_and_another_network_does_not_go_on(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def roam(_end: MobileEnd) -> Measurement:
+        monkeypatch.setattr(prober.devices, "device_of", lambda _address: "wlan0")
+        return Measurement({"value": 9})
+
+    plan, experiment = script(fine, roam, fine)
+    outcome = run_plan(plan, tmp_path)
+    assert outcome.reason == "the way to the server changed: it led over lo, and leads over wlan0 now"
+    assert (outcome.counts[Status.DONE], outcome.missing) == (1, 2)
+    with pytest.raises(UsageError, match="begun over lo"):
+        run_plan(plan, tmp_path)
+    monkeypatch.undo()
+    plan, experiment = script(fine, fine, fine)
+    assert run_plan(plan, tmp_path).is_whole
+    assert experiment.calls == [2, 3]
+
+
+def test_no_way_at_all_is_no_other_way(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(_end: MobileEnd) -> Measurement:
+        monkeypatch.setattr(prober.devices, "device_of", lambda _address: None)
+        return Measurement({"value": 9})
+
+    plan, _ = script(lose, fine)
+    assert run_plan(plan, tmp_path).is_whole
 
 
 def test_what_json_cannot_say_ends_the_run(script: Callable[..., Any], tmp_path: Path) -> None:
