@@ -36,8 +36,8 @@ FIRST_SEGMENT_BYTES = 9_000
 #: Strength where no more than that was taken: half of what decides.
 ONE_SEGMENT = 0.4
 
-#: Offered beyond the request, so that buffers show.
-_OFFERED_BYTES = 65_536
+#: Offered beyond the request: twice what a firewall may take, and no more, since the next handshake waits behind it.
+_OFFERED_BYTES = 20_000
 _DEAD, _SILENCED = "dead", "silenced"
 _SILENT, _REFUSED, _ANSWERED = "silent", "refused", "answered"
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -229,7 +229,7 @@ def _payload(application: Application, end: MobileEnd) -> bytes:
         case Application.TCP:
             return TcpRequest(end.control.session, "upload", _OFFERED_BYTES).to_line() + filler
         case Application.HTTPS:
-            return client_hello() + (_TLS_APPLICATION_DATA + filler[:16_384]) * (_OFFERED_BYTES // 16_384)
+            return client_hello() + _TLS_APPLICATION_DATA + filler[:16_384]
         case Application.FTP:
             return f"USER {end.control.session}\r\n".encode() + b"NOOP\r\n" * (_OFFERED_BYTES // 6)
         case _:

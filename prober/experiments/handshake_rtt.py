@@ -86,7 +86,7 @@ class HandshakeRtt(Experiment):
 
     name = "handshake-rtt"
     summary = "Compare the shortest handshakes with the shortest echoes and answers of the server."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"rounds": 30, "pause_s": 0.05, "repeats": 1})
+    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"rounds": 20, "pause_s": 0.05, "repeats": 1})
 
     def tasks(self, plan: Plan) -> Iterable[Task]:
         """One task an application; both directions share a handshake."""
@@ -102,7 +102,8 @@ class HandshakeRtt(Experiment):
                     {"rounds": rounds, "pause_s": pause_s},
                     bytes_up=rounds * _ROUND_BYTES,
                     bytes_down=rounds * _ROUND_BYTES,
-                    expected_s=rounds * (5 * plan.rates.round_trip_time_s + 2 * pause_s),
+                    expected_s=rounds
+                    * (5 * plan.rates.round_trip_time_s + 3 * max(pause_s, plan.rates.round_trip_time_s)),
                     captured=False,
                 )
 
@@ -113,6 +114,7 @@ class HandshakeRtt(Experiment):
         kinds = [_HANDSHAKE, *([_FREE] if free != usual else []), *([_ECHO] if end.about.ports.udp_echo else [])]
         times: dict[str, list[float]] = {kind: [] for kind in (*kinds, _ANSWER)}
         flows: list[Flow] = []
+        floors: dict[str, float] = {}
         chance = secrets.SystemRandom()
         for number_of_round in range(int(task.parameters["rounds"]) + _SKIPPED_ROUNDS):
             took: dict[str, float | None] = {}
@@ -123,7 +125,9 @@ class HandshakeRtt(Experiment):
                     took[kind] = _handshake(end, free)
                 else:
                     took[kind], took[_ANSWER] = _handshake_and_answer(task.application, end, usual, flows)
-                time.sleep(float(task.parameters["pause_s"]) * chance.uniform(0.5, 1.5))
+                floors[kind] = min(floors.get(kind, _ECHO_TIMEOUT_S), took[kind] or _ECHO_TIMEOUT_S)
+                # After a round trip what is left of an exchange has passed, and the line is idle.
+                time.sleep(max(*floors.values(), float(task.parameters["pause_s"]) * chance.uniform(0.5, 1.5)))
             if number_of_round >= _SKIPPED_ROUNDS:
                 for kind, taken in took.items():
                     times[kind] += [] if taken is None else [taken]
@@ -139,13 +143,16 @@ class HandshakeRtt(Experiment):
             return ()
         resolution_s = max(number(item.observation.measurement.values, "clock_resolution_s") for item in seen)
         gap_s = max(LEAST_GAP_S, 2 * resolution_s)
-        references = {item: times for item in _REFERENCES if len(times := _times(seen, item.name)) >= LEAST_TIMES}
+        known = {item: times for item in _REFERENCES if len(times := _times(seen, item.name)) >= LEAST_TIMES}
+        certain = [item for item in known if item.name in (_ECHO, _FREE)]
+        # An answer's length and the server's work are known too badly to speak where anything better does.
+        references = {item: known[item] for item in certain or known}
         allowed = {item: _allowance_s(item, min(own)) for item in references}
         found = [item for item, times in references.items() if _is_shorter(own, times, allowed[item], gap_s)]
         numbers: dict[str, Number] = {
             "handshakes": len(own),
             "handshake_min_s": min(own),
-            **{f"{item.name.removesuffix('_s')}_min_s": min(times) for item, times in references.items()},
+            **{f"{item.name.removesuffix('_s')}_min_s": min(times) for item, times in known.items()},
         }
         if found:
             strongest = max(found, key=lambda item: item.strength)
@@ -160,7 +167,6 @@ class HandshakeRtt(Experiment):
                      "So does a network that carries this port faster."),
                 ),
             )  # fmt: skip
-        certain = [item for item in references if item.name in (_ECHO, _FREE)]
         if not certain or any(min(own) < min(references[item]) - item.allowance_s - gap_s for item in certain):
             return ()
         return (

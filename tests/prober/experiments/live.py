@@ -215,13 +215,20 @@ class Live:
 
 
 @contextlib.contextmanager
-def live(directory: Path, *, wired_s: float = WIRED_S, cell_s: float = CELL_S, loss: float = 0.0) -> Iterator[Live]:
+def live(
+    directory: Path,
+    *,
+    wired_s: float = WIRED_S,
+    cell_s: float = CELL_S,
+    cell_rate_bit_s: int = 10_000_000,
+    loss: float = 0.0,
+) -> Iterator[Live]:
     """A path, a server, and what it takes to measure; nothing is left of it."""
     scenario = Scenario.from_mapping(
         {
             "name": "measured",
             "duration_s": 3600,
-            "path": [_hop(wired_s, 50_000_000, 0.0), _hop(cell_s, 10_000_000, loss)],
+            "path": [_hop(wired_s, 50_000_000, 0.0), _hop(cell_s, cell_rate_bit_s, loss)],
             "traffic": [{"kind": "download", "bytes": 1000}],
         }
     )

@@ -19,6 +19,7 @@ from tests.prober.experiments.live import CELL_S, HAPROXY, HTTP_PORT, HTTPS_PORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from pepscope.results import Evidence
 
@@ -161,6 +162,13 @@ def test_a_split_by_haproxy(path: Live, experiment: Experiment, direction: Direc
     with path.proxy(HAPROXY):
         made = path.measure(experiment, direction=direction, **HURRIED[experiment.name])
     assert made.findings == [SPLIT[experiment.name]], made
+
+
+def test_a_slow_link_carries_an_echo_as_fast_as_a_handshake(tmp_path: Path) -> None:
+    """At 20 kbit/s each byte more takes 0.4 ms more, each way."""
+    with live(tmp_path, cell_s=0.01, cell_rate_bit_s=20_000) as slow:
+        made = slow.measure(HandshakeRtt(), **HURRIED["handshake-rtt"])
+    assert made.findings == ["handshake-as-long-as-path"], made
 
 
 @pytest.mark.parametrize(("experiment", "direction"), BOTH_WAYS, ids=NAMES)
