@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from pepscope.errors import PepscopeError, UsageError
@@ -14,7 +16,7 @@ from prober import abilities, devices, facts
 from prober.archive import SUFFIX
 from prober.control_client import ControlClient
 from prober.costs import fetched_capture_bytes
-from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanError, UnreachableError
+from prober.errors import ControlError, ImpossibleError, PlanError, UnreachableError
 from prober.experiment import Experiment, Measurement, Observation, Status, Task, Want
 from prober.experiments import EXPERIMENTS
 from prober.mobile_end import MobileEnd
@@ -25,6 +27,8 @@ from prober.run_progress import RunProgress
 from prober.server_address import connect, resolve
 from prober.task_captures import TaskCaptures, mobile_filter
 
+#: An archive has up to three members a task, and readers take 20,000 of them.
+MOST_TASKS = 5_000
 #: Between two samples of the clocks.
 _CLOCK_SAMPLE_S = 60.0
 #: Errors that a disk makes, and never a connection.
@@ -58,12 +62,15 @@ class RunOutcome:
 
 def planned_tasks(plan: Plan) -> list[tuple[Experiment, Task]]:
     """All tasks of a plan in order. Raises PlanError, also for a plan that would move more than it allows."""
-    found = [
+    wanted = (
         (experiment, task)
         for experiment in EXPERIMENTS
         if experiment.name in plan.experiments
         for task in experiment.tasks(plan)
-    ]
+    )
+    found = list(islice(wanted, MOST_TASKS + 1))
+    if len(found) > MOST_TASKS:
+        raise PlanError(f"the plan has more than {MOST_TASKS} tasks: fewer repeats, or several plans, are needed")
     if not found:
         raise PlanError("the plan has no experiments: nothing would be measured")
     keys = [task.key for _, task in found]
@@ -144,7 +151,8 @@ class _Run:
             with self._prepared() as end:
                 for experiment, task in ahead:
                     self._observe(experiment, task, end)
-                self._sample_clocks(end.control, is_due=True)
+                with contextlib.suppress(UnreachableError):  # nothing more is needed of the server
+                    self._sample_clocks(end.control, is_due=True)
         except (UnreachableError, RunEndedError) as error:
             if not self._directory.observations:
                 raise
@@ -231,10 +239,18 @@ class _Run:
                     break
                 except UnreachableError:
                     raise
-                except (MeasurementError, ControlError, OSError) as error:
+                except RunEndedError:
+                    raise
+                except (PepscopeError, OSError) as error:
                     self._end_if_disk_failed(error)
                     status, reason = Status.FAILED, _sentence(error)
                     self._renew_session(end.control)
+                except Exception as error:
+                    # An error of an experiment must not cost an unattended run all others.
+                    if os.environ.get("PEPSCOPE_DEBUG"):
+                        raise
+                    status, reason = Status.FAILED, f"internal error, {type(error).__name__}: {_sentence(error)}"
+                    break
             if measurement is None:
                 self._directory.drop(task.key)
             observation = Observation(
@@ -272,7 +288,9 @@ class _Run:
             mobile_path=self._directory.capture_path(task.key, "mobile"),
             server_path=self._directory.capture_path(task.key, "server"),
             lacking=end.lacking,
-            round_trip_time_s=2 * min(sample.uncertainty_s for sample in self._clocks),
+            round_trip_time_s=min(
+                (2 * sample.uncertainty_s for sample in self._clocks), default=self._plan.rates.round_trip_time_s
+            ),
         )
         with captures:
             with end.task():
@@ -301,7 +319,12 @@ class _Run:
     def _sample_clocks(self, control: ControlClient, *, is_due: bool = False) -> None:
         if not is_due and time.monotonic() - self._sampled_s < _CLOCK_SAMPLE_S:
             return
-        self._clocks.append(facts.sample_clocks(control))
+        try:
+            self._clocks.append(facts.sample_clocks(control))
+        except UnreachableError:
+            raise
+        except ControlError:
+            return  # a fact less; what matters is asked again by the next task
         self._sampled_s = time.monotonic()
         with self._disk():
             self._directory.keep_clocks(self._clocks)

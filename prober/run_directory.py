@@ -60,7 +60,6 @@ class RunDirectory:
             self._beginning = self._read_beginning() or self._begin()
             self._sweep()
             self.observations = self._read_observations()
-            self.is_resumed = bool(self.observations)
         except BaseException:
             self._lock.close()
             raise

@@ -22,6 +22,7 @@ from prober.errors import ControlError, ImpossibleError, MeasurementError, PlanE
 from prober.experiment import Application, Experiment, Json, Measurement, Seen, Status, Task, Want
 from prober.mobile_end import MobileEnd
 from prober.plan import Plan
+from prober.protocol import Clock
 from prober.run import RunEndedError, RunOutcome, planned_tasks, run_plan
 from prober.run_progress import RunProgress
 from prober.server_address import with_server
@@ -264,6 +265,40 @@ def test_an_archive_that_cannot_be_written_is_written_next_time(
     assert experiment.calls == [1, 2]
 
 
+def test_an_error_of_an_experiment_costs_only_its_task(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PEPSCOPE_DEBUG", raising=False)
+    plan, experiment = script(raising(TypeError("of ours")), raising(UsageError("no such object")), fine)
+    outcome = run_plan(plan, tmp_path / "a")
+    assert experiment.calls == [1, 2, 2, 3]
+    assert outcome.failures == ("internal error, TypeError: of ours",)
+    assert not outcome.is_whole
+    monkeypatch.setenv("PEPSCOPE_DEBUG", "1")
+    plan, _ = script(raising(TypeError("of ours")))
+    with pytest.raises(TypeError, match="of ours"):
+        run_plan(plan, tmp_path / "b")
+
+
+def test_clocks_that_cannot_be_asked_cost_no_run(
+    script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vanish(end: MobileEnd) -> Measurement:
+        def gone() -> Clock:
+            raise UnreachableError("away")
+
+        monkeypatch.setattr(end.control, "clock", gone)
+        return Measurement({"value": 1})
+
+    plan, _ = script(fine, vanish)
+    assert run_plan(plan, tmp_path).is_whole, "all was measured before"
+
+
+def test_plans_of_too_many_tasks_are_refused_without_making_them_all() -> None:
+    with pytest.raises(PlanError, match="more than 5000 tasks"):
+        planned_tasks(plan(experiments={"transfers": {"repeats": 10**12, "sizes_bytes": [1]}}))
+
+
 def test_a_way_that_changes_ends_the_run_and_another_network_does_not_go_on(
     script: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,27 +384,6 @@ def test_progress_is_for_terminals(script: Callable[..., Any], tmp_path: Path) -
     assert terminal.getvalue().endswith("\r\x1b[K")
     run_plan(plan, tmp_path / "b", progress=RunProgress(pipe))
     assert pipe.getvalue() == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        ("example.net", "example.net", 8443),
-        ("192.0.2.1:99", "192.0.2.1", 99),
-        ("2001:db8::1", "2001:db8::1", 8443),
-        ("[2001:db8::1]", "2001:db8::1", 8443),
-        ("[2001:db8::1]:99", "2001:db8::1", 99),
-    ],
-)
-def test_servers_are_named_in_every_way(text: str, host: str, port: int) -> None:
-    named = with_server(plan(), text, "k").server
-    assert (named.host, named.control_port) == (host, port)
-
-
-@pytest.mark.parametrize("text", ["a:b", "a:0", "a:70000", "[::1", "[::1]x"])
-def test_servers_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(PlanError, match="is no server"):
-        with_server(plan(), text, None)
 
 
 def test_directions_and_applications_are_the_plans() -> None:
