@@ -102,7 +102,8 @@ def write_archive(
     The file appears under its name only when it is whole and on the disk.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # Always the same name: what a killed process left goes with the next try.
+    partial = path.with_name(f".{path.name}.partial")
     try:
         with partial.open("wb") as stream:
             _write_members(stream, manifest, observations, facts, captures)
