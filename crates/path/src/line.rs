@@ -354,16 +354,18 @@ impl<P: Datagram> Line<P> {
     #[inline(never)]
     fn forget_departed(&mut self, now: Nanoseconds) {
         let until = now.saturating_add(self.delay_ns);
-        while self.first_in_system < self.passages.end() {
-            let Some(passage) = self.passages.at(self.first_in_system).filter(|passage| passage.arrival <= until)
-            else {
-                return;
-            };
-            let bytes = passage.bytes;
-            self.first_in_system += 1;
-            self.departed_bytes += u64::from(bytes);
-            self.departed_frames += u64::from(self.transmission.frames(bytes));
+        let sends_frames = self.transmission.frames(1) > 0;
+        let (mut place, mut bytes) = (self.first_in_system, 0);
+        while place < self.passages.end() {
+            let Some(passage) = self.passages.at(place).filter(|passage| passage.arrival <= until) else { break };
+            place += 1;
+            bytes += u64::from(passage.bytes);
+            if sends_frames {
+                self.departed_frames += u64::from(self.transmission.frames(passage.bytes));
+            }
         }
+        self.first_in_system = place;
+        self.departed_bytes += bytes;
     }
 
     /// Samples the average queue for an arrival of `bytes`; whether it is to be marked.

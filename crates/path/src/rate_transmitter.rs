@@ -146,14 +146,18 @@ impl RateTransmitter {
     /// Gets ready for services like one of `bytes` from `begin` on.
     fn set_pace(&mut self, begin: Nanoseconds, bytes: u32) {
         let (span, from, fresh_until) = self.rates.span_at(begin);
-        let work = work_of_bytes(u64::from(bytes));
         let rate_bit_s = span.rate_bit_s;
-        let whole_ns = u64::try_from(work / u128::from(rate_bit_s.max(1))).unwrap_or(NEVER);
-        self.pace = if self.sends_frames() || rate_bit_s == 0 || whole_ns == 0 || whole_ns == NEVER {
-            Pace::default()
-        } else {
-            let rest = (work % u128::from(rate_bit_s)) as u64;
-            Pace { bytes, from, until: span.end_ns, fresh_until, rate_bit_s, whole_ns, rest }
+        self.pace = match u64::from(bytes).checked_mul(WORK_OF_BYTE) {
+            Some(work) if rate_bit_s > 0 && work >= rate_bit_s && !self.sends_frames() => Pace {
+                bytes,
+                from,
+                until: span.end_ns,
+                fresh_until,
+                rate_bit_s,
+                whole_ns: work / rate_bit_s,
+                rest: work % rate_bit_s,
+            },
+            _ => Pace::default(),
         };
     }
 
