@@ -70,7 +70,7 @@ class AckHold:
         return self._last
 
     def close(self, *, in_order: bool = True) -> HoldReport:
-        """End; a second time does nothing. Raises MeasurementError where rules could not be removed."""
+        """End; a second time does nothing. Raises MeasurementError where it broke off, or where rules stay behind."""
         line, holding = self._line, self._holding
         if line is None or holding is None:
             return self._last
@@ -85,6 +85,8 @@ class AckHold:
             holding.end_diversion()
             if in_order:
                 line.drain()  # what came before the rules went
+        if in_order and line.failure:
+            raise MeasurementError(line.failure)
         return self._last
 
     def _forget(self) -> None:

@@ -63,6 +63,8 @@ class HoldLine(Generic[Item]):
         self._held = self._released = self._lost = 0
         self._largest_error_ns = 0
         self._last_event_ns = clock_ns()
+        #: Why it ended by itself, one sentence; empty while it did not.
+        self.failure = ""
         self._ending = threading.Event()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread = threading.Thread(target=self._run, name="pepscope-hold", daemon=True)
@@ -106,10 +108,13 @@ class HoldLine(Generic[Item]):
         poller = select.poll()
         poller.register(self._holding.fileno(), select.POLLIN)
         poller.register(self._wake_read, select.POLLIN)
-        while not self._ending.is_set():
-            poller.poll(self._timeout_ms())
-            self.take()
-            self.let_go()
+        try:
+            while not self._ending.is_set():
+                poller.poll(self._timeout_ms())
+                self.take()
+                self.let_go()
+        except OSError as error:
+            self.failure = f"the hold on ACKs broke off: {error.strerror or error}"
 
     def take(self) -> None:
         """Put into the line what came."""

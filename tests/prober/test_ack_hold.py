@@ -109,6 +109,43 @@ def test_segments_that_cannot_be_let_go_are_counted() -> None:
     assert (report.held, report.released, report.dropped) == (3, 2, 1)
 
 
+class BrokenHolding(FakeHolding):
+    """The kernel takes it away."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__()
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def receive(self) -> list[int]:
+        raise OSError(9, "Bad file descriptor")
+
+
+def test_a_line_that_breaks_off_says_why_and_keeps_nobody_waiting() -> None:
+    reader, writer = os.pipe()
+    try:
+        line = HoldLine(BrokenHolding(reader), 10.0)
+        line.start()
+        os.write(writer, b"segment")
+        line.drain()
+        line.stop()
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert line.failure == "the hold on ACKs broke off: Bad file descriptor"
+
+
+def test_a_hold_that_broke_off_is_no_measurement(client: Inside) -> None:
+    def hold() -> None:
+        with hold_acks(SERVER_ADDRESS, PORT, 0.05) as held:
+            held._line.failure = "the hold on ACKs broke off: for a test"
+
+    with pytest.raises(MeasurementError, match="broke off: for a test"):
+        client.call(hold)
+
+
 def test_packet_numbers_are_read_among_other_messages() -> None:
     attribute = struct.pack("=HH", 11, 1) + struct.pack(">IHB", 77, 0x0800, 3) + b"\0"
     body = struct.pack("=BBH", 2, 0, 0) + struct.pack("=HHI", 8, 9, 5) + attribute

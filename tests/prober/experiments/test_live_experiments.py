@@ -171,6 +171,16 @@ def test_a_slow_link_carries_an_echo_as_fast_as_a_handshake(tmp_path: Path) -> N
     assert made.findings == ["handshake-as-long-as-path"], made
 
 
+def test_losses_and_timeouts_that_strike_before_acknowledgements_do_fool_none(tmp_path: Path) -> None:
+    """The mobile's first retransmission timeout, from a handshake of 0.2 s, is far below T: it sends again in vain."""
+    with live(tmp_path, cell_s=0.08, loss=0.02) as lossy:
+        held = lossy.measure(DelayedAck(), direction=Direction.UP, captured=True, **HURRIED["delayed-ack"])
+        stopped = lossy.measure(SlowReader(), direction=Direction.DOWN, **HURRIED["slow-reader"])
+    assert held.measurement.ack_delay_s >= 0.7
+    assert held.findings == ["acks-only-from-receiver"], held
+    assert stopped.findings == ["no-more-taken-than-receiver-holds"], stopped
+
+
 @pytest.mark.parametrize(("experiment", "direction"), BOTH_WAYS, ids=NAMES)
 def test_a_split_connection(split: Live, experiment: Experiment, direction: Direction | None) -> None:
     made = split.measure(experiment, direction=direction, **HURRIED[experiment.name])
