@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,6 @@ SERVER_ADDRESS = "203.0.113.10"
 MIDDLE_ADDRESS = "10.44.0.2"
 CELL_DEVICE = "pepscope-cell"
 PROVIDERS = Path(__file__).parents[2] / "examples" / "providers"
-
-#: A fast leg and a slow one, as proxies are made for; the middle is between them.
-PATH = """
-name = "provider"
-duration_s = 900.0
-[[path]]
-kind = "wired"
-name = "internet"
-down = { rate_bit_s = 200_000_000, delay_s = 0.02, queue_packets = 1000 }
-up = { rate_bit_s = 200_000_000, delay_s = 0.02, queue_packets = 1000 }
-[[path]]
-kind = "wired"
-name = "cell"
-down = { rate_bit_s = 8_000_000, delay_s = 0.03, queue_packets = 150 }
-up = { rate_bit_s = 4_000_000, delay_s = 0.03, queue_packets = 150 }
-[[traffic]]
-kind = "download"
-bytes = 1000
-"""
 
 SERVER = "exec pepscope probe serve --state state --log-format json >server.txt 2>server.log\n"
 
@@ -82,7 +63,12 @@ def audit(directory: Path, plan: str, middle: str = "", mobile: str = "", timeou
     Scripts run in `directory`, as root in network namespaces of their own. Without one the middle only routes.
     `mobile` runs on the mobile before the audit; what it leaves in the background ends with it.
     """
-    scripts = {"path.toml": PATH, "plan.toml": plan, "server.sh": SERVER, "mobile.sh": mobile + MOBILE}
+    scripts = {
+        "path.toml": (PROVIDERS / "path.toml").read_text(),
+        "plan.toml": plan,
+        "server.sh": SERVER,
+        "mobile.sh": mobile + MOBILE,
+    }
     scripts |= {"middle.sh": middle} if middle else {"middle-ready": ""}
     for name, text in scripts.items():
         (directory / name).write_text(text)
@@ -102,14 +88,19 @@ def audit(directory: Path, plan: str, middle: str = "", mobile: str = "", timeou
     return Audit(json.loads(told)["runs"][-1])
 
 
-def proxies(configurations: Sequence[str]) -> str:
-    """A middle of our own proxies, by the names of files of `examples/providers`."""
-    files = [str(PROVIDERS / f"{name}.toml") for name in configurations]
-    lines = [f"pepscope proxy --config {file} --setup" for file in files]
-    for number, file in enumerate(files):
-        lines.append(f"pepscope proxy --config {file} --truth truth-{number}.jsonl 2>proxy-{number}.log &")
-        lines.append(f"until grep -q ready proxy-{number}.log; do sleep 0.1; done")
-    return "\n".join([*lines, "touch middle-ready", "wait", ""])
+def audit_of_provider(directory: Path, provider: str, plan: Path, timeout_s: float = 240.0) -> Audit:
+    """One of the providers of Table I, as its page says."""
+    done = subprocess.run(
+        ["bash", str(PROVIDERS / "audit.sh"), provider, str(directory), str(plan)],
+        env={**os.environ, "PATH": f"{SCRIPTS}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "APPLICATION" in done.stdout
+    return Audit(json.loads((directory / "audit.json").read_text())["runs"][-1])
 
 
 def redirected(command: str, port: int) -> str:

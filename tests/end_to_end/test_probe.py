@@ -6,17 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.audited import MIDDLE_ADDRESS, SERVER_ADDRESS, Audit, audit, proxies, redirected
-
-#: As little as Table I needs: one object each way, and what a proxy does to pictures.
-TABLE_PLAN = """
-{directions}
-[experiments.transfers]
-sizes_bytes = [1_200_000]
-upload_share = 0.2
-repeats = 1
-[experiments.recompress]
-"""
+from tests.end_to_end.audited import (
+    MIDDLE_ADDRESS,
+    PROVIDERS,
+    SERVER_ADDRESS,
+    Audit,
+    audit,
+    audit_of_provider,
+    redirected,
+)
 
 HTTP_PLAN = """
 applications = ["http-data", "tcp"]
@@ -35,11 +33,6 @@ TABLE_I = {
     "cdma-ii": {"ftp": "split-tcp", "http-data": "split-tcp", "http-image": "tcp-proxy", "tcp": "regular"},
     "gprs-i": {"ftp": "regular", "http-data": "split-tcp", "http-image": "tcp-proxy", "tcp": "split-tcp"},
 }
-CONFIGURATIONS = {
-    "cdma-i": ("cdma-i-ftp", "cdma-i-http"),
-    "cdma-ii": ("cdma-ii-ftp", "cdma-ii-http"),
-    "gprs-i": ("gprs-i-http", "gprs-i-tcp"),
-}
 
 
 def is_split(seen: Audit, application: str, direction: str) -> bool:
@@ -49,8 +42,10 @@ def is_split(seen: Audit, application: str, direction: str) -> bool:
 @pytest.mark.parametrize("provider", TABLE_I)
 def test_the_providers_of_table_one_are_told_apart(tmp_path: Path, provider: str) -> None:
     both = provider == "cdma-i"
-    plan = TABLE_PLAN.format(directions="" if both else 'directions = ["down"]')
-    seen = audit(tmp_path, plan, proxies(CONFIGURATIONS[provider]))
+    plan = tmp_path / "plan.toml"
+    written = (PROVIDERS / "plan.toml").read_text()
+    plan.write_text(written if both else f'directions = ["down"]\n{written}')
+    seen = audit_of_provider(tmp_path / "out", provider, plan)
     published = TABLE_I[provider] | {"https": "regular"}
     assert {name: seen.verdict(name) for name in published} == published
     # Which kind an upload's proxy is, a fast far side hides; whether there is one, nothing does.
