@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from prober.plan import Plan
     from prober.protocol import About
 
+#: Five SYNs, sent at 0, 1, 3, 7 and 15 s (RFC 6298: from 1 s, doubling), and as long as the last one is waited for: who
+#: answers none of them does not answer. A port that a firewall drops must not cost all of a task's time.
+CONNECT_S = 31.0
+
 #: Called with a socket before it connects: for options that must be in the SYN.
 Prepare = Callable[[socket.socket], None]
 
@@ -92,13 +96,14 @@ class MobileEnd:
     def connect(self, port: int, *, timeout_s: float | None = None, prepare: Prepare | None = None) -> socket.socket:
         """A TCP connection to the server's address. Raises OSError as the kernel gives it, MeasurementError.
 
-        `prepare` gets the socket before it connects. Reads and writes wait no longer than the task has time.
+        `prepare` gets the socket before it connects. Connecting waits `timeout_s`, without it `CONNECT_S`; reads and
+        writes wait no longer than the task has time.
         """
         link = socket.socket(self.family, socket.SOCK_STREAM)
         try:
             if prepare is not None:
                 prepare(link)
-            link.settimeout(self.remaining_s if timeout_s is None else min(timeout_s, self.remaining_s))
+            link.settimeout(min(CONNECT_S if timeout_s is None else timeout_s, self.remaining_s))
             link.connect((self.address, port))
             link.settimeout(self.remaining_s)
         except BaseException:

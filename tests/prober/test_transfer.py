@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trustme
 
+import prober.mobile_end
 from pepscope.packets import Direction
 from prober.errors import ImpossibleError, MeasurementError
 from prober.experiment import Application
@@ -260,6 +261,16 @@ def test_nobody_listening_breaks_off(end: MobileEnd) -> None:
     for application in Application:
         with pytest.raises(MeasurementError, match="refused"):
             end.transfer(application, Direction.UP, 1_000, port=port)
+
+
+def test_a_port_that_somebody_drops_does_not_cost_all_of_the_tasks_time(
+    end: MobileEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober.mobile_end, "CONNECT_S", 0.3)
+    for application in Application:
+        with pytest.raises(MeasurementError, match="timed out"):
+            end.transfer(application, Direction.DOWN, 1_000, port=end.about.ports.dead)
+    assert end.remaining_s > 5
 
 
 def test_trickling_buys_no_time(server: Serving) -> None:
