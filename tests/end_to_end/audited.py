@@ -47,6 +47,10 @@ class Audit:
         """Of all cells."""
         return {(cell["application"], cell["direction"]): cell["verdict"] for cell in self.run["cells"]}
 
+    def connections(self, application: str, direction: str = "down") -> list[Mapping[str, Any]]:
+        """What a cell was judged by."""
+        return list(self._cell(application, direction)["connections"])
+
     def findings(self, application: str, direction: str = "down") -> set[str]:
         """What the active experiments found in a cell."""
         return {evidence["finding"] for evidence in self._cell(application, direction)["evidence"]}
@@ -84,7 +88,8 @@ def audit(directory: Path, plan: str, middle: str = "", mobile: str = "", timeou
         check=False,
     )
     told = (directory / "audit.json").read_text() if (directory / "audit.json").exists() else ""
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{(directory / 'server.log').read_text()[-2000:]}"
+    logs = "".join(f"{path.name}: {path.read_text()[-2000:]}\n" for path in directory.glob("*.log"))
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs}"
     return Audit(json.loads(told)["runs"][-1])
 
 

@@ -188,6 +188,24 @@ rounds = 10
     assert {"every-request-arrived", "requests-arrived-as-sent", "same-bytes"} <= seen.findings("http-data")
 
 
+def test_what_changes_packets_without_splitting_them_is_not_accused(tmp_path: Path) -> None:
+    """Address translation, clamped MSS, another TTL: carriers do all of these to connections that are end to end."""
+    middle = """
+set -e
+iptables -t nat -A POSTROUTING -o pepscope-wired -j MASQUERADE
+iptables -t mangle -A FORWARD -p tcp --tcp-flags SYN,RST SYN -j TCPMSS --set-mss 1300
+iptables -t mangle -A POSTROUTING -j TTL --ttl-set 60
+touch middle-ready
+# `pepscope emulate` waits for somebody who listens.
+exec python3 -m http.server --bind 127.0.0.1 9
+"""
+    seen = audit(tmp_path, HTTP_PLAN, middle)
+    assert set(seen.verdicts.values()) == {"regular"}, seen.verdicts
+    clients = [{vantage["client"] for vantage in connection["vantages"]} for connection in seen.connections("tcp")]
+    assert [len(names) for names in clients] == [2], "the two ends saw different addresses"
+    assert {"every-request-arrived", "requests-arrived-as-sent"} <= seen.findings("http-data")
+
+
 def test_haproxy_is_a_split_that_reads_nothing(tmp_path: Path) -> None:
     (tmp_path / "haproxy.conf").write_text(HAPROXY)
     seen = audit(tmp_path, HTTP_PLAN, redirected("haproxy -db -f haproxy.conf", 8080))
