@@ -249,7 +249,8 @@ def test_refusals_are_sentences(tmp_path: Path) -> None:
 
     quiet = scenario(wired())
     assert "server.control is jersey" in refusal(scenario(wired(), server={"control": "jersey"}))
-    assert "kind rewriter, which only a simulation has" in refusal(scenario({"kind": "rewriter", "routers": 1}))
+    thinning = {"kind": "rewriter", "acknowledgement_thinning": {}}
+    assert "rewriter with acknowledgement_thinning, which only a simulation has" in refusal(scenario(thinning))
     assert "there is no command no-such-command" in refusal(quiet, "--", "no-such-command")
     assert "say where the middle is" in refusal(quiet, "--middle-command", "true")
     assert "ended with status 3" in refusal(quiet, "--server-command", "sh -c 'exit 3'")

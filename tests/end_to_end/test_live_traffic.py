@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
+from detector.detection import detect
 from pepscope.capture import open_capture
 from reference_sim.live import LiveRun, emulate
 from reference_sim.scenario import Scenario
@@ -100,3 +103,39 @@ def test_series_are_those_of_hops_and_sockets(run: LiveRun) -> None:
     queue = frame[(frame["place"] == "line") & (frame["quantity"] == "down_system_packets")]
     assert 0 < queue["value"].max() <= 61
     assert len(run.series.time_s) == len(times)
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_a_middlebox_rewrites_headers_and_is_no_proxy(tmp_path: Path, version: int) -> None:
+    """What it shifts it shifts back, so that kernels go on talking and captures at the ends differ."""
+    changes = {
+        "shifts_sequence_numbers": True, "shifts_timestamps": True, "maximum_segment_size_bytes": 1300, "routers": 5,
+        "window_limit_bytes": 200_000, "zeroes_ip_identification": True,
+    }  # fmt: skip
+    scenario = Scenario.from_mapping(
+        {
+            "name": "rewritten",
+            "duration_s": 20,
+            "path": [{"kind": "wired", "down": LINE, "up": LINE}, {"kind": "rewriter", **changes}],
+            "traffic": [
+                {"kind": "download", "bytes": 1_000_000, "ip_version": version},
+                {"kind": "upload", "bytes": 300_000, "ip_version": version},
+            ],
+        }
+    )
+    run = emulate(scenario, (), tmp_path)
+    assert all(flow["delivered_exactly"] == {"down": True, "up": True} for flow in run.truth["flows"])
+    server, mobile = (open_capture(str(run.captures[place])) for place in ("server", "mobile"))
+    for one, two in zip(server.connections, mobile.connections, strict=True):
+        assert one.client == two.client
+        assert one.down.initial_sequence_number != two.down.initial_sequence_number
+        assert one.up.initial_sequence_number != two.up.initial_sequence_number
+        packets = server.packets(one.id)
+        assert packets.payload_bytes.max() <= 1300 - 12
+        assert set(packets.ttl[packets.direction == 0]) == {64 - 5}
+        assert packets.window_bytes[packets.direction == 0].max() <= 200_000
+    result = detect(str(run.captures["server"]), str(run.captures["mobile"]))
+    verdicts = [pair.verdict.value for pair in result.pairs]
+    # Without a clock, a window and numbers in common a short transfer may leave too little to say.
+    assert set(verdicts) <= {"regular", "inconclusive"}, [pair.reason for pair in result.pairs]
+    assert "regular" in verdicts

@@ -25,7 +25,7 @@ impl fmt::Display for LiveError {
             Self::NotLive { name, kind } => {
                 write!(
                     out,
-                    "{name} is a hop of kind {kind}, which only a simulation has: real packets pass links and cells"
+                    "{name} is a hop of kind {kind}, which only a simulation has: real packets pass links, cells and rewriters of headers"
                 )
             }
             Self::NoSuchPart { first, last, hops } => {

@@ -55,6 +55,20 @@ impl Frame {
         &self.bytes
     }
 
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// Where its TCP header begins, if it has one.
+    pub(super) fn tcp_at(&self) -> Option<usize> {
+        let network = match self.bytes.first().map(|first| first >> 4) {
+            Some(4) => ipv4_header(&self.bytes),
+            Some(6) => ipv6_header(&self.bytes),
+            _ => None,
+        };
+        network.filter(|(_, transport)| *transport == Some(PROTOCOL_TCP)).map(|(bytes, _)| bytes)
+    }
+
     /// Gives a buffer that holds no packet back to the pool.
     pub fn give_back(buffer: Vec<u8>) {
         pool::give_back(buffer);

@@ -11,5 +11,6 @@ pub mod frame;
 pub mod lateness;
 mod pool;
 pub mod report_datagram;
+pub mod rewriter;
 
 pub use error::LiveError;
