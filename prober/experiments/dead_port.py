@@ -179,7 +179,7 @@ def _attempt(task: Task, end: MobileEnd, port: int) -> tuple[dict[str, Json], in
     """One handshake and what it took; the mobile's port where one came about."""
     assert task.application is not None
     began_s = time.monotonic()
-    result: dict[str, Json] = {"acked_bytes": 0, "sent_bytes": 0, "answer": "", "ending": ""}
+    result: dict[str, Json] = {"acked_bytes": 0, "sent_bytes": 0, "answer_head": "", "ending": ""}
     try:
         link = end.connect(port, timeout_s=float(task.parameters["connect_timeout_s"]))
     except TimeoutError:
@@ -217,7 +217,7 @@ def _offer(link: socket.socket, payload: bytes, take_s: float) -> dict[str, Json
     return {
         "sent_bytes": sent_bytes,
         "acked_bytes": acked_bytes,
-        "answer": answer.decode("ascii", errors="replace"),
+        "answer_head": answer.decode("ascii", errors="replace"),
         "ending": ending,
     }
 

@@ -16,7 +16,7 @@ from tests.prober.experiments.observed import seen
 
 
 def attempt(outcome: str, acked: float = 0) -> dict[str, Any]:
-    return {"outcome": outcome, "acked_bytes": acked, "sent_bytes": 65_536, "answer": "", "ending": "open"}
+    return {"outcome": outcome, "acked_bytes": acked, "sent_bytes": 65_536, "answer_head": "", "ending": "open"}
 
 
 def examined(*attempts: dict[str, Any]) -> tuple[Evidence, ...]:
