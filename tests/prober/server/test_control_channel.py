@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ftplib
 import http.client
 import json
 import ssl
@@ -17,6 +18,7 @@ from prober.control_client import ControlClient
 from prober.errors import ControlError, UnreachableError
 from prober.plain_requests import TcpRequest, UploadReport
 from prober.protocol import REQUEST_FIELD, SESSION_FIELD, Key
+from prober.server.tcp_facts import unacknowledged_bytes
 from tests.prober.server.running import TIMEOUT_S, Here, received, serving_here
 from tests.prober.serving import scripted
 
@@ -267,3 +269,21 @@ def test_holds_hold_and_let_go(here: Here) -> None:
         assert time.monotonic() - began >= 0.4
     assert hold.report is not None
     assert hold.report.held == hold.report.released > 0
+
+
+def test_a_hold_on_ftp_holds_its_data_connections(here: Here) -> None:
+    """The upload is over for its sender once the server's kernel has acknowledged the end of it."""
+    with here.control.hold_acks(here.ports.ftp, 0.4, 30.0) as hold, ftplib.FTP() as ftp:
+        ftp.connect("127.0.0.1", here.ports.ftp, timeout=TIMEOUT_S)
+        ftp.login(here.session, "x")
+        ftp.voidcmd("TYPE I")
+        with here.connect(ftp.makepasv()[1]) as data:
+            ftp.sendcmd("STOR up.bin")
+            began = time.monotonic()
+            data.sendall(b"x" * 1000)
+            while unacknowledged_bytes(data):
+                time.sleep(0.01)
+            assert time.monotonic() - began >= 0.4
+        ftp.voidresp()
+    assert hold.report is not None
+    assert hold.report.held > 4

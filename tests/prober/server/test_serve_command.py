@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ftplib
 import json
 import signal
 import subprocess
@@ -70,6 +71,31 @@ def test_it_prints_a_key_and_a_line_to_paste(tmp_path: Path) -> None:
         with server.control() as mobile:
             assert mobile.about().ports.to_json() == server.ready["ports"]
         assert server.end(signal.SIGTERM) == 0
+
+
+def bound_ports(process: int) -> set[int]:
+    """Ports at which a process listens, or takes datagrams, as its kernel says."""
+    links = [str(path.readlink()) for path in Path(f"/proc/{process}/fd").iterdir()]
+    inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+    ports = set()
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == state and fields[9] in inodes:
+                ports.add(int(fields[1].rpartition(":")[2], 16))
+    return ports
+
+
+def test_it_listens_at_declared_ports_and_nowhere_else(tmp_path: Path) -> None:
+    with started(tmp_path) as server, server.control() as mobile, ftplib.FTP() as ftp:
+        ports = mobile.about().ports
+        declared = {ports.control, *ports.services, ports.dead, ports.udp_echo}
+        assert bound_ports(server.process.pid) == declared
+        ftp.connect("127.0.0.1", ports.ftp, timeout=10)
+        ftp.login(mobile.session, "x")
+        data_port = ftp.makepasv()[1]
+        assert ports.ftp_data[0] <= data_port <= ports.ftp_data[1]
+        assert bound_ports(server.process.pid) == {*declared, data_port}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
