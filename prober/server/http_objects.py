@@ -117,7 +117,7 @@ class _Service:
         is_picture = target.object is not None and target.object.kind.is_picture
         plain = Application.HTTP_IMAGE if is_picture else Application.HTTP_DATA
         announced = request.header("content-length")
-        size_bytes = int(announced) if announced.isdigit() and len(announced) < 19 else -1
+        size_bytes = int(announced) if announced.isascii() and announced.isdigit() and len(announced) < 19 else -1
         return Entry(
             session.log,
             Application.HTTPS if self._is_secure else plain,
