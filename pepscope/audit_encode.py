@@ -67,6 +67,8 @@ def _run(run: AuditRun) -> dict[str, Any]:
         "duration_s": float(run.duration_s),
         "server": run.server,
         "plan_digest": run.plan_digest,
+        "tasks_done": run.tasks_done,
+        "tasks": run.tasks,
         "cells": [_cell(cell) for cell in run.cells],
         "not_measured": [
             {

@@ -83,6 +83,9 @@ class AuditRun:
     #: What was written down about hosts and clocks; JSON.
     circumstances: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    #: Measurements made, and planned; what speaks of both directions counts once.
+    tasks_done: int = 0
+    tasks: int = 0
 
     def cell(self, application: str, direction: Direction) -> AuditCell | None:
         """The cell of that row and column, or `None`."""

@@ -61,6 +61,8 @@ def judge_run(archive: Archive, source: str, *, series: bool = False, progress: 
         facts=tuple(work.facts),
         circumstances={"run": archive.manifest.run_id, "version": archive.manifest.version, **archive.facts},
         warnings=tuple(dict.fromkeys((*_incomplete(archive), *work.warnings))),
+        tasks_done=sum(item.status is Status.DONE for item in archive.observations),
+        tasks=len(tasks),
     )
 
 

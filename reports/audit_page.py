@@ -97,13 +97,12 @@ def _headline(run: AuditRun) -> str:
 
 
 def _run(run: AuditRun) -> str:
-    done, tasks = sum(cell.tasks_done for cell in run.cells), sum(cell.tasks for cell in run.cells)
     warnings = "".join(f"<li>{escape(text)}</li>" for text in run.warnings[:20])
     more = f"<li>and {format_count(len(run.warnings) - 20)} more</li>" if len(run.warnings) > 20 else ""
     return (
         f'<li class="capture"><span class="path">{escape(Path(run.source).name)}</span>'
         f"<span>{escape(when(run.started_unix_ns))}, {escape(run.server)}, took {format_seconds(run.duration_s)}, "
-        f"{format_count(done)} of {format_count(tasks)} measurements done</span>"
+        f"{format_count(run.tasks_done)} of {format_count(run.tasks)} measurements done</span>"
         + (f'<ul class="warnings">{warnings}{more}</ul>' if warnings else "")
         + "</li>"
     )

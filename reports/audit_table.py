@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
 from pepscope.results import Kind
-from reports.quantities import format_count, format_percent, format_seconds
+from reports.gain_chart import read_gains
+from reports.quantities import format_bytes, format_count, format_percent, format_seconds
 from reports.table import COLOURS, FAINT, WARNING, paint, printable, wrapped
 from reports.wording import DIRECTION_NAMES, application_name, cell_name, experiment_name
 
@@ -63,15 +64,16 @@ def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
         for line in wrapped(_cell_heading(result, cell), width, "", "  "):
             yield paint(line, FAINT, colour)
         yield from wrapped(printable(cell.reason), width, "  ", "  ")
+    yield from _gains(run, colour, width)
     yield from _changes(result, colour, width)
     yield from _not_measured(run, colour, width)
 
 
 def _heading(run: AuditRun) -> str:
-    done, tasks = sum(cell.tasks_done for cell in run.cells), sum(cell.tasks for cell in run.cells)
     return (
         f"{printable(run.source)}: {printable(run.server) or 'a server'}, {when(run.started_unix_ns)}, took "
-        f"{format_seconds(run.duration_s)}, {format_count(done)} of {format_count(tasks)} measurements done"
+        f"{format_seconds(run.duration_s)}, {format_count(run.tasks_done)} of {format_count(run.tasks)} measurements "
+        "done"
     )
 
 
@@ -90,6 +92,21 @@ def _cell_heading(result: AuditResult, cell: AuditCell) -> str:
     connections = f"{format_count(counting)} connection{'' if counting == 1 else 's'}"
     share = "" if cell.verdict is Kind.INCONCLUSIVE else f", {share_text(cell)}"
     return f"{cell_name(cell.application, cell.direction)}: {cell.verdict.value}{share}, {connections}{stood}"
+
+
+def _gains(run: AuditRun, colour: bool, width: int) -> Iterator[str]:
+    """What the usual port gains over a free one, a line a size (Wei et al., Table II, for this network)."""
+    for item in run.facts:
+        gains = read_gains(item.facts)
+        if not gains:
+            continue
+        yield ""
+        yield paint(f"{cell_name(item.application, item.direction)}, the usual port against a free one:", FAINT, colour)
+        for gain in gains:
+            interval = "" if gain.low is None or gain.high is None else f" ({gain.low:+.0%} to {gain.high:+.0%})"
+            pairs = f"{format_count(gain.pairs)} pair{'' if gain.pairs == 1 else 's'}"
+            text = f"{format_bytes(gain.size_bytes):>7}  {gain.gain:+.0%}{interval}, {pairs}"
+            yield from wrapped(text, width, "  ", "           ")
 
 
 def _changes(result: AuditResult, colour: bool, width: int) -> Iterator[str]:

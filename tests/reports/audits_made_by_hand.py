@@ -97,6 +97,8 @@ def make_run(
         facts=(gain_facts(), AuditFacts("transfers", "tcp", DOWN, {"transfers": [{"size_bytes": 1000}], "changed": 0})),
         circumstances={"mobile": {"system": "Linux"}, "version": "0.1.0"},
         warnings=("transfers--ftp--down--001: the capture missed 3 packets <here>",),
+        tasks_done=40,
+        tasks=48,
     )
 
 
