@@ -53,8 +53,8 @@ def _why_no_capture(device: str | None) -> str:
 
 
 def _why_no_hold(address: str) -> str:
-    from prober import ack_hold
-    from prober.packet_rules import HeldTraffic
+    from prober.hold import ack_hold
+    from prober.hold.packet_rules import HeldTraffic
 
     # The port for discarding: nothing of ours goes there while it is tried.
     return ack_hold.lacking(HeldTraffic(((9, 9),), host=address))

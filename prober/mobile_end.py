@@ -19,8 +19,8 @@ from prober.plain_requests import Reading, object_target
 from prober.transfer import Transfer
 
 if TYPE_CHECKING:
-    from prober.ack_hold import AckHold
     from prober.control_client import ControlClient
+    from prober.hold.ack_hold import AckHold
     from prober.plan import Plan
     from prober.protocol import About
 
@@ -158,8 +158,8 @@ class MobileEnd:
         """
         if Want.MOBILE_HOLD in self.lacking:
             raise ImpossibleError(self.lacking[Want.MOBILE_HOLD])
-        from prober.ack_hold import AckHold
-        from prober.packet_rules import HeldTraffic
+        from prober.hold.ack_hold import AckHold
+        from prober.hold.packet_rules import HeldTraffic
 
         ranges = ((ports, ports),) if isinstance(ports, int) else ports
         return AckHold(HeldTraffic(ranges, host=self.address), delay_s)

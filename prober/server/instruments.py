@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pepscope.errors import CaptureError, PepscopeError
-from prober import ack_hold
-from prober.ack_hold import AckHold
 from prober.devices import device_of
-from prober.packet_rules import HeldTraffic
+from prober.hold import ack_hold
+from prober.hold.ack_hold import AckHold
+from prober.hold.packet_rules import HeldTraffic
 from prober.protocol import Abilities, CaptureSummary, HoldReport, Ports
 from prober.server import listening
 from prober.server.captures import Capture, excess, lacking, no_room, service_filter

@@ -253,7 +253,7 @@ def test_version() -> None:
 @pytest.mark.parametrize("arguments", [("--version",), ("inspect", "--json", "-"), ("inspect", "-")])
 def test_what_needs_no_tables_loads_none(arguments: tuple[str, ...]) -> None:
     content = gzip.decompress(ONE.read_bytes())[:1000]
-    command = [sys.executable, "-X", "importtime", PEPSCOPE, *arguments]
+    command = [sys.executable, "-X", "importtime", str(PEPSCOPE), *arguments]
     done = subprocess.run(command, input=content, capture_output=True, check=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert loaded.isdisjoint({"pandas", "plotly", "scipy", "detector", "prober", "reference_sim", "reports"})

@@ -16,11 +16,11 @@ import pytest
 
 from pepscope.capture import open_capture
 from pepscope.live_capture import LiveCapture
-from prober import ack_hold
-from prober.ack_hold import AckHold, hold_acks
 from prober.errors import ImpossibleError, MeasurementError
-from prober.packet_rules import HeldTraffic, iptables_rules, nft_rules
-from prober.tun_hold import TunHolding
+from prober.hold import ack_hold
+from prober.hold.ack_hold import AckHold, hold_acks
+from prober.hold.packet_rules import HeldTraffic, iptables_rules, nft_rules
+from prober.hold.tun_hold import TunHolding
 from tests.end_to_end.network import SERVER_ADDRESS, Network, network
 from tests.prober.namespaces import Inside, inside
 
@@ -34,9 +34,9 @@ SERVER_ADDRESS_6, CLIENT_ADDRESS_6 = "fd00:213:2::2", "fd00:213:1::2"
 
 HOLDER = """
 import sys, time
-from prober import ack_hold
-from prober.packet_rules import HeldTraffic
-from prober.tun_hold import TunHolding
+from prober.hold import ack_hold
+from prober.hold.packet_rules import HeldTraffic
+from prober.hold.tun_hold import TunHolding
 if sys.argv[1] == "tun":
     ack_hold._QueueHolding = TunHolding
 with ack_hold.AckHold(HeldTraffic(((5001, 5001),), "10.213.2.2"), 0.5):
@@ -232,7 +232,7 @@ def test_the_next_hold_removes_what_a_crash_left_that_took_the_keeper_too(names:
 
 def test_without_rights_the_reason_is_told(client: Inside) -> None:
     bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-c"]
-    script = "from prober.ack_hold import lacking; print(lacking())"
+    script = "from prober.hold.ack_hold import lacking; print(lacking())"
     done = client.call(lambda: subprocess.run([*bare, script], capture_output=True, text=True, check=True))
     assert "root" in done.stdout
     assert done.stdout.count("\n") == 1

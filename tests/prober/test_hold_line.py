@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.hold_line import HoldLine
-from prober.nfqueue import packet_numbers
+from prober.hold.hold_line import HoldLine
+from prober.hold.nfqueue import packet_numbers
 
 
 class FakeHolding:

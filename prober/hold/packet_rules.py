@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prober.errors import ImpossibleError, MeasurementError
-from prober.nfqueue import queues_in_use
+from prober.hold.nfqueue import queues_in_use
 
 TAG = "PEPSCOPE-ACK-"
 COMMAND_TIMEOUT_S = 10.0

@@ -2,7 +2,7 @@
 
 Every segment with the ACK bit, but for SYN and RST, of chosen ports waits for T on its way out, in order. Captures of
 this end show when a segment left, not when it was made. Where netfilter can hand segments to us they wait in its queue
-(`prober.nfqueue`), else in a TUN device (`prober.tun_hold`).
+(`prober.hold.nfqueue`), else in a TUN device (`prober.hold.tun_hold`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 
 from prober.errors import ImpossibleError, MeasurementError
-from prober.hold_line import HoldLine, HoldReport
-from prober.nfqueue import PacketQueue
-from prober.packet_rules import HeldTraffic, InstalledRules, makers, remove_stale
-from prober.tun_hold import TunHolding
+from prober.hold.hold_line import HoldLine, HoldReport
+from prober.hold.nfqueue import PacketQueue
+from prober.hold.packet_rules import HeldTraffic, InstalledRules, makers, remove_stale
+from prober.hold.tun_hold import TunHolding
 
 #: Longer holds run into the limits of TCP's own timers (RFC 6298: a first retransmission timeout of 1 s, doubling).
 LONGEST_DELAY_S = 30.0

@@ -20,8 +20,8 @@ from pathlib import Path
 from pepscope.errors import LivePathError
 from pepscope.tun import dropped_packets, open_tun
 from prober.errors import ImpossibleError
-from prober.hold_line import HoldLine
-from prober.packet_rules import Command, HeldTraffic, RuleKeeper, run, run_all
+from prober.hold.hold_line import HoldLine
+from prober.hold.packet_rules import Command, HeldTraffic, RuleKeeper, run, run_all
 
 _PACKET_BYTES = 65_536
 _DEVICE_PACKETS = 10_000
