@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -165,6 +165,12 @@ class Experiment(ABC):
     def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:  # noqa: ARG002
         """What was learned that is no evidence for or against a split, such as a table of gains; for reports."""
         return {}
+
+
+def repeated(task: Task, repeats: Json) -> Iterator[Task]:
+    """The same task so many times, at least once."""
+    for number in range(1, max(1, int(repeats)) + 1):
+        yield replace(task, repeat=number)
 
 
 def _plain(part: str) -> str:

@@ -29,7 +29,7 @@ from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 from prober.costs import transfer_cost
 from prober.errors import MeasurementError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, repeated
 from prober.measured import number, optional_number, text
 from prober.objects import Kind, ObjectName
 from prober.plain_requests import TcpRequest
@@ -73,17 +73,17 @@ class Abort(Experiment):
             if application not in plan.applications:
                 continue
             cost = transfer_cost(application, Direction.DOWN, after_bytes, plan.rates)
-            for repeat in range(1, int(settings["repeats"]) + 1):
-                yield Task(
-                    self.name,
-                    repeat,
-                    application,
-                    Direction.DOWN,
-                    {"size_bytes": size_bytes, "after_bytes": after_bytes, "watch_s": float(settings["watch_s"])},
-                    bytes_up=cost.bytes_up,
-                    bytes_down=cost.bytes_down + 2 * RECEIVE_BUFFER_BYTES,
-                    expected_s=cost.expected_s + 2.0,
-                )
+            task = Task(
+                self.name,
+                1,
+                application,
+                Direction.DOWN,
+                {"size_bytes": size_bytes, "after_bytes": after_bytes, "watch_s": float(settings["watch_s"])},
+                bytes_up=cost.bytes_up,
+                bytes_down=cost.bytes_down + 2 * RECEIVE_BUFFER_BYTES,
+                expected_s=cost.expected_s + 2.0,
+            )
+            yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Download a part, reset, and ask the server until its connection has ended or `watch_s` are over."""

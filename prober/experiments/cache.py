@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Outcome
-from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task
+from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, repeated
 from prober.http_fetch import fetch
 from prober.measured import entries, number, truth
 from prober.objects import Kind, ObjectName
@@ -46,19 +46,17 @@ class Cache(Experiment):
         for application in KINDS:
             if application not in plan.applications:
                 continue
-            for repeat in range(1, int(settings["repeats"]) + 1):
-                yield Task(
-                    self.name,
-                    repeat,
-                    application,
-                    Direction.DOWN,
-                    {"size_bytes": size_bytes, "fetches": fetches},
-                    bytes_up=1000 * fetches,
-                    bytes_down=2 * size_bytes * fetches,
-                    expected_s=2
-                    * fetches
-                    * (2 * plan.rates.round_trip_time_s + size_bytes * 8 / plan.rates.down_bit_s),
-                )
+            task = Task(
+                self.name,
+                1,
+                application,
+                Direction.DOWN,
+                {"size_bytes": size_bytes, "fetches": fetches},
+                bytes_up=1000 * fetches,
+                bytes_down=2 * size_bytes * fetches,
+                expected_s=2 * fetches * (2 * plan.rates.round_trip_time_s + size_bytes * 8 / plan.rates.down_bit_s),
+            )
+            yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Ask for each object as often as the task says, one connection a request."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 from prober.errors import ArchiveError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
+from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, repeated
 from prober.measured import entries, text
 from prober.plain_requests import echo_target
 
@@ -60,16 +60,16 @@ class OddRequests(Experiment):
         if Application.HTTP_DATA not in plan.applications:
             return
         count = len(requests("", ""))
-        for repeat in range(1, int(plan.experiments[self.name]["repeats"]) + 1):
-            yield Task(
-                self.name,
-                repeat,
-                Application.HTTP_DATA,
-                Direction.DOWN,
-                bytes_up=300 * count,
-                bytes_down=1000 * count,
-                expected_s=3 * count * plan.rates.round_trip_time_s,
-            )
+        task = Task(
+            self.name,
+            1,
+            Application.HTTP_DATA,
+            Direction.DOWN,
+            bytes_up=300 * count,
+            bytes_down=1000 * count,
+            expected_s=3 * count * plan.rates.round_trip_time_s,
+        )
+        yield from repeated(task, plan.experiments[self.name]["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:  # noqa: ARG002
         """Send each request on a connection of its own, and keep what came back."""

@@ -18,7 +18,7 @@ from pepscope.errors import CaptureError
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 from prober.costs import transfer_cost
-from prober.experiment import Experiment, Json, Measurement, Seen, Task, Want
+from prober.experiment import Experiment, Json, Measurement, Seen, Task, Want, repeated
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,18 +54,18 @@ class Options(Experiment):
         size_bytes = int(settings["size_bytes"])
         for application in plan.applications:
             cost = transfer_cost(application, Direction.DOWN, size_bytes, plan.rates)
-            for repeat in range(1, int(settings["repeats"]) + 1):
-                yield Task(
-                    self.name,
-                    repeat,
-                    application,
-                    Direction.DOWN,
-                    {"size_bytes": size_bytes},
-                    bytes_up=cost.bytes_up,
-                    bytes_down=cost.bytes_down,
-                    expected_s=cost.expected_s,
-                    wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
-                )
+            task = Task(
+                self.name,
+                1,
+                application,
+                Direction.DOWN,
+                {"size_bytes": size_bytes},
+                bytes_up=cost.bytes_up,
+                bytes_down=cost.bytes_down,
+                expected_s=cost.expected_s,
+                wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
+            )
+            yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Fetch one object; the captures hold the rest."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Outcome
-from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task
+from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, repeated
 from prober.http_fetch import fetch
 from prober.measured import entries, number, text
 from prober.objects import Kind, ObjectName
@@ -47,17 +47,17 @@ class Recompress(Experiment):
             if application not in plan.applications:
                 continue
             for kind in kinds:
-                for repeat in range(1, int(settings["repeats"]) + 1):
-                    yield Task(
-                        self.name,
-                        repeat,
-                        application,
-                        Direction.DOWN,
-                        {"size_bytes": size_bytes, "kind": kind.value},
-                        bytes_up=1000,
-                        bytes_down=size_bytes,
-                        expected_s=2 * plan.rates.round_trip_time_s + size_bytes * 8 / plan.rates.down_bit_s,
-                    )
+                task = Task(
+                    self.name,
+                    1,
+                    application,
+                    Direction.DOWN,
+                    {"size_bytes": size_bytes, "kind": kind.value},
+                    bytes_up=1000,
+                    bytes_down=size_bytes,
+                    expected_s=2 * plan.rates.round_trip_time_s + size_bytes * 8 / plan.rates.down_bit_s,
+                )
+                yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Fetch one object, allowing for codings, and ask the server what it sent."""

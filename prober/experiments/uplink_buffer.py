@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pepscope.packets import Direction
 from prober.costs import transfer_cost
-from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, Want
+from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, Want, repeated
 from prober.plain_requests import Reading
 
 if TYPE_CHECKING:
@@ -46,18 +46,18 @@ class UplinkBuffer(Experiment):
             if application not in _PAUSABLE:
                 continue
             cost = transfer_cost(application, Direction.UP, size_bytes, plan.rates)
-            for repeat in range(1, int(settings["repeats"]) + 1):
-                yield Task(
-                    self.name,
-                    repeat,
-                    application,
-                    Direction.UP,
-                    {name: settings[name] for name in ("size_bytes", "after_bytes", "pause_s", "receive_buffer_bytes")},
-                    bytes_up=cost.bytes_up,
-                    bytes_down=cost.bytes_down,
-                    expected_s=cost.expected_s + pause_s,
-                    wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
-                )
+            task = Task(
+                self.name,
+                1,
+                application,
+                Direction.UP,
+                {name: settings[name] for name in ("size_bytes", "after_bytes", "pause_s", "receive_buffer_bytes")},
+                bytes_up=cost.bytes_up,
+                bytes_down=cost.bytes_down,
+                expected_s=cost.expected_s + pause_s,
+                wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
+            )
+            yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Upload one object, read as the task says."""

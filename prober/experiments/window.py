@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pepscope.packets import Direction
 from prober.costs import transfer_cost
 from prober.errors import PlanError
-from prober.experiment import Experiment, Json, Measurement, Seen, Task, Want
+from prober.experiment import Experiment, Json, Measurement, Seen, Task, Want, repeated
 
 if TYPE_CHECKING:
     from pepscope.results import Evidence
@@ -44,18 +44,18 @@ class Window(Experiment):
             return
         for application in plan.applications:
             cost = transfer_cost(application, Direction.DOWN, size_bytes, plan.rates)
-            for repeat in range(1, int(settings["repeats"]) + 1):
-                yield Task(
-                    self.name,
-                    repeat,
-                    application,
-                    Direction.DOWN,
-                    {name: settings[name] for name in ("size_bytes", "read_bit_s", "receive_buffer_bytes")},
-                    bytes_up=cost.bytes_up,
-                    bytes_down=cost.bytes_down,
-                    expected_s=max(cost.expected_s, size_bytes * 8 / rate_bit_s),
-                    wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
-                )
+            task = Task(
+                self.name,
+                1,
+                application,
+                Direction.DOWN,
+                {name: settings[name] for name in ("size_bytes", "read_bit_s", "receive_buffer_bytes")},
+                bytes_up=cost.bytes_up,
+                bytes_down=cost.bytes_down,
+                expected_s=max(cost.expected_s, size_bytes * 8 / rate_bit_s),
+                wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
+            )
+            yield from repeated(task, settings["repeats"])
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Read no faster than the task says."""
