@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
 from prober.clients import Request
-from prober.clients.stopwatch import Stopwatch, breaking_off
+from prober.clients.stopwatch import Stopwatch, breaking_off, timed
 from prober.experiment import Flow
 from prober.objects import Kind, ObjectName
 from prober.transfer import SUFFIXES, Transfer
@@ -55,21 +55,15 @@ def transfer(end: MobileEnd, request: Request) -> Transfer:
     moved_bytes = watch.moved_bytes
     if not is_download:
         moved_bytes, sha256 = _receipt(end, before, str(moved))
-    return Transfer(
-        application=request.application,
-        direction=request.direction,
-        size_bytes=request.size_bytes,
+    return timed(
+        request,
+        watch,
+        moved,
         moved_bytes=moved_bytes,
-        seed=request.seed,
-        connect_s=watch.connect_s,
-        first_byte_s=watch.first_byte_s,
-        total_s=watch.total_s,
         sha256=sha256,
-        sha256_expected=moved.sha256(),
         flows=flows,
         complete=status.startswith("2") and moved_bytes == request.size_bytes,
         status=status,
-        started_unix_ns=watch.started_unix_ns,
     )
 
 

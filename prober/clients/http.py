@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pepscope
 from pepscope.packets import Direction
 from prober.clients import Request
-from prober.clients.stopwatch import Stopwatch, breaking_off, receipt
+from prober.clients.stopwatch import Stopwatch, breaking_off, receipt, timed
 from prober.experiment import Flow
 from prober.objects import Kind, ObjectName
 from prober.plain_requests import upload_target
@@ -44,21 +44,15 @@ def transfer(
             status, moved_bytes, sha256, is_whole, fields = exchange(end, request, connection, watch, moved)
         finally:
             connection.close()
-    return Transfer(
-        application=request.application,
-        direction=request.direction,
-        size_bytes=request.size_bytes,
+    return timed(
+        request,
+        watch,
+        moved,
         moved_bytes=moved_bytes,
-        seed=request.seed,
-        connect_s=watch.connect_s,
-        first_byte_s=watch.first_byte_s,
-        total_s=watch.total_s,
         sha256=sha256,
-        sha256_expected=moved.sha256(),
         flows=(flow,),
         complete=is_whole and 200 <= status < 300,
         status=str(status),
-        started_unix_ns=watch.started_unix_ns,
         answer_fields=fields,
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
 from prober.clients import Request
-from prober.clients.stopwatch import Stopwatch, breaking_off, receipt
+from prober.clients.stopwatch import Stopwatch, breaking_off, receipt, timed
 from prober.experiment import Flow
 from prober.objects import Kind, ObjectName
 from prober.plain_requests import TcpRequest
@@ -31,21 +31,15 @@ def transfer(end: MobileEnd, request: Request) -> Transfer:
         flow = Flow(link.getsockname()[1], request.port)
         exchange = _download if request.direction is Direction.DOWN else _upload
         moved_bytes, sha256 = exchange(end, request, link, watch, moved)
-    return Transfer(
-        application=request.application,
-        direction=request.direction,
-        size_bytes=request.size_bytes,
+    return timed(
+        request,
+        watch,
+        moved,
         moved_bytes=moved_bytes,
-        seed=request.seed,
-        connect_s=watch.connect_s,
-        first_byte_s=watch.first_byte_s,
-        total_s=watch.total_s,
         sha256=sha256,
-        sha256_expected=moved.sha256(),
         flows=(flow,),
         complete=moved_bytes == request.size_bytes,
         status="closed",
-        started_unix_ns=watch.started_unix_ns,
     )
 
 

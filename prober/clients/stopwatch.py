@@ -6,12 +6,15 @@ import contextlib
 import ftplib
 import http.client
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pepscope.packets import Direction
 from prober.clients import Request
 from prober.errors import MalformedMessageError, MeasurementError
+from prober.experiment import Flow
+from prober.objects import ObjectName
 from prober.plain_requests import UploadReport
+from prober.transfer import Transfer
 
 
 class Stopwatch:
@@ -44,6 +47,38 @@ class Stopwatch:
         """The last byte is there; an object of no bytes came with its end."""
         self.total_s = self._elapsed_s()
         self.first_byte_s = self.first_byte_s or self.total_s
+
+
+def timed(
+    request: Request,
+    watch: Stopwatch,
+    made: ObjectName,
+    *,
+    moved_bytes: int,
+    sha256: str,
+    flows: tuple[Flow, ...],
+    complete: bool,
+    status: str,
+    answer_fields: Mapping[str, str] | None = None,
+) -> Transfer:
+    """The transfer of `made`, of which the receiver got so much."""
+    return Transfer(
+        application=request.application,
+        direction=request.direction,
+        size_bytes=request.size_bytes,
+        moved_bytes=moved_bytes,
+        seed=request.seed,
+        connect_s=watch.connect_s,
+        first_byte_s=watch.first_byte_s,
+        total_s=watch.total_s,
+        sha256=sha256,
+        sha256_expected=made.sha256(),
+        flows=flows,
+        complete=complete,
+        status=status,
+        started_unix_ns=watch.started_unix_ns,
+        answer_fields=answer_fields or {},
+    )
 
 
 def receipt(data: bytes) -> tuple[int, str]:
