@@ -70,20 +70,22 @@ def serve(
 def _configure(
     file: str | None, values: dict[str, Any], ports: tuple[str, ...], changes: tuple[str, ...]
 ) -> ServerSettings:
-    from prober.server.settings import ServerSettings, merge, read_toml
+    from pepscope.settings import merge, read_toml
+    from prober.errors import ServerError
+    from prober.server.settings import ServerSettings
 
-    document: dict[str, Any] = read_toml(file) if file is not None else {}
+    document: dict[str, Any] = read_toml(file, ServerError) if file is not None else {}
     for name, value in values.items():
         if value:
-            merge(document, name, value)
+            merge(document, name, value, ServerError)
     for text in ports:
         name, numbers = _read_port(text)
-        merge(document, f"ports.{name}", numbers)
+        merge(document, f"ports.{name}", numbers, ServerError)
     for change in changes:
         name, separator, text = change.partition("=")
         if not separator:
             raise UsageError(f"--set {change} has no value: write --set FIELD=VALUE")
-        merge(document, name.strip(), _read_value(text.strip()))
+        merge(document, name.strip(), _read_value(text.strip()), ServerError)
     return ServerSettings.from_mapping(document)
 
 

@@ -103,19 +103,21 @@ def _read_ports(ports: str | None) -> list[int]:
 
 
 def _configure(file: str | None, values: dict[str, Any], changes: tuple[str, ...]) -> Configuration:
-    from reference_proxy.configuration import Configuration, merge, read_toml
+    from pepscope.settings import merge, read_toml
+    from reference_proxy.configuration import Configuration
+    from reference_proxy.errors import ConfigurationError
 
-    document: dict[str, Any] = read_toml(file) if file is not None else {}
+    document: dict[str, Any] = read_toml(file, ConfigurationError) if file is not None else {}
     for name, value in values.items():
         if value not in (None, []):
-            merge(document, name, value)
+            merge(document, name, value, ConfigurationError)
     if values["target"] and not values["interception"]:
         document["interception"] = "fixed"
     for change in changes:
         name, separator, text = change.partition("=")
         if not separator:
             raise UsageError(f"--set {change} has no value: write --set FIELD=VALUE")
-        merge(document, name.strip(), _read_value(text.strip()))
+        merge(document, name.strip(), _read_value(text.strip()), ConfigurationError)
     if "mode" not in document:
         raise UsageError(f"name a mode: {', '.join(MODES)}")
     return Configuration.from_mapping(document)

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
-from pepscope.errors import UsageError
-from pepscope.sizes import parse_size
+from pepscope.settings import bounded, read_settings
 from prober.errors import ServerError
 from prober.plan import DEFAULT_CONTROL_PORT
-
-T = TypeVar("T")
 
 
 def _port(default: int) -> Any:
     """A port; 0 lets the kernel choose."""
-    return field(default=default, metadata={"low": 0, "high": 65_535})
-
-
-def _count(default: int, low: int, high: int) -> Any:
-    return field(default=default, metadata={"low": low, "high": high})
-
-
-def _seconds(default: float, low: float, high: float) -> Any:
-    return field(default=default, metadata={"low": low, "high": high})
+    return bounded(default, 0, 65_535)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +45,42 @@ class PortsTable:
 class LimitsTable:
     """What a server takes upon itself."""
 
-    connections: int = _count(400, 4, 10_000)
-    connections_per_address: int = _count(100, 1, 10_000)
+    connections: int = bounded(400, 4, 10_000)
+    connections_per_address: int = bounded(100, 1, 10_000)
     #: New connections of one address, long-term and at once.
-    connections_per_s: float = _seconds(500.0, 0.1, 1e6)
-    connections_at_once: int = _count(1000, 1, 1_000_000)
+    connections_per_s: float = bounded(500.0, 0.1, 1e6)
+    connections_at_once: int = bounded(1000, 1, 1_000_000)
     #: Wrong tokens of one address a minute; beyond it there is no answer at all.
-    refusals_per_minute: int = _count(30, 1, 1_000_000)
+    refusals_per_minute: int = bounded(30, 1, 1_000_000)
     #: From accepting to a whole request head, TLS handshake included: trickling bytes buys no time.
-    head_s: float = _seconds(10.0, 0.05, 600.0)
-    header_bytes: int = _count(16 << 10, 512, 64 << 10)
+    head_s: float = bounded(10.0, 0.05, 600.0)
+    header_bytes: int = bounded(16 << 10, 512, 64 << 10)
     #: Between two requests on one connection.
-    keep_s: float = _seconds(120.0, 0.05, 86_400.0)
+    keep_s: float = bounded(120.0, 0.05, 86_400.0)
     #: Without a byte moving; readers that stop reading on purpose must fit into it.
-    idle_s: float = _seconds(300.0, 0.05, 86_400.0)
-    transfer_s: float = _seconds(1800.0, 1.0, 86_400.0)
-    object_bytes: int = _count(1 << 30, 1, 1 << 40)
+    idle_s: float = bounded(300.0, 0.05, 86_400.0)
+    transfer_s: float = bounded(1800.0, 1.0, 86_400.0)
+    object_bytes: int = bounded(1 << 30, 1, 1 << 40)
     #: Payload of one session, of all sessions in 24 hours, both ways together.
-    session_bytes: int = _count(8 << 30, 1, 1 << 50)
-    day_bytes: int = _count(200 << 30, 1, 1 << 50)
-    sessions: int = _count(16, 1, 10_000)
+    session_bytes: int = bounded(8 << 30, 1, 1 << 50)
+    day_bytes: int = bounded(200 << 30, 1, 1 << 50)
+    sessions: int = bounded(16, 1, 10_000)
     #: Since the last word on the control channel.
-    session_s: float = _seconds(900.0, 0.5, 86_400.0)
-    served_entries: int = _count(4000, 10, 1_000_000)
-    captures: int = _count(4, 0, 100)
-    captures_kept: int = _count(16, 1, 1000)
-    capture_bytes: int = _count(512 << 20, 4096, 1 << 40)
-    capture_s: float = _seconds(3600.0, 1.0, 86_400.0)
+    session_s: float = bounded(900.0, 0.5, 86_400.0)
+    served_entries: int = bounded(4000, 10, 1_000_000)
+    captures: int = bounded(4, 0, 100)
+    captures_kept: int = bounded(16, 1, 1000)
+    capture_bytes: int = bounded(512 << 20, 4096, 1 << 40)
+    capture_s: float = bounded(3600.0, 1.0, 86_400.0)
     #: What captures leave free on their disk.
-    free_disk_bytes: int = _count(512 << 20, 0, 1 << 50)
-    holds: int = _count(4, 0, 100)
-    hold_delay_s: float = _seconds(30.0, 0.01, 120.0)
-    silences: int = _count(16, 0, 100)
-    lease_s: float = _seconds(900.0, 0.1, 86_400.0)
+    free_disk_bytes: int = bounded(512 << 20, 0, 1 << 50)
+    holds: int = bounded(4, 0, 100)
+    hold_delay_s: float = bounded(30.0, 0.01, 120.0)
+    silences: int = bounded(16, 0, 100)
+    lease_s: float = bounded(900.0, 0.1, 86_400.0)
     #: Datagrams that are echoed for one session.
-    datagrams_per_s: float = _seconds(200.0, 0.1, 1e6)
-    datagram_bytes: int = _count(1500, 64, 9000)
+    datagrams_per_s: float = bounded(200.0, 0.1, 1e6)
+    datagram_bytes: int = bounded(1500, 64, 9000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +101,7 @@ class ServerSettings:
     @classmethod
     def from_mapping(cls, document: Mapping[str, Any]) -> ServerSettings:
         """Check every value. Raises ServerError."""
-        settings = _table(cls, document, "")
+        settings = read_settings(cls, document, ServerError)
         if not settings.listen:
             raise ServerError("listen must name at least one address")
         if not settings.ports.tcp:
@@ -130,57 +117,3 @@ class ServerSettings:
             return Path(self.state).expanduser()
         base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
         return Path(base).expanduser() / "pepscope" / "probe-server"
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """The document in a TOML file. Raises ServerError, OSError."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ServerError(f"{path} is not TOML: {error}") from None
-
-
-def merge(document: dict[str, Any], name: str, value: Any) -> None:
-    """Set the field called `name` (`limits.sessions`) in a document. Raises ServerError."""
-    *tables, last = name.split(".")
-    place: Any = document
-    for table in tables:
-        place = place.setdefault(table, {})
-        if not isinstance(place, dict):
-            raise ServerError(f"{name} leads nowhere: {table} is a value, not a table")
-    place[last] = value
-
-
-def _table(kind: type[T], document: Any, place: str) -> T:
-    if not isinstance(document, Mapping):
-        raise ServerError(f"{place.removesuffix('.')} must be a table, but is {document!r}")
-    known = {entry.name: entry for entry in fields(kind)}  # type: ignore[arg-type]
-    for name in document:
-        if name not in known:
-            raise ServerError(f"there is no field {place}{name}; there are {', '.join(sorted(known))}")
-    hints = get_type_hints(kind)
-    values = {name: _value(hints[name], document[name], place + name, known[name].metadata) for name in document}
-    return kind(**values)
-
-
-def _value(kind: Any, value: Any, name: str, bounds: Mapping[str, Any]) -> Any:
-    if is_dataclass(kind):
-        return _table(kind, value, f"{name}.")  # type: ignore[arg-type]
-    if get_origin(kind) is tuple:
-        listed = [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
-        if not isinstance(listed, list | tuple):
-            raise ServerError(f"{name} must be a list, but is {value!r}")
-        return tuple(_value(get_args(kind)[0], item, name, bounds) for item in listed)
-    if isinstance(value, str) and name.endswith("_bytes"):
-        try:
-            value = parse_size(value)
-        except UsageError as error:
-            raise ServerError(f"{name}: {error}") from None
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if not isinstance(value, kind) or isinstance(value, bool) or (kind is float and not math.isfinite(value)):
-        wanted = {int: "a whole number", float: "a number", str: "text"}[kind]
-        raise ServerError(f"{name} must be {wanted}, but is {value!r}")
-    if bounds and not bounds["low"] <= value <= bounds["high"]:
-        raise ServerError(f"{name} must lie between {bounds['low']} and {bounds['high']}, but is {value}")
-    return value

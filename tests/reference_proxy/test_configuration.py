@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from pepscope.settings import read_toml
 from reference_proxy.allow_list import AllowList
 from reference_proxy.cli import proxy
-from reference_proxy.configuration import Aborts, Configuration, Interception, Mode, read_toml
+from reference_proxy.configuration import Aborts, Configuration, Interception, Mode
 from reference_proxy.consistency import relay_limit
 from reference_proxy.errors import ConfigurationError
 
@@ -21,7 +22,7 @@ def test_toml_becomes_a_configuration(tmp_path: Path) -> None:
         'mode = "split"\naborts = "after-delay"\nabort_delay_s = 40\nallow = ["10.0.0.0/8:80"]\n'
         '[limits]\nconnections = 5\n[mobile]\ncongestion_control = "reno"\n'
     )
-    configuration = Configuration.from_mapping(read_toml(file))
+    configuration = Configuration.from_mapping(read_toml(file, ConfigurationError))
     assert configuration.mode is Mode.SPLIT
     assert configuration.interception is Interception.EXPLICIT
     assert configuration.aborts is Aborts.AFTER_DELAY
