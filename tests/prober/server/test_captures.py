@@ -110,7 +110,7 @@ def test_captures_end_with_their_session(here: Here, state: Path) -> None:
     ("limits", "sentence"),
     [
         ({"capture_bytes": 4096}, "at most 4096 bytes"),
-        ({"capture_s": 1.0}, "takes at most 1 s"),
+        ({"capture_s": 3.0}, "takes at most 3 s"),
     ],
 )
 def test_a_capture_that_goes_too_far_is_ended(tmp_path: Path, limits: dict[str, Any], sentence: str) -> None:
