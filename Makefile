@@ -57,8 +57,9 @@ lint: install ## Style, types, import direction, stubs
 rust-tests: ## Tests of the pure crates
 	cargo test --workspace --quiet
 
+# Many tests wait for paths with delays: files take turns on all processors.
 python-tests: install ## Tests of the Python rooms and of the packaging
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 fuzz-short:
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds 3
