@@ -27,6 +27,21 @@ def anonymise(archive: str, output: str, key_file: str | None) -> None:
     hosts and sessions become keyed hashes, alike in both captures. Notes are dropped. Times, sizes, ports, sequence
     numbers and TCP timestamps stay: verdicts rest on them.
     """
+    from prober.anonymise.keys import KEY_BYTES
+
+    if Path(output).exists() and Path(output).samefile(archive):
+        raise UsageError("the new archive cannot take the place of the old one: give another --output")
+    secret = None if key_file is None else Path(key_file).read_bytes()
+    if secret is not None and len(secret) < KEY_BYTES:
+        raise UsageError(f"{key_file} holds {len(secret)} bytes, a key has at least {KEY_BYTES}")
+    write_shared(archive, output, secret)
+
+
+def write_shared(archive: str, output: str, secret: bytes | None = None) -> None:
+    """Write the anonymised archive and say what came of it; without `secret` the key is drawn and lost.
+
+    Raises UsageError where a package is missing, ArchiveError.
+    """
     try:
         import cryptography  # noqa: F401
     except ImportError:
@@ -34,17 +49,12 @@ def anonymise(archive: str, output: str, key_file: str | None) -> None:
             "anonymising needs the package cryptography, which is not installed: run 'pip install pepscope[probe]'"
         ) from None
     from pepscope.progress import Progress
-    from prober.anonymise.keys import KEY_BYTES
     from prober.anonymise.sharing import anonymise_archive
 
-    if Path(output).exists() and Path(output).samefile(archive):
-        raise UsageError("the new archive cannot take the place of the old one: give another --output")
-    secret = None if key_file is None else Path(key_file).read_bytes()
-    if secret is not None and len(secret) < KEY_BYTES:
-        raise UsageError(f"{key_file} holds {len(secret)} bytes, a key has at least {KEY_BYTES}")
     with Progress("anonymising") as progress:
         shared = anonymise_archive(archive, output, secret=secret, progress=progress)
     counts = shared.counts
-    click.echo(f"{shared.path}: the same verdicts in {shared.cells} cells, {counts.kept} packets")
+    counted = f"{shared.cells} cell{'' if shared.cells == 1 else 's'}"
+    click.echo(f"{shared.path}: the same verdicts in {counted}, {counts.kept} packets", err=True)
     if counts.left_out:
-        click.echo(f"left out: {counts.left_out} packets that are no TCP or UDP over IP, or fragments")
+        click.echo(f"left out: {counts.left_out} packets that are no TCP or UDP over IP, or fragments", err=True)

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 @click.option(
     "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
 )
+@click.option(
+    "--anonymise",
+    "shared",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the run's archive once more, so that it can be shared; see `probe anonymise`.",
+)
 @click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
 def audit(
     targets: tuple[str, ...],
@@ -48,6 +55,7 @@ def audit(
     as_csv: bool,
     html: str | None,
     junit: str | None,
+    shared: str | None,
     fail_on: frozenset[str] | None,
 ) -> None:
     """Show which application is split in which direction, and how.
@@ -63,6 +71,10 @@ def audit(
 
     if as_json and as_csv:
         raise UsageError("--json and --csv both write to standard output: give one of them")
+    if shared is not None and (
+        len(targets) > 1 or Path(targets[0]).is_dir() or repeat is not None or every is not None
+    ):
+        raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
     files = {"html": html, "junit": junit}
     if not _is_plan(targets):
         _refuse_measuring(server=server, notes=notes, restart=restart, repeat=repeat, every=every)
@@ -71,6 +83,7 @@ def audit(
 
         with Progress("judging") as progress:
             result = judge_archives(targets, series=html is not None, progress=progress)
+        _share(targets[0], shared)
         write_audit(result, as_json=as_json, as_csv=as_csv, files=files)
         if fail_on is not None and audit_fails(result, fail_on):
             raise SystemExit(1)
@@ -95,6 +108,7 @@ def audit(
             failure, status = error, 1
             continue
         run = _judge(outcome, series=html is not None)
+        _share(str(outcome.archive), shared)
         result = AuditResult(with_warnings(in_order((*runs, run))))
         write_audit(
             result, as_json=as_json, as_csv=as_csv, files=files, one_line=repeat is not None or every is not None
@@ -118,6 +132,13 @@ def _is_plan(targets: tuple[str, ...]) -> bool:
     if not Path(targets[0]).exists():
         raise UsageError(f"{targets[0]} does not exist")
     return not is_archive(targets[0])
+
+
+def _share(archive: str, shared: str | None) -> None:
+    if shared is not None:
+        from prober.anonymise_command import write_shared
+
+        write_shared(archive, shared)
 
 
 def _refuse_measuring(**options: object) -> None:

@@ -221,3 +221,15 @@ def test_the_same_is_to_be_had_in_python(runs: Path):
     result = pepscope.audit([str(runs)])
     assert len(result.runs) == 3
     assert set(result.to_frame()["verdict"]) == {"split-tcp", "regular", "tcp-proxy"}
+
+
+def test_an_audit_writes_an_archive_to_share(runs: Path, tmp_path: Path):
+    before, after = runs / f"day-0{SUFFIX}", tmp_path / f"shared{SUFFIX}"
+    ended = run(audit_command.audit, before, "--json", "--anonymise", after)
+    assert ended.exit_code == 0, ended.output
+    cells = [
+        json.loads(run(audit_command.audit, path, "--json").stdout)["runs"][0]["cells"] for path in (before, after)
+    ]
+    assert [cell["verdict"] for cell in cells[0]] == [cell["verdict"] for cell in cells[1]]
+    refused = run(audit_command.audit, before, runs / f"day-1{SUFFIX}", "--anonymise", after)
+    assert isinstance(refused.exception, UsageError)

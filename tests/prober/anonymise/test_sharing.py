@@ -175,7 +175,7 @@ def test_the_command_writes_the_archive_and_says_what_it_kept(tmp_path: Path):
     after = tmp_path / "after.zip"
     ended = CliRunner().invoke(anonymise, [str(before), "-o", str(after), "--key-file", str(key)])
     assert ended.exit_code == 0, ended.output
-    assert "the same verdicts in 1 cells" in ended.stdout
+    assert "the same verdicts in 1 cell," in ended.stderr
     assert [cell.verdict for cell in judged(after).cells] == [cell.verdict for cell in judged(before).cells]
     for arguments, said in (
         ([str(before), "-o", str(before)], "another --output"),
