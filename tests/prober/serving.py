@@ -48,7 +48,10 @@ def serving(
     listen: str = "127.0.0.1",
 ) -> Iterator[Serving]:
     """Start a server, after the words of `command`, and end it. Its ports are free ones unless told."""
-    options = [text for port in (*ports, "ftp_data=41900-41963") for text in ("--port", port)]
+    # Below what Linux gives to outgoing connections, and another range for each process that tests.
+    first_data_port = 20_100 + os.getpid() % 100 * 64
+    data_ports = f"ftp_data={first_data_port}-{first_data_port + 63}"
+    options = [text for port in (*ports, data_ports) for text in ("--port", port)]
     process = subprocess.Popen(
         [*command, str(PEPSCOPE), "probe", "serve", "--listen", listen, "--state", str(state), *options],
         stdout=subprocess.PIPE,
