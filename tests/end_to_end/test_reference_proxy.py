@@ -279,7 +279,10 @@ def test_proxies_of_others(
             proxy="-",
             server=MIDDLE_CLIENT_ADDRESS,
         )
-    pairs = judged(*captures)
+    # nginx asks in its own name, so that the pairing alone may be too uncertain for a verdict: somebody must vouch.
+    unvouched = {pair["verdict"] for pair in judged(*captures)}
+    assert unvouched <= ({verdict, "inconclusive"} if name == "nginx" else {verdict}), unvouched
+    pairs = judged(*captures, *(["--same-transfers"] if name == "nginx" else []))
     assert {pair["verdict"] for pair in pairs} == {verdict}, [pair["reason"] for pair in pairs]
     assert len(pairs) == len(directions.split(","))
 
