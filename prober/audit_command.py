@@ -89,7 +89,7 @@ def audit(
             raise SystemExit(1)
         return
     from pepscope.audit_results import AuditResult
-    from prober.cli import ending_by_signal
+    from pepscope.signals import ending_by_signal
     from prober.facts import parse_notes
     from prober.history import in_order, with_warnings
     from prober.options import load_plan

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 from collections.abc import Iterator
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.signals import ending_by_signal
 from pepscope.sizes import format_count
 from prober.anonymise_command import anonymise
 from prober.options import key_option, note_option, restart_option, runs_option, server_option
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 SCHEMA = "pepscope-probe-run-1"
 #: Exit status of a run that left something unmeasured which could have been measured.
 NOT_WHOLE = 1
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _ProbeGroup(click.Group):
@@ -125,25 +123,6 @@ def run(
         raise RunEndedError(f"{outcome.reason}; what was measured is kept in {output}, the same command goes on")
     _tell(outcome, as_json)
     return 0 if outcome.is_whole else NOT_WHOLE
-
-
-@contextlib.contextmanager
-def ending_by_signal() -> Iterator[None]:
-    """Signals end what runs in order: rules are removed, captures ended; further ones do not disturb that."""
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
-
-    before = {each: signal.signal(each, end) for each in _SIGNALS}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextlib.contextmanager

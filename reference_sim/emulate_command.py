@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import signal
 import sys
 from collections.abc import Iterator
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pepscope.errors import UsageError
+from pepscope.signals import ending_by_signal
 
 if TYPE_CHECKING:
     from reference_sim.live import LiveEmulation, LiveRun, LiveSettings
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 #: Packets later than this make a path that is another than the scenario's.
 _TOO_LATE_S = 1e-3
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command(short_help="Run a command behind a scenario's path, between real kernels.")
@@ -99,7 +97,7 @@ def emulate(
     )
     if html is not None and not compare:
         raise UsageError("--html draws a comparison: give --compare")
-    with _ending_by_signal():
+    with ending_by_signal():
         if compare:
             return _compare((scenario, *command), changes, seed, settings, html, as_json)
         loaded = load(scenario, changes, seed)
@@ -125,25 +123,6 @@ def _words(option: str, text: str | None) -> tuple[str, ...]:
         return tuple(shlex.split(text or ""))
     except ValueError as error:
         raise UsageError(f"{option} cannot be taken apart into words: {error}") from None
-
-
-@contextlib.contextmanager
-def _ending_by_signal() -> Iterator[None]:
-    """Signals end what runs, and then everything is taken down; further ones do not disturb that."""
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        for each in _SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-        if number == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + number)
-
-    before = {each: signal.signal(each, end) for each in _SIGNALS}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _run(
