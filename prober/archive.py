@@ -10,7 +10,6 @@ import contextlib
 import errno
 import hashlib
 import json
-import os
 import re
 import stat
 import struct
@@ -28,6 +27,7 @@ from prober.errors import ArchiveError, MalformedMessageError, PlanError
 from prober.experiment import Json, Observation
 from prober.observation_json import Document, parse_document, read_observation, write_observation
 from prober.plan import Plan
+from prober.whole_file import written_whole
 
 SCHEMA = "pepscope-run-1"
 SUFFIX = ".pepscope.zip"
@@ -101,32 +101,8 @@ def write_archive(
 
     The file appears under its name only when it is whole and on the disk.
     """
-    path = Path(path)
-    # Always the same name: what a killed process left goes with the next try.
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as stream:
-            _write_members(stream, manifest, observations, facts, captures)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Have what was renamed in a directory survive a loss of power."""
-    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(number)
-    except OSError as error:
-        # Memory cards of phones know no such thing (fsync(2)); what was renamed is whole all the same.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(number)
+    with written_whole(Path(path)) as stream:
+        _write_members(stream, manifest, observations, facts, captures)
 
 
 def _write_members(

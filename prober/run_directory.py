@@ -20,12 +20,13 @@ from typing import IO
 
 import pepscope
 from pepscope.errors import UsageError
-from prober.archive import Manifest, capture_name, sync_directory, write_archive
+from prober.archive import Manifest, capture_name, write_archive
 from prober.errors import ArchiveError, MalformedMessageError
 from prober.experiment import Json, Observation
 from prober.facts import ClockSample
 from prober.observation_json import parse_document, read_observation, write_observation
 from prober.plan import Plan
+from prober.whole_file import sync_directory, written_whole
 
 SCHEMA = "pepscope-unfinished-run-1"
 _ENDS = ("mobile", "server")
@@ -267,17 +268,8 @@ def _whole_observation(directory: Path) -> Observation | None:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+    with written_whole(path) as stream:
+        stream.write(data)
 
 
 def _sync_file(path: Path) -> None:
