@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from pepscope.results import Kind, PairResult
 from reports.errors import cannot_write
-from reports.ranking import count_by_verdict
 from reports.table import printable
 from reports.wording import KIND_SENTENCES
 
@@ -18,15 +19,22 @@ if TYPE_CHECKING:
 
 def write_junit(result: DetectionResult, path: str | Path) -> None:
     """Write one test case a connection: passed = regular, failed = split-tcp or tcp-proxy, skipped = inconclusive."""
-    counts = count_by_verdict(result.pairs)
-    failures = counts.get(Kind.SPLIT_TCP, 0) + counts.get(Kind.TCP_PROXY, 0)
-    sums = f'tests="{len(result.pairs)}" failures="{failures}" skipped="{counts.get(Kind.INCONCLUSIVE, 0)}" errors="0"'
     warnings = [f"{capture.path}: {text}" for capture in result.captures for text in capture.warnings]
+    write_suite(path, "pepscope detect", [pair.verdict for pair in result.pairs], map(_case, result.pairs), warnings)
+
+
+def write_suite(
+    path: str | Path, name: str, verdicts: Sequence[Kind], cases: Iterable[str], warnings: Sequence[str]
+) -> None:
+    """Write a suite of test cases, of which each has a verdict. Raises ReportError."""
+    counts = Counter(verdicts)
+    failures = counts[Kind.SPLIT_TCP] + counts[Kind.TCP_PROXY]
+    sums = f'tests="{len(verdicts)}" failures="{failures}" skipped="{counts[Kind.INCONCLUSIVE]}" errors="0"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites {sums}>",
-        f'<testsuite name="pepscope detect" {sums}>',
-        *(_case(pair) for pair in result.pairs),
+        f"<testsuite name={quoteattr(name)} {sums}>",
+        *cases,
         *([f"<system-err>{escape(printable('; '.join(warnings)))}</system-err>"] if warnings else []),
         "</testsuite>",
         "</testsuites>",
@@ -39,13 +47,22 @@ def write_junit(result: DetectionResult, path: str | Path) -> None:
 
 def _case(pair: PairResult) -> str:
     vantage = pair.vantages[0]
-    name = quoteattr(printable(f"{vantage.client} -> {vantage.server}"))
-    captures = quoteattr(printable(" and ".join(vantage.capture for vantage in pair.vantages)))
-    head = f'<testcase classname={captures} name={name} time="{pair.duration_s:.6f}"'
-    if pair.verdict is Kind.REGULAR:
+    name = f"{vantage.client} -> {vantage.server}"
+    captures = " and ".join(vantage.capture for vantage in pair.vantages)
+    told = [KIND_SENTENCES[pair.verdict], *(item.summary for item in pair.evidence)]
+    return junit_case(captures, name, pair.duration_s, pair.verdict, pair.reason, told)
+
+
+def junit_case(suite: str, name: str, duration_s: float, verdict: Kind, reason: str, told: Sequence[str]) -> str:
+    """One test case; `told` is what a failure says beyond its reason."""
+    head = f'<testcase classname={_quoted(suite)} name={_quoted(name)} time="{duration_s:.6f}"'
+    if verdict is Kind.REGULAR:
         return f"{head}/>"
-    reason = quoteattr(printable(pair.reason))
-    if pair.verdict is Kind.INCONCLUSIVE:
-        return f"{head}><skipped message={reason}/></testcase>"
-    body = escape(printable(" ".join([KIND_SENTENCES[pair.verdict], *(item.summary for item in pair.evidence)])))
-    return f'{head}><failure type="{pair.verdict.value}" message={reason}>{body}</failure></testcase>'
+    if verdict is Kind.INCONCLUSIVE:
+        return f"{head}><skipped message={_quoted(reason)}/></testcase>"
+    body = escape(printable(" ".join(told)))
+    return f'{head}><failure type="{verdict.value}" message={_quoted(reason)}>{body}</failure></testcase>'
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(printable(text))

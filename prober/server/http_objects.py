@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from prober.errors import MalformedMessageError
 from prober.experiment import Application
 from prober.message_fields import shown
-from prober.plain_requests import Target, UploadReport
+from prober.plain_requests import Target
 from prober.server.connections import Connection, reset
 from prober.server.context import ServiceContext
 from prober.server.http_connection import HttpConnection, MalformedHeadError, Request
@@ -162,7 +162,6 @@ class _Service:
         self._http.finish()
 
     def _take_upload(self, session: Session, request: Request, target: Target, entry: Entry) -> None:
-        began = time.monotonic()
         reading = SlowReading(self._connection.sock, target.reading)
         for piece in self._http.content():
             session.take(len(piece))
@@ -172,17 +171,7 @@ class _Service:
                 raise RefusedError(413, f"uploads have at most {self._context.limits.object_bytes} bytes here")
             if target.abort_after_bytes and entry.received_bytes >= target.abort_after_bytes:
                 raise _AbortError
-        report = UploadReport(
-            entry.received_bytes,
-            entry.digest.hexdigest(),
-            time.monotonic() - began,
-            reading.receive_buffer_bytes,
-            reading.read_bytes,
-            reading.queued_bytes,
-            reading.paused_s,
-            reading.taken_bytes,
-        )
-        self._http.answer(request, 200, _json_headers(), json.dumps(report.to_json()).encode())
+        self._http.answer(request, 200, _json_headers(), json.dumps(reading.report(entry).to_json()).encode())
 
     def _echo(self, session: Session, request: Request, entry: Entry) -> None:
         for piece in self._http.content():

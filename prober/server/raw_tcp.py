@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from prober.errors import MalformedMessageError
 from prober.experiment import Application
 from prober.objects import PIECE_BYTES, ObjectName
-from prober.plain_requests import MOST_LINE_BYTES, TcpRequest, UploadReport
+from prober.plain_requests import MOST_LINE_BYTES, TcpRequest
 from prober.server.connections import Connection, reset
 from prober.server.context import ServiceContext
 from prober.server.refusal import RefusedError
@@ -118,7 +118,6 @@ class _Transfer:
 
     def _upload(self, session: Session, request: TcpRequest, entry: Entry) -> None:
         reading = SlowReading(self._sock, request.reading)
-        began = time.monotonic()
         # Without a size, all until the peer's end.
         most = request.size_bytes or self._limits.object_bytes
         stops = sorted({most, request.abort_after_bytes or most, request.after_bytes if request.pause_s else most})
@@ -133,17 +132,7 @@ class _Transfer:
             entry.received(piece)
             if request.abort_after_bytes and entry.received_bytes >= request.abort_after_bytes:
                 raise _AbortError
-        report = UploadReport(
-            entry.received_bytes,
-            entry.digest.hexdigest(),
-            time.monotonic() - began,
-            reading.receive_buffer_bytes,
-            reading.read_bytes,
-            reading.queued_bytes,
-            reading.paused_s,
-            reading.taken_bytes,
-        )
-        self._tell(report.to_line())
+        self._tell(reading.report(entry).to_line())
 
     def _echo(self, session: Session, request: TcpRequest, entry: Entry) -> None:  # noqa: ARG002
         while True:

@@ -6,7 +6,8 @@ import select
 import socket
 import time
 
-from prober.plain_requests import Reading
+from prober.plain_requests import Reading, UploadReport
+from prober.server.served_log import Entry
 from prober.server.tcp_facts import last_tcp_info, unread_bytes
 
 _HUNG_UP = select.POLLERR | select.POLLHUP
@@ -21,12 +22,13 @@ class SlowReading:
         if wanted.receive_buffer_bytes:
             buffer_bytes = min(wanted.receive_buffer_bytes, _MOST_BUFFER_BYTES)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
-        self.read_bytes = self.queued_bytes = self.taken_bytes = 0
-        self.paused_s = 0.0
+        self._began_s = time.monotonic()
+        self._read_bytes = self._queued_bytes = self._taken_bytes = 0
+        self._paused_s = 0.0
 
     def pause_if_due(self, received_bytes: int) -> None:
         """Read nothing for so long as was asked, or until the connection breaks; once, after so many bytes."""
-        if not self._wanted.pause_s or self.paused_s or received_bytes < self._wanted.after_bytes:
+        if not self._wanted.pause_s or self._paused_s or received_bytes < self._wanted.after_bytes:
             return
         began = time.monotonic()
         poller = select.poll()
@@ -34,11 +36,19 @@ class SlowReading:
         while (left_s := began + self._wanted.pause_s - time.monotonic()) > 0:
             if any(events & _HUNG_UP for _, events in poller.poll(left_s * 1000)):
                 break
-        self.paused_s, self.read_bytes = time.monotonic() - began, received_bytes
-        self.queued_bytes = unread_bytes(self._sock)
-        self.taken_bytes = last_tcp_info(self._sock).get("bytes_received", 0)
+        self._paused_s, self._read_bytes = time.monotonic() - began, received_bytes
+        self._queued_bytes = unread_bytes(self._sock)
+        self._taken_bytes = last_tcp_info(self._sock).get("bytes_received", 0)
 
-    @property
-    def receive_buffer_bytes(self) -> int:
-        """SO_RCVBUF as the kernel counts it."""
-        return self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    def report(self, entry: Entry) -> UploadReport:
+        """What the mobile is told of an upload that is read to its end."""
+        return UploadReport(
+            entry.received_bytes,
+            entry.digest.hexdigest(),
+            time.monotonic() - self._began_s,
+            self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF),
+            self._read_bytes,
+            self._queued_bytes,
+            self._paused_s,
+            self._taken_bytes,
+        )

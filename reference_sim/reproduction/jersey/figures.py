@@ -45,21 +45,25 @@ def goodput_table(rows: Sequence[Row]) -> Table:
 def gain_chart(rows: Sequence[Row]) -> Chart:
     """Gains by load."""
     by_load = grouped(rows, runs_of.SPEECH)
-    lines = []
-    for name in NAMES:
-        if name != "jersey":
-            gains = [gain_of_jersey(part, name) for part in by_load.values()]
-            loads = [float(load) for (load,) in by_load]
-            means, widths = [one.mean for one in gains], [one.half_width for one in gains]
-            lines.append(Line(f"over {NAMES[name]}", loads, means, widths))
+    loads = [float(load) for (load,) in by_load]
+    lines = _gain_lines(loads, list(by_load.values()), [name for name in NAMES if name != "jersey"])
     return Chart(
         "gain-of-jersey",
         "What Jersey gains in average goodput",
         "speech terminals a cell",
         "gain in goodput (%)",
-        tuple(lines),
+        lines,
         "Ratio of the means over the same drops, with 95 % intervals.",
     )
+
+
+def _gain_lines(at: list[float], parts: Sequence[Sequence[Row]], senders: Sequence[str]) -> tuple[Line, ...]:
+    """What Jersey gains on each sender, over the places `at`, of which `parts` holds the runs."""
+    lines = []
+    for name in senders:
+        gains = [gain_of_jersey(part, name) for part in parts]
+        lines.append(Line(f"over {NAMES[name]}", at, [one.mean for one in gains], [one.half_width for one in gains]))
+    return tuple(lines)
 
 
 def errors_table(rows: Sequence[Row]) -> Table:
@@ -88,17 +92,13 @@ def errors_chart(rows: Sequence[Row]) -> Chart:
     """Gains by rate of link errors."""
     by_loss = grouped(rows, runs_of.LOSS)
     percent = [100.0 * loss for (loss,) in by_loss]
-    lines = []
-    for name in ("new-reno", "sack"):
-        gains = [gain_of_jersey(part, name) for part in by_loss.values()]
-        means, widths = [one.mean for one in gains], [one.half_width for one in gains]
-        lines.append(Line(f"over {NAMES[name]}", percent, means, widths))
+    lines = _gain_lines(percent, list(by_loss.values()), ("new-reno", "sack"))
     return Chart(
         "link-errors",
         "Jersey's gain where link errors are not hidden",
         "packets lost by link errors (%)",
         "gain in goodput (%)",
-        tuple(lines),
+        lines,
         "9 speech terminals; ratio of the means over the same drops, with 95 % intervals.",
     )
 
