@@ -27,6 +27,7 @@ def anonymise(archive: str, output: str, key_file: str | None) -> None:
     hosts and sessions become keyed hashes, alike in both captures. Notes are dropped. Times, sizes, ports, sequence
     numbers and TCP timestamps stay: verdicts rest on them.
     """
+    _need_cryptography()
     from prober.anonymise.keys import KEY_BYTES
 
     if Path(output).exists() and Path(output).samefile(archive):
@@ -42,12 +43,7 @@ def write_shared(archive: str, output: str, secret: bytes | None = None) -> None
 
     Raises UsageError where a package is missing, ArchiveError.
     """
-    try:
-        import cryptography  # noqa: F401
-    except ImportError:
-        raise UsageError(
-            "anonymising needs the package cryptography, which is not installed: run 'pip install pepscope[probe]'"
-        ) from None
+    _need_cryptography()
     from pepscope.progress import Progress
     from prober.anonymise.sharing import anonymise_archive
 
@@ -58,3 +54,12 @@ def write_shared(archive: str, output: str, secret: bytes | None = None) -> None
     click.echo(f"{shared.path}: the same verdicts in {counted}, {counts.kept} packets", err=True)
     if counts.left_out:
         click.echo(f"left out: {counts.left_out} packets that are no TCP or UDP over IP, or fragments", err=True)
+
+
+def _need_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "anonymising needs the package cryptography, which is not installed: run 'pip install pepscope[probe]'"
+        ) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -202,3 +203,12 @@ def test_observations_of_one_task_keep_their_captures(tmp_path: Path):
     with open_archive(after) as opened:
         assert not [name for name in opened.captures if "192.0.2.1" in name]
         assert opened.observations[0].mobile_capture in opened.captures
+
+
+def test_without_cryptography_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    before = archive(tmp_path / "before.zip", [observation("reg_dl_short10k")])
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.delitem(sys.modules, "prober.anonymise.keys")
+    ended = CliRunner().invoke(anonymise, [str(before), "-o", str(tmp_path / "after.zip")])
+    assert isinstance(ended.exception, UsageError)
+    assert "pip install" in str(ended.exception)
