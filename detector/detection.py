@@ -108,6 +108,7 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         duration_s=max(v.connection.last_time_ns - v.connection.first_time_ns for v in vantages) / 1e9,
         pairing_confidence=pair.pairing_confidence,
         pairing_ground=pair.pairing_ground,
+        mechanism=judgement.mechanism,
     )
 
 

@@ -49,6 +49,7 @@ DRAWINGS = (
     Drawing("slow-reader-window", "reg_dl_slowreader_rate", WINDOW),
     Drawing("abort-sequence", "spl_ha_dl_abort", SEQUENCE),
     Drawing("rewritten-sequence", "prx_ngx_upload_strict", SEQUENCE),
+    Drawing("early-fin-sequence", "prx_ngx_cache", SEQUENCE),
     Drawing("parallel-delay", "prx_ngx_par6", DELAY),
     Drawing("one-end-round-trip", "spl_ha_dl_large_umts", ROUND_TRIP, ("srv",)),
 )

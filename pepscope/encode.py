@@ -24,6 +24,7 @@ _FRAME_COLUMNS = (
     "server_b",
     "transport_b",
     "verdict",
+    "mechanism",
     "probability_regular",
     "probability_split_tcp",
     "probability_tcp_proxy",
@@ -65,6 +66,7 @@ def pair_document(pair: PairResult) -> dict[str, Any]:
             for vantage in pair.vantages
         ],
         "verdict": pair.verdict.value,
+        "mechanism": None if pair.mechanism is None else pair.mechanism.value,
         "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
         "reason": pair.reason,
         "pairing": {"confidence": float(pair.pairing_confidence), "ground": pair.pairing_ground or None},
@@ -108,6 +110,7 @@ def detection_frame(result: DetectionResult) -> pd.DataFrame:
             row[f"server_{letter}"] = vantage.server if vantage else None
             row[f"transport_{letter}"] = vantage.transport if vantage else None
         row["verdict"] = pair.verdict.value
+        row["mechanism"] = None if pair.mechanism is None else pair.mechanism.value
         for kind in _JUDGED:
             row[f"probability_{kind.name.lower()}"] = float(pair.probability.get(kind, 0.0))
         row["packets"] = pair.packets

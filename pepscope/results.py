@@ -36,6 +36,19 @@ class Kind(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+class Mechanism(StrEnum):
+    """How a split works, as far as the captures show it (RFC 3135 for the terms)."""
+
+    RELAY = "relay"  # two concurrent connections
+    STORE_AND_FORWARD = "store-and-forward"
+    CACHE = "cache"
+    REWRITING = "rewriting"  # heads written anew, or bodies recompressed
+    TLS_INTERCEPTION = "tls-interception"
+    LOCAL_ACKNOWLEDGEMENT = "local-acknowledgement"  # RFC 3135, section 3.1.2
+    TUNNEL = "tunnel"  # one leg in another transport protocol
+    UNDECIDED = "undecided"
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What one method found.
@@ -114,6 +127,7 @@ class PairResult:
     series: tuple[FlowSeries, ...] = ()
     pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
     pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
+    mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,8 +34,8 @@ LARGEST_SHARE = 0.5
 SURE_SHARE = 0.8
 
 #: What shows where the sender gets rid of its data long before the receiver has them: behind a proxy that stores, and
-#: behind a relay whose buffers hold as much.
-_OF_LARGE_BUFFERS = frozenset({"sender-far-ahead", "window-open-receiver-behind"})
+#: behind a relay whose buffers were set to hold as much.
+_OF_LARGE_BUFFERS = frozenset({"sender-far-ahead", "sender-beyond-buffers", "window-open-receiver-behind"})
 
 _SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 

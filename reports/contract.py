@@ -12,6 +12,7 @@ from pepscope.results import (
     DetectionResult,
     Evidence,
     Kind,
+    Mechanism,
     Number,
     Outcome,
     PairResult,
@@ -91,6 +92,7 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
         duration_s=_number(item, "duration_s", place) if "duration_s" in item else 0.0,
         pairing_confidence=_share(pairing, "confidence", f"{place}.pairing") if pairing else 1.0,
         pairing_ground=ground if isinstance(ground, str) else "",
+        mechanism=None if item.get("mechanism") is None else _choice(item, "mechanism", Mechanism, place),
     )
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 from pepscope.results import Kind, PairResult
 from reports.errors import cannot_write
 from reports.table import printable
-from reports.wording import KIND_SENTENCES
+from reports.wording import verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results import DetectionResult
@@ -49,7 +49,7 @@ def _case(pair: PairResult) -> str:
     vantage = pair.vantages[0]
     name = f"{vantage.client} -> {vantage.server}"
     captures = " and ".join(vantage.capture for vantage in pair.vantages)
-    told = [KIND_SENTENCES[pair.verdict], *(item.summary for item in pair.evidence)]
+    told = [verdict_sentence(pair), *(item.summary for item in pair.evidence)]
     return junit_case(captures, name, pair.duration_s, pair.verdict, pair.reason, told)
 
 

@@ -14,7 +14,7 @@ from reports.errors import cannot_write
 from reports.figures import Figure, choose_limit, flow_figures
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
 from reports.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
-from reports.wording import KIND_NAMES, KIND_SENTENCES, method_name
+from reports.wording import KIND_NAMES, method_name, verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results import DetectionResult
@@ -89,7 +89,7 @@ def _headline(pairs: Sequence[PairResult]) -> str:
     if not pairs:
         return "No TCP connection was found."
     if len(pairs) == 1:
-        return KIND_SENTENCES[pairs[0].verdict]
+        return verdict_sentence(pairs[0])
     split = counts.get(Kind.SPLIT_TCP, 0) + counts.get(Kind.TCP_PROXY, 0)
     open_ones = counts.get(Kind.INCONCLUSIVE, 0)
     total = format_count(len(pairs))
@@ -187,7 +187,7 @@ def connection_section(
     share = verdict_probability(pair)
     probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
     # The page's headline already says it where there is only one connection.
-    meaning = "" if alone else f'<p class="verdict">{escape(KIND_SENTENCES[pair.verdict])}</p>'
+    meaning = "" if alone else f'<p class="verdict">{escape(verdict_sentence(pair))}</p>'
     drawings = "".join(
         _flow(index, position, pair, pair.series[position], figures[position])
         for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))

@@ -12,7 +12,7 @@ from reports.contract import read_document
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
 from reports.ranking import by_attention, count_by_verdict, verdict_probability
 from reports.table import printable
-from reports.wording import KIND_NAMES, KIND_SENTENCES, method_name
+from reports.wording import KIND_NAMES, method_name, verdict_sentence
 
 #: Connections told at length.
 MAX_TOLD = 20
@@ -80,7 +80,7 @@ def _connection(pair: PairResult, width: int) -> Iterator[str]:
     yield ""
     share = verdict_probability(pair)
     certainty = "" if share is None else f" Probability: {format_percent(share)}."
-    yield from _wrap(f"Verdict: {KIND_NAMES[pair.verdict]}. {KIND_SENTENCES[pair.verdict]}{certainty}", width)
+    yield from _wrap(f"Verdict: {KIND_NAMES[pair.verdict]}. {verdict_sentence(pair)}{certainty}", width)
     yield from _wrap(pair.reason, width)
     split = [item for item in _spoken(pair) if item.outcome is Outcome.SPLIT]
     intact = [item for item in _spoken(pair) if item.outcome is Outcome.INTACT]

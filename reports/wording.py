@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pepscope.packets import Direction
-from pepscope.results import Kind
+from pepscope.results import Kind, Mechanism, PairResult
 
 KIND_NAMES = {
     Kind.REGULAR: "regular",
@@ -22,6 +22,19 @@ KIND_SENTENCES = {
     Kind.INCONCLUSIVE: "These captures do not tell whether this connection is end to end or split.",
 }
 
+#: How a split works, as a sentence to follow the verdict's own.
+MECHANISM_SENTENCES = {
+    Mechanism.RELAY: "Mechanism: relay (two TCP connections at the same time).",
+    Mechanism.STORE_AND_FORWARD: "Mechanism: store and forward.",
+    Mechanism.CACHE: "Mechanism: a cache answers.",
+    Mechanism.REWRITING: "Mechanism: the content is rewritten or recompressed.",
+    Mechanism.TLS_INTERCEPTION: "Mechanism: TLS is ended and begun anew.",
+    Mechanism.LOCAL_ACKNOWLEDGEMENT: "Mechanism: local acknowledgement (RFC 3135): a box acknowledges in the "
+    "receiver's name and passes the data segments on untouched.",
+    Mechanism.TUNNEL: "Mechanism: a tunnel; one leg uses another transport protocol.",
+    Mechanism.UNDECIDED: "Mechanism: undecided.",
+}
+
 METHOD_NAMES = {
     "ack_timing": "acknowledgement timing",
     "delayed_ack": "delayed acknowledgements",
@@ -30,6 +43,7 @@ METHOD_NAMES = {
     "progress": "transfer progress",
     "content": "content",
     "teardown": "teardown",
+    "early_fin": "end of stream",
     "single_vantage": "single capture",
 }
 
@@ -70,6 +84,12 @@ CELL_SENTENCES = {
     "on afterwards, or answers from its own store.",
     Kind.INCONCLUSIVE: "What was measured does not tell whether connections are end to end or split.",
 }
+
+
+def verdict_sentence(pair: PairResult) -> str:
+    """What the verdict on a connection means, and how a split works."""
+    meaning = KIND_SENTENCES[pair.verdict]
+    return meaning if pair.mechanism is None else f"{meaning} {MECHANISM_SENTENCES[pair.mechanism]}"
 
 
 def application_name(application: str | None) -> str:

@@ -9,6 +9,7 @@ from detector.methods import (
     ack_timing,
     content,
     delayed_ack,
+    early_fin,
     identity,
     progress,
     receive_window,
@@ -29,5 +30,6 @@ METHODS: tuple[Method, ...] = (
     receive_window.examine,
     content.examine,
     teardown.examine,
+    early_fin.examine,
     single_vantage.examine,
 )

@@ -30,8 +30,9 @@ _METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PAT
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     """Compare bytes and sizes of both streams at the two vantages.
 
-    Findings: `rewritten-headers` (split, by a proxy that understands HTTP), `other-bytes` (split, recompressed),
-    `other-size` (split), `same-content`, `no-payload`, `no-counterpart`.
+    Findings: `proxy-request-consumed` (split, by a declared proxy), `recompressed` (split, the body of an answer has
+    another size), `rewritten-headers` (split, by a proxy that understands HTTP), `other-bytes` (split), `other-size`
+    (split), `same-content`, `no-payload`, `no-counterpart`.
     """
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
@@ -39,9 +40,24 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
             "no-counterpart",
             "Only one capture holds this connection: a cache may have answered, or the other capture missed it.",
         )
+    consumed = _consumed_request(client, server)
+    if consumed:
+        return Evidence(
+            METHOD, Outcome.SPLIT, "proxy-request-consumed", 0.95 * pair.pairing_confidence,
+            f"The client asks a proxy by {consumed}, and the server never gets that request: the proxy takes it and "
+            "passes on what follows.", {"request": consumed},
+        )  # fmt: skip
     for direction in Direction:
         left, arrived = _opening(pair.sender(direction), direction), _opening(pair.receiver(direction), direction)
         if left is not None and arrived is not None and _headers_differ(left, arrived):
+            lengths = [_field(message, b"content-length") for message in (left, arrived)]
+            if direction is Direction.DOWN and None not in lengths and lengths[0] != lengths[1]:
+                return Evidence(
+                    METHOD, Outcome.SPLIT, "recompressed", 0.95 * pair.pairing_confidence,
+                    f"The answer leaves with a body of {_shown(lengths[0])} bytes and arrives with one of "
+                    f"{_shown(lengths[1])}: a proxy took it whole and wrote it anew.",
+                    {"left_content_length": _shown(lengths[0]), "arrived_content_length": _shown(lengths[1])},
+                )  # fmt: skip
             added = sorted(name.decode("ascii") for name in _added_fields(left, arrived))
             known = [name for name in added if name.encode() in PROXY_FIELDS]
             return Evidence(
@@ -148,6 +164,42 @@ def _headers_differ(left: bytes, arrived: bytes) -> bool:
     """Whether the headers differ where both were captured."""
     common = min(len(left), len(arrived))
     return left[:common].split(b"\r\n\r\n")[0] != arrived[:common].split(b"\r\n\r\n")[0]
+
+
+def _consumed_request(client: Vantage, server: Vantage) -> str | None:
+    """The protocol in which the client asks a proxy for a connection, where the server did not get that request."""
+    asked, got = (_first_piece(vantage.payload.get(Direction.UP)) for vantage in (client, server))
+    if asked is None or got is None or client.connection.up.initial_sequence_number is None:
+        return None
+    for name, speaks in (("HTTP CONNECT", _is_connect), ("SOCKS", _is_socks)):
+        if speaks(asked) and not speaks(got):
+            return name
+    return None
+
+
+def _is_connect(opening: bytes) -> bool:
+    """Whether a stream begins with a CONNECT request (RFC 9110, section 9.3.6)."""
+    return opening.startswith(b"CONNECT ")
+
+
+def _is_socks(opening: bytes) -> bool:
+    """Whether a stream begins with a SOCKS greeting: version 5 (RFC 1928, section 3) alone in its segment, or 4."""
+    if opening[:1] == b"\x05" and len(opening) > 2:
+        return 1 <= opening[1] == len(opening) - 2
+    return opening[:2] == b"\x04\x01" and len(opening) >= 9 and opening.endswith(b"\0")
+
+
+def _field(message: bytes, name: bytes) -> bytes | None:
+    """The value of a header field that was captured to the end of its line."""
+    for line in message.split(b"\r\n\r\n")[0].split(b"\r\n")[1:-1]:
+        key, colon, value = line.partition(b":")
+        if colon and key.strip().lower() == name:
+            return value.strip()
+    return None
+
+
+def _shown(value: bytes | None) -> str:
+    return (value or b"").decode("ascii", "replace")
 
 
 def _fields(message: bytes) -> set[bytes]:

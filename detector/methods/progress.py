@@ -17,11 +17,11 @@ import numpy as np
 
 from detector.clock import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.clouds import FlowClouds
-from detector.curves import NEVER, first_arrivals
+from detector.curves import NEVER, BoolArray, first_arrivals
 from detector.early_acks import violations
-from detector.pair import Pair
+from detector.pair import Pair, Vantage
 from detector.window_course import window_course
-from pepscope.packets import Direction, Int64Array
+from pepscope.packets import Direction, Int64Array, TcpFlag
 from pepscope.results import Evidence, Number, Outcome
 
 METHOD = "progress"
@@ -42,6 +42,17 @@ HELD_BACK_SHARE = 0.1
 #: A relay may hold this much of a transfer without closing its window: Linux's default limits for one receive and one
 #: send buffer (6 MiB and 4 MiB). A lead below it tells less of a relay from a proxy.
 RELAY_BUFFER_BYTES = 10 * 2**20
+
+#: Linux lets a send buffer grow to two congestion windows (tcp_sndbuf_expand), each segment with its bookkeeping in a
+#: block of 4096 bytes. A sender in slow start has at most its initial window (RFC 6928) and one segment for each that
+#: was acknowledged (RFC 5681, section 3.1), so that what the receiver got bounds what a relay's send buffer holds.
+SEND_BUFFER_WINDOWS = 2
+SEGMENT_BLOCK_BYTES = 4096
+INITIAL_WINDOW_SEGMENTS = 10
+SEGMENT_BYTES = 1448
+
+#: What a relay's own buffers hold between its two sockets: HAProxy 16 KiB, squid's read-ahead 64 KiB, tinyproxy 96 KiB.
+APPLICATION_BUFFER_BYTES = 96 * 2**10
 
 #: A relay passes its first bytes on as they come. Where the fastest byte of all was held for this share of the shorter
 #: side's transfer, the transfer was stored first.
@@ -68,6 +79,8 @@ class Lead:
     sender_duration_s: float
     receiver_duration_s: float
     least_hold_s: float  # how long even the fastest byte was held on the way; 0 where that is not known
+    beyond_buffers_bytes: int  # most by which the lead exceeded what a relay's buffers could hold then; may be negative
+    buffers_bytes: int  # what they could hold at that time
 
 
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
@@ -90,6 +103,8 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "sender_duration_s": found.sender_duration_s,
         "receiver_duration_s": found.receiver_duration_s,
         "least_hold_s": found.least_hold_s,
+        "relay_buffers_bytes": found.buffers_bytes,
+        "lead_beyond_buffers_bytes": found.beyond_buffers_bytes,
     }
     if clock.separable or clock.slack_s >= -TIMESTAMP_ERROR_S or found.most_bytes <= 0:
         summary = "Under some admissible clock nothing was acknowledged to the sender before it had arrived."
@@ -110,16 +125,30 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
             f"transfer of {shorter_s:.3g} s: stored first, then forwarded."
         )
         queue = ("A relay behind a queue that other connections had filled before looks the same.",)
-        return Evidence(METHOD, Outcome.SPLIT, "stored-before-forwarded", strength, summary, numbers, queue)
+        return Evidence(METHOD, Outcome.SPLIT, "held-before-forwarded", strength, summary, numbers, queue)
+    return _lead(found, strength, numbers)
+
+
+def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
+    """What the size of the lead says of the box that holds it."""
+    if found.beyond_buffers_bytes > 0:
+        # The further beyond, the less an unusual relay's larger buffers explain it.
+        strength *= found.beyond_buffers_bytes / (found.beyond_buffers_bytes + found.buffers_bytes)
+        summary = (
+            f"{found.beyond_buffers_bytes + found.buffers_bytes} bytes were acknowledged to the sender and had not "
+            f"reached the receiver, where the socket buffers of a relay hold {found.buffers_bytes} at most: the "
+            "transfer was taken in and forwarded later."
+        )
+        tuned = ("A relay whose socket buffers were set larger by hand looks the same.",)
+        return Evidence(METHOD, Outcome.SPLIT, "sender-beyond-buffers", strength, summary, numbers, tuned)
     if found.delivered_share_when_done <= FAR_AHEAD_SHARE and not found.held_back:
         summary = (
             f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
-            f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: the transfer was "
-            "taken in and forwarded later."
+            f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: a box in between held "
+            "the rest."
         )
-        fits = found.most_bytes < RELAY_BUFFER_BYTES
-        caveats = ("A relay whose buffers hold the whole transfer looks the same.",) if fits else ()
-        return Evidence(METHOD, Outcome.SPLIT, "sender-far-ahead", strength, summary, numbers, caveats)
+        fits = ("Socket buffers of a relay hold as much as a store would here.",)
+        return Evidence(METHOD, Outcome.SPLIT, "sender-far-ahead", strength, summary, numbers, fits)
     summary = (
         f"Up to {found.most_bytes} bytes were acknowledged to the sender before they reached the receiver; when the "
         f"sender was done, {found.delivered_share_when_done:.0%} had arrived."
@@ -154,6 +183,7 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
     lead = (flow.ack_value - at_ack)[known]
     began = int(np.searchsorted(flow.ack_seen_ns, arrival[0], side="left"))
     acknowledged = int(flow.ack_value[began - 1]) - first if began else 0
+    beyond, buffers = _beyond_buffers(pair, flow, known, lead, at_ack[known] - first)
     return Lead(
         total,
         int(lead.max()) if len(lead) else 0,
@@ -165,7 +195,43 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
         float(flow.ack_seen_ns[-1] - flow.data_sent_ns[0]) / 1e9,
         float(arrival[-1] - arrival[0]) / 1e9,
         _least_hold_s(pair, flow.direction, clock),
+        beyond,
+        buffers,
     )
+
+
+def _beyond_buffers(
+    pair: Pair, flow: FlowClouds, known: BoolArray, lead: Int64Array, delivered: Int64Array
+) -> tuple[int, int]:
+    """The most by which the lead exceeds what a relay's buffers held, and what they held then.
+
+    A relay's send buffer follows its congestion window, which follows what the receiver got; what waits in its receive
+    buffer is missing from the window that it advertises.
+    """
+    sender = pair.sender(flow.direction)
+    if sender is None or len(lead) == 0:
+        return 0, 0
+    window_segments = INITIAL_WINDOW_SEGMENTS + np.maximum(delivered, 0) // SEGMENT_BYTES
+    sending = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * window_segments
+    capacity = sending + _unread_bytes(sender, flow, known) + APPLICATION_BUFFER_BYTES
+    most = int(np.argmax(lead - capacity))
+    return int(lead[most] - capacity[most]), int(capacity[most])
+
+
+def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64Array:
+    """At each acknowledgement, bytes that can wait unread in the receive buffer behind the window that it advertises.
+
+    A window falls by what waits unread. Before its buffer grows, a stack advertises half of it (RFC 7323 windows start
+    at 65,535 bytes), so that as much again is never excluded.
+    """
+    packets = sender.packets
+    advertising = (packets.direction == flow.direction.reverse) & ((packets.flags & TcpFlag.SYN) == 0)
+    windows = packets.window_bytes[advertising].astype(np.int64)
+    if len(windows) == 0:
+        return np.full(int(known.sum()), STORED_BYTES // 2, np.int64)
+    unread = np.maximum.accumulate(windows) - windows
+    place = np.searchsorted(packets.time_ns[advertising], flow.ack_seen_ns[known], side="right") - 1
+    return np.asarray(unread[np.maximum(place, 0)] + STORED_BYTES // 2)
 
 
 def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:

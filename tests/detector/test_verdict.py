@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 import detector.methods
 import prober.experiments
-from detector.verdict import FINDINGS, judge
-from pepscope.results import Evidence, Kind, Outcome
+from detector.verdict import judge
+from detector.weights import FINDINGS, PRIOR, Hypothesis, Weight
+from pepscope.results import Evidence, Kind, Mechanism, Outcome
 
 SPEAKING = re.compile(r'Outcome\.(?:SPLIT|INTACT),\s*"([a-z-]+)"')
+CHOSEN = re.compile(r'finding = "([a-z-]+)" if [^"]+ else "([a-z-]+)"')
 
 
 def evidence(finding: str, strength: float = 1.0) -> Evidence:
@@ -25,7 +27,9 @@ def evidence(finding: str, strength: float = 1.0) -> Evidence:
 def test_every_finding_that_speaks_has_a_row() -> None:
     rooms = (detector.methods, prober.experiments)
     sources = [path for room in rooms for path in Path(str(room.__file__)).parent.rglob("*.py")]
-    spoken = {finding for path in sources for finding in SPEAKING.findall(path.read_text())}
+    texts = [path.read_text() for path in sources]
+    spoken = {finding for text in texts for finding in SPEAKING.findall(text)}
+    spoken |= {finding for text in texts for both in CHOSEN.findall(text) for finding in both}
     assert spoken == set(FINDINGS)
 
 
@@ -68,6 +72,12 @@ def test_same_packets_against_early_acknowledgements_is_inconclusive_and_says_so
         (["other-packets"], Kind.SPLIT_TCP),
         (["acks-before-data", "sender-ahead"], Kind.SPLIT_TCP),
         (["other-packets", "stored-before-forwarded"], Kind.TCP_PROXY),
+        (["other-packets", "sender-beyond-buffers"], Kind.TCP_PROXY),
+        (["other-packets", "sender-far-ahead", "window-open-receiver-behind"], Kind.SPLIT_TCP),
+        (["acks-nobody-sent", "acks-cross-whole-path"], Kind.REGULAR),
+        (["acks-nobody-sent"], Kind.INCONCLUSIVE),
+        (["acks-nobody-sent", "acks-before-data"], Kind.SPLIT_TCP),
+        (["acks-nobody-sent", "acks-not-from-receiver"], Kind.SPLIT_TCP),
         (["other-packets", "sender-far-ahead", "window-alternates"], Kind.SPLIT_TCP),
         (["served-from-cache"], Kind.TCP_PROXY),
         (["acks-only-from-receiver"], Kind.REGULAR),
@@ -75,3 +85,51 @@ def test_same_packets_against_early_acknowledgements_is_inconclusive_and_says_so
 )
 def test_verdict(findings: list[str], verdict: Kind) -> None:
     assert judge([evidence(finding) for finding in findings]).verdict is verdict
+
+
+def test_early_acknowledgements_of_untouched_data_are_local_acknowledgement() -> None:
+    judgement = judge([evidence("same-data"), evidence("acks-before-data")])
+    assert judgement.verdict is Kind.SPLIT_TCP
+    assert judgement.mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT
+    assert "same-data" in judgement.reason
+    assert "acks-before-data" in judgement.reason
+
+
+@pytest.mark.parametrize(
+    ("findings", "mechanism"),
+    [
+        (["same-packets"], None),
+        (["other-packets", "sender-ahead", "window-alternates"], Mechanism.RELAY),
+        (["other-packets", "stored-before-forwarded"], Mechanism.STORE_AND_FORWARD),
+        (["other-packets", "sender-far-ahead"], Mechanism.UNDECIDED),
+        (["other-packets", "rewritten-headers"], Mechanism.REWRITING),
+        (["served-from-cache"], Mechanism.CACHE),
+        (["another-certificate"], Mechanism.TLS_INTERCEPTION),
+        (["transport-changed-relayed"], Mechanism.TUNNEL),
+    ],
+)
+def test_mechanism(findings: list[str], mechanism: Mechanism | None) -> None:
+    assert judge([evidence(finding) for finding in findings]).mechanism is mechanism
+
+
+def test_an_undecided_mechanism_is_claimed_by_no_kind() -> None:
+    judgement = judge([evidence("other-packets"), evidence("sender-far-ahead"), evidence("acks-before-data")])
+    assert max(judgement.probability[Kind.SPLIT_TCP], judgement.probability[Kind.TCP_PROXY]) < 0.9
+
+
+@given(st.floats(0.51, 1.0))
+def test_below_the_least_probability_there_is_no_verdict(least: float) -> None:
+    judgement = judge([evidence("dead-port-answered")], least_probability=least)
+    leading = max(judgement.probability[Kind.REGULAR], 1 - judgement.probability[Kind.REGULAR])
+    assert (judgement.verdict is Kind.INCONCLUSIVE) == (leading < least)
+
+
+@pytest.mark.parametrize("row", FINDINGS.values(), ids=FINDINGS)
+def test_a_row_charges_nothing_to_what_explains_it_best(row: Weight) -> None:
+    assert max(row.of(each) for each in Hypothesis) == 0.0
+    assert row.reason.endswith(".")
+
+
+def test_hypotheses_start_from_probabilities() -> None:
+    assert sum(PRIOR.values()) == pytest.approx(1.0)
+    assert judge(()).probability[Kind.REGULAR] == pytest.approx(PRIOR[Hypothesis.END])

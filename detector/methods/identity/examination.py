@@ -173,9 +173,9 @@ def _judge(
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
     if min(hard_data, data) >= DECISIVE_NATS and acks <= -DECISIVE_NATS:
         return Evidence(
-            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(min(data, -acks)) * pair.pairing_confidence,
-            "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: "
-            "something on the path generates or rewrites ACKs without splitting the connection.", numbers,
+            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(min(data, -acks)),
+            "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
+            "box on the path makes or rewrites ACKs.", numbers,
         )  # fmt: skip
     if data <= -DECISIVE_NATS and min(hard_acks, acks) >= DECISIVE_NATS:
         return Evidence(
@@ -186,15 +186,17 @@ def _judge(
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)
         but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
+        finding = "same-packets" if acks >= DECISIVE_NATS else "same-data"
         return Evidence(
-            METHOD, Outcome.INTACT, "same-packets", _strength(total),
+            METHOD, Outcome.INTACT, finding, _strength(total),
             f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
             f"over {arrived} segments{but}.",
             {**numbers, "rewriters": ", ".join(r.key for r in rewriters)}, tuple(r.caveat for r in rewriters),
         )  # fmt: skip
     if total <= -DECISIVE_NATS:
+        finding = "other-packets" if data < 0 else "other-acknowledgements"
         return Evidence(
-            METHOD, Outcome.SPLIT, "other-packets", _strength(total) * pair.pairing_confidence,
+            METHOD, Outcome.SPLIT, finding, _strength(total) * pair.pairing_confidence,
             f"The same bytes arrive in segments that the far end never sent: of {arrived} segments, "
             f"{_field_words(comparisons, agreeing=False)} differ.", numbers,
             () if pair.pairing_confidence >= 0.99 else ("The pairing of the two connections is not certain.",),

@@ -1,0 +1,76 @@
+"""End of stream: a FIN that arrives before the far end sent its own (RFC 9293, section 3.6).
+
+A FIN takes a place in its stream behind the last byte, so end to end it arrives no sooner than it left, as data do. A
+proxy that has taken an answer whole ends its connection to the server while it still forwards the answer; the server
+then gets a FIN that the client sends only when it has everything. A relay passes a FIN on when it gets one.
+
+Data in both directions bound the clock relation without any acknowledgement (`detector.clock`), so the clock is taken
+at its friendliest: moved as far towards the FIN as data of the other direction allow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clouds import data_points
+from detector.pair import Pair, Vantage
+from pepscope.packets import Direction, Mark, TcpFlag
+from pepscope.results import Evidence, Number, Outcome
+
+METHOD = "early_fin"
+
+#: Lead at which the finding counts half: what interrupt coalescing and coarse clocks can shift (1/64 s timers).
+HALF_LEAD_S = 1 / 64
+
+
+def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+    """Compare when each stream's FIN left its sender with when one arrived.
+
+    Findings: `fin-before-sent` (split), `fin-in-order` and `no-fin` (inapplicable: they tell nothing).
+    """
+    leads = {direction: lead for direction in Direction if (lead := _lead_s(pair, direction, clock)) is not None}
+    if not leads:
+        return _inapplicable("no-fin", "The end of no stream was seen at both ends, or nothing relates the clocks.", {})
+    direction = max(leads, key=lambda each: leads[each])
+    lead_s = leads[direction]
+    numbers: dict[str, Number] = {"direction": direction.name.lower(), "fin_lead_s": lead_s}
+    if lead_s <= TIMESTAMP_ERROR_S:
+        return _inapplicable("fin-in-order", "No FIN arrives before it was sent.", numbers)
+    far, near = ("client", "server") if direction is Direction.UP else ("server", "client")
+    return Evidence(
+        METHOD, Outcome.SPLIT, "fin-before-sent", lead_s / (lead_s + HALF_LEAD_S),
+        f"The {near} got the {far}'s FIN {lead_s:.3g} s before the {far} sent one, whatever the clocks: a box in "
+        f"between ended its connection to the {near} first.",
+        numbers, (f"A {far}-side capture that lost the first of several FINs looks the same.",),
+    )  # fmt: skip
+
+
+def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | None:
+    """Seconds by which the FIN arrived too early under the friendliest clock; None where that cannot be known."""
+    sender, receiver = pair.sender(direction), pair.receiver(direction)
+    reverse = clock.clouds.get(direction.reverse)
+    if sender is None or receiver is None or reverse is None or not clock.pieces or len(reverse.data_sent_ns) == 0:
+        return None
+    sent, arrived = _first_fin_ns(sender, direction), _first_fin_ns(receiver, direction)
+    if sent is None or arrived is None:
+        return None
+    x, y = data_points(reverse)
+    room = y - clock.server_minus_client_ns(x)
+    client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
+    fin = (server - client) - float(clock.server_minus_client_ns(np.array([client]))[0])
+    # Data down bound the server's clock from below, data up from above.
+    return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9
+
+
+def _first_fin_ns(vantage: Vantage, direction: Direction) -> int | None:
+    """When the stream's first FIN passed; None where there is none, or where an earlier one was plainly missed."""
+    packets = vantage.packets
+    fins = np.flatnonzero((packets.direction == direction) & ((packets.flags & TcpFlag.FIN) != 0))
+    if len(fins) == 0 or packets.marks[fins[0]] & Mark.RETRANSMISSION:
+        return None
+    return int(packets.time_ns[fins[0]])
+
+
+def _inapplicable(finding: str, summary: str, numbers: dict[str, Number]) -> Evidence:
+    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers)
