@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pepscope.results import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0
+LEAST_PROBABILITY = 0.95
+LEAST_PAIRING_CONFIDENCE = 0.7
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
 _DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -87,6 +89,22 @@ class FailOn(click.ParamType[frozenset[str]]):
     metavar="PPM",
     help="Fastest drift between the clocks to allow for.",
 )
+@click.option(
+    "--least-probability",
+    type=click.FloatRange(0.5, 1),
+    default=LEAST_PROBABILITY,
+    show_default=True,
+    metavar="P",
+    help="No verdict below this probability of end to end or split.",
+)
+@click.option(
+    "--least-pairing",
+    type=click.FloatRange(0, 1),
+    default=LEAST_PAIRING_CONFIDENCE,
+    show_default=True,
+    metavar="P",
+    help="No verdict below this confidence that both captures show one transfer.",
+)
 @filter_option
 @memory_option
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
@@ -103,6 +121,8 @@ def detect(
     ack_delay: float | None,
     same_transfers: bool,
     drift_limit: float,
+    least_probability: float,
+    least_pairing: float,
     filter_expression: str | None,
     memory_bytes: int | None,
     as_json: bool,
@@ -127,6 +147,8 @@ def detect(
             "--ack-delay": ack_delay is not None,
             "--same-transfers": same_transfers,
             "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
+            "--least-probability": least_probability != LEAST_PROBABILITY,
+            "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
             "--parquet": parquet is not None,
@@ -145,6 +167,8 @@ def detect(
             ack_delay_s=ack_delay,
             drift_limit_ppm=drift_limit,
             same_transfers=same_transfers,
+            least_probability=least_probability,
+            least_pairing_confidence=least_pairing,
             filter=filter_expression,
             memory_bytes=memory_bytes,
             series=html is not None,

@@ -12,10 +12,10 @@ from detector.clock import relate
 from detector.matching import Match
 from detector.methods import METHODS, content, transport
 from detector.mispairing import unless_mispaired
-from detector.pair import ClockMode, DetectOptions, Pair
+from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair
 from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
-from detector.verdict import judge
+from detector.verdict import DECISION_PROBABILITY, judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
@@ -39,6 +39,8 @@ def detect(
     drift_limit_ppm: float = 500.0,
     taken_at: str | None = None,
     same_transfers: bool = False,
+    least_probability: float = DECISION_PROBABILITY,
+    least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
@@ -51,15 +53,22 @@ def detect(
     `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` says where `first` was taken, at the `client`
     (the end that opens the connections) or the `server`, where that need not be found out. `same_transfers` says that
     both captures show the same transfers, so that equal payload between strangers is no reason to doubt a pairing.
-    `filter` is an expression in libpcap's language. Packets that take more than `memory_bytes`, both captures and the
-    work on them together, are kept in temporary files and judged by parts (default: 1 GiB for each capture); judging
-    the largest connection may still take some 250 bytes for each packet of it. With `series` the results carry what a
-    page draws. `progress` is called with work done and in all.
+    Below `least_probability` of its class (end to end, or split), or below `least_pairing_confidence` that both
+    captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
+    Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
+    and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
+    for each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in
+    all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
     """
-    options = replace(_options(clocks, ack_delay_s, drift_limit_ppm, taken_at), same_transfers=same_transfers)
+    options = replace(
+        _options(clocks, ack_delay_s, drift_limit_ppm, taken_at),
+        same_transfers=same_transfers,
+        least_probability=_least("probability", least_probability, 0.5),
+        least_pairing_confidence=_least("pairing confidence", least_pairing_confidence, 0.0),
+    )
     paths = [path for path in (first, second) if path is not None]
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
@@ -94,7 +103,8 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         evidence = (transport.examine(pair), *spoken)
     if earlier:
         evidence = (*evidence, content.examine_unpaired(pair, earlier))
-    judgement = unless_mispaired(judge(evidence), pair)
+    judgement = judge(evidence, least_probability=pair.options.least_probability)
+    judgement = unless_mispaired(judgement, pair, evidence)
     vantages, leg = pair.vantages, pair.datagram_leg
     return PairResult(
         vantages=pair.names,
@@ -126,6 +136,12 @@ def _options(
     if taken_at not in (None, "client", "server"):
         raise UsageError(f"a capture is taken at the client or the server, not at {taken_at!r}")
     return DetectOptions(mode, ack_delay_s, drift_limit_ppm, None if taken_at is None else taken_at == "client")
+
+
+def _least(name: str, value: float, above: float) -> float:
+    if not above <= value <= 1:
+        raise UsageError(f"the least {name} must be between {above:g} and 1, got {value}")
+    return value
 
 
 def _is_same_file(first: str, second: str) -> bool:

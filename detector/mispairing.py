@@ -1,23 +1,26 @@
 """What a verdict is worth where it is not sure that the captures show the same transfer.
 
 Two transfers taken for one look like a split to every method that compares, so a verdict can be no surer than the
-pairing. Where that is more likely wrong than right, there is none.
+pairing. Below the least confidence there is none. Packets that are the same at both vantage points need no other
+ground: no two transfers share them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from detector.pair import Pair
 from detector.verdict import Judgement, judge
-from pepscope.results import Kind
+from pepscope.results import Evidence, Kind
 
-#: Below this confidence in the pairing there is no verdict.
-LEAST_CONFIDENCE = 0.5
+#: Findings that the two captures hold the same packets.
+SHARED_PACKETS = frozenset({"same-packets", "same-data", "acks-nobody-sent"})
 
 
-def unless_mispaired(judgement: Judgement, pair: Pair) -> Judgement:
+def unless_mispaired(judgement: Judgement, pair: Pair, evidence: Iterable[Evidence]) -> Judgement:
     """The judgement; where the pairing is doubtful, inconclusive and mixed with what is known without evidence."""
     confidence = pair.pairing_confidence
-    if confidence >= LEAST_CONFIDENCE:
+    if confidence >= pair.options.least_pairing_confidence or any(e.finding in SHARED_PACKETS for e in evidence):
         return judgement
     prior = judge(()).probability
     mixed = {kind: confidence * judgement.probability[kind] + (1 - confidence) * prior[kind] for kind in prior}

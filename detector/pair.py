@@ -8,11 +8,17 @@ from enum import StrEnum
 from typing import TypeVar, cast
 
 from detector.datagram_leg import DatagramLeg
+from detector.verdict import DECISION_PROBABILITY
 from pepscope.connections import Connection, FlowSummary
 from pepscope.packets import Direction, PacketColumns, PayloadSample
 from pepscope.results import VantageName
 
 Made = TypeVar("Made")
+
+
+#: Below this confidence that both captures show one transfer there is no verdict. Of pairs whose confidence is lower,
+#: more than one in twenty is a wrong one (docs/calibration.md).
+LEAST_PAIRING_CONFIDENCE = 0.7
 
 
 class ClockMode(StrEnum):
@@ -34,6 +40,10 @@ class DetectOptions:
     first_at_client: bool | None = None
     #: The captures show the same transfers: that payload makes a pair of strangers is no reason to doubt it.
     same_transfers: bool = False
+    #: Below this probability of its class (end to end, or split) a connection gets no verdict.
+    least_probability: float = DECISION_PROBABILITY
+    #: Below this confidence that two connections are one transfer they get no verdict.
+    least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from detector.detection import detect
-from detector.mispairing import LEAST_CONFIDENCE
+from detector.pair import LEAST_PAIRING_CONFIDENCE
 from pepscope.audit_results import AuditConnection
 from pepscope.errors import PepscopeError
 from pepscope.results import DetectionResult, PairResult
@@ -156,7 +156,7 @@ def _port(end_point: str) -> int:
 def _set_aside(flow: Flow, pair: PairResult) -> str:
     if flow.role != DATA:
         return f"It is no transfer of this application ({flow.role})."
-    if pair.pairing_confidence < LEAST_CONFIDENCE:
+    if pair.pairing_confidence < LEAST_PAIRING_CONFIDENCE:
         return f"It is not certain that both captures show it ({pair.pairing_ground})."
     return ""
 

@@ -165,3 +165,32 @@ def test_errors_are_types_of_ours(tmp_path: Path) -> None:
         pepscope.detect("-", "-")
     with pytest.raises(UsageError):
         pepscope.detect(str(text), clocks="atomic")
+
+
+def test_a_stricter_probability_leaves_the_verdict_open() -> None:
+    captures = both("spl_ha_dl_srcip")
+    judged = json.loads(run("detect", *captures, "--json", "--least-probability", "1").stdout)
+    assert {pair["verdict"] for pair in judged["pairs"]} == {"inconclusive"}
+    doubted = json.loads(run("detect", *captures, "--json", "--least-pairing", "1").stdout)
+    assert {pair["verdict"] for pair in doubted["pairs"]} == {"inconclusive"}
+    assert "not certain that the captures show the same transfer" in doubted["pairs"][0]["reason"]
+
+
+def test_packets_in_common_need_no_other_ground_for_the_pairing() -> None:
+    judged = json.loads(run("detect", *both("reg_dl_nat"), "--json", "--least-pairing", "1").stdout)
+    assert {pair["verdict"] for pair in judged["pairs"]} == {"regular"}
+
+
+def test_thresholds_are_probabilities() -> None:
+    captures = tuple(map(str, both("reg_dl_nat")))
+    with pytest.raises(UsageError, match=r"must be between 0\.5 and 1, got 1\.5"):
+        pepscope.detect(*captures, least_probability=1.5)
+    with pytest.raises(UsageError, match=r"must be between 0 and 1, got -1"):
+        pepscope.detect(*captures, least_pairing_confidence=-1.0)
+
+
+def test_the_command_and_python_have_the_same_thresholds() -> None:
+    from detector import cli, pair, verdict
+
+    assert cli.LEAST_PROBABILITY == verdict.DECISION_PROBABILITY
+    assert cli.LEAST_PAIRING_CONFIDENCE == pair.LEAST_PAIRING_CONFIDENCE
