@@ -20,7 +20,7 @@ from detector.clouds import FlowClouds
 from detector.curves import NEVER, BoolArray, first_arrivals
 from detector.early_acks import violations
 from detector.pair import Pair, Vantage
-from detector.window_course import window_course
+from detector.window_course import window_captured, window_course
 from pepscope.packets import Direction, Int64Array, TcpFlag
 from pepscope.results import Evidence, Number, Outcome
 
@@ -74,7 +74,7 @@ class Lead:
     delivered_share_when_done: float  # arrived when the last byte was acknowledged to the sender
     acknowledged_share_at_start: float  # acknowledged to the sender when the first byte arrived
     acknowledged_at_start_bytes: int
-    held_back: bool  # the window advertised to the sender was closed, or nearly
+    held_back: bool | None  # the window advertised to the sender was closed, or nearly; None where it was not captured
     silence_s: float  # from the first byte sent to the first that arrived
     sender_duration_s: float
     receiver_duration_s: float
@@ -141,7 +141,7 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
         )
         tuned = ("A relay whose socket buffers were set larger by hand looks the same.",)
         return Evidence(METHOD, Outcome.SPLIT, "sender-beyond-buffers", strength, summary, numbers, tuned)
-    if found.delivered_share_when_done <= FAR_AHEAD_SHARE and not found.held_back:
+    if found.delivered_share_when_done <= FAR_AHEAD_SHARE and found.held_back is False:
         summary = (
             f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
             f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: a box in between held "
@@ -257,10 +257,12 @@ def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> flo
     return max(0.0, around_s - sum(known) - max(known))
 
 
-def _held_back(pair: Pair, direction: Direction) -> bool:
+def _held_back(pair: Pair, direction: Direction) -> bool | None:
     """Whether the receive window that the sender was shown fell to a small share of what it had been."""
     sender = pair.sender(direction)
-    return sender is not None and sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
+    if sender is None or not window_captured(sender, direction.reverse):
+        return None
+    return sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
 
 
 def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64Array) -> Int64Array:
