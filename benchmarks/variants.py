@@ -145,8 +145,7 @@ def cut_behind_ip(capture: CaptureFile, length: int) -> CaptureFile:
     """At most `length` bytes from the IP header on, whatever the version."""
     start = _LINK_HEADER_BYTES[capture.link_type]
     frames = [
-        replace(frame, data=frame.data[: start + length], original_length=frame.wire_length)
-        for frame in capture.frames
+        replace(frame, data=frame.data[: start + length], original_length=frame.wire_length) for frame in capture.frames
     ]
     return CaptureFile(capture.link_type, frames)
 
