@@ -206,16 +206,21 @@ def _beyond_buffers(
     """The most by which the lead exceeds what a relay's buffers held, and what they held then.
 
     A relay's send buffer follows its congestion window, which follows what the receiver got; what waits in its receive
-    buffer is missing from the window that it advertises.
+    buffer is missing from the window that it advertises: nothing is known of that, and 0 of both told, where the
+    windows or the SYN options that scale them were not captured.
     """
     sender = pair.sender(flow.direction)
-    if sender is None or len(lead) == 0:
+    if sender is None or len(lead) == 0 or not _windows_in_bytes(sender, flow.direction.reverse):
         return 0, 0
     window_segments = INITIAL_WINDOW_SEGMENTS + np.maximum(delivered, 0) // SEGMENT_BYTES
     sending = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * window_segments
     capacity = sending + _unread_bytes(sender, flow, known) + APPLICATION_BUFFER_BYTES
     most = int(np.argmax(lead - capacity))
     return int(lead[most] - capacity[most]), int(capacity[most])
+
+
+def _windows_in_bytes(vantage: Vantage, direction: Direction) -> bool:
+    return window_captured(vantage, direction) and vantage.flow(direction).window_shift is not None
 
 
 def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64Array:
