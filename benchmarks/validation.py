@@ -91,7 +91,12 @@ def score_case(case: Case) -> list[Score]:
         paths = _files(case, Path(directory))
         asking = ASKINGS[case.asking]
         paths = {end: paths[end] for end in asking.ends if end in paths}
-        result = _detect(list(paths.values()), asking.options)
+        return score_files(case, paths, asking.options)
+
+
+def score_files(case: Case, paths: dict[str, str], options: Mapping[str, Any] | None = None) -> list[Score]:
+    """Detect on these captures, by end, and compare with the case's truth, flow by flow."""
+    result = _detect(list(paths.values()), options or {})
     pairs = _pairs(result)
     scores = [_score_flow(case, flow, pairs, paths) for flow in case.run["flows"]]
     return scores + _strays(case, pairs, paths)

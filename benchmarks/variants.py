@@ -141,6 +141,15 @@ def _snapped(capture: CaptureFile | None, length: int) -> CaptureFile | None:
     return CaptureFile(capture.link_type, frames)
 
 
+def cut_behind_ip(capture: CaptureFile, length: int) -> CaptureFile:
+    """At most `length` bytes from the IP header on, whatever the version."""
+    start = _LINK_HEADER_BYTES[capture.link_type]
+    frames = [
+        replace(frame, data=frame.data[: start + length], original_length=frame.wire_length) for frame in capture.frames
+    ]
+    return CaptureFile(capture.link_type, frames)
+
+
 def _both(edit: Edit) -> Callable[[TwoEnds], TwoEnds]:
     return lambda ends: replace(ends, server=_edited(ends.server, edit), mobile=_edited(ends.mobile, edit))
 

@@ -12,10 +12,11 @@ from detector.clock import relate
 from detector.matching import Match
 from detector.methods import METHODS, content, transport
 from detector.mispairing import unless_mispaired
+from detector.not_captured import cut_options, missing_packets
 from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair
 from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
-from detector.verdict import DECISION_PROBABILITY, judge
+from detector.verdict import DECISION_PROBABILITY, Judgement, judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
@@ -110,7 +111,7 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         vantages=pair.names,
         verdict=judgement.verdict,
         probability=judgement.probability,
-        reason=judgement.reason,
+        reason=_with_what_is_missing(judgement, pair),
         evidence=evidence,
         packets=sum(v.connection.packets for v in vantages) + (sum(leg.flow.datagrams) if leg else 0),
         payload_bytes_up=max(v.connection.up.stream_bytes for v in vantages),
@@ -120,6 +121,14 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         pairing_ground=pair.pairing_ground,
         mechanism=judgement.mechanism,
     )
+
+
+def _with_what_is_missing(judgement: Judgement, pair: Pair) -> str:
+    """The reason, and what the captures lack: of options only where they might have decided."""
+    lacking = [missing_packets(pair)]
+    if judgement.verdict is Kind.INCONCLUSIVE:
+        lacking.append(cut_options(pair))
+    return " ".join(sentence for sentence in (judgement.reason, *lacking) if sentence)
 
 
 def _options(

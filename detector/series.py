@@ -12,7 +12,7 @@ from detector.clock import TIMESTAMP_ERROR_S, ClockPiece, ClockRelation
 from detector.clouds import FlowClouds, ack_points, data_points
 from detector.curves import NEVER, acknowledgements
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Int64Array, Mark, TcpFlag
+from pepscope.packets import Direction, Int64Array, TcpFlag
 from pepscope.results import FloatArray, FlowSeries
 
 #: Bins of the throughput curve; fewer where they would be shorter than MIN_BIN_S.
@@ -209,8 +209,7 @@ def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: _Axi
     packets = vantage.packets
     clocked = axis.sender_s if end == "sender" else axis.receiver_s
     special = TcpFlag.SYN | TcpFlag.RST
-    whole = (packets.marks & Mark.HEADER_TRUNCATED) == 0
-    chosen = np.flatnonzero((packets.direction != direction) & ((packets.flags & special) == 0) & whole)
+    chosen = np.flatnonzero((packets.direction != direction) & ((packets.flags & special) == 0))
     return {
         f"{end}_window_at_s": clocked(packets.time_ns[chosen]),
         f"{end}_window_bytes": packets.window_bytes[chosen].astype(np.float64),

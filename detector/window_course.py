@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.pair import Pair
+from detector.pair import Pair, Vantage
+from pepscope.connections import MissingPackets
 from pepscope.packets import Direction, PacketColumns, TcpFlag
 
 #: A window is shut below this share of its largest value, and open again above the other.
@@ -30,6 +31,13 @@ def bulk_direction(pair: Pair) -> Direction:
     vantage = pair.vantages[0]
     up, down = vantage.connection.up.stream_bytes, vantage.connection.down.stream_bytes
     return Direction.UP if up > down else Direction.DOWN
+
+
+def window_captured(vantage: Vantage, direction: Direction) -> bool:
+    """Whether the capture holds the packets that advertise windows in `direction`: without them none was seen to shut
+    because none was seen."""
+    flow = vantage.flow(direction)
+    return flow.packets > 0 and flow.missing_packets not in (MissingPackets.ALL, MissingPackets.PURE_ACKNOWLEDGEMENTS)
 
 
 def window_course(packets: PacketColumns, direction: Direction) -> WindowCourse:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
-from pepscope.connections import Close, Connection, FlowSummary
+from pepscope.connections import Close, Connection, FlowSummary, MissingPackets
 from pepscope.errors import CaptureError, FilterError
 
 if TYPE_CHECKING:
@@ -227,4 +227,8 @@ class _Connections(Sequence[Connection]):
 
     def _at(self, position: int) -> Connection:
         fields, up, down = self._core.connection(position)
-        return Connection(**{**fields, "close": Close(fields["close"])}, up=FlowSummary(**up), down=FlowSummary(**down))
+        return Connection(**{**fields, "close": Close(fields["close"])}, up=_flow(up), down=_flow(down))
+
+
+def _flow(fields: dict[str, Any]) -> FlowSummary:
+    return FlowSummary(**{**fields, "missing_packets": MissingPackets(fields["missing_packets"])})

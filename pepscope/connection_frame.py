@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.connections import CLOSES, TUNNELS
+from pepscope.connections import CLOSES, MISSING_PACKETS, TUNNELS
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _ABSENT_WHERE_NEGATIVE = frozenset(
         "initial_sequence_number",
         "maximum_segment_size",
         "window_scale",
+        "window_shift",
         "fin_time_ns",
         "reset_time_ns",
     }
@@ -77,6 +78,10 @@ def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
         elif name == "close":
             columns[name] = pd.Categorical.from_codes(
                 values.astype(np.int8), categories=pd.Index([str(close) for close in CLOSES])
+            )
+        elif plain == "missing_packets":
+            columns[name] = pd.Categorical.from_codes(
+                values.astype(np.int8), categories=pd.Index([str(kind) for kind in MISSING_PACKETS])
             )
         elif name == "tunnel":
             columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(TUNNELS))

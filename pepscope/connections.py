@@ -14,8 +14,19 @@ class Close(StrEnum):
     OPEN = "open"
 
 
-#: How a connection ended and what it was tunnelled in, in the order of the codes in `Capture.connection_columns`.
+class MissingPackets(StrEnum):
+    """What a capture provably lacks of the packets that one side sent: a filter or another route kept them from it."""
+
+    NONE = "none"
+    ALL = "all"
+    PURE_ACKNOWLEDGEMENTS = "pure-acknowledgements"
+    DATA = "data"
+
+
+#: How a connection ended, what it was tunnelled in, and what is missing of a flow, in the order of the codes in
+#: `Capture.connection_columns`.
 CLOSES = tuple(Close)
+MISSING_PACKETS = tuple(MissingPackets)
 TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp")
 
 
@@ -27,6 +38,7 @@ class FlowSummary:
     payload_bytes: int  # with retransmissions
     stream_bytes: int  # highest offset reached
     data_packets: int
+    pure_acknowledgements: int  # packets with neither payload nor SYN, FIN or RST
     retransmitted_packets: int
     retransmitted_bytes: int
     reordered_packets: int
@@ -45,11 +57,15 @@ class FlowSummary:
     last_data_time_ns: int | None
     initial_sequence_number: int | None  # None where the SYN is missing
     syn_count: int
-    syn_options: bytes  # TCP option bytes of the first SYN
+    syn_options: bytes  # TCP option bytes of the first SYN, as far as they were captured
     maximum_segment_size: int | None
     window_scale: int | None
+    window_shift: int | None  # by which windows are scaled; None where the SYN options that settle it were not captured
     sack_permitted: bool
     timestamps: bool
+    options_captured: bool  # all of the first SYN's options: else one that is None or False may have been there
+    options_truncated_packets: int
+    missing_packets: MissingPackets
     ttl: int  # of its first packet
     fin_time_ns: int | None
     reset_time_ns: int | None

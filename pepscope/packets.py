@@ -48,7 +48,12 @@ class TcpFlag(IntFlag):
 
 
 class Mark(IntFlag):
-    """What the analysis of one capture says of a packet."""
+    """What the analysis of one capture says of a packet.
+
+    A TCP option is present (`HAS_TIMESTAMPS`, `HAS_SACK`), absent, or not captured: it is absent only where neither its
+    own mark nor `OPTIONS_TRUNCATED` is set. `HEADER_TRUNCATED` says that some of the TCP header was not captured;
+    ports, numbers, flags and window of a packet always were.
+    """
 
     RETRANSMISSION = 0x0001
     REORDERED = 0x0002
@@ -62,6 +67,7 @@ class Mark(IntFlag):
     HAS_TIMESTAMPS = 0x0200
     HAS_SACK = 0x0400
     HEADER_TRUNCATED = 0x0800
+    OPTIONS_TRUNCATED = 0x1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,7 @@ class PacketColumns:
     sequence_offset: Int64Array
     acknowledgement_offset: Int64Array  # in the reverse stream; NO_ACKNOWLEDGEMENT without ACK flag
     payload_bytes: UInt32Array
-    window_bytes: UInt32Array  # scaled
+    window_bytes: UInt32Array  # scaled by the flow's window_shift; as on the wire where that is None
     flags: UInt16Array  # TcpFlag
     tsval: UInt32Array  # valid where marks & HAS_TIMESTAMPS
     tsecr: UInt32Array

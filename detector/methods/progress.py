@@ -20,7 +20,7 @@ from detector.clouds import FlowClouds
 from detector.curves import NEVER, BoolArray, first_arrivals
 from detector.early_acks import violations
 from detector.pair import Pair, Vantage
-from detector.window_course import window_course
+from detector.window_course import window_captured, window_course
 from pepscope.packets import Direction, Int64Array, TcpFlag
 from pepscope.results import Evidence, Number, Outcome
 
@@ -74,7 +74,7 @@ class Lead:
     delivered_share_when_done: float  # arrived when the last byte was acknowledged to the sender
     acknowledged_share_at_start: float  # acknowledged to the sender when the first byte arrived
     acknowledged_at_start_bytes: int
-    held_back: bool  # the window advertised to the sender was closed, or nearly
+    held_back: bool | None  # the window advertised to the sender was closed, or nearly; None where it was not captured
     silence_s: float  # from the first byte sent to the first that arrived
     sender_duration_s: float
     receiver_duration_s: float
@@ -141,7 +141,7 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
         )
         tuned = ("A relay whose socket buffers were set larger by hand looks the same.",)
         return Evidence(METHOD, Outcome.SPLIT, "sender-beyond-buffers", strength, summary, numbers, tuned)
-    if found.delivered_share_when_done <= FAR_AHEAD_SHARE and not found.held_back:
+    if found.delivered_share_when_done <= FAR_AHEAD_SHARE and found.held_back is False:
         summary = (
             f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
             f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: a box in between held "
@@ -206,16 +206,21 @@ def _beyond_buffers(
     """The most by which the lead exceeds what a relay's buffers held, and what they held then.
 
     A relay's send buffer follows its congestion window, which follows what the receiver got; what waits in its receive
-    buffer is missing from the window that it advertises.
+    buffer is missing from the window that it advertises: nothing is known of that, and 0 of both told, where the
+    windows or the SYN options that scale them were not captured.
     """
     sender = pair.sender(flow.direction)
-    if sender is None or len(lead) == 0:
+    if sender is None or len(lead) == 0 or not _windows_in_bytes(sender, flow.direction.reverse):
         return 0, 0
     window_segments = INITIAL_WINDOW_SEGMENTS + np.maximum(delivered, 0) // SEGMENT_BYTES
     sending = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * window_segments
     capacity = sending + _unread_bytes(sender, flow, known) + APPLICATION_BUFFER_BYTES
     most = int(np.argmax(lead - capacity))
     return int(lead[most] - capacity[most]), int(capacity[most])
+
+
+def _windows_in_bytes(vantage: Vantage, direction: Direction) -> bool:
+    return window_captured(vantage, direction) and vantage.flow(direction).window_shift is not None
 
 
 def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64Array:
@@ -257,10 +262,12 @@ def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> flo
     return max(0.0, around_s - sum(known) - max(known))
 
 
-def _held_back(pair: Pair, direction: Direction) -> bool:
+def _held_back(pair: Pair, direction: Direction) -> bool | None:
     """Whether the receive window that the sender was shown fell to a small share of what it had been."""
     sender = pair.sender(direction)
-    return sender is not None and sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
+    if sender is None or not window_captured(sender, direction.reverse):
+        return None
+    return sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
 
 
 def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64Array) -> Int64Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from detector.curves import acknowledgements, first_arrivals, sent_data
 from detector.pair import Pair, Vantage
-from detector.window_course import WindowCourse, bulk_direction, window_course
+from detector.window_course import WindowCourse, bulk_direction, window_captured, window_course
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 
@@ -32,7 +32,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     """Compare the receive window that the sender saw with the one that the receiver advertised.
 
     Findings: `window-alternates` (split, Split-TCP), `window-open-receiver-behind` (split, TCP proxy), `slow-reader`,
-    `alternation-unexplained`, `window-unremarkable`, `too-short`, `needs-sender-capture`.
+    `alternation-unexplained`, `window-unremarkable`, `window-not-captured`, `too-short`, `needs-sender-capture`.
     """
     if not pair.vantages:
         return _inapplicable("needs-sender-capture", "No capture of this connection.", {})
@@ -42,6 +42,10 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         return _inapplicable("needs-sender-capture", "The window that the sender sees needs the sender's capture.", {})
     if sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES:
         return _inapplicable("too-short", "Too little data to fill a receive buffer.", {})
+    if not all(window_captured(vantage, direction.reverse) for vantage in (sender, receiver) if vantage is not None):
+        return _inapplicable(
+            "window-not-captured", "A capture lacks the acknowledgements that advertise the receive window.", {}
+        )
     seen = sender.derived(window_course, direction.reverse)
     numbers: dict[str, Number] = {
         "direction": direction.name.lower(),
@@ -66,10 +70,12 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     kept_up = made.least_share > KEPT_UP_SHARE
     if seen.times_shut and kept_up:
         strength = 1.0 - 0.5 ** (1 + seen.cycles)
+        scaled = receiver.flow(direction.reverse).window_shift is not None
+        least = f"{made.least_bytes} bytes" if scaled else f"{made.least_share:.0%} of what it had before"
         return Evidence(
             METHOD, Outcome.SPLIT, "window-alternates", strength * pair.pairing_confidence,
             f"The sender saw its receive window shut {seen.times_shut} times, but the receiver never advertised less "
-            f"than {made.least_bytes} bytes: somebody else's buffer filled up.", numbers,
+            f"than {least}: somebody else's buffer filled up.", numbers,
             ("A window regulator that shuts the window to pace the sender would look alike.",),
         )  # fmt: skip
     if seen.times_shut or made.times_shut:
@@ -86,7 +92,8 @@ def _open_window(
     numbers: dict[str, Number],
 ) -> Evidence:  # fmt: skip
     spans = transfer_spans(pair, direction, sender, receiver)
-    if spans is not None:
+    # How far behind is held against a window in bytes, which needs its scale.
+    if spans is not None and receiver.flow(direction.reverse).window_shift is not None:
         sender_s, receiver_s, span_bytes = spans
         numbers |= {"sender_transfer_s": sender_s, "receiver_transfer_s": receiver_s}
         share = sender_s / receiver_s if receiver_s > 0 else 1.0

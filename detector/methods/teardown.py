@@ -80,7 +80,8 @@ def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantag
     acknowledged = int(packets.acknowledgement_offset[acked].max(initial=0))
     reached = abort.reached_bytes + pair.receiver_shift(direction)
     beyond = acknowledged - reached
-    segment = receiver.flow(direction.reverse).maximum_segment_size or 1460
+    largest = int(packets.payload_bytes.max(initial=0))  # of a segment, where no SYN option says how long they are
+    segment = receiver.flow(direction.reverse).maximum_segment_size or max(largest, 1460)
     tolerated = TOLERATED_SEGMENTS * segment
     over = replies & ((packets.flags & (TcpFlag.RST | TcpFlag.FIN)) != 0)
     last_ns = int(packets.time_ns[-1])

@@ -178,7 +178,7 @@ def _flow(flow: FlowSummary) -> dict[str, Json]:
 
 def _changes(name: str, left: FlowSummary, arrived: FlowSummary) -> list[str]:
     kinds, came = option_kinds(left.syn_options), option_kinds(arrived.syn_options)
-    gone = [OPTION_NAMES.get(kind, str(kind)) for kind in kinds if kind not in came]
+    gone = [OPTION_NAMES.get(kind, str(kind)) for kind in kinds if kind not in came and arrived.options_captured]
     changes = [f"{name} without {', '.join(gone)}"] if gone else []
     if left.initial_sequence_number != arrived.initial_sequence_number:
         changes.append(f"{name} with another initial sequence number")
@@ -190,7 +190,7 @@ def _changes(name: str, left: FlowSummary, arrived: FlowSummary) -> list[str]:
 def _foreign(name: str, left: FlowSummary, arrived: FlowSummary) -> list[str]:
     """What only another TCP writes."""
     kinds, came = option_kinds(left.syn_options), option_kinds(arrived.syn_options)
-    added = [OPTION_NAMES.get(kind, str(kind)) for kind in came if kind not in kinds]
+    added = [OPTION_NAMES.get(kind, str(kind)) for kind in came if kind not in kinds and left.options_captured]
     marks = [f"{name} with {', '.join(added)} added"] if added else []
     scales = left.window_scale, arrived.window_scale
     if None not in scales and scales[0] != scales[1]:

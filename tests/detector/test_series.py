@@ -6,7 +6,7 @@ import pytest
 from detector.clock import ClockRelation, relate
 from detector.pair import ClockMode, DetectOptions, Pair, StreamAlignment, Vantage
 from detector.series import flow_series
-from pepscope.connections import Close, Connection, FlowSummary
+from pepscope.connections import Close, Connection, FlowSummary, MissingPackets
 from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 from pepscope.results import FlowSeries
 
@@ -51,7 +51,8 @@ def flow_summary(packets: PacketColumns, direction: Direction) -> FlowSummary:
         window_max_bytes=65535, round_trip_time_samples=0, round_trip_time_min_ns=None, round_trip_time_mean_ns=None,
         round_trip_time_max_ns=None, first_time_ns=None, first_data_time_ns=None, last_data_time_ns=None,
         initial_sequence_number=1, syn_count=1, syn_options=b"", maximum_segment_size=1460, window_scale=0,
-        sack_permitted=False, timestamps=False, ttl=64, fin_time_ns=None, reset_time_ns=None,
+        window_shift=0, sack_permitted=False, timestamps=False, options_captured=True, options_truncated_packets=0,
+        missing_packets=MissingPackets.NONE, ttl=64, fin_time_ns=None, reset_time_ns=None, pure_acknowledgements=0,
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::json::write_connection;
 use pepscope_connections::stored::StoredSummaries;
-use pepscope_connections::{ConnectionSummary, Connections, DatagramFlow, PackedPackets, PayloadPieces};
+use pepscope_connections::{ConnectionSummary, Connections, DatagramFlow, NotCaptured, PackedPackets, PayloadPieces};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -184,7 +184,11 @@ impl Capture {
     #[getter]
     fn warnings(&self) -> Vec<String> {
         let oversize = self.parked.as_ref().and_then(|parked| parked.warning.clone());
-        self.tally.warnings().into_iter().chain(oversize).collect()
+        let not_captured = match &self.summaries {
+            Summaries::Held(connections) => NotCaptured::of(connections.summaries()),
+            Summaries::Stored(stored) => stored.not_captured(),
+        };
+        self.tally.warnings().into_iter().chain(not_captured.warnings()).chain(oversize).collect()
     }
 
     /// Number and name of the known link types that have packets.

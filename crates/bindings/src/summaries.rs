@@ -2,7 +2,7 @@
 
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray};
-use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary};
+use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary, MissingPackets};
 use pepscope_wire::segment::TunnelKind;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -16,6 +16,7 @@ macro_rules! for_each_flow_field {
             payload_bytes,
             stream_bytes,
             data_packets,
+            pure_acknowledgements,
             retransmitted_packets,
             retransmitted_bytes,
             reordered_packets,
@@ -36,8 +37,11 @@ macro_rules! for_each_flow_field {
             syn_count,
             maximum_segment_size,
             window_scale,
+            window_shift,
             sack_permitted,
             timestamps,
+            options_captured,
+            options_truncated_packets,
             ttl,
             fin_time_ns,
             reset_time_ns
@@ -141,6 +145,15 @@ fn tunnel_code(kind: TunnelKind) -> u8 {
     }
 }
 
+fn missing_code(missing: MissingPackets) -> u8 {
+    match missing {
+        MissingPackets::None => 0,
+        MissingPackets::All => 1,
+        MissingPackets::PureAcknowledgements => 2,
+        MissingPackets::Data => 3,
+    }
+}
+
 /// One array a field, in the order of the summaries.
 pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>]) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
@@ -161,6 +174,8 @@ pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>])
         };
     }
     for_each_flow_field!(flow_columns);
+    add_column(&columns, "up_missing_packets", summaries, |summary| missing_code(summary.up.missing_packets))?;
+    add_column(&columns, "down_missing_packets", summaries, |summary| missing_code(summary.down.missing_packets))?;
     Ok(columns)
 }
 
@@ -173,6 +188,7 @@ fn flow<'py>(py: Python<'py>, flow: &FlowSummary<'_>) -> PyResult<Bound<'py, PyD
     }
     for_each_flow_field!(flow_entries);
     fields.set_item(intern!(py, "syn_options"), PyBytes::new(py, flow.syn_options))?;
+    fields.set_item(intern!(py, "missing_packets"), flow.missing_packets.name())?;
     Ok(fields)
 }
 

@@ -48,6 +48,7 @@ fn segment(
         options_raw: &[],
         options: TcpOptions::default(),
         header_truncated: false,
+        options_truncated: false,
         tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
     }
 }

@@ -251,18 +251,28 @@ impl Connection {
     }
 
     /// Windows are scaled if both sides offered it (RFC 7323 section 2.2). A SYN-ACK that offers it answers a SYN that
-    /// did, so its sender's windows are scaled even where that SYN was not captured; the other side's are then left
-    /// as they are on the wire.
+    /// did, so its sender's windows are scaled even where the options of that SYN were not captured; the other side's
+    /// are then left as they are on the wire.
     fn settle_window_scales(&mut self, side: usize, is_answer: bool) {
         let offers = [self.sides[0].opening.window_scale, self.sides[1].opening.window_scale];
         if let [Some(first), Some(second)] = offers {
             self.sides[0].window.scale_by(first);
             self.sides[1].window.scale_by(second);
-        } else if is_answer && !self.sides[1 - side].opening.seen() {
+        } else if is_answer && !self.sides[1 - side].opening.options_captured() {
             if let Some(shift) = offers[side] {
                 self.sides[side].window.scale_by(shift);
             }
         }
+    }
+
+    /// By how much a side's windows were shifted; `None` where the options that settle it were not captured, and the
+    /// windows are as on the wire.
+    pub(crate) fn window_shift(&self, side: usize) -> Option<u8> {
+        let (own, other) = (&self.sides[side].opening, &self.sides[1 - side].opening);
+        let refused = [own, other].iter().any(|it| it.options_captured() && it.window_scale.is_none());
+        let answered = other.window_scale.is_some() || self.syn_ack_side == Some(side as u8);
+        let settled = refused || (own.window_scale.is_some() && answered);
+        settled.then_some(self.sides[side].window.shift())
     }
 
     /// Round trip between this point and the sender, as the handshake showed it.

@@ -78,6 +78,7 @@ impl Writer<'_> {
         self.integer(",\"payload_bytes\":", flow.payload_bytes);
         self.integer(",\"stream_bytes\":", flow.stream_bytes);
         self.integer(",\"data_packets\":", flow.data_packets);
+        self.integer(",\"pure_acknowledgements\":", flow.pure_acknowledgements);
         self.integer(",\"retransmitted_packets\":", flow.retransmitted_packets);
         self.integer(",\"retransmitted_bytes\":", flow.retransmitted_bytes);
         self.integer(",\"reordered_packets\":", flow.reordered_packets);
@@ -99,8 +100,12 @@ impl Writer<'_> {
         self.hexadecimal(",\"syn_options\":", flow.syn_options);
         self.optional(",\"maximum_segment_size\":", flow.maximum_segment_size);
         self.optional(",\"window_scale\":", flow.window_scale);
+        self.optional(",\"window_shift\":", flow.window_shift);
         self.boolean(",\"sack_permitted\":", flow.sack_permitted);
         self.boolean(",\"timestamps\":", flow.timestamps);
+        self.boolean(",\"options_captured\":", flow.options_captured);
+        self.integer(",\"options_truncated_packets\":", flow.options_truncated_packets);
+        self.text(",\"missing_packets\":", flow.missing_packets.name());
         self.integer(",\"ttl\":", flow.ttl);
         self.optional(",\"fin_time_ns\":", flow.fin_time_ns);
         self.optional(",\"reset_time_ns\":", flow.reset_time_ns);

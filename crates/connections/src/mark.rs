@@ -12,3 +12,4 @@ pub const GAP_BEFORE: u16 = 0x0100;
 pub const HAS_TIMESTAMPS: u16 = 0x0200;
 pub const HAS_SACK: u16 = 0x0400;
 pub const HEADER_TRUNCATED: u16 = 0x0800;
+pub const OPTIONS_TRUNCATED: u16 = 0x1000;

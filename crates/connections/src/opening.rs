@@ -17,6 +17,7 @@ pub(crate) struct Opening {
     pub(crate) options_length: u8,
     pub(crate) sack_permitted: bool,
     pub(crate) timestamps: bool,
+    options_truncated: bool,
 }
 
 impl Opening {
@@ -26,6 +27,11 @@ impl Opening {
 
     pub(crate) fn initial_sequence_number(&self) -> Option<u32> {
         self.seen().then_some(self.initial_sequence_number)
+    }
+
+    /// The whole option list of the SYN was captured: what was not read was not there.
+    pub(crate) fn options_captured(&self) -> bool {
+        self.seen() && !self.options_truncated
     }
 
     /// Note a SYN of this side; its options go to `options_store` if it is the first.
@@ -42,6 +48,7 @@ impl Opening {
             self.window_scale = segment.options.window_scale;
             self.sack_permitted = segment.options.sack_permitted;
             self.timestamps = segment.options.timestamps.is_some();
+            self.options_truncated = segment.options_truncated;
             self.first_time_ns = segment.time_ns;
             self.first_tsval = tsval;
         }

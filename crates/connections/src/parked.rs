@@ -17,6 +17,7 @@ mod has {
     pub const SACK_PERMITTED: u8 = 0x10;
     pub const TRUNCATED_HEADER: u8 = 0x20;
     pub const TUNNEL: u8 = 0x40;
+    pub const TRUNCATED_OPTIONS: u8 = 0x80;
 }
 
 pub(crate) fn encode_segment(segment: &Segment<'_>, out: &mut Vec<u8>) {
@@ -31,6 +32,7 @@ pub(crate) fn encode_segment(segment: &Segment<'_>, out: &mut Vec<u8>) {
         (options.sack_permitted, has::SACK_PERMITTED),
         (segment.header_truncated, has::TRUNCATED_HEADER),
         (tunnelled, has::TUNNEL),
+        (segment.options_truncated, has::TRUNCATED_OPTIONS),
     ];
     out.push(present.iter().filter(|(is, _)| *is).fold(0, |bits, (_, bit)| bits | bit));
     let from = if both_mapped { MAPPED.len() } else { 0 };
@@ -141,6 +143,7 @@ pub(crate) fn decode_segment(bytes: &[u8]) -> Option<(Segment<'_>, usize)> {
         options_raw,
         options,
         header_truncated: present & has::TRUNCATED_HEADER != 0,
+        options_truncated: present & has::TRUNCATED_OPTIONS != 0,
         tunnel,
     };
     Some((segment, bytes.len() - rest.bytes.len()))

@@ -3,6 +3,7 @@
 use pepscope_wire::segment::TunnelKind;
 
 use crate::connection::Close;
+use crate::missing::MissingPackets;
 use crate::summary::{ConnectionSummary, FlowSummary};
 
 /// The bytes that are left of a record.
@@ -97,6 +98,12 @@ macro_rules! choice_cell {
 }
 choice_cell!(Close: Close::Fin, Close::Reset, Close::Open);
 choice_cell!(
+    MissingPackets: MissingPackets::None,
+    MissingPackets::All,
+    MissingPackets::PureAcknowledgements,
+    MissingPackets::Data
+);
+choice_cell!(
     TunnelKind: TunnelKind::None,
     TunnelKind::GtpU,
     TunnelKind::Gre,
@@ -123,6 +130,7 @@ record_cell!(
     payload_bytes,
     stream_bytes,
     data_packets,
+    pure_acknowledgements,
     retransmitted_packets,
     retransmitted_bytes,
     reordered_packets,
@@ -144,8 +152,12 @@ record_cell!(
     syn_options,
     maximum_segment_size,
     window_scale,
+    window_shift,
     sack_permitted,
     timestamps,
+    options_captured,
+    options_truncated_packets,
+    missing_packets,
     ttl,
     fin_time_ns,
     reset_time_ns

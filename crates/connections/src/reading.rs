@@ -33,6 +33,9 @@ pub(crate) fn initial_marks(segment: &Segment<'_>) -> u16 {
     if segment.header_truncated {
         marks |= mark::HEADER_TRUNCATED;
     }
+    if segment.options_truncated {
+        marks |= mark::OPTIONS_TRUNCATED;
+    }
     marks
 }
 

@@ -39,6 +39,8 @@ pub(crate) struct Side {
     pub(crate) packets: u64,
     pub(crate) payload_bytes: u64,
     pub(crate) data_packets: u64,
+    pub(crate) pure_acknowledgements: u64,
+    pub(crate) options_truncated_packets: u64,
     pub(crate) retransmitted_packets: u64,
     pub(crate) retransmitted_bytes: u64,
     pub(crate) reordered_packets: u64,
@@ -74,6 +76,8 @@ impl Side {
             packets: 0,
             payload_bytes: 0,
             data_packets: 0,
+            pure_acknowledgements: 0,
+            options_truncated_packets: 0,
             retransmitted_packets: 0,
             retransmitted_bytes: 0,
             reordered_packets: 0,
@@ -109,7 +113,11 @@ impl Side {
                 self.first_data_time_ns = segment.time_ns;
             }
             self.last_data_time_ns = segment.time_ns;
+        } else {
+            let opens_or_ends = flag::SYN | flag::FIN | flag::RST;
+            self.pure_acknowledgements += u64::from(segment.flags & (opens_or_ends | flag::ACK) == flag::ACK);
         }
+        self.options_truncated_packets += u64::from(segment.options_truncated);
         self.recent.repeats(segment, since_previous_ns)
     }
 
@@ -249,13 +257,9 @@ impl Side {
         }
     }
 
-    /// Timestamps were offered in the SYN, or are in use where the SYN is missing.
+    /// Timestamps were offered in the SYN, or are in use where the SYN, or part of its options, was not captured.
     pub(crate) fn timestamps(&self) -> bool {
-        if self.opening.seen() {
-            self.opening.timestamps
-        } else {
-            self.timestamps_seen
-        }
+        self.opening.timestamps || (self.timestamps_seen && !self.opening.options_captured())
     }
 
     /// Everything sent has been acknowledged, the FIN too.

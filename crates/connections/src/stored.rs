@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::analysis::Connections;
+use crate::missing::NotCaptured;
 use crate::parked_summary::{decode_summary, encode_summary};
 use crate::spill::SpillError;
 use crate::summary::ConnectionSummary;
@@ -26,6 +27,7 @@ pub struct SummaryStore {
     written_bytes: u64,
     records: Vec<Record>,
     scratch: Vec<u8>,
+    not_captured: NotCaptured,
 }
 
 impl SummaryStore {
@@ -35,12 +37,20 @@ impl SummaryStore {
         let file = tempfile::tempfile_in(&directory)
             .map_err(|source| SpillError::Create { directory: directory.clone(), source })?;
         let writer = BufWriter::with_capacity(1 << 18, file);
-        Ok(SummaryStore { directory, writer, written_bytes: 0, records: Vec::new(), scratch: Vec::new() })
+        Ok(SummaryStore {
+            directory,
+            writer,
+            written_bytes: 0,
+            records: Vec::new(),
+            scratch: Vec::new(),
+            not_captured: NotCaptured::default(),
+        })
     }
 
     /// Put the connections of the part with this number away.
     pub fn add(&mut self, part: u16, connections: &Connections) -> Result<(), SpillError> {
         for (place, summary) in connections.summaries().enumerate() {
+            self.not_captured.count(&summary);
             self.scratch.clear();
             encode_summary(&summary, &mut self.scratch);
             self.writer.write_all(&self.scratch).map_err(|source| SpillError::Write {
@@ -68,7 +78,7 @@ impl SummaryStore {
             written_bytes: self.written_bytes,
             source: error.into_error(),
         })?;
-        Ok(StoredSummaries { directory: self.directory, file, records: self.records })
+        Ok(StoredSummaries { directory: self.directory, file, records: self.records, not_captured: self.not_captured })
     }
 }
 
@@ -78,6 +88,7 @@ pub struct StoredSummaries {
     directory: PathBuf,
     file: File,
     records: Vec<Record>,
+    not_captured: NotCaptured,
 }
 
 impl StoredSummaries {
@@ -87,6 +98,11 @@ impl StoredSummaries {
 
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
+    }
+
+    /// What was not captured of these connections.
+    pub fn not_captured(&self) -> NotCaptured {
+        self.not_captured
     }
 
     /// Part of a connection, and its place in there; `None` beyond the last.

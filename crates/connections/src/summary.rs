@@ -1,7 +1,8 @@
 //! What is told of a connection; fields and meaning are those of `pepscope.connections`.
 
 use crate::connection::{Close, Connection};
-use crate::side::{Side, NEVER};
+use crate::missing::MissingPackets;
+use crate::side::NEVER;
 use pepscope_wire::segment::TunnelKind;
 
 /// What one side sent. Times are nanoseconds since the epoch; `None` where it was not seen.
@@ -11,6 +12,7 @@ pub struct FlowSummary<'a> {
     pub payload_bytes: u64,
     pub stream_bytes: u64,
     pub data_packets: u64,
+    pub pure_acknowledgements: u64,
     pub retransmitted_packets: u64,
     pub retransmitted_bytes: u64,
     pub reordered_packets: u64,
@@ -32,15 +34,21 @@ pub struct FlowSummary<'a> {
     pub syn_options: &'a [u8],
     pub maximum_segment_size: Option<u16>,
     pub window_scale: Option<u8>,
+    pub window_shift: Option<u8>,
     pub sack_permitted: bool,
     pub timestamps: bool,
+    pub options_captured: bool,
+    pub options_truncated_packets: u64,
+    pub missing_packets: MissingPackets,
     pub ttl: u8,
     pub fin_time_ns: Option<i64>,
     pub reset_time_ns: Option<i64>,
 }
 
 impl<'a> FlowSummary<'a> {
-    fn of(side: &Side, options_store: &'a [u8]) -> Self {
+    /// What the side at this place sent.
+    fn of(connection: &Connection, place: usize, options_store: &'a [u8]) -> Self {
+        let side = &connection.sides[place];
         let sampled = side.round_trips.samples > 0;
         let at = side.opening.options_at as usize;
         let options = options_store.get(at..at + usize::from(side.opening.options_length)).unwrap_or(&[]);
@@ -49,6 +57,7 @@ impl<'a> FlowSummary<'a> {
             payload_bytes: side.payload_bytes,
             stream_bytes: side.stream_bytes(),
             data_packets: side.data_packets,
+            pure_acknowledgements: side.pure_acknowledgements,
             retransmitted_packets: side.retransmitted_packets,
             retransmitted_bytes: side.retransmitted_bytes,
             reordered_packets: side.reordered_packets,
@@ -70,8 +79,12 @@ impl<'a> FlowSummary<'a> {
             syn_options: options,
             maximum_segment_size: side.opening.maximum_segment_size,
             window_scale: side.opening.window_scale,
+            window_shift: connection.window_shift(place),
             sack_permitted: side.opening.sack_permitted,
             timestamps: side.timestamps(),
+            options_captured: side.opening.options_captured(),
+            options_truncated_packets: side.options_truncated_packets,
+            missing_packets: MissingPackets::of(side, &connection.sides[1 - place]),
             ttl: side.ttl,
             fin_time_ns: seen(side.fin_time_ns),
             reset_time_ns: seen(side.reset_time_ns),
@@ -130,8 +143,8 @@ impl<'a> ConnectionSummary<'a> {
             tunnel: connection.tunnel,
             tunnel_up: up.tunnel_identifier,
             tunnel_down: down.tunnel_identifier,
-            up: FlowSummary::of(up, options_store),
-            down: FlowSummary::of(down, options_store),
+            up: FlowSummary::of(connection, client, options_store),
+            down: FlowSummary::of(connection, 1 - client, options_store),
         }
     }
 }

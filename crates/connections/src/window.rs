@@ -24,6 +24,10 @@ impl Window {
         self.shift = shift.min(LARGEST_SHIFT);
     }
 
+    pub(crate) fn shift(&self) -> u8 {
+        self.shift
+    }
+
     pub(crate) fn scaled(&self, raw: u16) -> u32 {
         u32::from(raw) << self.shift
     }

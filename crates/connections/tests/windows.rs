@@ -80,3 +80,31 @@ fn duplicate_acknowledgements_need_outstanding_data() {
     ]);
     assert_eq!(marks, [0, 0, 0, 0, mark::DUPLICATE_ACK, mark::WINDOW_UPDATE, 0]);
 }
+
+#[test]
+fn a_scale_whose_options_were_cut_is_unknown() {
+    let shifts = |opening: &[Segment<'static>]| {
+        let connections = analyse(opening);
+        let Some(summary) = connections.summary(0) else { unreachable!() };
+        (summary.up.window_shift, summary.down.window_shift)
+    };
+    let cut = |segment: Segment<'static>| Segment {
+        options: Default::default(),
+        options_raw: &segment.options_raw[..segment.options_raw.len().min(2)],
+        header_truncated: true,
+        options_truncated: true,
+        ..segment
+    };
+    let whole = NUMBERS.handshake();
+    assert_eq!(shifts(&whole), (Some(7), Some(7)));
+    let [syn, answer, ack] = [whole[0], whole[1], whole[2]];
+    assert_eq!(shifts(&[cut(syn), answer, ack]), (None, Some(7)), "the answer offers what the SYN offered");
+    assert_eq!(columns(&analyse(&[cut(syn), answer, ack, down(30_000, ACK, 0, 0, 9)])).window_bytes[2..], [500, 64_000]);
+    assert_eq!(shifts(&[syn, cut(answer), ack]), (None, None));
+    assert_eq!(shifts(&[cut(syn), cut(answer), ack]), (None, None));
+    assert_eq!(shifts(&whole[1..]), (None, Some(7)));
+    assert_eq!(shifts(&whole[2..]), (None, None));
+    let mut plain = answer;
+    plain.options.window_scale = None;
+    assert_eq!(shifts(&[cut(syn), plain, ack]), (Some(0), Some(0)), "one side that does not offer is enough");
+}

@@ -32,6 +32,7 @@ impl Place {
         let header_bytes = usize::from(header[12] >> 4) * 4;
         let options_end = header_bytes.min(tcp.len());
         let options_raw = tcp.get(tcp::HEADER_BYTES..options_end).unwrap_or_default();
+        let header_truncated = tcp.len() < header_bytes;
         let mut segment = Segment {
             frame_index,
             time_ns,
@@ -51,7 +52,8 @@ impl Place {
             payload: tcp.get(header_bytes..).unwrap_or_default(),
             options_raw,
             options: TcpOptions::default(),
-            header_truncated: tcp.len() < header_bytes,
+            header_truncated,
+            options_truncated: header_truncated && tcp::goes_on(options_raw, header_bytes),
             tunnel: self.tunnel,
         };
         tcp::read_options(options_raw, &mut segment.options);

@@ -77,7 +77,9 @@ pub struct Segment<'a> {
     /// The option bytes that the capture holds.
     pub options_raw: &'a [u8],
     pub options: TcpOptions,
-    /// The TCP header itself was cut by the snap length; options may be incomplete.
+    /// The TCP header itself was cut by the snap length (behind the window field: else there is no segment).
     pub header_truncated: bool,
+    /// Part of the option list was not captured: an option that was not read may have been there all the same.
+    pub options_truncated: bool,
     pub tunnel: Tunnel,
 }

@@ -56,6 +56,28 @@ pub(crate) fn read_options(raw: &[u8], options: &mut TcpOptions) {
     read_any_options(raw, options);
 }
 
+/// Whether an option list of which only `raw` was captured goes on behind that; `header_bytes` is the whole header's
+/// length. It does not where the header has no options, nor behind the end of the list.
+#[cold]
+pub(crate) fn goes_on(raw: &[u8], header_bytes: usize) -> bool {
+    header_bytes > HEADER_BYTES + raw.len() && !is_ended(raw)
+}
+
+/// Whether the list's end stands in these option bytes.
+fn is_ended(mut rest: &[u8]) -> bool {
+    while let Some((&first, after)) = rest.split_first() {
+        rest = match first {
+            kind::END => return true,
+            kind::NO_OPERATION => after,
+            _ => match after.first() {
+                Some(&length) if length >= 2 => rest.get(usize::from(length)..).unwrap_or_default(),
+                _ => return false,
+            },
+        };
+    }
+    false
+}
+
 #[inline(never)]
 fn read_any_options(mut rest: &[u8], options: &mut TcpOptions) {
     while let Some((&first, after)) = rest.split_first() {
@@ -120,6 +142,19 @@ mod tests {
         let options = parse_options(&raw);
         assert_eq!(options.sack_count, 2);
         assert_eq!(options.sack_blocks[..2], [(1, 2), (3, 4)]);
+    }
+
+    #[test]
+    fn a_list_that_was_cut_goes_on_unless_its_end_was_captured() {
+        let syn = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        for captured in 0..syn.len() {
+            assert!(goes_on(&syn[..captured], HEADER_BYTES + syn.len()), "{captured}");
+        }
+        assert!(!goes_on(&syn, HEADER_BYTES + syn.len()));
+        assert!(!goes_on(&[], HEADER_BYTES), "no options at all, cut in the checksum");
+        assert!(!goes_on(&[4, 2, 0], HEADER_BYTES + 4), "only padding is missing");
+        assert!(goes_on(&[4, 2, 1], HEADER_BYTES + 4));
+        assert!(goes_on(&[8, 10, 0, 0], HEADER_BYTES + 12), "zeros within an option end nothing");
     }
 
     #[test]

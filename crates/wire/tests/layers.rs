@@ -6,6 +6,7 @@ mod made;
 use made::frames::{ethernet, link_frame, mapped, udp, wireless, Envelope, Ip, Tag, Tcp};
 use made::frames::{LINKS_FOR_IP, LINKS_WITH_ETHER_TYPE};
 use pepscope_wire::segment::{Segment, Tunnel, TunnelKind};
+use pepscope_wire::tcp::parse_options;
 use pepscope_wire::{Decoder, Frame, Reject, KNOWN_LINK_TYPES};
 use proptest::prelude::*;
 
@@ -148,7 +149,7 @@ proptest! {
         assert_same(&segment, &ip, &tcp, "whole");
         prop_assert_eq!(segment.payload, &tcp.payload[..]);
         prop_assert_eq!(segment.options_raw, &tcp.options[..]);
-        prop_assert!(!segment.header_truncated);
+        prop_assert!(!segment.header_truncated && !segment.options_truncated);
         prop_assert_eq!(segment.tunnel, tunnel_of(envelopes.first()));
 
         let captured = &bytes[..cut.index(bytes.len())];
@@ -156,6 +157,14 @@ proptest! {
             Ok(segment) => {
                 assert_same(&segment, &ip, &tcp, "cut");
                 prop_assert_eq!(segment.header_truncated, captured.len() + trailer + tcp.payload.len() < bytes.len());
+                prop_assert!(segment.header_truncated || !segment.options_truncated);
+                if !segment.options_truncated {
+                    // What was not captured behind the end of the list, or of no list, changes nothing.
+                    prop_assert_eq!(segment.options, parse_options(&tcp.options));
+                }
+                if tcp.options.is_empty() {
+                    prop_assert!(!segment.options_truncated);
+                }
             }
             Err(reject) => prop_assert_eq!(reject, Reject::CutShort),
         }

@@ -155,11 +155,9 @@ def compare_acknowledgements(
     low, high = emitted.acknowledgement.min(), emitted.acknowledgement.max()
     arrived = arrived.take((arrived.acknowledgement >= low) & (arrived.acknowledgement <= high))
     ids = _ip_id_informative(emitted, arrived)
-    stamped = emitted.has_timestamps.any() and arrived.has_timestamps.any()
-    discriminator = "tsval" if stamped else "ip_id" if ids else "window"
-    shift = _timestamp_shift(emitted, arrived, acknowledgement_candidates(emitted, arrived, "window"))
+    shift = _timestamp_shift(emitted, arrived, acknowledgement_candidates(emitted, arrived, ("window",)))
     arrived = _unshifted(arrived, shift)
-    rows = acknowledgement_candidates(emitted, arrived, discriminator)
+    rows = acknowledgement_candidates(emitted, arrived, _discriminators(emitted, arrived, ids))
     partner = best_candidate(rows, _scores(emitted, arrived, rows, ids))
     found = partner >= 0
     left, came = emitted.take(partner[found]), arrived.take(found)
@@ -174,11 +172,21 @@ def compare_acknowledgements(
     )  # fmt: skip
 
 
+def _discriminators(emitted: Segments, arrived: Segments, ids: bool) -> tuple[str, ...]:
+    """The fields that tell pure acknowledgements with equal numbers apart, where both captures hold them."""
+    without_stamps = "ip_id" if ids else "window"
+    if not (emitted.has_timestamps.any() and arrived.has_timestamps.any()):
+        return (without_stamps,)
+    cut = not (emitted.stamps_captured.all() and arrived.stamps_captured.all())
+    return ("tsval", without_stamps) if cut else ("tsval",)
+
+
 def _scores(emitted: Segments, arrived: Segments, rows: Int64Array, ids: bool) -> Int64Array:
     """Rank candidates by the number of fields in which they agree, timestamps first."""
     at = np.maximum(rows, 0)
-    score = 8 * (emitted.tsval[at] == arrived.tsval[:, None]).astype(np.int64)
-    score += 4 * (emitted.tsecr[at] == arrived.tsecr[:, None])
+    stamped = emitted.has_timestamps[at] & arrived.has_timestamps[:, None]
+    score = 8 * (stamped & (emitted.tsval[at] == arrived.tsval[:, None])).astype(np.int64)
+    score += 4 * (stamped & (emitted.tsecr[at] == arrived.tsecr[:, None]))
     if ids:
         score += 2 * (emitted.ip_id[at] == arrived.ip_id[:, None])
     score += emitted.window[at] == arrived.window[:, None]
@@ -201,11 +209,13 @@ def _compare_common(
     stamped = left.has_timestamps & came.has_timestamps
     if stamped.any():
         fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped), shift != (0, 0))
-    mismatch = float((left.has_timestamps != came.has_timestamps).mean())
-    if mismatch > 0:
+    known = left.stamps_captured & came.stamps_captured
+    differs = known & (left.has_timestamps != came.has_timestamps)
+    if differs.any():
         # Neither stack leaves the option out once it was negotiated (RFC 7323 section 3.2).
-        nats = log_likelihood_ratio(total, 1 - mismatch, SAME, 0.5)
-        fields["timestamps-present"] = FieldAgreement(total, 1 - mismatch, min(nats, 0.0))
+        compared, share = int(known.sum()), float(1 - differs.sum() / known.sum())
+        nats = log_likelihood_ratio(compared, share, SAME, 0.5)
+        fields["timestamps-present"] = FieldAgreement(compared, share, min(nats, 0.0))
     if ids and whole.any():
         equal = float((left.ip_id[whole] == came.ip_id[whole]).mean())
         count = int(whole.sum())

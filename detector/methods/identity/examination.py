@@ -18,7 +18,14 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 from detector.methods.identity.rewriters import name_rewriters
-from detector.methods.identity.segments import Segments, read_segments, shift_from_fields, thinning_for, uncovered
+from detector.methods.identity.segments import (
+    Segments,
+    read_segments,
+    shift_from_fields,
+    thinning_for,
+    uncovered,
+    windows_in_bytes,
+)
 from detector.pair import Pair, Vantage
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
@@ -81,8 +88,9 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     """
     thinning = thinning_for(max(len(client.packets), len(server.packets)))
     shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
-    near = read_segments(client, dict.fromkeys(Direction, 0), thinning)
-    far = read_segments(server, shifts, thinning)
+    in_bytes = windows_in_bytes(client, server)
+    near = read_segments(client, dict.fromkeys(Direction, 0), thinning, in_bytes)
+    far = read_segments(server, shifts, thinning, in_bytes)
     best: dict[Direction, int] | None = None
     joined = 0
     for direction in Direction:
@@ -94,7 +102,7 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     if best is None:
         return (near, far) if all(_alignment_supported(pair, d) for d in Direction) else None
     if any(best.values()):
-        far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning)
+        far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
     return near, far
 
 

@@ -61,7 +61,7 @@ def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
             continue
         isn |= out.initial_sequence_number != into.initial_sequence_number
         clamped |= (out.maximum_segment_size or 0) > (into.maximum_segment_size or 0) > 0
-        sack |= out.sack_permitted and not into.sack_permitted
+        sack |= out.sack_permitted and into.options_captured and not into.sack_permitted
     if clamped:
         found.append(Rewriter("mss-clamping", "The MSS option of the handshake is lowered on the path."))
     if isn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,10 @@ _MIX = np.int64(-7046029254386353131)  # odd, from the golden ratio: spreads key
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments of one packet direction; offsets in the emitting side's stream coordinates."""
+    """Segments of one packet direction; offsets in the emitting side's stream coordinates.
+
+    Timestamps are present, absent, or not captured: absent only where `stamps_captured` without `has_timestamps`.
+    """
 
     start: Int64Array
     length: Int64Array
@@ -34,6 +37,7 @@ class Segments:
     push: BoolArray
     first_copy: BoolArray
     has_timestamps: BoolArray
+    stamps_captured: BoolArray
     tsval: Int64Array
     tsecr: Int64Array
     ip_id: Int64Array
@@ -52,11 +56,20 @@ class Segments:
         return Segments(*(getattr(self, name)[which] for name in self.__slots__))
 
 
-def read_segments(vantage: Vantage, shifts: Mapping[Direction, int], thinning: int) -> dict[Direction, Segments]:
+def windows_in_bytes(client: Vantage, server: Vantage) -> frozenset[Direction]:
+    """Directions in which both captures hold what scales windows; windows of the others compare as on the wire."""
+    vantages = (client, server)
+    return frozenset(d for d in Direction if all(v.flow(d).window_shift is not None for v in vantages))
+
+
+def read_segments(
+    vantage: Vantage, shifts: Mapping[Direction, int], thinning: int, in_bytes: frozenset[Direction]
+) -> dict[Direction, Segments]:
     """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of boxes).
 
     `shifts` are added to the offsets of each stream. With `thinning` m > 1 only every m-th region of 64 KiB of a stream
     is kept, the same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
+    Windows are in bytes in these directions (`windows_in_bytes`), and as on the wire in others.
     """
     packets = vantage.packets
     wanted = (packets.flags & np.uint16(TcpFlag.SYN | TcpFlag.RST)) == 0
@@ -68,10 +81,9 @@ def read_segments(vantage: Vantage, shifts: Mapping[Direction, int], thinning: i
             wanted &= kept
     at = np.flatnonzero(wanted)
     down = packets.direction[at] == Direction.DOWN
-    return {
-        Direction.UP: _segments(packets, at[~down], shifts[Direction.UP], shifts[Direction.DOWN]),
-        Direction.DOWN: _segments(packets, at[down], shifts[Direction.DOWN], shifts[Direction.UP]),
-    }
+    unscaled = {d: 0 if d in in_bytes else vantage.flow(d).window_shift or 0 for d in Direction}
+    places = {Direction.UP: at[~down], Direction.DOWN: at[down]}
+    return {d: _segments(packets, places[d], shifts[d], shifts[d.reverse], unscaled[d]) for d in Direction}
 
 
 def _after_abort(vantage: Vantage) -> BoolArray:
@@ -101,17 +113,20 @@ def _sampled(packets: PacketColumns, shifts: Mapping[Direction, int], thinning: 
     return np.asarray(place.view(np.uint64) < np.uint64((1 << 64) // thinning))
 
 
-def _segments(packets: PacketColumns, at: Int64Array, sequence_shift: int, acknowledgement_shift: int) -> Segments:
-    flags = packets.flags[at]
-    stamped = (packets.marks[at] & Mark.HAS_TIMESTAMPS) != 0
+def _segments(
+    packets: PacketColumns, at: Int64Array, sequence_shift: int, acknowledgement_shift: int, window_shift: int
+) -> Segments:
+    flags, marks = packets.flags[at], packets.marks[at]
+    stamped = (marks & Mark.HAS_TIMESTAMPS) != 0
     return Segments(
         start=packets.sequence_offset[at] + sequence_shift,
         length=packets.payload_bytes[at].astype(np.int64),
         acknowledgement=packets.acknowledgement_offset[at] + acknowledgement_shift,
-        window=packets.window_bytes[at].astype(np.int64),
+        window=packets.window_bytes[at].astype(np.int64) >> window_shift,
         push=(flags & TcpFlag.PSH) != 0,
-        first_copy=(packets.marks[at] & Mark.RETRANSMISSION) == 0,
+        first_copy=(marks & Mark.RETRANSMISSION) == 0,
         has_timestamps=stamped,
+        stamps_captured=stamped | ((marks & Mark.OPTIONS_TRUNCATED) == 0),
         tsval=np.where(stamped, packets.tsval[at], 0).astype(np.int64),
         tsecr=np.where(stamped, packets.tsecr[at], 0).astype(np.int64),
         ip_id=packets.ip_id[at].astype(np.int64),
@@ -146,19 +161,21 @@ def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:
     return rows
 
 
-def acknowledgement_candidates(emitted: Segments, arrived: Segments, discriminator: str) -> Int64Array:
+def acknowledgement_candidates(emitted: Segments, arrived: Segments, discriminators: Sequence[str]) -> Int64Array:
     """For each arrived pure ACK the emitted ones with its sequence and acknowledgement numbers; -1 for none.
 
-    Runs of duplicate ACKs can be long: the first two columns are the first and last that agree in `discriminator` too,
-    the other two the first and last of the whole run.
+    Runs of duplicate ACKs can be long: two columns for each discriminator are the first and last that agree in it too,
+    the last two columns the first and last of the whole run.
     """
-    rows = np.full((len(arrived), 4), -1, dtype=np.int64)
+    rows = np.full((len(arrived), 2 * len(discriminators) + 2), -1, dtype=np.int64)
     plain_emitted, plain_arrived = (s.acknowledgement * _MIX + s.start for s in (emitted, arrived))
-    marked_emitted = plain_emitted * _MIX + getattr(emitted, discriminator)
-    marked_arrived = plain_arrived * _MIX + getattr(arrived, discriminator)
     if len(emitted) == 0:
         return rows
-    for column, (keys, asked) in enumerate(((marked_emitted, marked_arrived), (plain_emitted, plain_arrived))):
+    sought = [
+        (plain_emitted * _MIX + getattr(emitted, name), plain_arrived * _MIX + getattr(arrived, name))
+        for name in discriminators
+    ]
+    for column, (keys, asked) in enumerate([*sought, (plain_emitted, plain_arrived)]):
         order = np.argsort(keys, kind="stable")
         ordered = keys[order]
         ends = np.searchsorted(ordered, asked, side="left"), np.searchsorted(ordered, asked, side="right") - 1
@@ -207,16 +224,22 @@ class FoundShift:
 def shift_from_fields(emitted: Segments, arrived: Segments) -> FoundShift | None:
     """Offsets of the two captures against each other, by packets that look alike whatever their offsets.
 
-    Packets are joined on timestamps and length, or on IP ID and length without timestamps, where that combination is
-    unique; None where hardly any can be joined.
+    Packets are joined on timestamps and length, or on IP ID and length where hardly any have timestamps in both
+    captures, if that combination is unique; None where hardly any can be joined.
     """
+    out, into = emitted.take(emitted.has_timestamps), arrived.take(arrived.has_timestamps)
+    by_stamps = _joined_shift(out, into, out.tsval * _MIX + out.tsecr, into.tsval * _MIX + into.tsecr)
+    if by_stamps is not None or all(side.has_timestamps.all() for side in (emitted, arrived)):
+        return by_stamps
+    return _joined_shift(emitted, arrived, emitted.ip_id, arrived.ip_id)
+
+
+def _joined_shift(
+    emitted: Segments, arrived: Segments, emitted_key: Int64Array, arrived_key: Int64Array
+) -> FoundShift | None:
     if len(emitted) == 0 or len(arrived) == 0:
         return None
-    stamped = bool(emitted.has_timestamps.any() and arrived.has_timestamps.any())
-    keys = []
-    for side in (emitted, arrived):
-        key = side.tsval * _MIX + side.tsecr if stamped else side.ip_id
-        keys.append(key * _MIX + side.length)
+    keys = [key * _MIX + side.length for key, side in ((emitted_key, emitted), (arrived_key, arrived))]
     distinct, first, counts = np.unique(keys[0], return_index=True, return_counts=True)
     place = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
     joined = (distinct[place] == keys[1]) & (counts[place] == 1)

@@ -155,7 +155,9 @@ def relayed(agreeing, segments=60):
     bare = np.ones(segments, dtype=np.bool_)
 
     def stamped(tsval):
-        return Segments(time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, tsval, blank, blank, blank)
+        return Segments(
+            time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, ~bare, tsval, blank, blank, blank
+        )
 
     return compare_data(stamped(time), stamped(time + late), 1460)
 

@@ -104,6 +104,7 @@ fn packet(
         options_raw: &[],
         options: TcpOptions::default(),
         header_truncated: false,
+        options_truncated: false,
         tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
     }
 }

@@ -1,0 +1,111 @@
+//! Kinds of packets that a capture lacks, as the packets that it holds prove: removed by a filter, or never seen because
+//! the other direction takes another way.
+
+use crate::side::Side;
+use crate::summary::ConnectionSummary;
+
+/// What a sender may send before it must hear from the receiver: ten segments of 1460 bytes (RFC 6928 section 2).
+const BURST_PACKETS: u64 = 10;
+const BURST_BYTES: u64 = 14_600;
+
+/// What a capture lacks of the packets that one side sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingPackets {
+    /// Nothing that the other packets would prove.
+    #[default]
+    None,
+    /// Everything, though the other side sent or acknowledged what it could not have without.
+    All,
+    /// Acknowledgements without data, though the other side sent much more than the packets at hand acknowledge.
+    PureAcknowledgements,
+    /// Packets with data, though the other side acknowledged such.
+    Data,
+}
+
+impl MissingPackets {
+    /// Its name in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            MissingPackets::None => "none",
+            MissingPackets::All => "all",
+            MissingPackets::PureAcknowledgements => "pure-acknowledgements",
+            MissingPackets::Data => "data",
+        }
+    }
+
+    /// What is missing of the packets that `own` sent to `other`.
+    ///
+    /// A receiver acknowledges at least every second segment (RFC 9293 section 3.8.6.3). Where receive offload joins
+    /// segments first, a packet may acknowledge a burst; more bursts than packets, and no pure acknowledgement among
+    /// these, means that others were left out.
+    pub(crate) fn of(own: &Side, other: &Side) -> Self {
+        let first_copies = other.data_packets.saturating_sub(other.retransmitted_packets + other.duplicate_packets);
+        if own.packets == 0 {
+            let proven = first_copies > BURST_PACKETS || own.missed_bytes() > 0;
+            return if proven { MissingPackets::All } else { MissingPackets::None };
+        }
+        if own.data_packets == 0 && own.missed_bytes() > BURST_BYTES {
+            return MissingPackets::Data;
+        }
+        if own.pure_acknowledgements == 0 && first_copies > BURST_PACKETS * (own.packets + 1) {
+            return MissingPackets::PureAcknowledgements;
+        }
+        MissingPackets::None
+    }
+}
+
+/// How much of a capture's connections was not captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NotCaptured {
+    one_way: u64,
+    without_acknowledgements: u64,
+    without_data: u64,
+    packets_with_truncated_options: u64,
+}
+
+impl NotCaptured {
+    pub fn of<'a>(summaries: impl Iterator<Item = ConnectionSummary<'a>>) -> Self {
+        let mut found = NotCaptured::default();
+        summaries.for_each(|summary| found.count(&summary));
+        found
+    }
+
+    pub(crate) fn count(&mut self, connection: &ConnectionSummary<'_>) {
+        let flows = [&connection.up, &connection.down];
+        let lacks = |kind| u64::from(flows.iter().any(|flow| flow.missing_packets == kind));
+        self.one_way += lacks(MissingPackets::All);
+        self.without_acknowledgements += lacks(MissingPackets::PureAcknowledgements);
+        self.without_data += lacks(MissingPackets::Data);
+        self.packets_with_truncated_options += flows.iter().map(|flow| flow.options_truncated_packets).sum::<u64>();
+    }
+
+    /// What a user should know, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let connection = ("connection", "connections");
+        let sentences = [
+            (
+                self.packets_with_truncated_options,
+                ("packet", "packets"),
+                "cut by the snap length within the TCP options: what these would say is unknown",
+            ),
+            (
+                self.one_way,
+                connection,
+                "with the packets of one direction only: a filter or another route keeps the others from the capture",
+            ),
+            (
+                self.without_acknowledgements,
+                connection,
+                "without any pure acknowledgement of much data: a filter keeps those from the capture",
+            ),
+            (
+                self.without_data,
+                connection,
+                "without the packets with data that were acknowledged: a filter keeps those from the capture",
+            ),
+        ];
+        let told = sentences.iter().filter(|(count, _, _)| *count > 0);
+        told.map(|(count, (one, many), what)| format!("{count} {} {what}", if *count == 1 { one } else { many }))
+            .collect()
+    }
+}
