@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from prober.errors import MeasurementError
 from prober.experiment import Application, Flow, Json
+from prober.intermediaries import added_to_answer, declared
 
 if TYPE_CHECKING:
     from prober.mobile_end import MobileEnd
@@ -30,8 +31,9 @@ class Fetched:
     decoded_sha256: str
     content_encoding: str
     content_type: str
-    #: Header fields of the answer that only intermediaries write.
+    #: Header fields of the answer by which intermediaries declare themselves, and others that our server never sends.
     proxy_fields: tuple[str, ...]
+    added_fields: tuple[str, ...]
     total_s: float
     mobile_port: int
     server_port: int
@@ -43,11 +45,7 @@ class Fetched:
 
     def to_mapping(self) -> dict[str, Json]:
         """As an archive keeps it."""
-        return {**asdict(self), "proxy_fields": list(self.proxy_fields)}
-
-
-#: RFC 9110 section 7.6.3 and 9111 section 5.1, and what proxies are used to adding.
-INTERMEDIARY_FIELDS = ("via", "age", "x-cache", "x-cache-lookup", "warning", "x-forwarded-for", "proxy-connection")
+        return {**asdict(self), "proxy_fields": list(self.proxy_fields), "added_fields": list(self.added_fields)}
 
 
 def fetch(end: MobileEnd, target: str, headers: Mapping[str, str] | None = None) -> Fetched:
@@ -67,6 +65,7 @@ def fetch(end: MobileEnd, target: str, headers: Mapping[str, str] | None = None)
     if len(body) > LONGEST_ANSWER_BYTES:
         raise MeasurementError(f"the answer to GET {_public(target)} is longer than {LONGEST_ANSWER_BYTES} bytes")
     coding = answer.getheader("Content-Encoding", "")
+    names = [name.lower() for name, _ in answer.getheaders()]
     return Fetched(
         status=answer.status,
         size_bytes=len(body),
@@ -74,7 +73,8 @@ def fetch(end: MobileEnd, target: str, headers: Mapping[str, str] | None = None)
         decoded_sha256=hashlib.sha256(_decoded(body, coding)).hexdigest(),
         content_encoding=coding,
         content_type=answer.getheader("Content-Type", ""),
-        proxy_fields=tuple(name for name in INTERMEDIARY_FIELDS if answer.getheader(name) is not None),
+        proxy_fields=tuple(declared(names)),
+        added_fields=tuple(added_to_answer(names)),
         total_s=time.monotonic() - started_s,
         mobile_port=mobile_port,
         server_port=port,

@@ -41,6 +41,14 @@ def truth(values: Mapping[str, Json], name: str) -> bool:
     return value
 
 
+def table(values: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    """A table. Raises ArchiveError."""
+    value = values.get(name)
+    if not isinstance(value, Mapping):
+        raise ArchiveError(f"the measurement's {name} is a table, not {_short(value)}")
+    return value
+
+
 def entries(values: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
     """A list of tables. Raises ArchiveError."""
     value = values.get(name)

@@ -298,6 +298,11 @@ class Served:
     tcp_info: Mapping[str, int]
     #: The SYN as the server's kernel got it (TCP_SAVED_SYN), IP header first; empty where it cannot be had.
     syn: bytes = b""
+    #: When the connection that carried it was accepted, by the server's monotonic clock (`Clock.monotonic_ns`); 0 where
+    #: the server does not say.
+    connection_accepted_ns: int = 0
+    #: How many requests had come on that connection before, of any session; -1 where the server does not say.
+    connection_requests: int = -1
 
     @property
     def is_over(self) -> bool:
@@ -330,6 +335,8 @@ class Served:
             request_head=_bytes(fields, "request_head"),
             tcp_info=fields.numbers_by_name("tcp_info"),
             syn=_bytes(fields, "syn"),
+            connection_accepted_ns=fields.integer("connection_accepted_ns", default=0),
+            connection_requests=fields.integer("connection_requests", -1, default=-1),
             **values,
         )
 

@@ -36,7 +36,7 @@ _NAME = re.compile(
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 #: Parts of a measurement that came from whoever answered: nothing of their values is kept.
-_FOREIGN = frozenset({"answer_fields", "answer_head", "proxy_fields", "status_line", "request_head"})
+_FOREIGN = frozenset({"answer_fields", "answer_head", "added_fields", "status_line", "request_head"})
 #: Parts of the facts that their owner wrote, or that name a host.
 _DROPPED = frozenset({"notes", "hostname", "node", "host_name"})
 

@@ -33,6 +33,7 @@ from prober.experiment import Application, Experiment, Flow, Json, Measurement, 
 from prober.measured import number, optional_number, text
 from prober.objects import Kind, ObjectName
 from prober.plain_requests import TcpRequest
+from prober.strengths import WEAK
 from prober.tcp_info import tcp_info
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Abort(Experiment):
         if acked is None or taken is None or lived_s is None or lived_s > LOST_RESET_S:
             return None
         return Evidence(
-            self.name, Outcome.INTACT, "abort-end-to-end", 0.5,
+            self.name, Outcome.INTACT, "abort-end-to-end", WEAK,
             f"The abort reached the server within {max(lived_s, 0.0):.1f} s, and nothing was acknowledged that the "
             "mobile had not taken.", numbers, ("A split point that passes aborts on looks the same.",),
         )  # fmt: skip

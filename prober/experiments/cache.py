@@ -16,6 +16,7 @@ from pepscope.packets import Direction
 from pepscope.results import Evidence, Outcome
 from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, repeated
 from prober.http_fetch import fetch
+from prober.intermediaries import arrivals, intermediary_evidence, optional_entries
 from prober.measured import entries, number, truth
 from prober.objects import Kind, ObjectName
 
@@ -78,12 +79,22 @@ class Cache(Experiment):
                     "answers": [answer.to_mapping() for answer in fetched],
                     "whole_answers": sum(answer.status == 200 for answer in fetched),
                     "requests_at_the_server": len(asked),
+                    "arrivals": arrivals(asked),
                 }
             )
         return Measurement({"objects": objects}, tuple(flows))
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `served-from-cache` (split, proxy), `every-request-arrived`."""
+        """Findings: `served-from-cache` (split, proxy), `every-request-arrived`; and what intermediaries leave."""
+        return (*self._copies(seen), *self._intermediaries(seen))
+
+    def _intermediaries(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        things = [thing for item in seen for thing in entries(item.observation.measurement.values, "objects")]
+        requests = [row for thing in things for row in optional_entries(thing, "arrivals")]
+        answers = [row for thing in things for row in optional_entries(thing, "answers")]
+        return intermediary_evidence(self.name, requests, answers)
+
+    def _copies(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
         answers = asked = kept_though_forbidden = 0
         for item in seen:
             for thing in entries(item.observation.measurement.values, "objects"):

@@ -1,8 +1,11 @@
 """Does a connection come about although the server answers no SYN?
 
 The mobile connects to the server's dead port, and to each application's port while the server leaves SYNs to it
-unanswered for some seconds. A handshake that completes was answered by somebody else. Then the mobile sends a request
-and more: payload that is acknowledged was taken by somebody who cannot have handed it on.
+unanswered for some seconds. A handshake that completes was answered by a box in between. Then the mobile sends a
+request and more: payload that is acknowledged was taken by a box that cannot have handed it on over a new connection.
+Where the request reaches the server all the same, the server's log says on which connection: one that was there before
+the silence began is older than the mobile's, so that two connections carried the request. HTTP proxies keep connections
+to servers for that; an echo before the silence lets them have one.
 
 What fools it: firewalls that answer SYNs in a server's stead (SYN proxies) complete the handshake, too. They take no
 payload before the server has answered them, so they are told apart by that; those that read the first request before
@@ -12,6 +15,7 @@ they choose a server take a single segment of it. Splits that connect to the ser
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 import struct
 import time
@@ -22,14 +26,18 @@ from typing import TYPE_CHECKING, ClassVar
 from pepscope.results import Evidence, Number, Outcome
 from prober.errors import ImpossibleError, MeasurementError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
-from prober.measured import entries, number, text
-from prober.plain_requests import TcpRequest, upload_target
+from prober.http_fetch import fetch
+from prober.intermediaries import older_connection_evidence
+from prober.measured import entries, number, optional_number, text
+from prober.plain_requests import TcpRequest, echo_target, upload_target
+from prober.strengths import WEAK
 from prober.tcp_info import tcp_info
 from prober.tls_hello import client_hello
 
 if TYPE_CHECKING:
     from prober.mobile_end import MobileEnd
     from prober.plan import Plan
+    from prober.protocol import Served
 
 #: A firewall that waits for a request before it chooses a server takes what fits into one segment, at most 9000 bytes.
 FIRST_SEGMENT_BYTES = 9_000
@@ -45,6 +53,7 @@ _LOOK_S = 0.05
 #: What a server that did get a connection takes to write it down once it has ended.
 _SETTLE_S = 0.5
 _TLS_APPLICATION_DATA = b"\x17\x03\x03\x40\x00"
+_PLAIN_HTTP = (Application.HTTP_DATA, Application.HTTP_IMAGE)
 
 
 class DeadPort(Experiment):
@@ -90,24 +99,50 @@ class DeadPort(Experiment):
         attempts: list[dict[str, Json]] = []
         flows: list[Flow] = []
         _see_the_path(end, beside)
+        if task.application in _PLAIN_HTTP and not is_dead:
+            fetch(end, echo_target(end.control.session))
         with contextlib.ExitStack() as closing:
             before = end.control.last_served_number()
             if not is_dead:
                 closing.enter_context(end.control.silence(port, task_s(task)))
+            # Every connection that the mobile makes from here on is younger than this, by the server's own clock.
+            silent_since_ns = end.control.clock().monotonic_ns
             for _ in range(int(task.parameters["attempts"])):
-                attempt, mobile_port = _attempt(task, end, port)
-                attempts.append(attempt)
+                nonce = secrets.randbits(60)
+                attempt, mobile_port = _attempt(task, end, port, nonce)
+                attempts.append({**attempt, "nonce": nonce})
                 flows += [Flow(mobile_port, port, "probe")] if mobile_port else []
             time.sleep(_SETTLE_S)
-            reached = sum(row.local_port == port for row in end.control.served(before))
+            reached = [row for row in end.control.served(before) if row.local_port == port]
         _see_the_path(end, beside)
-        if reached:
-            raise MeasurementError(f"the server was not silent on port {port}: {reached} requests reached it")
+        note_arrivals(attempts, reached, silent_since_ns)
         return Measurement({"target": task.parameters["target"], "port": port, "attempts": attempts}, tuple(flows))
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `dead-port-took-data`, `dead-port-answered` (cannot decide), `dead-port-silent` (intact, weak)."""
+        """Findings: `request-on-older-connection`, `dead-port-took-data`, `dead-port-answered` (split).
+
+        The last cannot decide; and `dead-port-silent` (intact, weak).
+        """
         attempts = [entry for item in seen for entry in entries(item.observation.measurement.values, "attempts")]
+        return (*self._older(attempts), *self._answers(attempts))
+
+    def _older(self, attempts: Sequence[Mapping[str, Json]]) -> tuple[Evidence, ...]:
+        ages_s = [age_s for entry in attempts if (age_s := optional_number(entry, "older_by_s")) is not None]
+        if not ages_s:
+            return ()
+        numbers: dict[str, Number] = {
+            "attempts": len(attempts),
+            "reached_the_server": len(ages_s),
+            "older_by_s": max(ages_s),
+        }
+        summary = (
+            f"While the server answered no SYN, requests on {len(ages_s)} of {len(attempts)} new connections reached "
+            f"it on a connection that had been there {max(ages_s):.3g} s before: a box in between ends the mobile's "
+            "connections and passes requests on over its own."
+        )
+        return (older_connection_evidence(self.name, summary, numbers),)
+
+    def _answers(self, attempts: Sequence[Mapping[str, Json]]) -> tuple[Evidence, ...]:
         answered = [entry for entry in attempts if text(entry, "outcome") == _ANSWERED]
         taken = [taken_bytes for entry in answered if (taken_bytes := number(entry, "acked_bytes")) > 0]
         silent = sum(text(entry, "outcome") == _SILENT for entry in attempts)
@@ -124,14 +159,14 @@ class DeadPort(Experiment):
                 Evidence(
                     self.name, Outcome.SPLIT, "dead-port-answered", 1.0 - 0.5 ** len(answered),
                     f"{len(answered)} of {len(attempts)} handshakes completed although the server answered none, but "
-                    "no payload was taken: somebody in between answers, as firewalls against SYN floods do.",
+                    "no payload was taken: a box in between answers, as firewalls against SYN floods do.",
                     numbers, ("Firewalls that answer SYNs in a server's stead do just this, and split nothing.",),
                 ),
             )  # fmt: skip
         if silent and silent == len(attempts):
             return (
                 Evidence(
-                    self.name, Outcome.INTACT, "dead-port-silent", 1.0,
+                    self.name, Outcome.INTACT, "dead-port-silent", WEAK,
                     f"None of {len(attempts)} handshakes completed while the server was silent.",
                     numbers, ("A split point that connects to the server first is silent, too.",),
                 ),
@@ -145,7 +180,7 @@ class DeadPort(Experiment):
         )  # fmt: skip
         return Evidence(
             self.name, Outcome.SPLIT, "dead-port-took-data", 1.0 if is_more else ONE_SEGMENT,
-            f"While the server answered nobody, {most:.0f} bytes of payload were acknowledged to the mobile: somebody "
+            f"While the server answered no SYN, {most:.0f} bytes of payload were acknowledged to the mobile: a box "
             "in between took them.", numbers, caveats,
         )  # fmt: skip
 
@@ -175,7 +210,21 @@ def _see_the_path(end: MobileEnd, port: int) -> None:
         raise MeasurementError(f"port {port} does not answer even when the server does ({error})") from None
 
 
-def _attempt(task: Task, end: MobileEnd, port: int) -> tuple[dict[str, Json], int]:
+def note_arrivals(attempts: list[dict[str, Json]], reached: Sequence[Served], silent_since_ns: int) -> None:
+    """Note of each attempt by how much the connection is older on which its request reached the server.
+
+    Raises MeasurementError where a request came on a connection that is not older: the server was not silent.
+    """
+    names = [str(entry.pop("nonce")).encode("ascii") for entry in attempts]
+    for row in reached:
+        older_by_s = (silent_since_ns - row.connection_accepted_ns) / 1e9
+        own = [entry for entry, name in zip(attempts, names, strict=True) if name in row.request_head]
+        if not own or row.connection_accepted_ns == 0 or older_by_s <= 0:
+            raise MeasurementError(f"the server was not silent on port {row.local_port}: a request reached it")
+        own[0]["older_by_s"] = older_by_s
+
+
+def _attempt(task: Task, end: MobileEnd, port: int, nonce: int) -> tuple[dict[str, Json], int]:
     """One handshake and what it took; the mobile's port where one came about."""
     assert task.application is not None
     began_s = time.monotonic()
@@ -190,7 +239,7 @@ def _attempt(task: Task, end: MobileEnd, port: int) -> tuple[dict[str, Json], in
     with link:
         mobile_port = int(link.getsockname()[1])
         link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-        result |= _offer(link, _payload(task.application, end), float(task.parameters["take_s"]))
+        result |= _offer(link, _payload(task.application, end, nonce), float(task.parameters["take_s"]))
     return {**result, "outcome": _ANSWERED, "connect_s": connect_s}, mobile_port
 
 
@@ -222,12 +271,12 @@ def _offer(link: socket.socket, payload: bytes, take_s: float) -> dict[str, Json
     }
 
 
-def _payload(application: Application, end: MobileEnd) -> bytes:
-    """A request that asks to upload, and the beginning of what it announces; the server's log would show it."""
+def _payload(application: Application, end: MobileEnd, nonce: int) -> bytes:
+    """A request that asks to upload, and the beginning of what it announces; the server's log would show the nonce."""
     filler = b"\n" * _OFFERED_BYTES
     match application:
         case Application.TCP:
-            return TcpRequest(end.control.session, "upload", _OFFERED_BYTES).to_line() + filler
+            return TcpRequest(end.control.session, "upload", _OFFERED_BYTES, nonce).to_line() + filler
         case Application.HTTPS:
             return client_hello() + _TLS_APPLICATION_DATA + filler[:16_384]
         case Application.FTP:
@@ -235,7 +284,7 @@ def _payload(application: Application, end: MobileEnd) -> bytes:
         case _:
             host = f"[{end.host}]" if ":" in end.host else end.host
             head = (
-                f"PUT {upload_target(end.control.session, 'dead-port')} HTTP/1.1\r\nHost: {host}\r\n"
+                f"PUT {upload_target(end.control.session, f'dead-port-{nonce}')} HTTP/1.1\r\nHost: {host}\r\n"
                 f"Content-Length: {_OFFERED_BYTES}\r\n\r\n"
             )
             return head.encode("ascii") + filler

@@ -30,6 +30,7 @@ from prober.errors import ArchiveError, MeasurementError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
 from prober.measured import number
 from prober.plain_requests import TcpRequest, echo_target
+from prober.strengths import WEAK
 from prober.tls_hello import client_hello
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class HandshakeRtt(Experiment):
         return Measurement({**times, "clock_resolution_s": resolution_s}, tuple(flows))
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `handshake-shorter-than-path` (split, cannot decide), `handshake-as-long-as-path` (intact)."""
+        """Findings: `handshake-shorter-than-path` (split), `handshake-as-long-as-path` (intact, weak); none decides."""
         own = _times(seen, _HANDSHAKE)
         if len(own) < LEAST_TIMES:
             return ()
@@ -171,7 +172,7 @@ class HandshakeRtt(Experiment):
             return ()
         return (
             Evidence(
-                self.name, Outcome.INTACT, "handshake-as-long-as-path", 1.0,
+                self.name, Outcome.INTACT, "handshake-as-long-as-path", WEAK,
                 f"Handshakes take {min(own) * 1e3:.1f} ms at best, no less than {certain[0].words} "
                 f"({min(references[certain[0]]) * 1e3:.1f} ms).", numbers,
                 ("A split point that connects to the server first answers no sooner.",),

@@ -19,7 +19,15 @@ from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 from prober.errors import ArchiveError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, repeated
-from prober.measured import entries, text
+from prober.intermediaries import (
+    added_to_answer,
+    arrivals,
+    declared,
+    intermediary_evidence,
+    optional_entries,
+    request_fields,
+)
+from prober.measured import entries, table, text
 from prober.plain_requests import echo_target
 
 if TYPE_CHECKING:
@@ -89,13 +97,25 @@ class OddRequests(Experiment):
                     ],
                     "status_line": answer.split(b"\r\n", 1)[0].decode("latin-1")[:200],
                     "answered": bool(answer),
+                    "answer": _answer_fields(answer),
+                    # What the request itself adds is odd on purpose.
+                    "arrivals": [{**row, "proxy_fields": [], "added_fields": []} for row in arrivals(reached)],
                     "failure": failure,
                 }
             )
         return Measurement({"requests": results}, tuple(flows))
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `rewritten-headers`, `answered-for-the-server` (split), `requests-arrived-as-sent`."""
+        """Findings: `rewritten-headers`, `answered-for-the-server` (split), `requests-arrived-as-sent`.
+
+        And what intermediaries leave; fields that were added to the request are part of `rewritten-headers`.
+        """
+        results = [row for item in seen for row in entries(item.observation.measurement.values, "requests")]
+        requests = [row for result in results for row in optional_entries(result, "arrivals")]
+        answers = [table(result, "answer") for result in results if "answer" in result]
+        return (*self._compared(seen), *intermediary_evidence(self.name, requests, answers))
+
+    def _compared(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
         rewritten: list[str] = []
         usurped: list[str] = []
         cut: list[str] = []
@@ -166,6 +186,12 @@ def _exchange(end: MobileEnd, port: int, head: bytes) -> tuple[bytes, int, str]:
         except OSError as error:
             return bytes(answer), mobile_port, str(error.strerror or error)
     return bytes(answer), mobile_port, ""
+
+
+def _answer_fields(answer: bytes) -> dict[str, Json]:
+    """What the answer's head has that our server did not send; it refuses odd requests without more than it sends."""
+    names = request_fields(answer.partition(b"\r\n\r\n")[0])
+    return {"proxy_fields": declared(names), "added_fields": added_to_answer(names)}
 
 
 def _host_field(host: str) -> str:

@@ -74,7 +74,7 @@ class Options(Experiment):
         return Measurement({"transfer": moved.to_mapping()}, moved.flows)
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `syn-of-another-stack` (split, weak), `handshake-as-sent`."""
+        """Findings: `syn-of-another-stack` (split, cannot decide), `handshake-as-sent`."""
         compared = [table for item in seen for table in _comparisons(item)]
         foreign = [mark for table in compared for mark in table["foreign"]]
         if not compared:

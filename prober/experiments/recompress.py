@@ -16,7 +16,8 @@ from pepscope.packets import Direction
 from pepscope.results import Evidence, Outcome
 from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task, repeated
 from prober.http_fetch import fetch
-from prober.measured import entries, number, text
+from prober.intermediaries import arrivals, intermediary_evidence, optional_entries
+from prober.measured import entries, number, table, text
 from prober.objects import Kind, ObjectName
 
 if TYPE_CHECKING:
@@ -71,12 +72,19 @@ class Recompress(Experiment):
             {
                 "answer": answer.to_mapping(),
                 "sent": [{"size_bytes": served.size_bytes, "sha256": served.sha256} for served in sent],
+                "arrivals": arrivals(sent),
             },
             (answer.flow,),
         )
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `other-bytes` (split), `same-bytes`."""
+        """Findings: `other-bytes` (split), `same-bytes`; and what intermediaries leave."""
+        measured = [item.observation.measurement.values for item in seen]
+        requests = [row for values in measured for row in optional_entries(values, "arrivals")]
+        answers = [table(values, "answer") for values in measured if "answer" in values]
+        return (*self._compared(seen), *intermediary_evidence(self.name, requests, answers))
+
+    def _compared(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
         compared, changed = 0, []
         for item in seen:
             values = item.observation.measurement.values

@@ -33,6 +33,7 @@ from prober.measured import number, optional_number, truth
 from prober.objects import Kind, ObjectName
 from prober.paused_upload import APPLICATIONS as PAUSABLE
 from prober.paused_upload import STALL_S, paused_upload
+from prober.strengths import WEAK
 from prober.tcp_info import tcp_info
 from prober.transfer import SUFFIXES
 
@@ -118,7 +119,7 @@ class SlowReader(Experiment):
         if not truth(values, "stalled") or acked + room >= offered:
             return None
         return Evidence(
-            self.name, Outcome.INTACT, "no-more-taken-than-receiver-holds", 1.0,
+            self.name, Outcome.INTACT, "no-more-taken-than-receiver-holds", WEAK,
             f"The receiver stopped reading, and no more than the {held:.0f} bytes that its kernel took in were "
             "acknowledged to the sender.", numbers,
             ("A split point whose buffers are as small as the receiver's looks the same.",),

@@ -1,7 +1,7 @@
 """Plain transfers of every application, in both directions, captured at both ends: what the detector's methods read.
 
-There is no rule of its own but one: whoever answers TLS with another certificate than the server's is no end-to-end
-connection.
+Two rules are its own: TLS that is answered with another certificate than the server's is not end to end; and what
+intermediaries leave in HTTP at both ends (`prober.intermediaries`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from pepscope.results import Evidence, Outcome
 from prober.costs import transfer_cost
 from prober.errors import MeasurementError, PlanError
 from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task
-from prober.measured import number, text, truth
+from prober.intermediaries import added_to_answer, arrivals, declared, intermediary_evidence, optional_entries
+from prober.measured import number, table, text, truth
 from prober.objects import MOST_PICTURE_BYTES
 from prober.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
 
 if TYPE_CHECKING:
     from prober.mobile_end import MobileEnd
     from prober.plan import Plan
+
+#: Applications whose requests and answers have header fields, one request on each of the mobile's connections.
+HTTP = frozenset({Application.HTTP_DATA, Application.HTTP_IMAGE, Application.HTTPS})
 
 
 class Transfers(Experiment):
@@ -48,16 +52,27 @@ class Transfers(Experiment):
         """Move one object nobody saw before."""
         assert task.application is not None
         assert task.direction is not None
+        before = end.control.last_served_number()
         moved = end.transfer(task.application, task.direction, int(task.parameters["size_bytes"]))
         if not moved.complete:
             raise MeasurementError(
                 f"the {task.application} transfer ended with {moved.status} after {moved.moved_bytes} of "
                 f"{moved.size_bytes} bytes"
             )
-        return Measurement({**moved.to_mapping(), "intact": moved.intact}, moved.flows)
+        values = {**moved.to_mapping(), "intact": moved.intact}
+        if task.application in HTTP:
+            values["arrivals"] = arrivals(end.control.served(before))
+        return Measurement(values, moved.flows)
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Finding: `another-certificate` (split): somebody in between ends TLS."""
+        """Findings: `another-certificate` (split): a box in between ends TLS; and what intermediaries leave."""
+        measured = [item.observation.measurement.values for item in seen]
+        requests = [row for values in measured for row in optional_entries(values, "arrivals")]
+        names = [[*table(values, "answer_fields")] for values in measured if "answer_fields" in values]
+        answers = [{"proxy_fields": declared(one), "added_fields": added_to_answer(one)} for one in names]
+        return (*self._certificates(seen), *intermediary_evidence(self.name, requests, answers))
+
+    def _certificates(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
         secured = [item.observation.measurement.values for item in seen]
         secured = [values for values in secured if values.get("certificate_is_the_servers") is not None]
         foreign = sum(not truth(values, "certificate_is_the_servers") for values in secured)
@@ -70,7 +85,7 @@ class Transfers(Experiment):
                 "another-certificate",
                 1.0,
                 f"{foreign} of {len(secured)} TLS connections got another certificate than the server's: "
-                "somebody in between ends them.",
+                "a box in between ends them.",
                 {"connections": len(secured), "foreign": foreign},
             ),
         )

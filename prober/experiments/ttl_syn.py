@@ -24,6 +24,7 @@ from prober.errors import ArchiveError, MeasurementError, PlanError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, Want
 from prober.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
 from prober.measured import entries, number, text
+from prober.strengths import WEAK
 
 if TYPE_CHECKING:
     from prober.mobile_end import MobileEnd
@@ -102,7 +103,10 @@ class TtlSyn(Experiment):
         return ports
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `handshake-answered-nearer` (split, cannot decide), `handshake-answered-at-the-end` (intact)."""
+        """Findings: `handshake-answered-nearer` (split), `handshake-answered-at-the-end` (intact, weak); none decides.
+
+        Nothing where the very SYN with too few hops arrived: a box raised its time to live.
+        """
         probes = [probe for item in seen for probe in _probes(item)]
         tried = _tried(probes)
         nearer_than = {name: _nearer(tried, name) for name in (_FREE, _ECHO) if tried.get(name)}
@@ -136,7 +140,7 @@ class TtlSyn(Experiment):
 
     def _at_the_end(self, own: int, distance: int, numbers: Mapping[str, Number]) -> Evidence:
         return Evidence(
-            self.name, Outcome.INTACT, "handshake-answered-at-the-end", 1.0,
+            self.name, Outcome.INTACT, "handshake-answered-at-the-end", WEAK,
             f"No handshake completes nearer than the server itself, {_hops(distance)} away (here {own}).", numbers,
             ("A split point that connects to the server first answers no sooner either.",),
         )  # fmt: skip

@@ -11,6 +11,7 @@ import contextlib
 import logging
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyftpdlib.handlers import DTPHandler, FTPHandler
@@ -59,6 +60,7 @@ class _Data(DTPHandler):  # type: ignore[misc]
 
     def __init__(self, sock: socket.socket, cmd_channel: Any) -> None:
         self._entry: Entry | None = None
+        self._accepted_s = time.monotonic()
         with contextlib.suppress(OSError):
             self._names = (show(*sock.getpeername()[:2]), sock.getsockname()[1], saved_syn(sock))
         super().__init__(sock, cmd_channel)
@@ -85,7 +87,15 @@ class _Data(DTPHandler):  # type: ignore[misc]
                 verb, name = "RETR" if is_object else "STOR", self.file_obj.name.removeprefix("/")
                 size_bytes = self.file_obj.size_bytes if is_object else -1
                 self._entry = Entry(
-                    session.log, Application.FTP, peer, port, verb, name, size_bytes=size_bytes, syn=syn
+                    session.log,
+                    Application.FTP,
+                    peer,
+                    port,
+                    verb,
+                    name,
+                    size_bytes=size_bytes,
+                    syn=syn,
+                    accepted_s=self._accepted_s,
                 )
         return self._entry
 

@@ -60,6 +60,7 @@ class _Service:
         self._is_secure = is_secure
         self._http = HttpConnection(connection.sock, context.limits, connection.accepted_s)
         self._syn = saved_syn(connection.sock)
+        self._requests = 0
 
     def run(self) -> None:
         """Answer requests until the peer is done."""
@@ -67,6 +68,7 @@ class _Service:
             while (request := self._http.next_request()) is not None:
                 if not self._answer(request):
                     break
+                self._requests += 1
         except MalformedHeadError as error:
             self._answer_malformed(error)
         except _AbortError:
@@ -128,6 +130,8 @@ class _Service:
             size_bytes=target.object.size_bytes if target.object is not None else size_bytes,
             request_head=request.head,
             syn=self._syn,
+            accepted_s=self._connection.accepted_s,
+            requests_before=self._requests,
         )
 
     def _send_object(self, session: Session, request: Request, target: Target, entry: Entry) -> None:
@@ -210,6 +214,8 @@ class _Service:
             "malformed",
             request_head=error.head,
             syn=self._syn,
+            accepted_s=self._connection.accepted_s,
+            requests_before=self._requests,
         )
         try:
             entry.sent(error.head)

@@ -61,6 +61,7 @@ class _Transfer:
             size_bytes=request.size_bytes or -1,
             request_head=line + b"\n",
             syn=self._syn,
+            accepted_s=self._connection.accepted_s,
         )
         self._serve(session, request, entry)
 

@@ -30,12 +30,15 @@ class Entry:
         size_bytes: int = -1,
         request_head: bytes = b"",
         syn: bytes = b"",
+        accepted_s: float = 0.0,
+        requests_before: int = 0,
     ) -> None:
-        """Begin now."""
+        """Begin now, on a connection that was accepted at `accepted_s` (monotonic) and carried so many requests."""
         self.sent_bytes = self.received_bytes = 0
         self.digest = hashlib.sha256()
         self._what = (application, peer, local_port, verb, name, size_bytes)
         self.request_head, self._syn = request_head[:MOST_HEAD_BYTES], syn
+        self._connection = (int(accepted_s * 1e9), requests_before)
         self._started_unix_ns = time.time_ns()
         self._ending, self._ended_unix_ns = UNDER_WAY, 0
         self._tcp_info: Mapping[str, int] = {}
@@ -73,6 +76,7 @@ class Entry:
             ending,
             self._tcp_info,
             self._syn,
+            *self._connection,
         )
 
 

@@ -33,7 +33,7 @@ SESSION = "abcdefghijklmnopqrstuvwxyz"
 PORTS = Ports(8443, 80, 443, 21, (5001, 5002), 7, 81, 8080, 0, 2121, (5100, 5199))
 SERVED = Served(
     3, Application.HTTP_IMAGE, "192.0.2.1:4", 80, "GET", "1000-3.jpg", 1000, 900, 0, "ab" * 32,
-    b"GET / HTTP/1.1\r\n\r\n", 5, 6, "finished", {"rtt": 7}, b"\x45\0",
+    b"GET / HTTP/1.1\r\n\r\n", 5, 6, "finished", {"rtt": 7}, b"\x45\0", 12, 4,
 )  # fmt: skip
 MESSAGES: list[Any] = [
     PORTS,
@@ -61,6 +61,13 @@ def names(message: Any) -> str:
 @pytest.mark.parametrize("message", MESSAGES, ids=names)
 def test_messages_survive_the_wire(message: Any) -> None:
     assert type(message).from_json(parse_json(json.dumps(message.to_json()).encode(), "it")) == message
+
+
+def test_entries_of_servers_that_tell_nothing_of_connections_are_read() -> None:
+    document = SERVED.to_json()
+    del document["connection_accepted_ns"], document["connection_requests"]
+    read = Served.from_json(document)
+    assert (read.connection_accepted_ns, read.connection_requests) == (0, -1)
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=names)

@@ -43,6 +43,8 @@ CONTROL_PORT = 8443
 _READY_S = 20.0
 
 HAPROXY = "haproxy"
+#: An HTTP proxy that sends the requests of all its clients over the connections to the server that it has.
+REUSING_HAPROXY = "reusing-haproxy"
 #: It takes what is diverted to it, and connects to the server that was meant.
 HAPROXY_SETTINGS = """
 defaults
@@ -54,6 +56,19 @@ listen diverted
     bind 0.0.0.0:8888 transparent
     option transparent
 """
+REUSING_SETTINGS = f"""
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    http-reuse always
+    option forwardfor
+listen diverted
+    bind 0.0.0.0:8888 transparent
+    server probed {SERVER_ADDRESS}:{HTTP_PORT}
+"""
+_HAPROXY_SETTINGS = {HAPROXY: HAPROXY_SETTINGS, REUSING_HAPROXY: REUSING_SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +214,9 @@ class Live:
         diverted = ("--interception", "transparent", "--device", CELL_DEVICE, "--ports", ports)
         command = [str(PEPSCOPE), "proxy", mode, *diverted, *options]
         running = [*command, "--listen", "0.0.0.0:8888"]
-        if mode == HAPROXY:
+        if mode in _HAPROXY_SETTINGS:
             command[2] = "split"
-            (self._directory / "haproxy.cfg").write_text(HAPROXY_SETTINGS, encoding="utf-8")
+            (self._directory / "haproxy.cfg").write_text(_HAPROXY_SETTINGS[mode], encoding="utf-8")
             running = ["haproxy", "-db", "-f", str(self._directory / "haproxy.cfg")]
         self.in_middle(" ".join([*command, "--setup"]))
         process = self._network.middle.start(running, detached=True, stderr=subprocess.PIPE)

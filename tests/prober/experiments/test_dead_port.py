@@ -8,10 +8,11 @@ import pytest
 
 from detector.verdict import judge
 from pepscope.results import Evidence, Kind, Outcome
-from prober.errors import ArchiveError
+from prober.errors import ArchiveError, MeasurementError
 from prober.experiment import Application
-from prober.experiments.dead_port import FIRST_SEGMENT_BYTES, DeadPort
+from prober.experiments.dead_port import FIRST_SEGMENT_BYTES, DeadPort, note_arrivals
 from prober.plan import Plan
+from prober.protocol import Served
 from tests.prober.experiments.observed import seen
 
 
@@ -52,6 +53,33 @@ def test_silence_speaks_weakly_for_end_to_end() -> None:
     evidence = examined(attempt("silent"), attempt("silent"))
     assert [(item.outcome, item.finding) for item in evidence] == [(Outcome.INTACT, "dead-port-silent")]
     assert judge(evidence).verdict is Kind.INCONCLUSIVE
+
+
+def test_a_request_on_an_older_connection_is_proof_whatever_else_was_met() -> None:
+    evidence = examined({**attempt("answered", 20_000), "older_by_s": 3.5}, attempt("answered", 20_000))
+    assert [item.finding for item in evidence] == ["request-on-older-connection", "dead-port-took-data"]
+    assert judge(evidence[:1]).verdict is Kind.SPLIT_TCP
+    assert "1 of 2 new connections" in evidence[0].summary
+
+
+def arrived(nonce: int, accepted_ns: int) -> Served:
+    head = f"PUT /uploads/S/dead-port-{nonce} HTTP/1.1\r\n\r\n".encode()
+    return Served(
+        1, Application.HTTP_DATA, "192.0.2.1:4", 80, "PUT", "x", 0, 0, 0, "", head, 5, 6, "finished", {},
+        connection_accepted_ns=accepted_ns, connection_requests=1,
+    )  # fmt: skip
+
+
+def test_the_request_is_found_by_its_nonce_and_its_connection_by_its_age() -> None:
+    attempts = [{"nonce": 11}, {"nonce": 12}]
+    note_arrivals(attempts, [arrived(12, 4_000_000_000)], 5_000_000_000)
+    assert attempts == [{}, {"older_by_s": 1.0}]
+
+
+@pytest.mark.parametrize(("nonce", "accepted_ns"), [(12, 5_000_000_001), (12, 5_000_000_000), (13, 4), (12, 0)])
+def test_any_other_request_that_arrives_means_that_the_server_was_not_silent(nonce: int, accepted_ns: int) -> None:
+    with pytest.raises(MeasurementError, match="not silent"):
+        note_arrivals([{"nonce": 11}, {"nonce": 12}], [arrived(nonce, accepted_ns)], 5_000_000_000)
 
 
 @pytest.mark.parametrize("attempts", [(), ("refused",), ("refused", "silent")])

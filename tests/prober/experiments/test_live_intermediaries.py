@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from detector.verdict import judge
 from pepscope.packets import Direction
 from pepscope.results import Kind
 from prober.experiment import Application, Experiment
 from prober.experiments.abort import Abort
 from prober.experiments.cache import Cache
+from prober.experiments.dead_port import DeadPort
 from prober.experiments.odd_requests import OddRequests
 from prober.experiments.options import Options
 from prober.experiments.recompress import Recompress
+from prober.experiments.transfers import Transfers
 from prober.experiments.uplink_buffer import UplinkBuffer
 from prober.experiments.window import Window
-from tests.prober.experiments.live import Live, live
+from tests.prober.experiments.live import REUSING_HAPROXY, Live, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,9 +109,37 @@ def test_a_proxy_that_reads_http_is_seen_at_its_work(path: Live) -> None:
         copies, asked = measured(path, Cache()), measured(path, OddRequests())
         image = measured(path, Recompress(), Application.HTTP_IMAGE)
         text = measured(path, Recompress())
-    assert copies.findings == ["served-from-cache"], copies
+    assert copies.findings == ["served-from-cache", "proxy-header-added"], copies
     assert copies.evidence[0].numbers["kept_though_forbidden"] == 0
     assert "rewritten-headers" in asked.findings
-    assert image.findings == ["other-bytes"]
-    assert text.findings == ["other-bytes"]
+    assert image.findings == text.findings == ["other-bytes", "proxy-header-added"]
     assert "coded with gzip" in text.evidence[0].summary
+
+
+def test_a_proxy_that_uses_its_connections_again_is_proved_while_the_server_is_silent(path: Live) -> None:
+    with path.proxy(REUSING_HAPROXY):
+        made = path.measure(DeadPort(), attempts=2, connect_timeout_s=1.5, take_s=1.5)
+    assert made.findings[0] == "request-on-older-connection", made
+    assert made.evidence[0].numbers["reached_the_server"] >= 1
+    assert 0 < made.evidence[0].numbers["older_by_s"] < 60
+    assert judge(made.evidence).verdict is Kind.SPLIT_TCP
+    assert all("nonce" not in attempt for attempt in made.measurement.values["attempts"])
+
+
+def test_a_proxy_that_uses_its_connections_again_is_proved_by_the_log_of_the_server(path: Live) -> None:
+    with path.proxy(REUSING_HAPROXY):
+        copies = measured(path, Cache())
+        moved = path.measure(Transfers(), direction=Direction.UP, sizes_bytes=(5_000,))
+    for made in (copies, moved):
+        found = {item.finding: item for item in made.evidence}
+        assert {"request-on-older-connection", "proxy-header-added"} <= set(found), made
+        assert found["proxy-header-added"].numbers["declared_in_requests"] == "x-forwarded-for"
+        assert judge(made.evidence).verdict is Kind.SPLIT_TCP
+
+
+def test_transfers_end_to_end_carry_no_field_of_an_intermediary(path: Live) -> None:
+    for application in (Application.HTTP_DATA, Application.HTTPS):
+        for direction in Direction:
+            made = path.measure(Transfers(), application, direction, sizes_bytes=(5_000,))
+            assert made.evidence == ()
+            assert [row["requests_before"] for row in made.measurement.values["arrivals"]] == [0]

@@ -78,6 +78,9 @@ def test_objects_come_whole_and_many_on_one_connection(here: Here, kind: Kind, s
     assert second.sha256 == object_sha256(kind, 200_001, 2)
     assert (second.size_bytes, second.sent_bytes) == (200_001, 200_001)
     assert first.peer == second.peer
+    assert (first.connection_requests, second.connection_requests) == (0, 1)
+    now_ns = here.control.clock().monotonic_ns
+    assert now_ns - 60e9 < first.connection_accepted_ns == second.connection_accepted_ns < now_ns
     assert second.tcp_info["bytes_acked"] >= 200_001
     assert second.ended_unix_ns > second.started_unix_ns > first.started_unix_ns
 
@@ -258,6 +261,8 @@ def test_raw_tcp_moves_objects_both_ways(here: Here) -> None:
     assert [entry.verb for entry in entries] == ["download", "upload", "echo"] * 2
     assert {entry.ending for entry in entries} == {"finished"}
     assert {entry.local_port for entry in entries} == set(here.ports.tcp)
+    assert {entry.connection_requests for entry in entries} == {0}
+    assert len({entry.connection_accepted_ns for entry in entries}) == len(entries)
 
 
 def test_an_upload_without_a_size_ends_with_its_sender(here: Here) -> None:
