@@ -106,6 +106,7 @@ def _cell(cell: AuditCell) -> dict[str, Any]:
         "connections": [_connection(item) for item in cell.connections],
         "tasks_done": cell.tasks_done,
         "tasks": cell.tasks,
+        "from_bytes": cell.from_bytes,
     }
 
 

@@ -42,6 +42,8 @@ class AuditCell:
     connections: tuple[AuditConnection, ...] = ()
     tasks_done: int = 0
     tasks: int = 0
+    #: Of a split that begins late: so many bytes of a connection are end to end. `None` from the first one on.
+    from_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,34 @@ transfer may have fitted into a relay's buffers, the reason says so.
 
 **Contradictions.** Connections that are end to end and connections that are split, each beyond doubt, cannot be
 governed by one rule. Then the cell is inconclusive, whatever the sum says, and the reason says which ones disagree and
-whether an experiment, a size or the time sets them apart.
+whether an experiment, a size or the time sets them apart. One rule can be behind it: a box that begins only after so
+many bytes. Where at least two short transfers are end to end and at least two long ones are split, the cell is split
+from that size on (`prober.disagreement`).
+
+**Inconclusive** cells say what speaks for either side, and where it was found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from detector.methods.progress import RELAY_BUFFER_BYTES
 from detector.verdict import Judgement, judge, weight_of
 from pepscope.audit_results import AuditCell, AuditConnection
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Kind, Outcome, PairResult
+from prober.disagreement import (
+    SPLIT,
+    LateStart,
+    begins_within,
+    both_sides,
+    camps,
+    contradiction,
+    late_start,
+    payload_bytes,
+    size_text,
+)
 
 #: The largest transfers are those of at least this share of the largest one's payload: the sizes of a plan are steps of
 #: more than two, while headers, compression and lost captures change a size by less.
@@ -36,8 +51,6 @@ SURE_SHARE = 0.8
 #: What shows where the sender gets rid of its data long before the receiver has them: behind a proxy that stores, and
 #: behind a relay whose buffers were set to hold as much.
 _OF_LARGE_BUFFERS = frozenset({"sender-far-ahead", "sender-beyond-buffers", "window-open-receiver-behind"})
-
-_SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +71,17 @@ class CellMaterial:
 def judge_cell(material: CellMaterial) -> AuditCell:
     """The verdict on one cell."""
     counting = [item for item in material.connections if not item.set_aside]
+    late = late_start(counting, material.direction)
     largest = largest_transfers(counting, material.direction)
-    evidence = [item for connection in counting for item in connection.pair.evidence]
-    of_kind = [item for connection in largest for item in connection.pair.evidence]
-    judgement = judge([*evidence, *material.active], of_kind=[*of_kind, *material.active])
-    if not evidence and not material.active:
-        judgement = Judgement(Kind.INCONCLUSIVE, judgement.probability, _nothing_known(material))
-    elif _contradict(counting):
-        judgement = Judgement(Kind.INCONCLUSIVE, judgement.probability, _contradiction(counting))
+    evidence = _weighed(material, counting, late)
+    of_kind = [*(item for connection in largest for item in connection.pair.evidence), *material.active]
+    judgement = judge(evidence, of_kind=of_kind)
+    if not evidence:
+        judgement = replace(judgement, verdict=Kind.INCONCLUSIVE, reason=_nothing_known(material))
+    elif all(camps(counting)) and late is None:
+        judgement = _inconclusive(judgement, contradiction(counting))
     else:
-        judgement = _told(judgement, material, counting, largest)
+        judgement = _told(judgement, material, counting, largest, late)
     return AuditCell(
         application=material.application,
         direction=material.direction,
@@ -78,6 +92,7 @@ def judge_cell(material: CellMaterial) -> AuditCell:
         connections=material.connections,
         tasks_done=material.tasks_done,
         tasks=material.tasks,
+        from_bytes=_from_bytes(late, evidence) if judgement.verdict in SPLIT else None,
     )
 
 
@@ -87,45 +102,26 @@ def largest_transfers(connections: Sequence[AuditConnection], direction: Directi
     return [item for item in connections if payload_bytes(item.pair, direction) >= LARGEST_SHARE * most]
 
 
-def payload_bytes(pair: PairResult, direction: Direction) -> int:
-    """What a connection carried in one direction."""
-    return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down
-
-
-def _contradict(counting: Sequence[AuditConnection]) -> bool:
-    verdicts = {item.pair.verdict for item in counting}
-    return Kind.REGULAR in verdicts and not verdicts.isdisjoint(_SPLIT)
-
-
-def _contradiction(counting: Sequence[AuditConnection]) -> str:
-    """Which connections disagree, and what the two camps say for themselves."""
-    split = [item for item in counting if item.pair.verdict in _SPLIT]
-    regular = [item for item in counting if item.pair.verdict is Kind.REGULAR]
-    apart = _apart(split, regular)
-    return (
-        f"The connections disagree: {_counted(len(regular))} end to end and {_counted(len(split))} split{apart}. "
-        f"Split, in {split[0].task}: {split[0].pair.reason} End to end, in {regular[0].task}: {regular[0].pair.reason}"
-    )
-
-
-def _apart(split: Sequence[AuditConnection], regular: Sequence[AuditConnection]) -> str:
-    """Whether an experiment, a size or the time sets the two camps apart."""
-    if {item.experiment for item in split}.isdisjoint(item.experiment for item in regular):
-        names = ", ".join(sorted({item.experiment for item in split}))
-        return f", the split ones all in {names}"
-    totals = [
-        sorted(item.pair.payload_bytes_up + item.pair.payload_bytes_down for item in camp) for camp in (split, regular)
+def _weighed(material: CellMaterial, counting: Sequence[AuditConnection], late: LateStart | None) -> list[Evidence]:
+    """What is weighed: all; of a box that begins late nothing that short transfers and probes say for end to end."""
+    if late is None:
+        return [*(item for connection in counting for item in connection.pair.evidence), *material.active]
+    long_ones = [
+        item
+        for connection in counting
+        for item in connection.pair.evidence
+        if payload_bytes(connection.pair, material.direction) >= late.split_bytes or item.outcome is Outcome.SPLIT
     ]
-    if totals[0][0] > totals[1][-1]:
-        return ", all split ones larger than the others"
-    if totals[0][-1] < totals[1][0]:
-        return ", all split ones smaller than the others"
-    times = [sorted(item.started_unix_ns for item in camp) for camp in (split, regular)]
-    if times[0][0] > times[1][-1]:
-        return ", all split ones later than the others"
-    if times[0][-1] < times[1][0]:
-        return ", all split ones earlier than the others"
-    return ""
+    return [*long_ones, *(item for item in material.active if item.outcome is not Outcome.INTACT)]
+
+
+def _from_bytes(late: LateStart | None, evidence: Sequence[Evidence]) -> int | None:
+    """How much of a connection is end to end before it is split, as far as known."""
+    return begins_within(evidence) if late is None else late.regular_bytes
+
+
+def _inconclusive(judgement: Judgement, reason: str) -> Judgement:
+    return replace(judgement, verdict=Kind.INCONCLUSIVE, reason=reason)
 
 
 def _told(
@@ -133,30 +129,36 @@ def _told(
     material: CellMaterial,
     counting: Sequence[AuditConnection],
     largest: Sequence[AuditConnection],
+    late: LateStart | None,
 ) -> Judgement:
     """The judgement with a reason that says how many connections it is about, and what else must be known."""
     verdict = judgement.verdict
     parts = [_extent(verdict, counting), judgement.reason]
+    if verdict is Kind.INCONCLUSIVE:
+        parts = [both_sides(counting, material.active, judgement.reason)]
     seen_at_both_ends = any(len(item.pair.vantages) > 1 for item in counting)
     if verdict is Kind.INCONCLUSIVE and material.lacking and not seen_at_both_ends:
         # What the methods say of it, connection by connection, is that the other capture is missing.
-        parts = [_sentence(material.lacking[0]), *_hint(material.active)]
-    if verdict in _SPLIT:
+        nothing = "What could be measured without that does not tell."
+        parts = [_sentence(material.lacking[0]), both_sides((), material.active, nothing)]
+    if verdict in SPLIT:
+        parts.insert(0, _beginning(late, [*material.active, *(e for item in counting for e in item.pair.evidence)]))
         parts.append(_kinds(verdict, material.active, counting, largest))
     parts.append(_control(verdict, material.connections))
-    return Judgement(judgement.verdict, judgement.probability, " ".join(part for part in parts if part))
+    return replace(judgement, reason=" ".join(part for part in parts if part))
 
 
-def _hint(active: Sequence[Evidence]) -> list[str]:
-    """What the experiments say that could run."""
-    if any(item.outcome is not Outcome.INAPPLICABLE for item in active):
-        return [judge(active).reason]
-    return ["What could be measured without that does not tell."]
+def _beginning(late: LateStart | None, evidence: Sequence[Evidence]) -> str:
+    """Says so where connections begin end to end."""
+    if late is not None:
+        return late.sentence()
+    begins = begins_within(evidence)
+    return "" if begins is None else f"Connections are split from {size_text(begins)} on."
 
 
 def _extent(verdict: Kind, counting: Sequence[AuditConnection]) -> str:
     agreeing = sum(
-        item.pair.verdict is verdict or (verdict in _SPLIT and item.pair.verdict in _SPLIT) for item in counting
+        item.pair.verdict is verdict or (verdict in SPLIT and item.pair.verdict in SPLIT) for item in counting
     )
     if verdict is Kind.INCONCLUSIVE or len(counting) < 2 or agreeing == 0:
         return ""
@@ -175,7 +177,7 @@ def _kinds(
 ) -> str:
     """Says so where the connections are not all of one kind, and what could have made a relay look like a proxy."""
     chosen = {id(item) for item in largest}
-    relayed, kept = (sum(_is_surely(item.pair, kind) for item in largest) for kind in _SPLIT)
+    relayed, kept = (sum(_is_surely(item.pair, kind) for item in largest) for kind in SPLIT)
     if relayed and kept:
         return f"Of the largest transfers {relayed} look relayed and {kept} stored, so the kind is uncertain."
     if verdict is Kind.TCP_PROXY:
@@ -198,16 +200,16 @@ def _of_large_buffers(active: Sequence[Evidence], largest: Sequence[AuditConnect
 
 def _is_surely(pair: PairResult, kind: Kind) -> bool:
     """Whether a split connection is of this kind by evidence, not because one kind is the more frequent one."""
-    split = sum(pair.probability.get(either, 0.0) for either in _SPLIT)
-    return pair.verdict in _SPLIT and pair.probability.get(kind, 0.0) >= SURE_SHARE * split
+    split = sum(pair.probability.get(either, 0.0) for either in SPLIT)
+    return pair.verdict in SPLIT and pair.probability.get(kind, 0.0) >= SURE_SHARE * split
 
 
 def _control(verdict: Kind, connections: Sequence[AuditConnection]) -> str:
     """Says so where control connections fare otherwise than the data."""
     control = [item.pair.verdict for item in connections if item.role == "control"]
-    if verdict is Kind.REGULAR and any(kind in _SPLIT for kind in control):
+    if verdict is Kind.REGULAR and any(kind in SPLIT for kind in control):
         return "The control connection is split, though."
-    if verdict in _SPLIT and Kind.REGULAR in control:
+    if verdict in SPLIT and Kind.REGULAR in control:
         return "The control connection is end to end."
     return ""
 
@@ -223,10 +225,6 @@ def _nothing_known(material: CellMaterial) -> str:
 def _sentence(text: str) -> str:
     text = text.strip().removesuffix(".")
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def _counted(count: int) -> str:
-    return "one" if count == 1 else str(count)
 
 
 def _is(count: int) -> str:

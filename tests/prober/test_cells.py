@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from detector.verdict import DECISION_PROBABILITY, judge
@@ -77,12 +77,15 @@ def test_evidence_for_a_split_never_makes_a_cell_regular(some, finding, strength
 @given(st.lists(connections, max_size=4), st.sampled_from(INTACT), st.floats(0.0, 1.0))
 def test_evidence_against_a_split_never_makes_one(some, finding, strength):
     before, after = cell(*some), cell(*some, connection(evidence(finding, strength)))
+    assume(after.from_bytes is None)  # what tells that a box begins late says for long transfers that they are split
     assert after.verdict in (Kind.REGULAR, Kind.INCONCLUSIVE) or before.verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
 
 @given(st.lists(connections, min_size=1, max_size=4), st.integers(1, 20))
 def test_repeating_a_measurement_proves_nothing_new(some, times):
-    assert cell(*some * times).probability == pytest.approx(cell(*some).probability)
+    once, often = cell(*some), cell(*some * times)
+    assume(often.from_bytes == once.from_bytes)  # that sizes set camps apart must be seen twice to be a rule
+    assert often.probability == pytest.approx(once.probability)
 
 
 @given(st.lists(connections, max_size=4), st.lists(findings, max_size=3))
@@ -188,3 +191,79 @@ def test_with_one_capture_the_reason_is_what_is_missing_and_what_experiments_hin
     hinted = cell(replace(alone, pair=pair), lacking=lacking, active=(evidence("dead-port-answered"),))
     assert hinted.verdict is Kind.INCONCLUSIVE
     assert "dead-port-answered was found." in hinted.reason
+
+
+def of_size(finding: str, size: int, task: str):
+    return connection(evidence(finding), size=size, task=task)
+
+
+SHORT = [of_size("same-packets", 100_000, f"short-{number}") for number in range(2)]
+LONG = [of_size("other-packets", 4_000_000, f"long-{number}") for number in range(2)]
+
+
+def test_a_box_that_begins_after_some_bytes_is_a_split_from_there_on():
+    held = evidence("acks-only-from-receiver")
+    judged = cell(*SHORT, *LONG, active=(held,))
+    assert judged.verdict is Kind.SPLIT_TCP
+    assert judged.from_bytes == 100_000
+    assert "transfers of up to 100 kB are end to end, those from 4 MB on are split" in judged.reason
+    assert "Of 4 connections 2 are split" in judged.reason
+
+
+@pytest.mark.parametrize(
+    "connections",
+    [
+        (*SHORT, LONG[0]),
+        (SHORT[0], *LONG),
+        (*SHORT, *(replace(item, pair=replace(item.pair, payload_bytes_down=150_000)) for item in LONG)),
+        (*SHORT, *LONG, of_size("same-packets", 4_000_000, "odd")),
+        (*(of_size("same-packets", 9_000_000, name) for name in "ab"), *LONG),
+    ],
+    ids=["one-long", "one-short", "sizes-too-near", "one-long-regular", "long-ones-regular"],
+)
+def test_sizes_that_do_not_set_the_camps_apart_twice_are_a_contradiction(connections):
+    judged = cell(*connections)
+    assert judged.verdict is Kind.INCONCLUSIVE
+    assert judged.from_bytes is None
+    assert all(item.task in judged.reason for item in connections[:3])
+
+
+def test_many_that_disagree_are_named_and_the_rest_counted():
+    regular = [connection(evidence("same-packets"), task=f"r{number}") for number in range(5)]
+    reason = cell(*regular, connection(evidence("other-packets"), task="odd")).reason
+    assert "End to end, in r0, r1, r2 and 2 more: same-packets was found." in reason
+    assert "Split, in odd: other-packets was found." in reason
+
+
+def test_a_split_that_a_finding_sees_begin_late_says_where():
+    late = replace(evidence("acks-before-data"), numbers={"from_bytes": 500_000})
+    judged = cell(connection(late))
+    assert (judged.verdict, judged.from_bytes) == (Kind.SPLIT_TCP, 500_000)
+    assert "split from 500 kB on" in judged.reason
+    assert cell(connection(evidence("acks-before-data"))).from_bytes is None
+
+
+def test_an_inconclusive_cell_shows_both_sides_and_where_they_were_found():
+    split = Evidence("slow-reader", Outcome.SPLIT, "more-taken-than-receiver-holds", 1.0, "More was taken.")
+    judged = cell(connection(evidence("same-packets", 0.6), task="transfers-1"), active=(split,))
+    assert judged.verdict is Kind.INCONCLUSIVE
+    assert judged.reason == (
+        "For a split speaks slow-reader: More was taken. For end to end speaks transfers-1: same-packets was found."
+    )
+    hinted = cell(connection(evidence("dead-port-answered")))
+    assert hinted.reason == "For a split speaks t1: dead-port-answered was found. Nothing speaks for end to end."
+    weak = cell(connection(evidence("dead-port-silent")))
+    assert weak.reason == (
+        "Nothing speaks for a split. For end to end speaks t1: dead-port-silent was found. No method found enough to "
+        "decide."
+    )
+
+
+@given(st.lists(connections, max_size=5), st.lists(findings, max_size=3))
+def test_an_inconclusive_cell_never_shows_one_side_only(some, active):
+    judged = cell(*some, active=tuple(active))
+    spoken = [*active, *(item for one in some for item in one.pair.evidence)]
+    if judged.verdict is Kind.INCONCLUSIVE and spoken:
+        named = "For a split" in judged.reason or "Nothing speaks for a split" in judged.reason
+        assert named == ("For end to end" in judged.reason or "Nothing speaks for end to end" in judged.reason)
+        assert named or ("Split, in" in judged.reason and "End to end, in" in judged.reason)
