@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pepscope.results import Kind
 from reports.audit_facts import facts_section, gains_section, missing_section
 from reports.audit_history import history_section
+from reports.audit_sides import sides_section
 from reports.audit_signs import sign
 from reports.audit_table import share_text, when
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
@@ -182,7 +183,7 @@ def _cell(cell: AuditCell, result: AuditResult, drawings: _Drawings) -> str:
         f'aria-label="{name}"><header><h3>{name}</h3>{verdict_badge(cell.verdict)}<span class="share">{share}</span>'
         f'</header><div class="body"><p class="verdict">{escape(CELL_SENTENCES[cell.verdict])}</p>'
         f'<p class="reason">{escape(cell.reason)}</p>{"".join(_since(cell, result))}'
-        f"{probability_bar(cell.probability)}{_active(cell)}{''.join(_connections(cell, drawings))}</div></section>"
+        f"{probability_bar(cell.probability)}{sides_section(cell)}{_active(cell)}{''.join(_connections(cell, drawings))}</div></section>"
     )
 
 

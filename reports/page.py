@@ -255,9 +255,17 @@ def evidence_table(evidence: Sequence[Evidence]) -> str:
     )
 
 
+def strength_bar(item: Evidence) -> str:
+    """How firmly it speaks, as a bar."""
+    percent = max(0.0, min(1.0, item.strength)) * 100
+    return (
+        f'<span class="strength" role="img" aria-label="strength {percent:.0f} of 100">'
+        f'<i style="width:{percent:.0f}%"></i></span>'
+    )
+
+
 def _evidence_row(item: Evidence) -> str:
     outcome = item.outcome.value
-    percent = max(0.0, min(1.0, item.strength)) * 100
     numbers = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
         for label, value in (describe_number(name, value) for name, value in item.numbers.items())
@@ -266,8 +274,7 @@ def _evidence_row(item: Evidence) -> str:
     return (
         f'<tr class="{outcome}"><th scope="row">{escape(method_name(item.method))}</th>'
         f'<td data-label="says"><span class="outcome {outcome}">{_OUTCOME_NAMES[outcome]}</span></td>'
-        f'<td data-label="strength"><span class="strength" role="img" aria-label="strength {percent:.0f} of 100">'
-        f'<i style="width:{percent:.0f}%"></i></span></td>'
+        f'<td data-label="strength">{strength_bar(item)}</td>'
         f'<td class="finding">{escape(item.summary)}'
         + (f'<ul class="caveats" aria-label="what could mislead">{caveats}</ul>' if caveats else "")
         + (f"<details><summary>numbers</summary><dl>{numbers}</dl></details>" if numbers else "")

@@ -13,9 +13,10 @@ from playwright.sync_api import Browser, sync_playwright
 
 from pepscope.audit_results import AuditResult
 from pepscope.packets import Direction
-from pepscope.results import Kind
+from pepscope.results import Evidence, Kind, Outcome
 from reports.audit_junit import write_audit_junit
 from reports.audit_page import audit_page_text, write_audit_page
+from reports.audit_sides import sides_section
 from reports.errors import ReportError
 from reports.gain_chart import gain_chart, read_gains
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, UP, gain_facts, make_audit, make_cell, make_run
@@ -96,6 +97,37 @@ def test_history_shows_every_run_and_the_change_in_words() -> None:
     assert changes[0].count("<li>") == 1
     assert "was tcp-proxy until" in changes[0]
     assert "History" not in audit_page_text(make_audit())
+
+
+INTACT = Evidence("identity", Outcome.INTACT, "same-packets", 0.9, "Segments arrive as <they> left.")
+SPLIT = Evidence("slow-reader", Outcome.SPLIT, "more-taken-than-receiver-holds", 0.8, "More was taken.")
+
+
+@pytest.mark.parametrize(
+    ("active", "connected"),
+    [((SPLIT,), (INTACT,)), ((SPLIT,), ()), ((INTACT,), ()), ((), (INTACT, SPLIT)), ((), (SPLIT,))],
+    ids=["both", "split-only", "intact-only", "both-of-one-connection", "a-connection-only"],
+)
+def test_an_inconclusive_cell_shows_both_sides(active: tuple[Evidence, ...], connected: tuple[Evidence, ...]) -> None:
+    cell = make_cell("ftp", DOWN, Kind.INCONCLUSIVE)
+    first = replace(cell.connections[0], pair=replace(cell.connections[0].pair, evidence=connected))
+    text = sides_section(replace(cell, evidence=active, connections=(first,)))
+    spoken = {item.outcome for item in (*active, *connected)}
+    assert text.count("Nothing that was measured.") == 2 - len(spoken)
+    assert text.count('aria-label="strength') == len(active) + len(connected)
+    assert ("&lt;they&gt;" in text) == (INTACT in (*active, *connected))
+    for item in connected:
+        assert f'{first.task}</td><td data-label="strength">' in text, item
+
+
+def test_only_inconclusive_cells_in_which_something_speaks_have_sides() -> None:
+    split = replace(make_cell("ftp", DOWN, Kind.SPLIT_TCP), evidence=(SPLIT,))
+    assert sides_section(split) == ""
+    aside = replace(make_cell("ftp", DOWN, Kind.INCONCLUSIVE), connections=())
+    assert sides_section(aside) == ""
+    assert "Both sides" in audit_page_text(
+        AuditResult((replace(make_run(), cells=(replace(aside, evidence=(SPLIT,)),)),))
+    )
 
 
 def test_what_was_not_measured_stands_there_with_its_reason() -> None:
