@@ -126,6 +126,9 @@ FINDINGS: Mapping[str, Weight] = {
         "timing", 0.0, -3.0, -3.0, -5.0,
         "Even the fastest acknowledgement took the whole path; a box that acknowledges in the middle of it is nearer.",
     ),
+    "acks-sooner-than-path": Weight(
+        "timing", -6.0, 0.0, 0.0, 0.0, "Held acknowledgements came sooner than anything comes back from the far end."
+    ),
     "sender-in-step": Weight("timing", 0.0, -1.0, -1.0, -1.0, "As `acks-after-data`, in bytes."),
     "sender-ahead": Weight(
         "timing", -6.0, 0.0, -1.5, 0.0, "The lead is a buffer's; a store would lead by the whole transfer."

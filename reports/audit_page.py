@@ -183,7 +183,8 @@ def _cell(cell: AuditCell, result: AuditResult, drawings: _Drawings) -> str:
         f'aria-label="{name}"><header><h3>{name}</h3>{verdict_badge(cell.verdict)}<span class="share">{share}</span>'
         f'</header><div class="body"><p class="verdict">{escape(CELL_SENTENCES[cell.verdict])}</p>'
         f'<p class="reason">{escape(cell.reason)}</p>{"".join(_since(cell, result))}'
-        f"{probability_bar(cell.probability)}{sides_section(cell)}{_active(cell)}{''.join(_connections(cell, drawings))}</div></section>"
+        f"{probability_bar(cell.probability)}{sides_section(cell)}{_active(cell)}"
+        f"{''.join(_connections(cell, drawings))}</div></section>"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ftplib
 import hashlib
+import socket
 import time
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,6 @@ from prober.objects import Kind, ObjectName
 from prober.transfer import SUFFIXES, Transfer
 
 if TYPE_CHECKING:
-    import socket
-
     from prober.mobile_end import MobileEnd
 
 _READ_BYTES = 1 << 16
@@ -99,6 +98,8 @@ def _give(request: Request, data: socket.socket, sent: ObjectName) -> str:
         given_bytes += len(piece)
         if request.on_bytes is not None:
             request.on_bytes(given_bytes)
+    # Whoever else holds a descriptor of this connection would keep closing it from telling the end.
+    data.shutdown(socket.SHUT_WR)
     return ""
 
 

@@ -3,33 +3,31 @@
 The receiver delays every ACK by T while an object is moved to it. End to end no round trip at the sender is shorter
 than T. T is several times the largest round trip that the idle path showed, and grows while the sender's first round
 trips lie neither well below it nor beyond it. Round trips come from captures (first copies only, by the detector's
-`delayed_ack`) and, without any right at the sender, from its kernel: the mobile's first acknowledged payload (up), the
-server's smoothed and least round-trip times (down).
+`delayed_ack`) and, without any right at the sender, from its kernel: the round trips of all payload (up), the server's
+smoothed and least round-trip times (down). The object is large enough to show a box that begins only after some bytes.
 
-What fools it: radio networks that make acknowledgements themselves. Where the captures show that the payload segments
-are still the far end's, that is told as a fact and not taken for a split.
+An acknowledgement that the receiver held back was made by a box. It splits the connection if it came too soon for the
+bytes to have reached the receiver: sooner than the path's own round trip, which the server's echoes show. Boxes that
+make acknowledgements anew once the bytes have passed (radio networks) are harmless, so where captures show that the
+payload segments are still the far end's, and nothing that the acknowledgements were early, that is told as a fact.
 """
 
 from __future__ import annotations
 
-import contextlib
+import math
 import socket
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome, PairResult
 from prober.costs import transfer_cost
-from prober.errors import ArchiveError, MeasurementError, PlanError
+from prober.errors import ArchiveError, PlanError
 from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, Want
-from prober.first_ack import FirstAcknowledgements
-from prober.measured import entries, number, optional_number
-from prober.objects import Kind, ObjectName
-from prober.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
-from prober.transfer import SUFFIXES, Transfer
+from prober.held_round import CLEARLY_SHORT, HeldRound
+from prober.measured import entries, number
 
 if TYPE_CHECKING:
     from prober.mobile_end import MobileEnd
@@ -43,32 +41,38 @@ SURE_FACTOR = 2.0
 LOST_SYN_S = 0.95
 #: By how much T grows where the answer is ambiguous.
 GROWTH = 3.0
-#: Well below T, and not below: the sender's kernel is looked at every millisecond by a busy process.
-CLEARLY_SHORT, CLEARLY_LONG = 0.5, 0.95
-#: A smoothed round-trip time starts at the handshake's, which a firewall may have answered. A sample leaves seven
-#: eighths of the past (RFC 6298): after three, a third of it is new. Of so many segments that came back to the server
-#: three at least acknowledge something new, however many were provoked by retransmissions.
-SMOOTHED_SHORT = 0.25
-LEAST_ANSWERS = 20
+#: Acknowledgements within this share of the least echo came before the bytes can have reached the receiver and the news
+#: of it the sender: a request for uplink resources varies a round trip of 50 ms on LTE by 10 ms (scheduling requests
+#: every 10 ms, 3GPP TS 36.213, section 10.1), and the floor of echoes on the idle path is above the path's by as much.
+EARLY_SHARE = 0.8
+#: Echoes whose floor is believed.
+LEAST_ECHOES = 3
+#: Strength where acknowledgements came before T, but not shown to be early: below what decides, since a box that makes
+#: acknowledgements once the bytes have passed does it, too.
+NOT_EARLY = 0.4
 
 _IDLE_LOOKS = 5
 _MOST_ROUNDS = 3
-_ROW_LOOKS = 8
-_ROW_PAUSE_S = 0.25
 _HELD = "held"
 _METHOD_3 = "delayed_ack"
-#: Round trips that a transfer takes under a hold, FTP's conversation included, for the plan's estimate.
-_EXPECTED_DELAYS = {Application.FTP: 16.0}
-_USUAL_DELAYS = 8.0
+#: Findings of the detector's identity that say that data segments arrive as they left.
+_SAME_DATA = frozenset({"same-packets", "same-data", "acks-nobody-sent"})
+#: Round trips that a transfer takes under a hold beside those of slow start, FTP's conversation included, for the
+#: plan's estimate.
+_EXPECTED_DELAYS = {Application.FTP: 12.0}
+_USUAL_DELAYS = 4.0
+#: Initial window of slow start (RFC 6928), in bytes.
+_INITIAL_WINDOW_BYTES = 14_600
 
 
 class DelayedAck(Experiment):
     """Moves objects while their receiver holds back its ACKs."""
 
+    #: A megabyte: boxes that spare short flows begin within it, and slow start moves it within seven round trips of T.
     name = "delayed-ack"
     summary = "Hold back the receiver's ACKs, and see whether the sender gets some all the same (Method 3)."
     defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
-        {"size_bytes": 100_000, "least_delay_s": 0.5, "most_delay_s": 6.0, "repeats": 1}
+        {"size_bytes": 1_000_000, "least_delay_s": 0.5, "most_delay_s": 6.0, "repeats": 1}
     )
 
     def tasks(self, plan: Plan) -> Iterable[Task]:
@@ -94,7 +98,7 @@ class DelayedAck(Experiment):
                         {"size_bytes": size_bytes, "least_delay_s": least_s, "most_delay_s": most_s},
                         bytes_up=cost.bytes_up,
                         bytes_down=cost.bytes_down,
-                        expected_s=cost.expected_s + delay_s * _EXPECTED_DELAYS.get(application, _USUAL_DELAYS),
+                        expected_s=cost.expected_s + delay_s * _expected_delays(application, size_bytes),
                         wants=frozenset({Want.MOBILE_HOLD if direction is Direction.DOWN else Want.SERVER_HOLD}),
                     )
 
@@ -102,25 +106,34 @@ class DelayedAck(Experiment):
         """Transfers under growing T; the last one counts."""
         assert task.application is not None
         port = end.port(task.application)
-        idle = _idle_round_trips_s(end, port)
+        handshakes, echoes = _idle_round_trips_s(end, port)
+        idle = [*handshakes, *echoes]
         largest_s, most_s = largest_round_trip_s(idle), float(task.parameters["most_delay_s"])
         delay_s: float | None = min(most_s, max(float(task.parameters["least_delay_s"]), PATH_FACTOR * largest_s))
         rounds: list[dict[str, Json]] = []
         flows: tuple[Flow, ...] = ()
         while delay_s is not None and len(rounds) < _MOST_ROUNDS:
-            made = _Round(delay_s)
+            made = HeldRound(delay_s)
             moved = made.run(task, end, port)
             rounds.append(made.to_mapping())
             flows = tuple(Flow(flow.mobile_port, flow.server_port, _role(flow)) for flow in moved.flows)
             delay_s = next_delay_s(made, largest_s, most_s)
-        values = {"idle_round_trips_s": idle, "rounds": rounds}
+        values = {"idle_round_trips_s": idle, "echo_round_trips_s": echoes, "rounds": rounds}
         return Measurement(values, flows, ack_delay_s=float(rounds[-1]["delay_s"]))
 
     def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
-        """Findings: `acks-not-from-receiver` (split), `acks-only-from-receiver` (intact), the detector's too."""
+        """Findings: `acks-not-from-receiver`, `acks-sooner-than-path` (split), `acks-only-from-receiver` (intact).
+
+        The first and the last are the detector's, too.
+        """
+        early = [evidence for item in seen if (evidence := self._sooner_than_path(item)) is not None]
+        return (*self._held(seen), *early[:1])
+
+    def _held(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+        """The strongest that says that a box acknowledges, and the strongest that says that none does."""
         found: list[Evidence] = []
         for item in seen:
-            if _acknowledged_without_split(item):
+            if _data_are_the_far_ends(item) and self._sooner_than_path(item) is None:
                 continue
             found += [evidence for pair in _own_pairs(item) for evidence in pair.evidence if _speaks(evidence)]
             from_kernel = self._from_kernel(item)
@@ -134,7 +147,7 @@ class DelayedAck(Experiment):
     def _from_kernel(self, item: Seen) -> Evidence | None:
         """What the sender's kernel says of the last round."""
         values = item.observation.measurement.values
-        made = _Round.from_values(values)
+        made = HeldRound.from_values(values)
         largest_s = largest_round_trip_s(_idle(values))
         if made is None or made.held == 0 or made.round_trip_s is None:
             return None
@@ -145,130 +158,57 @@ class DelayedAck(Experiment):
             "idle_round_trip_max_s": largest_s,
             "held_acks": made.held,
             "hold_error_max_s": made.largest_error_s,
+            **_beginning(made),
         }
         caveats = ("Radio networks that make acknowledgements themselves do the same without splitting the payload.",)
         if made.is_clearly_short:
+            floor_s = _least_echo_s(values)
+            is_early = floor_s is None or made.typical_s < EARLY_SHARE * floor_s
+            after = f", after {made.short_from_bytes} bytes" if made.short_from_bytes else ""
             return Evidence(
-                self.name, Outcome.SPLIT, "acks-not-from-receiver", 0.9,
+                self.name, Outcome.SPLIT, "acks-not-from-receiver", 0.9 if is_early else NOT_EARLY,
                 f"The receiver held {made.held} acknowledgements back for {made.delay_s:.3g} s each, yet the sender's "
-                f"kernel had some after {made.round_trip_s:.3g} s: somebody else acknowledges.", numbers, caveats,
+                f"kernel had some after {made.shortest_s:.3g} s{after}: a box in between acknowledges.",
+                numbers, caveats,
             )  # fmt: skip
         if made.is_clearly_long:
             strength = 0.9 if made.delay_s >= SURE_FACTOR * largest_s else 0.3
             return Evidence(
                 self.name, Outcome.INTACT, "acks-only-from-receiver", strength,
                 f"The receiver held its acknowledgements back for {made.delay_s:.3g} s, and the sender's kernel had "
-                f"none sooner than after {made.round_trip_s:.3g} s: nobody else acknowledges.", numbers,
+                f"none sooner than after {made.shortest_s:.3g} s: nothing else acknowledges.", numbers,
             )  # fmt: skip
         return None
+
+    def _sooner_than_path(self, item: Seen) -> Evidence | None:
+        """Held acknowledgements that came sooner than the path lets anything come back from the receiver."""
+        values = item.observation.measurement.values
+        made, floor_s = HeldRound.from_values(values), _least_echo_s(values)
+        if made is None or floor_s is None or made.held == 0 or made.round_trip_s is None or not made.is_clearly_short:
+            return None
+        if made.typical_s >= EARLY_SHARE * floor_s:
+            return None
+        numbers: dict[str, Number] = {
+            "round_trip_s": made.typical_s,
+            "echo_round_trip_min_s": floor_s,
+            "ack_delay_s": made.delay_s,
+            **_beginning(made),
+        }
+        return Evidence(
+            self.name, Outcome.SPLIT, "acks-sooner-than-path", 0.9,
+            f"Acknowledgements reached the sender after {made.typical_s:.3g} s, while nothing came back from the "
+            f"server in less than {floor_s:.3g} s: they were made before the bytes can have reached the receiver.",
+            numbers, ("Echoes whose way is longer than that of TCP would make acknowledgements look early.",),
+        )  # fmt: skip
 
     def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
         """Every T that was tried, and whether acknowledgements were made on the way without a split."""
         rows = [dict(entry) for item in seen for entry in entries(item.observation.measurement.values, "rounds")]
-        made_on_the_way = sum(_acknowledged_without_split(item) for item in seen)
+        made_on_the_way = sum(_data_are_the_far_ends(item) and self._sooner_than_path(item) is None for item in seen)
         return {"rounds": rows, "acknowledged_on_the_way_without_split": made_on_the_way} if rows else {}
 
 
-@dataclass(slots=True)
-class _Round:
-    """One transfer under one T, and what the sender's kernel saw."""
-
-    delay_s: float
-    #: Up: of the first payload. Down: the least one that the server's kernel saw, handshake included.
-    round_trip_s: float | None = None
-    #: Down only, with how many segments came back to the server.
-    smoothed_s: float | None = None
-    answered_segments: int = 0
-    held: int = 0
-    largest_error_s: float = 0.0
-    moved_bytes: int = 0
-    total_s: float = 0.0
-
-    @property
-    def is_clearly_short(self) -> bool:
-        """Down, the smoothed time must be short as well: a firewall may have answered the handshake alone."""
-        if self.round_trip_s is None or self.round_trip_s >= CLEARLY_SHORT * self.delay_s:
-            return False
-        if self.smoothed_s is None:
-            return True
-        return self.answered_segments >= LEAST_ANSWERS and self.smoothed_s < SMOOTHED_SHORT * self.delay_s
-
-    @property
-    def is_clearly_long(self) -> bool:
-        return self.round_trip_s is not None and self.round_trip_s >= CLEARLY_LONG * self.delay_s
-
-    def run(self, task: Task, end: MobileEnd, port: int) -> Transfer:
-        """Move the object under the hold. Raises MeasurementError where the hold saw nothing."""
-        assert task.application is not None
-        assert task.direction is not None
-        size_bytes = int(task.parameters["size_bytes"])
-        if task.application is Application.HTTP_IMAGE:
-            size_bytes = max(size_bytes, LEAST_PICTURE_BYTES)
-        before = end.control.last_served_number()
-        patience_s = 4 * self.delay_s + 5.0
-        is_up = task.direction is Direction.UP
-        with FirstAcknowledgements(patience_s) as watching, self._hold(task.direction, end, port):
-            prepare = watching.watch if is_up else None
-            moved = end.transfer(task.application, task.direction, size_bytes, prepare=prepare)
-        if is_up:
-            self.round_trip_s = watching.round_trip_s(moved.flows[0].mobile_port)
-        if self.held == 0:
-            raise MeasurementError("the hold at the receiver saw no acknowledgement, so nothing was held back")
-        if not is_up:
-            name = str(ObjectName(Kind(SUFFIXES[task.application]), size_bytes, moved.seed))
-            self._ask_server(end, before, name)
-        self.moved_bytes, self.total_s = moved.moved_bytes, moved.total_s
-        return moved
-
-    @contextlib.contextmanager
-    def _hold(self, direction: Direction, end: MobileEnd, port: int) -> Iterator[None]:
-        if direction is Direction.DOWN:
-            ports = end.about.ports
-            ranges = [(port, port), *([ports.ftp_data] if port in (ports.ftp, ports.ftp_free) else [])]
-            with end.hold_acks(tuple(ranges), self.delay_s) as mobile_hold:
-                yield
-            report = mobile_hold.report()
-            self.held, self.largest_error_s = report.held, report.largest_error_s
-            return
-        with end.control.hold_acks(port, self.delay_s, end.remaining_s + 60.0) as server_hold:
-            yield
-        if server_hold.report is not None:
-            self.held, self.largest_error_s = server_hold.report.held, server_hold.report.largest_error_s
-
-    def _ask_server(self, end: MobileEnd, before: int, name: str) -> None:
-        """The server's view of the connection that carried the object: the shortest, if several did."""
-        for _ in range(_ROW_LOOKS):
-            rows = [row for row in end.control.served(before) if row.object == name and row.tcp_info.get("min_rtt")]
-            if rows:
-                facts = min((row.tcp_info for row in rows), key=lambda info: info["min_rtt"])
-                self.round_trip_s = facts["min_rtt"] / 1e6
-                self.smoothed_s = facts.get("rtt", 0) / 1e6
-                self.answered_segments = facts.get("segs_in", 0)
-                return
-            time.sleep(_ROW_PAUSE_S)
-
-    def to_mapping(self) -> dict[str, Json]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Json]) -> _Round | None:
-        """The last round of a measurement. Raises ArchiveError."""
-        rows = entries(values, "rounds")
-        if not rows:
-            return None
-        return cls(
-            delay_s=number(rows[-1], "delay_s"),
-            round_trip_s=optional_number(rows[-1], "round_trip_s"),
-            smoothed_s=optional_number(rows[-1], "smoothed_s"),
-            answered_segments=int(number(rows[-1], "answered_segments")),
-            held=int(number(rows[-1], "held")),
-            largest_error_s=number(rows[-1], "largest_error_s"),
-            moved_bytes=int(number(rows[-1], "moved_bytes")),
-            total_s=number(rows[-1], "total_s"),
-        )
-
-
-def next_delay_s(made: _Round, largest_idle_s: float, most_s: float) -> float | None:
+def next_delay_s(made: HeldRound, largest_idle_s: float, most_s: float) -> float | None:
     """The T to try next; `None` where the answer is clear, or T can grow no more."""
     if made.round_trip_s is None or made.is_clearly_short or made.delay_s >= most_s:
         return None
@@ -287,16 +227,36 @@ def largest_round_trip_s(idle: Sequence[float]) -> float:
     return max(one for one in idle if one < median_s + LOST_SYN_S)
 
 
-def _idle_round_trips_s(end: MobileEnd, port: int) -> list[float]:
+def _idle_round_trips_s(end: MobileEnd, port: int) -> tuple[list[float], list[float]]:
     """Handshakes with the port and echoes of the server; the first also wakes a radio bearer that sleeps."""
-    times = []
+    handshakes, echoes = [], []
     for _ in range(_IDLE_LOOKS):
         began_s = time.perf_counter()
         with end.connect(port):
-            times.append(time.perf_counter() - began_s)
+            handshakes.append(time.perf_counter() - began_s)
         echoed_s = _echo_s(end)
-        times += [] if echoed_s is None else [echoed_s]
-    return times
+        echoes += [] if echoed_s is None else [echoed_s]
+    return handshakes, echoes
+
+
+def _expected_delays(application: Application, size_bytes: int) -> float:
+    """Round trips under a hold: what is said, and the doublings of slow start."""
+    doublings = math.log2(1 + size_bytes / _INITIAL_WINDOW_BYTES)
+    return _EXPECTED_DELAYS.get(application, _USUAL_DELAYS) + doublings
+
+
+def _least_echo_s(values: Mapping[str, Json]) -> float | None:
+    """The floor of the server's echoes; `None` where there are too few, or an earlier version kept none apart."""
+    given = values.get("echo_round_trips_s", [])
+    if not isinstance(given, list | tuple):
+        raise ArchiveError("the measurement's echo_round_trips_s is a list of times")
+    times = [number({"echo_round_trips_s": one}, "echo_round_trips_s") for one in given]
+    return min(times) if len(times) >= LEAST_ECHOES else None
+
+
+def _beginning(made: HeldRound) -> dict[str, Number]:
+    """Where in the connection acknowledgements begin to come early, if not at its beginning."""
+    return {"from_bytes": made.short_from_bytes} if made.short_from_bytes else {}
 
 
 def _echo_s(end: MobileEnd) -> float | None:
@@ -345,10 +305,10 @@ def _speaks(evidence: Evidence) -> bool:
     return evidence.method == _METHOD_3 and evidence.outcome is not Outcome.INAPPLICABLE
 
 
-def _acknowledged_without_split(item: Seen) -> bool:
-    """Whether somebody else acknowledged although the captures show the far end's very segments."""
+def _data_are_the_far_ends(item: Seen) -> bool:
+    """Whether a box acknowledged although the captures show the far end's very data segments."""
     for pair in _own_pairs(item):
-        outcomes = {evidence.finding: evidence for evidence in pair.evidence}
-        if "acks-not-from-receiver" in outcomes and "same-packets" in outcomes:
+        found = {evidence.finding for evidence in pair.evidence}
+        if "acks-not-from-receiver" in found and not _SAME_DATA.isdisjoint(found):
             return True
     return False

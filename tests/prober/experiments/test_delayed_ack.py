@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from detector.verdict import judge
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Kind, Outcome, PairResult, VantageName
 from prober.errors import ArchiveError, PlanError
 from prober.experiment import Application, Flow, Measurement, Observation, Seen, Status, Task, Want
 from prober.experiments.delayed_ack import DelayedAck, largest_round_trip_s, next_delay_s
-from prober.experiments.delayed_ack import _Round as Round
+from prober.held_round import HeldRound as Round
 from prober.plan import Plan
+from prober.upload_watch import RoundTrip
 
 T = 0.8
 IDLE = [0.12, 0.1, 0.11]
@@ -172,3 +175,75 @@ def test_delays_that_make_no_sense_are_refused(changes: dict[str, float]) -> Non
     plan = Plan(experiments={"delayed-ack": {**DelayedAck.defaults, **changes}})
     with pytest.raises(PlanError, match="delayed-ack"):
         list(DelayedAck().tasks(plan))
+
+
+def trips(*seconds: float) -> list[RoundTrip]:
+    return [RoundTrip(14_600 * place, one) for place, one in enumerate(seconds, 1)]
+
+
+def test_a_box_that_begins_late_is_seen_where_it_begins() -> None:
+    made = Round(T)
+    made.note(trips(T, T, T, 0.06, 0.05, 0.06))
+    assert (made.round_trip_s, made.late_round_trip_s, made.short_from_bytes) == (T, 0.06, 3 * 14_600)
+    assert made.is_clearly_short
+    assert not made.is_clearly_long
+    (evidence,) = DelayedAck().examine([measured(late_round_trip_s=0.06, short_from_bytes=3 * 14_600)])
+    assert (evidence.finding, evidence.numbers["from_bytes"]) == ("acks-not-from-receiver", 3 * 14_600)
+    assert "after 43800 bytes" in evidence.summary
+
+
+def test_a_few_short_round_trips_late_in_a_connection_are_none() -> None:
+    made = Round(T)
+    made.note(trips(T, T, 0.06, T, 0.06, T))
+    assert made.late_round_trip_s is None
+    made.note(())
+    assert made.round_trip_s == T
+
+
+ECHOES = [0.1, 0.11, 0.12]
+
+
+def with_echoes(item: Seen, echoes: Any = ECHOES) -> Seen:
+    measurement = item.observation.measurement
+    values = {**measurement.values, "echo_round_trips_s": echoes}
+    return replace(item, observation=replace(item.observation, measurement=replace(measurement, values=values)))
+
+
+def test_acknowledgements_that_come_sooner_than_an_echo_were_made_before_the_bytes_arrived() -> None:
+    assert findings(with_echoes(measured(round_trip_s=0.06))) == ["acks-not-from-receiver", "acks-sooner-than-path"]
+    down = measured(round_trip_s=0.04, smoothed_s=0.05, answered_segments=50)
+    assert "acks-sooner-than-path" in findings(with_echoes(down))
+
+
+@pytest.mark.parametrize("round_trip_s", [0.085, 0.1, 0.2])
+def test_acknowledgements_that_are_not_early_may_be_a_radio_networks_and_do_not_decide(round_trip_s: float) -> None:
+    (evidence,) = DelayedAck().examine([with_echoes(measured(round_trip_s=round_trip_s))])
+    assert evidence.finding == "acks-not-from-receiver"
+    assert judge([evidence]).verdict is Kind.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("same", ["same-packets", "same-data", "acks-nobody-sent"])
+def test_a_box_that_leaves_the_data_as_they_are_counts_where_its_acknowledgements_are_early(same: str) -> None:
+    seen = measured(pair("acks-not-from-receiver", same), round_trip_s=0.06)
+    assert findings(seen) == []
+    assert DelayedAck().facts([seen])["acknowledged_on_the_way_without_split"] == 1
+    assert findings(with_echoes(seen)) == ["acks-not-from-receiver", "acks-sooner-than-path"]
+    assert DelayedAck().facts([with_echoes(seen)])["acknowledged_on_the_way_without_split"] == 0
+    late = with_echoes(measured(pair("acks-not-from-receiver", same), round_trip_s=0.1))
+    assert findings(late) == []
+
+
+@pytest.mark.parametrize("echoes", ["many", [None], [[0.1]], ["0.1"] * 3])
+def test_echoes_that_are_none_are_refused(echoes: Any) -> None:
+    with pytest.raises(ArchiveError):
+        DelayedAck().examine([with_echoes(measured(round_trip_s=0.06), echoes)])
+
+
+def test_the_plan_moves_enough_to_see_a_box_that_begins_late() -> None:
+    plan = Plan(experiments={"delayed-ack": DelayedAck.defaults})
+    tasks = list(DelayedAck().tasks(plan))
+    assert {task.parameters["size_bytes"] for task in tasks} == {1_000_000}
+    small = Plan(experiments={"delayed-ack": {**DelayedAck.defaults, "size_bytes": 10_000}})
+    assert all(
+        large.expected_s > little.expected_s + 3 for large, little in zip(tasks, DelayedAck().tasks(small), strict=True)
+    )
