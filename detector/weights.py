@@ -190,8 +190,8 @@ FINDINGS: Mapping[str, Weight] = {
         "content", CERTAIN, 0.0, 0.0, CERTAIN, "TLS is ended by another host than the server.",
         Mechanism.TLS_INTERCEPTION,
     ),
-    # Active: what HTTP intermediaries leave at both ends. Where added fields declare no proxy the strength is below 0.5,
-    # since header enrichment inserts fields into a stream that it does not end.
+    # Active: what HTTP intermediaries leave at both ends. Where added fields declare no proxy the strength is below
+    # 0.5, since header enrichment inserts fields into a stream that it does not end.
     "proxy-header-added": Weight(
         "content", -6.0, 0.0, 0.0, -6.0, "A header field arrives that neither end sent.", Mechanism.REWRITING
     ),

@@ -22,6 +22,7 @@ _FRAME_COLUMNS = (
     "application",
     "direction",
     "verdict",
+    "mechanism",
     "probability_regular",
     "probability_split_tcp",
     "probability_tcp_proxy",
@@ -100,6 +101,7 @@ def _cell(cell: AuditCell) -> dict[str, Any]:
         "application": cell.application,
         "direction": _direction(cell.direction),
         "verdict": cell.verdict.value,
+        "mechanism": _mechanism(cell),
         "probability": {kind.value: float(cell.probability.get(kind, 0.0)) for kind in _JUDGED},
         "reason": cell.reason,
         "evidence": [evidence_document(item) for item in cell.evidence],
@@ -108,6 +110,10 @@ def _cell(cell: AuditCell) -> dict[str, Any]:
         "tasks": cell.tasks,
         "from_bytes": cell.from_bytes,
     }
+
+
+def _mechanism(cell: AuditCell) -> str | None:
+    return None if cell.mechanism is None else cell.mechanism.value
 
 
 def _connection(item: AuditConnection) -> dict[str, Any]:
@@ -148,6 +154,7 @@ def audit_frame(result: AuditResult) -> pd.DataFrame:
                     "application": cell.application,
                     "direction": _direction(cell.direction),
                     "verdict": cell.verdict.value,
+                    "mechanism": _mechanism(cell),
                     **{f"probability_{k.name.lower()}": float(cell.probability.get(k, 0.0)) for k in _JUDGED},
                     "tasks_done": cell.tasks_done,
                     "tasks": cell.tasks,

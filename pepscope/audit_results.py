@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, PairResult
+from pepscope.results import Evidence, Kind, Mechanism, PairResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +44,8 @@ class AuditCell:
     tasks: int = 0
     #: Of a split that begins late: so many bytes of a connection are end to end. `None` from the first one on.
     from_bytes: int | None = None
+    #: How it is split; `None` where the verdict is no split.
+    mechanism: Mechanism | None = None
 
 
 @dataclass(frozen=True, slots=True)

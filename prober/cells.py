@@ -92,6 +92,7 @@ def judge_cell(material: CellMaterial) -> AuditCell:
         connections=material.connections,
         tasks_done=material.tasks_done,
         tasks=material.tasks,
+        mechanism=judgement.mechanism if judgement.verdict in SPLIT else None,
         from_bytes=_from_bytes(late, evidence) if judgement.verdict in SPLIT else None,
     )
 

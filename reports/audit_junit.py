@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reports.junit import junit_case, write_suite
-from reports.wording import CELL_SENTENCES, cell_name
+from reports.wording import cell_name, cell_sentence
 
 if TYPE_CHECKING:
     from pepscope.audit_results import AuditCell, AuditResult
@@ -21,6 +21,6 @@ def write_audit_junit(result: AuditResult, path: str | Path) -> None:
 
 def _case(cell: AuditCell, suite: str) -> str:
     seconds = sum(item.pair.duration_s for item in cell.connections)
-    told = [CELL_SENTENCES[cell.verdict], *(item.summary for item in cell.evidence)]
+    told = [cell_sentence(cell), *(item.summary for item in cell.evidence)]
     told += [f"{item.task}: {item.pair.reason}" for item in cell.connections if not item.set_aside]
     return junit_case(suite, cell_name(cell.application, cell.direction), seconds, cell.verdict, cell.reason, told)

@@ -12,7 +12,7 @@ from reports.audit_facts import facts_section, gains_section, missing_section
 from reports.audit_history import history_section
 from reports.audit_sides import sides_section
 from reports.audit_signs import sign
-from reports.audit_table import share_text, when
+from reports.audit_table import how_text, share_text, when
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures import Figure, choose_limit, flow_figures
@@ -28,7 +28,7 @@ from reports.page import (
 )
 from reports.quantities import format_count, format_seconds
 from reports.ranking import ATTENTION
-from reports.wording import CELL_SENTENCES, DIRECTION_NAMES, KIND_NAMES, application_name, cell_name
+from reports.wording import DIRECTION_NAMES, KIND_NAMES, application_name, cell_name, cell_sentence
 
 if TYPE_CHECKING:
     from pepscope.audit_results import AuditCell, AuditConnection, AuditResult, AuditRun
@@ -137,6 +137,7 @@ def _place(cell: AuditCell | None) -> str:
         return '<td><span class="none">not in the plan</span></td>'
     connections = sum(not item.set_aside for item in cell.connections)
     known = [share_text(cell)] if cell.verdict is not Kind.INCONCLUSIVE else []
+    known += [how] if (how := how_text(cell)) else []
     known.append(counted(connections, "connection") if connections else "no connections")
     return (
         f'<td class="{cell.verdict.value}"><a href="#{cell_id(cell.application, cell.direction)}">'
@@ -181,7 +182,7 @@ def _cell(cell: AuditCell, result: AuditResult, drawings: _Drawings) -> str:
     return (
         f'<section class="cell {cell.verdict.value}" id="{cell_id(cell.application, cell.direction)}" '
         f'aria-label="{name}"><header><h3>{name}</h3>{verdict_badge(cell.verdict)}<span class="share">{share}</span>'
-        f'</header><div class="body"><p class="verdict">{escape(CELL_SENTENCES[cell.verdict])}</p>'
+        f'</header><div class="body"><p class="verdict">{escape(cell_sentence(cell))}</p>'
         f'<p class="reason">{escape(cell.reason)}</p>{"".join(_since(cell, result))}'
         f"{probability_bar(cell.probability)}{sides_section(cell)}{_active(cell)}"
         f"{''.join(_connections(cell, drawings))}</div></section>"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.results import Kind
+from pepscope.results import Kind, Mechanism
 from reports.gain_chart import read_gains
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
 from reports.table import COLOURS, FAINT, WARNING, paint, printable, wrapped
-from reports.wording import DIRECTION_NAMES, application_name, cell_name, experiment_name
+from reports.wording import DIRECTION_NAMES, application_name, cell_name, experiment_name, mechanism_name
 
 if TYPE_CHECKING:
     from pepscope.audit_results import AuditCell, AuditResult, AuditRun, NotMeasured
@@ -43,6 +43,13 @@ def share_text(cell: AuditCell) -> str:
     if cell.verdict is Kind.REGULAR or own > 0.95 * split:
         return format_percent(own)
     return f"split {format_percent(split)}, of this kind {format_percent(own / split)}"
+
+
+def how_text(cell: AuditCell) -> str:
+    """How a split works and from how many bytes of a connection on; empty where neither is known."""
+    known = [mechanism_name(cell.mechanism)] if cell.mechanism not in (None, Mechanism.UNDECIDED) else []
+    known += [f"from {format_bytes(cell.from_bytes)} on"] if cell.from_bytes else []
+    return ", ".join(known)
 
 
 def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
@@ -91,7 +98,8 @@ def _cell_heading(result: AuditResult, cell: AuditCell) -> str:
     stood = f", since {when(since)}" if since is not None and since != result.latest.started_unix_ns else ""
     connections = f"{format_count(counting)} connection{'' if counting == 1 else 's'}"
     share = "" if cell.verdict is Kind.INCONCLUSIVE else f", {share_text(cell)}"
-    return f"{cell_name(cell.application, cell.direction)}: {cell.verdict.value}{share}, {connections}{stood}"
+    how = f" ({text})" if (text := how_text(cell)) else ""
+    return f"{cell_name(cell.application, cell.direction)}: {cell.verdict.value}{how}{share}, {connections}{stood}"
 
 
 def _gains(run: AuditRun, colour: bool, width: int) -> Iterator[str]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pepscope.packets import Direction
 from pepscope.results import Kind, Mechanism, PairResult
+
+if TYPE_CHECKING:
+    from pepscope.audit_results import AuditCell
 
 KIND_NAMES = {
     Kind.REGULAR: "regular",
@@ -90,6 +95,22 @@ def verdict_sentence(pair: PairResult) -> str:
     """What the verdict on a connection means, and how a split works."""
     meaning = KIND_SENTENCES[pair.verdict]
     return meaning if pair.mechanism is None else f"{meaning} {MECHANISM_SENTENCES[pair.mechanism]}"
+
+
+def cell_sentence(cell: AuditCell) -> str:
+    """What the verdict on a cell means, and how the split works."""
+    if cell.mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT:
+        return (
+            "Connections are split: a box in the network acknowledges in the receiver's name and passes the data "
+            "segments on untouched, so that the sender's control loop ends there (local acknowledgement, RFC 3135)."
+        )
+    meaning = CELL_SENTENCES[cell.verdict]
+    return meaning if cell.mechanism is None else f"{meaning} {MECHANISM_SENTENCES[cell.mechanism]}"
+
+
+def mechanism_name(mechanism: Mechanism) -> str:
+    """A mechanism in prose."""
+    return mechanism.value.replace("-", " ")
 
 
 def application_name(application: str | None) -> str:

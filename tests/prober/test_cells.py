@@ -12,7 +12,7 @@ from detector.verdict import DECISION_PROBABILITY, judge
 from detector.weights import FINDINGS
 from pepscope.audit_results import AuditConnection
 from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome, PairResult, VantageName
+from pepscope.results import Evidence, Kind, Mechanism, Outcome, PairResult, VantageName
 from prober.cells import CellMaterial, judge_cell
 
 SPLITTING = sorted(name for name, row in FINDINGS.items() if row.split > 0)
@@ -267,3 +267,19 @@ def test_an_inconclusive_cell_never_shows_one_side_only(some, active):
         named = "For a split" in judged.reason or "Nothing speaks for a split" in judged.reason
         assert named == ("For end to end" in judged.reason or "Nothing speaks for end to end" in judged.reason)
         assert named or ("Split, in" in judged.reason and "End to end, in" in judged.reason)
+
+
+def test_a_cell_says_how_its_split_works():
+    assert cell(connection(evidence("another-certificate"))).mechanism is Mechanism.TLS_INTERCEPTION
+    assert cell(connection(evidence("same-packets"))).mechanism is None
+    early = [connection(evidence("same-data"), evidence("acks-before-data"), task=name) for name in "ab"]
+    judged = cell(*early)
+    assert (judged.verdict, judged.mechanism) == (Kind.SPLIT_TCP, Mechanism.LOCAL_ACKNOWLEDGEMENT)
+    contradicted = cell(*early, connection(evidence("same-packets")))
+    assert (contradicted.verdict, contradicted.mechanism) == (Kind.INCONCLUSIVE, None)
+
+
+def test_held_acknowledgements_that_came_too_soon_decide_beside_data_that_are_the_far_ends():
+    held = (evidence("acks-not-from-receiver", 0.9), evidence("acks-sooner-than-path", 0.9))
+    judged = cell(connection(evidence("acks-nobody-sent")), active=held)
+    assert (judged.verdict, judged.mechanism) == (Kind.SPLIT_TCP, Mechanism.LOCAL_ACKNOWLEDGEMENT)

@@ -8,10 +8,10 @@ from io import StringIO
 import pytest
 
 from pepscope.audit_results import AuditResult
-from pepscope.results import Kind
+from pepscope.results import Kind, Mechanism
 from prober.experiments import EXPERIMENTS
 from reports.audit_table import when, write_audit_table
-from reports.wording import EXPERIMENT_NAMES
+from reports.wording import CELL_SENTENCES, EXPERIMENT_NAMES, cell_sentence
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, make_audit, make_run
 
 
@@ -66,3 +66,24 @@ def test_how_sure_the_split_is_and_how_sure_its_kind():
 
 def test_every_experiment_has_a_name_in_prose():
     assert {experiment.name for experiment in EXPERIMENTS} <= set(EXPERIMENT_NAMES)
+
+
+def test_a_split_says_how_it_works_and_from_where_on() -> None:
+    (first, *rest) = make_run().cells
+    local = replace(first, mechanism=Mechanism.LOCAL_ACKNOWLEDGEMENT, from_bytes=100_000)
+    text = " ".join(written(AuditResult((replace(make_run(), cells=(local, *rest)),)), width=200).split())
+    assert "FTP, download: split-tcp (local acknowledgement, from 100 kB on), 96 %" in text
+    undecided = replace(first, mechanism=Mechanism.UNDECIDED)
+    assert "undecided" not in written(AuditResult((replace(make_run(), cells=(undecided, *rest)),)))
+    assert "sender's control loop ends there" in cell_sentence(local)
+    assert cell_sentence(undecided).endswith("Mechanism: undecided.")
+    assert cell_sentence(first) == CELL_SENTENCES[first.verdict]
+
+
+def test_programs_read_how_a_split_works() -> None:
+    (first, *_) = make_run().cells
+    cells = (replace(first, mechanism=Mechanism.CACHE, from_bytes=5), first)
+    result = AuditResult((replace(make_run(), cells=cells),))
+    told = [(cell["mechanism"], cell["from_bytes"]) for cell in result.to_dict()["runs"][0]["cells"]]
+    assert told == [("cache", 5), (None, None)]
+    assert list(result.to_frame()["mechanism"].fillna("")) == ["cache", ""]

@@ -39,7 +39,7 @@ def held(**changes: Any) -> dict[str, Any]:
 def pair(*findings: str, mobile_port: int = MOBILE_PORT) -> PairResult:
     evidence = tuple(
         Evidence(
-            "delayed_ack" if finding.startswith("acks") else "identity",
+            "delayed_ack" if finding.endswith("from-receiver") else "identity",
             Outcome.SPLIT if finding == "acks-not-from-receiver" else Outcome.INTACT,
             finding,
             0.95,
