@@ -78,7 +78,7 @@ def judge_cell(material: CellMaterial) -> AuditCell:
     judgement = judge(evidence, of_kind=of_kind)
     if not evidence:
         judgement = replace(judgement, verdict=Kind.INCONCLUSIVE, reason=_nothing_known(material))
-    elif all(camps(counting)) and late is None:
+    elif late is None and all(camps(counting)):
         judgement = _inconclusive(judgement, contradiction(counting))
     else:
         judgement = _told(judgement, material, counting, largest, late)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from detector.verdict import weight_of
 from pepscope.audit_results import AuditConnection
 from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome, PairResult
+from pepscope.results import Evidence, Kind, Mechanism, Outcome, PairResult
 
 SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
@@ -21,6 +21,9 @@ LEAST_OF_CAMP = 2
 #: By how much the shortest split one must be larger than the longest regular one: headers, compression and lost
 #: captures change a size by less, and sizes of a plan differ by more (as `LARGEST_SHARE` of `prober.cells`).
 LEAST_STEP = 2.0
+
+#: Findings that say that a box makes acknowledgements, early or not.
+_MADE_BY_A_BOX = frozenset({"acks-nobody-sent", "acks-not-from-receiver"})
 
 #: Names listed; the rest is counted.
 _MOST_NAMES = 3
@@ -43,9 +46,16 @@ class LateStart:
 
 
 def camps(connections: Sequence[AuditConnection]) -> tuple[list[AuditConnection], list[AuditConnection]]:
-    """Those that are split, and those that are end to end, each beyond doubt."""
+    """Those that are split, and those that are end to end and so contradict them.
+
+    A connection whose data arrive as they left, but whose acknowledgements a box makes, does not contradict local
+    acknowledgement: that none came early was not seen, or could not be in a transfer without a queue.
+    """
     split = [item for item in connections if item.pair.verdict in SPLIT]
-    return split, [item for item in connections if item.pair.verdict is Kind.REGULAR]
+    regular = [item for item in connections if item.pair.verdict is Kind.REGULAR]
+    if all(item.pair.mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT for item in split):
+        regular = [item for item in regular if _MADE_BY_A_BOX.isdisjoint(one.finding for one in item.pair.evidence)]
+    return split, regular
 
 
 def late_start(connections: Sequence[AuditConnection], direction: Direction) -> LateStart | None:

@@ -184,19 +184,24 @@ class DelayedAck(Experiment):
         """Held acknowledgements that came sooner than the path lets anything come back from the receiver."""
         values = item.observation.measurement.values
         made, floor_s = HeldRound.from_values(values), _least_echo_s(values)
-        if made is None or floor_s is None or made.held == 0 or made.round_trip_s is None or not made.is_clearly_short:
+        if made is None or floor_s is None or made.held == 0 or made.round_trip_s is None:
             return None
-        if made.typical_s >= EARLY_SHARE * floor_s:
+        known = [made.typical_s] if made.is_clearly_short else []
+        # A queue at the sender itself lengthens the smoothed time. The least one may be that of a handshake that a
+        # firewall answered; where a capture shows as much of data, it is not.
+        known += [max(made.shortest_s, least_s) for least_s in _captured_least_s(item)]
+        soonest_s = min(known, default=floor_s)
+        if soonest_s >= EARLY_SHARE * floor_s:
             return None
         numbers: dict[str, Number] = {
-            "round_trip_s": made.typical_s,
+            "round_trip_s": soonest_s,
             "echo_round_trip_min_s": floor_s,
             "ack_delay_s": made.delay_s,
             **_beginning(made),
         }
         return Evidence(
             self.name, Outcome.SPLIT, "acks-sooner-than-path", 0.9,
-            f"Acknowledgements reached the sender after {made.typical_s:.3g} s, while nothing came back from the "
+            f"Acknowledgements reached the sender after {soonest_s:.3g} s, while nothing came back from the "
             f"server in less than {floor_s:.3g} s: they were made before the bytes can have reached the receiver.",
             numbers, ("Echoes whose way is longer than that of TCP would make acknowledgements look early.",),
         )  # fmt: skip
@@ -303,6 +308,13 @@ def _port(end_point: str) -> int:
 
 def _speaks(evidence: Evidence) -> bool:
     return evidence.method == _METHOD_3 and evidence.outcome is not Outcome.INAPPLICABLE
+
+
+def _captured_least_s(item: Seen) -> list[float]:
+    """Least round trips of data at the sender, of captures in which many are shorter than T."""
+    found = [evidence for pair in _own_pairs(item) for evidence in pair.evidence if _speaks(evidence)]
+    least = [one.numbers.get("round_trip_min_s") for one in found if one.finding == "acks-not-from-receiver"]
+    return [float(one) for one in least if isinstance(one, int | float) and not isinstance(one, bool)]
 
 
 def _data_are_the_far_ends(item: Seen) -> bool:

@@ -283,3 +283,20 @@ def test_held_acknowledgements_that_came_too_soon_decide_beside_data_that_are_th
     held = (evidence("acks-not-from-receiver", 0.9), evidence("acks-sooner-than-path", 0.9))
     judged = cell(connection(evidence("acks-nobody-sent")), active=held)
     assert (judged.verdict, judged.mechanism) == (Kind.SPLIT_TCP, Mechanism.LOCAL_ACKNOWLEDGEMENT)
+
+
+def regular(*items: Evidence, size: int, task: str):
+    """A connection that its captures call regular, whatever the table says of these findings."""
+    made = connection(*items, size=size, task=task)
+    return replace(made, pair=replace(made.pair, verdict=Kind.REGULAR, reason="Nothing came early.", mechanism=None))
+
+
+def test_short_transfers_with_made_acknowledgements_do_not_contradict_local_acknowledgement():
+    long = [connection(evidence("same-data"), evidence("acks-before-data"), size=4_000_000, task=name) for name in "ab"]
+    long = [replace(one, pair=replace(one.pair, mechanism=judge(one.pair.evidence).mechanism)) for one in long]
+    short = [regular(evidence("acks-nobody-sent"), size=60_000, task=name) for name in "cd"]
+    judged = cell(*short, *long)
+    assert (judged.verdict, judged.mechanism) == (Kind.SPLIT_TCP, Mechanism.LOCAL_ACKNOWLEDGEMENT)
+    assert judged.from_bytes is None
+    relayed = [connection(evidence("other-packets"), size=4_000_000, task=name) for name in "ab"]
+    assert cell(short[0], *relayed).verdict is Kind.INCONCLUSIVE

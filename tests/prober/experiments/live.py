@@ -10,8 +10,10 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pepscope.live_capture import LiveCapture
@@ -22,13 +24,12 @@ from prober.mobile_end import MobileEnd
 from prober.plan import LimitsTable, Plan
 from prober.protocol import Key
 from reference_sim.live import LiveEmulation, LiveSettings, live_path
-from reference_sim.live_network import CELL_DEVICE, SERVER
+from reference_sim.live_network import CELL_DEVICE, FIRST_MOBILE, SERVER, WIRED_DEVICE
 from reference_sim.scenario import Scenario
 from tests.prober.serving import PEPSCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from pepscope.packets import Direction
     from pepscope.results import Evidence, PairResult
@@ -41,6 +42,8 @@ HTTP_PORT = 80
 HTTPS_PORT = 443
 CONTROL_PORT = 8443
 _READY_S = 20.0
+_BOX, _BOX_TABLE = "pepscope-box", 200
+_TREE = Path(__file__).parents[3]
 
 HAPROXY = "haproxy"
 #: An HTTP proxy that sends the requests of all its clients over the connections to the server that it has.
@@ -166,11 +169,15 @@ class Live:
 
     def audit_without_root(self, plan: str) -> dict[str, Any]:
         """What `pepscope audit` says of one run of a plan (TOML), by a mobile that has no right at all."""
+        return self.audit(plan, "setpriv", "--bounding-set=-all", "--inh-caps=-all")
+
+    def audit(self, plan: str, *prefix: str) -> dict[str, Any]:
+        """What `pepscope audit` says of one run of a plan (TOML); `prefix` goes before the command."""
         path = self._directory / "plan.toml"
         path.write_text(plan, encoding="utf-8")
         command = [str(PEPSCOPE), "audit", str(path), "--json", "--server", f"{SERVER_ADDRESS}:{CONTROL_PORT}"]
         process = self._network.mobile.start(
-            ["setpriv", "--bounding-set=-all", "--inh-caps=-all", *command, "-o", str(self._directory / "runs")],
+            [*prefix, *command, "-o", str(self._directory / "runs")],
             detached=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -206,6 +213,28 @@ class Live:
         while not self._network.middle.listens():
             assert time.monotonic() < deadline_s, "the proxy did not start"
             time.sleep(0.05)
+
+    @contextlib.contextmanager
+    def acknowledging(self, **settings: Any) -> Iterator[None]:
+        """A box in the middle that acknowledges for the receiver of what the HTTP port sends (RFC 3135, 3.1.2)."""
+        assert self._network.middle is not None
+        wanted = json.dumps({"mobile": FIRST_MOBILE[4], "ports": [HTTP_PORT], **settings})
+        command = [sys.executable, "-m", "tests.prober.experiments.acknowledging_box", _BOX]
+        process = self._network.middle.start(
+            [*command, str(self._directory / "box.jsonl"), wanted], detached=True, stdout=subprocess.PIPE, cwd=_TREE
+        )
+        ways = (f"iif {CELL_DEVICE} ipproto tcp dport {HTTP_PORT}", f"iif {WIRED_DEVICE} ipproto tcp sport {HTTP_PORT}")
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            self.in_middle(f"ip link set {_BOX} up", f"ip route add default dev {_BOX} table {_BOX_TABLE}")
+            self.in_middle(*(f"ip rule add {way} lookup {_BOX_TABLE}" for way in ways))
+            yield
+        finally:
+            # The route goes with the device, and the device with the process.
+            self.in_middle(*(f"ip rule del {way} lookup {_BOX_TABLE} || true" for way in ways))
+            process.kill()
+            process.communicate(timeout=_READY_S)
 
     @contextlib.contextmanager
     def proxy(self, mode: str, *options: str, ports: str = str(HTTP_PORT)) -> Iterator[None]:

@@ -247,3 +247,15 @@ def test_the_plan_moves_enough_to_see_a_box_that_begins_late() -> None:
     assert all(
         large.expected_s > little.expected_s + 3 for large, little in zip(tasks, DelayedAck().tasks(small), strict=True)
     )
+
+
+@pytest.mark.parametrize(("captured_s", "kernel_s", "is_early"), [(0.04, 0.04, True), (0.04, 0.09, False)])
+def test_a_queue_at_the_sender_hides_nothing_that_a_capture_and_the_kernel_show(
+    captured_s: float, kernel_s: float, is_early: bool
+) -> None:
+    """The smoothed time is the queue's; the least one of the kernel may be of a handshake, that of a capture is not."""
+    one = pair("acks-not-from-receiver", "same-data")
+    found = tuple(replace(item, numbers={"round_trip_min_s": captured_s}) for item in one.evidence)
+    seen = measured(replace(one, evidence=found), round_trip_s=kernel_s, smoothed_s=0.3, answered_segments=50)
+    assert ("acks-sooner-than-path" in findings(with_echoes(seen))) == is_early
+    assert findings(seen) == []

@@ -1,0 +1,48 @@
+"""A box that acknowledges in the receiver's name and passes data on untouched, as a process in the middle's namespace.
+
+`python -m tests.prober.experiments.acknowledging_box DEVICE LOG SETTINGS`: makes the TUN device, says `ready`, and
+serves whatever is routed into it. The box itself is that of the fresh captures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import sys
+import time
+
+from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
+from benchmarks.fresh.origin import Log
+from pepscope.tun import open_tun
+
+_MOST_BYTES = 65_536
+
+
+def main() -> None:
+    """Serve until killed."""
+    name, log, settings = sys.argv[1:]
+    device = open_tun(name)
+
+    def send(packet: bytes) -> None:
+        with contextlib.suppress(OSError):  # no route or no room: lost, as on any router
+            os.write(device, packet)
+
+    box = LocalAcknowledgement.create(send, Log(log), random.Random(1), json.loads(settings))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    poll = select.epoll()
+    poll.register(device, select.EPOLLIN)
+    while True:
+        due = box.due()
+        poll.poll(-1 if due is None else max(0.0, due - time.monotonic()))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                box.take(os.read(device, _MOST_BYTES), time.monotonic())
+        box.settle(time.monotonic())
+
+
+if __name__ == "__main__":
+    main()
