@@ -41,7 +41,7 @@ class Absence:
         in_first = match.first is not None
         lacking = self._captures[1 if in_first else 0]
         if lacking.tcp_packet_count == 0:
-            return content.examine_unpaired(alone, (), Watched(False, holds_instead(lacking)))
+            return content.examine_unpaired(alone, (), Watched(False, holds_instead(lacking)), self._is_split)
         connection = alone.vantages[0].connection
         watched = self._watch(in_first, alone.client_side is not None).was_watching(connection)
         earlier = self._paired.earlier_with_same_answer(alone)

@@ -2,10 +2,10 @@
 
 A capture proves that it ran between the first and the last packet that it holds, of whatever kind. A connection that
 only one capture holds lived between two times of that capture's clock. Data relate the clocks: a datum reaches the
-receiver after it left the sender, whatever is in between, so the first data of every connection that both captures
-hold bound the offset from both sides, and drift widens the bounds with the distance in time. The other capture was
-watching only where no admissible offset lets the connection begin before it or end after it; connections that both
-captures hold, one before and one after, prove the same without any clock.
+receiver after it left the sender, whatever is in between, so the first and the last data of every connection that both
+captures hold bound the offset from both sides, and drift widens the bounds with the distance in time. The other
+capture was watching only where no admissible offset lets the connection begin before it or end after it; connections
+that both captures hold, one before and one after, prove the same without any clock.
 
 It must also have been able to hold the packets: it shows the same server and port, and this client or several, in both
 directions; and neither what it lost of other connections nor what of it cannot be read is as much as this connection.
@@ -131,15 +131,18 @@ class Watch:
         if self._span_ns is None:
             return f"{self.ran}, so that nothing says whether it ran while this connection lived."
         low, high = self.offset_bounds_ns(connection)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            return f"{self.ran}, and nothing relates the clocks: whether it ran while this connection lived is unknown."
         (first, last), nothing = self._span_ns, "that it lacks this connection says nothing."
-        if first > connection.first_time_ns + low:
-            after = _certainly(first - connection.first_time_ns - high, "after")
-            return f"{self.ran}, which begins {after} the beginning of this connection: {nothing}"
         if connection.first_time_ns + low > last:
             before = _certainly(connection.first_time_ns + low - last, "before")
             return f"{self.ran}, which ends {before} the beginning of this connection: {nothing}"
+        if connection.last_time_ns + high < first:
+            after = _certainly(first - connection.last_time_ns - high, "after")
+            return f"{self.ran}, which begins {after} the end of this connection: {nothing}"
+        if not (np.isfinite(low) and np.isfinite(high)):
+            return f"{self.ran}, and nothing relates the clocks: whether it ran while this connection lived is unknown."
+        if connection.first_time_ns + low < first:
+            after = _certainly(first - connection.first_time_ns - high, "after")
+            return f"{self.ran}, which begins {after} the beginning of this connection: {nothing}"
         if connection.last_time_ns + high > last:
             before = _certainly(connection.last_time_ns + low - last, "before")
             return f"{self.ran}, which ends {before} the end of this connection: {nothing}"
@@ -183,20 +186,33 @@ def _servers(pairs: Sequence[tuple[Connection, Connection]]) -> dict[str, _Serve
 
 
 def _bounds(pairs: Sequence[tuple[Connection, Connection]], direction: Direction, *, sent_by_asker: bool) -> _Bounds:
-    """What the first data of `direction` allow: they arrive after they left.
-
-    Only where the sender's capture holds the first of them: a later one would bound too tightly.
-    """
+    """What the first and the last data of `direction` allow: they arrive after they left."""
     times, bounds = [], []
     for near, far in pairs:
-        flows = [_flow(connection, direction) for connection in (near, far)]
-        sender = flows[0 if sent_by_asker else 1]
-        here, there = (flow.first_data_time_ns for flow in flows)
-        if here is None or there is None or sender.initial_sequence_number is None or sender.missed_bytes:
-            continue
-        times.append(here)
-        bounds.append(there - here)
+        here, there = _flow(near, direction), _flow(far, direction)
+        for sent_ns, arrived_ns in _crossings(here, there) if sent_by_asker else _crossings(there, here):
+            times.append(sent_ns if sent_by_asker else arrived_ns)
+            bounds.append(arrived_ns - sent_ns if sent_by_asker else sent_ns - arrived_ns)
     return _Bounds(np.array(times, np.int64), np.array(bounds, np.int64))
+
+
+def _crossings(sent: FlowSummary, arrived: FlowSummary) -> Iterable[tuple[int, int]]:
+    """Times of data at the sender's and at the receiver's capture of which the first is certainly no later.
+
+    The first data, where the sender's capture holds the beginning: what it lacks left earlier. The last data, where
+    both hold the end and nothing was sent twice. Where the receiver's holds the end, any data left before its last.
+    """
+    first_ns, last_ns = sent.first_data_time_ns, sent.last_data_time_ns
+    begun_ns, ended_ns = arrived.first_data_time_ns, arrived.last_data_time_ns
+    if first_ns is None or last_ns is None or begun_ns is None or ended_ns is None:
+        return
+    if sent.initial_sequence_number is not None and not sent.missed_bytes:
+        yield first_ns, begun_ns
+    if arrived.fin_time_ns is not None:
+        yield first_ns, ended_ns
+        once = not (sent.retransmitted_packets or arrived.retransmitted_packets)
+        if sent.fin_time_ns is not None and once and not (sent.missed_bytes or arrived.missed_bytes):
+            yield last_ns, ended_ns
 
 
 def _flow(connection: Connection, direction: Direction) -> FlowSummary:

@@ -46,9 +46,15 @@ def at_server(near: Connection, ahead_ns: int = AHEAD_NS) -> Connection:
         near,
         first_time_ns=near.first_time_ns + moved,
         last_time_ns=near.last_time_ns + ahead_ns - DELAY_NS,
-        up=replace(near.up, first_data_time_ns=(near.up.first_data_time_ns or 0) + moved),
-        down=replace(near.down, first_data_time_ns=(near.down.first_data_time_ns or 0) + ahead_ns - DELAY_NS),
+        up=moved_flow(near.up, moved),
+        down=moved_flow(near.down, ahead_ns - DELAY_NS),
     )
+
+
+def moved_flow(summary: FlowSummary, later_ns: int) -> FlowSummary:
+    """The flow with its data later."""
+    first_ns, last_ns = (time or 0 for time in (summary.first_data_time_ns, summary.last_data_time_ns))
+    return replace(summary, first_data_time_ns=first_ns + later_ns, last_data_time_ns=last_ns + later_ns)
 
 
 def span(begin_s: float, end_s: float) -> tuple[int, int]:
@@ -73,6 +79,7 @@ def test_a_capture_that_ran_before_and_after_was_watching() -> None:
 @pytest.mark.parametrize(
     ("ran", "words"),
     [
+        (span(120, 130), "begins 9.9 s after the end of this connection"),
         (span(-1, 10), "ends 89.9 s before the beginning of this connection"),
         (span(-1, 105), "ends 4.9 s before the end of this connection"),
         (span(-1, 110), "ends possibly before the end of this connection"),
@@ -113,6 +120,29 @@ def test_clocks_that_nothing_relates_prove_nothing() -> None:
 def test_data_that_the_sender_did_not_capture_do_not_bind_the_clocks() -> None:
     lost = replace(EARLIER, up=replace(EARLIER.up, missed_bytes=10))
     assert watch(span(-1, 120), lost).offset_bounds_ns(ALONE)[1] == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("change", "width_s"),
+    [
+        ({}, 0.1),  # the last data: a delay either way
+        ({"retransmitted_packets": 1}, 8.1),  # any data came before the last: four seconds more either way
+        ({"fin_time_ns": None}, float("inf")),
+    ],
+)
+def test_the_last_data_bind_the_clocks_where_the_end_was_captured(
+    change: dict[str, int | None], width_s: float
+) -> None:
+    late: dict[str, int | None] = {"initial_sequence_number": None, "fin_time_ns": EARLIER.last_time_ns, **change}
+
+    def ended(summary: FlowSummary) -> FlowSummary:
+        last_ns = (summary.first_data_time_ns or 0) + 4 * SECOND
+        return replace(summary, last_data_time_ns=last_ns, **late)  # type: ignore[arg-type]
+
+    begun_late = replace(EARLIER, up=ended(EARLIER.up), down=ended(EARLIER.down))
+    low, high = watch(span(-1, 120), begun_late, drift_limit=0.0).offset_bounds_ns(ALONE)
+    assert low <= AHEAD_NS <= high
+    assert (high - low) / SECOND == pytest.approx(width_s)
 
 
 def test_a_clock_step_widens_what_is_admissible() -> None:
