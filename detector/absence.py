@@ -73,34 +73,30 @@ def holds_instead(capture: Capture) -> str:
     """What a capture without TCP holds, as one sentence."""
     flows = sorted(capture.datagram_flows, key=lambda flow: -sum(flow.payload_bytes))
     if not flows:
-        return f"The other capture is of no use here: {capture.path}: {'; '.join(capture.warnings)}."
+        return f"The other capture is of no use here: {'; '.join(capture.warnings)}."
     count = sum(sum(flow.datagrams) for flow in flows)
     ends = " and ".join(flows[0].end_point(side) for side in (0, 1))
     return (
-        f"The other capture, {capture.path}, holds no TCP but {_counted(count, 'UDP datagram')} in "
-        f"{_counted(len(flows), 'flow')}, the largest with {sum(flows[0].payload_bytes)} bytes between {ends}, and "
-        "nothing in them shows this connection's bytes: a tunnel or another protocol may carry them."
+        f"The other capture holds no TCP but {_counted(count, 'UDP datagram')} in {_counted(len(flows), 'flow')}, the "
+        f"largest with {sum(flows[0].payload_bytes)} bytes between {ends}, and nothing in them shows this connection's "
+        "bytes: a tunnel or another protocol may carry them."
     )
 
 
 def nothing_in_common(captures: Sequence[Capture]) -> str:
-    """The sentence for two captures that have no connection in common."""
-    first, second = captures
-    for one in captures:
-        if one.tcp_packet_count == 0:
-            return holds_instead(one)
-    return (
-        f"{first.path} and {second.path} have no connection in common: {_apart(first, second)}they show different "
-        "transfers, or something in between changes all content"
-    )
+    """What to say of two captures that have no connection in common, one of which holds connections."""
+    without = [capture for capture in captures if capture.tcp_packet_count == 0]
+    why = "they show different transfers, or something in between changes all content"
+    if without:
+        why = "one of them holds no TCP"
+    return f"the captures have no connection in common: {_apart(captures)}{why}"
 
 
-def _apart(first: Capture, second: Capture) -> str:
+def _apart(captures: Sequence[Capture]) -> str:
     """How far apart in time the captures are, where they are."""
-    spans = (first.time_span_ns, second.time_span_ns)
-    if spans[0] is None or spans[1] is None:
-        return ""
-    gap_ns = max(spans[0][0], spans[1][0]) - min(spans[0][1], spans[1][1])
+    spans = [capture.time_span_ns for capture in captures]
+    begins, ends = [span[0] for span in spans if span], [span[1] for span in spans if span]
+    gap_ns = max(begins) - min(ends) if len(begins) == len(captures) else 0
     return f"by their clocks {gap_ns / 1e9:.0f} s lie between them; " if gap_ns >= 1e9 else ""
 
 

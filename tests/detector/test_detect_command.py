@@ -12,7 +12,7 @@ import pytest
 
 import pepscope
 from pepscope.errors import CaptureError, UsageError
-from tests.captures.containers import LINK_ETHERNET, Frame, write_pcap
+from tests.captures.containers import LINK_ETHERNET, Frame, read_capture, write_pcap
 from tests.captures.conversation import START_NS
 from tests.captures.layers import ethernet
 from tests.captures.segments import PROTOCOL_UDP, ipv4
@@ -124,6 +124,21 @@ def test_one_capture_given_twice_is_no_two_ends(tmp_path: Path) -> None:
         assert done.stderr.count(b"\n") == 1
 
 
+def test_a_capture_and_an_edited_copy_of_it_are_judged_as_one(tmp_path: Path) -> None:
+    source, _ = both("spl_ha_dl_srcip")
+    capture, copy = read_capture(source), tmp_path / "copy.pcap"
+    copy.write_bytes(write_pcap(capture.frames[1:], capture.link_type))
+    for captures in ((source, copy), (copy, source)):
+        done = run("detect", *captures)
+        assert (done.returncode, done.stderr) == (0, b"")
+        told = b" ".join(done.stdout.split())
+        assert b"were taken at one place by 1 of 1 connections" in told
+        assert b"1 connection: 1 inconclusive" in told
+        assert run("detect", *captures, "--fail-on", "split").returncode == 1
+    document = json.loads(run("detect", source, copy, "--json").stdout)
+    assert document["pairs"][0]["stretch"]["one_place"] is True
+
+
 def test_nothing_in_common_is_an_answer_but_no_success_where_a_verdict_was_asked_for() -> None:
     one, _ = both("reg_dl_nat")
     _, two = both("spl_ha_dl_v6")
@@ -155,7 +170,6 @@ def test_a_capture_without_tcp_beside_one_with_is_an_answer(tmp_path: Path, fram
         (pair,) = json.loads(done.stdout)["pairs"]
         assert pair["verdict"] == "inconclusive"
         assert words in pair["reason"]
-        assert str(without) in pair["reason"]
     copy = without.with_name("copy.pcap")
     copy.write_bytes(without.read_bytes())
     neither = run("detect", without, copy)
