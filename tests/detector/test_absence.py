@@ -135,8 +135,3 @@ def test_a_later_answer_is_no_sign_of_a_cache(tmp_path: Path, slower_ms: int) ->
     pair = alone(pepscope.detect(*written(tmp_path, late, server)))
     assert (pair.verdict, content(pair).outcome) == (Kind.INCONCLUSIVE, Outcome.INAPPLICABLE)
     assert "before the beginning of this connection" in pair.reason
-
-
-def test_captures_far_apart_say_so(tmp_path: Path) -> None:
-    result = detect(tmp_path, as_at_client(FIRST), as_at_server(download(40_003, 5000)))
-    assert {pair.verdict for pair in result.pairs} == {Kind.INCONCLUSIVE}

@@ -80,7 +80,7 @@ def test_both_sides_and_the_round_trip_are_named() -> None:
 
 
 def test_an_inconclusive_verdict_covers_nothing() -> None:
-    pair = a_pair("reg_dl_cubic_lte")
+    pair = a_pair("spl_ha_dl_srcip")
     assert pair.server_side is not None
     doubtful = replace(pair, server_side=routers_away(pair.server_side, Direction.DOWN, 3), pairing_confidence=0.1)
     result = judge_pair(doubtful)
