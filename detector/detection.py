@@ -8,19 +8,22 @@ from pathlib import Path
 
 import numpy as np
 
+from detector.absence import Absence, nothing_in_common
 from detector.clock import relate
 from detector.matching import Match
 from detector.methods import METHODS, content, transport
 from detector.mispairing import unless_mispaired
 from detector.not_captured import cut_options, missing_packets
-from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair
+from detector.one_place import one_place
+from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair, Vantage
 from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
+from detector.stretch import coverage, stretch_of
 from detector.verdict import DECISION_PROBABILITY, Judgement, judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
-from pepscope.results import CaptureSummary, DetectionResult, Kind, Outcome, PairResult
+from pepscope.results import CaptureSummary, DetectionResult, Evidence, Kind, Outcome, PairResult
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
@@ -77,24 +80,28 @@ def detect(
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = [
-        open_capture(path, filter=filter, memory_bytes=share_bytes, datagrams=len(paths) > 1, progress=progress)
+        open_capture(path, filter=filter, memory_bytes=share_bytes, tcp_needed=len(paths) == 1, progress=progress)
         for path in paths
     ]
+    if not any(capture.tcp_packet_count for capture in captures):
+        raise captures[0].nothing_to_analyse()
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
-    _refuse_useless(captures, paired)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    results = _judge_all(captures, paired, progress)
+    results = _judge_all(captures, paired, options, progress)
     if series:
         _add_series(paired, results)
-    return DetectionResult(tuple(_summary(capture) for capture in captures), tuple(results))
+    summaries = [_summary(capture) for capture in captures]
+    if notes := _notes(captures, paired, results):
+        summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
+    return DetectionResult(tuple(summaries), tuple(results))
 
 
-def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
+def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
     """Examine one pair by every method and weigh what they found.
 
-    `earlier` are pairs of the same captures that got an answer of the same size before; a connection without
-    counterpart at the server may have been answered from their copy.
+    `aside` is what the captures as a whole say of this connection: why one of them lacks it, or that both were taken at
+    one place. It stands before what the methods found, and instead of what they say of a missing counterpart.
     """
     clock = relate(pair)
     evidence = tuple(examine(pair, clock) for examine in METHODS)
@@ -102,16 +109,18 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         # What methods of one vantage cannot tell is no news where the other end was found.
         spoken = (item for item in evidence if item.outcome is not Outcome.INAPPLICABLE)
         evidence = (transport.examine(pair), *spoken)
-    if earlier:
-        evidence = (*evidence, content.examine_unpaired(pair, earlier))
+    if aside:
+        evidence = (*aside, *(item for item in evidence if item.finding != content.NO_COUNTERPART))
     judgement = judge(evidence, least_probability=pair.options.least_probability)
     judgement = unless_mispaired(judgement, pair, evidence)
     vantages, leg = pair.vantages, pair.datagram_leg
+    stretch = stretch_of(pair)
+    covers = "" if judgement.verdict is Kind.INCONCLUSIVE else coverage(stretch)
     return PairResult(
         vantages=pair.names,
         verdict=judgement.verdict,
         probability=judgement.probability,
-        reason=_with_what_is_missing(judgement, pair),
+        reason=f"{_with_what_is_missing(judgement, pair)} {covers}".strip(),
         evidence=evidence,
         packets=sum(v.connection.packets for v in vantages) + (sum(leg.flow.datagrams) if leg else 0),
         payload_bytes_up=max(v.connection.up.stream_bytes for v in vantages),
@@ -120,6 +129,7 @@ def judge_pair(pair: Pair, earlier: Sequence[Pair] = ()) -> PairResult:
         pairing_confidence=pair.pairing_confidence,
         pairing_ground=pair.pairing_ground,
         mechanism=judgement.mechanism,
+        stretch=stretch,
     )
 
 
@@ -174,30 +184,64 @@ def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
         )
 
 
-def _refuse_useless(captures: Sequence[Capture], paired: PairedCaptures) -> None:
-    """Raise CaptureError for a capture without TCP whose UDP flows carry no connection of the other."""
-    used = {match.leg.capture for match in paired.matches if match.leg is not None}
-    for capture in captures:
-        if capture.tcp_packet_count == 0 and capture.path not in used:
-            raise capture.nothing_to_analyse()
-
-
 def _judge_all(
-    captures: Sequence[Capture], paired: PairedCaptures, progress: Callable[[int, int], object] | None
+    captures: Sequence[Capture],
+    paired: PairedCaptures,
+    options: DetectOptions,
+    progress: Callable[[int, int], object] | None,
 ) -> list[PairResult]:
     results: dict[int, PairResult] = {}
+    absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     for number in _loading_order(captures, paired.matches):
-        results[number] = _judge_match(paired, paired.matches[number])
+        results[number] = _judge_match(captures[0].path, paired, paired.matches[number], absence)
         if progress is not None:
             progress(len(results), len(paired))
     return [results[number] for number in range(len(paired))]
 
 
-def _judge_match(paired: PairedCaptures, match: Match) -> PairResult:
+def _is_split(pair: Pair) -> bool:
+    return judge_pair(pair).verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+
+
+def _judge_match(first_path: str, paired: PairedCaptures, match: Match, absence: Absence | None) -> PairResult:
     """Load a pair and judge it; nothing of it stays in memory."""
     pair = paired.pair(match)
-    alone = pair.server_side is None and pair.datagram_leg is None and paired.has_both
-    return judge_pair(pair, paired.earlier_with_same_answer(pair) if alone else ())
+    if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
+        return judge_pair(pair, (absence.examine(match, pair),))
+    place = one_place(pair)
+    if place is None:
+        return judge_pair(pair)
+    richer = max(pair.vantages, key=_held).capture
+    alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
+    result = judge_pair(paired.pair(replace(alone, turned=False)), (place.evidence(),))
+    return replace(
+        result,
+        vantages=pair.names,
+        packets=sum(vantage.connection.packets for vantage in pair.vantages),
+        pairing_confidence=pair.pairing_confidence,
+        pairing_ground=pair.pairing_ground,
+        stretch=stretch_of(pair, place),
+    )
+
+
+def _held(vantage: Vantage) -> tuple[int, int]:
+    """How much a capture holds of a connection: packets, and bytes of payload."""
+    sampled = sum(len(piece) for sample in vantage.payload.values() for piece in sample.pieces)
+    return vantage.connection.packets, sampled
+
+
+def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: Sequence[PairResult]) -> tuple[str, ...]:
+    """What the captures are to each other that a reader should know: one sentence each."""
+    if results and paired.has_both and all(len(result.vantages) == 1 for result in results):
+        return (nothing_in_common(captures),)
+    both = [result.stretch for result in results if result.stretch is not None]
+    one = sum(stretch.one_place for stretch in both)
+    if not one:
+        return ()
+    names = " and ".join(capture.path for capture in captures)
+    return (
+        f"{names} were taken at one place by {one} of {len(both)} connections: these were judged as in one capture",
+    )
 
 
 def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> list[int]:

@@ -41,7 +41,15 @@ _MECHANISM_OF = {
 
 #: Findings of methods that could not decide, whose sentences say what an inconclusive verdict lacks.
 TELLING = frozenset(
-    {"needs-second-capture", "hints-of-split", "no-counterpart", "too-alike", "too-few-segments", "segments-in-udp"}
+    {
+        "one-vantage-point",
+        "needs-second-capture",
+        "hints-of-split",
+        "no-counterpart",
+        "too-alike",
+        "too-few-segments",
+        "segments-in-udp",
+    }
 )
 
 

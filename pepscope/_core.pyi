@@ -67,6 +67,10 @@ class Capture:
     @property
     def tcp_packet_count(self) -> int: ...
     @property
+    def time_span_ns(self) -> tuple[int, int] | None:
+        """Times of the first and the last frame of any kind."""
+
+    @property
     def connection_count(self) -> int: ...
     @property
     def partition_count(self) -> int: ...

@@ -29,7 +29,7 @@ def open_capture(
     memory_bytes: int | None = None,
     payload: bool = True,
     columns: bool = True,
-    datagrams: bool = False,
+    tcp_needed: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> Capture:
     """Read a capture and analyse its TCP connections.
@@ -38,8 +38,8 @@ def open_capture(
     packets that match an expression in libpcap's language. Packet columns (without them: connections) that take more
     than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
     connection is never divided, and `Capture.warnings` says where one alone takes more. Without `payload` or `columns`
-    the payload samples (of TCP streams and UDP flows) or packet columns are not kept. With `datagrams` a capture that
-    holds UDP datagrams but no TCP is read as well. `progress` is called with the bytes of the file read so far and in
+    the payload samples (of TCP streams and UDP flows) or packet columns are not kept. Without `tcp_needed` a capture
+    that holds no TCP is read as well. `progress` is called with the bytes of the file read so far and in
     all (0 where that is not known).
 
     Raises CaptureError for what is no capture and for a capture without TCP, FilterError for a filter that does not
@@ -64,7 +64,7 @@ def open_capture(
                 raise FilterError(f"the filter {filter!r} has no meaning on link type {name} of {path}")
     warnings = tuple(core.warnings)
     capture = Capture(str(path), core, warnings)
-    if core.tcp_packet_count == 0 and not (datagrams and core.datagram_flow_count):
+    if core.tcp_packet_count == 0 and tcp_needed:
         raise capture.nothing_to_analyse()
     return capture
 
@@ -96,6 +96,12 @@ class Capture:
     def tcp_packet_count(self) -> int:
         """TCP segments that were analysed."""
         return self._core.tcp_packet_count
+
+    @property
+    def time_span_ns(self) -> tuple[int, int] | None:
+        """Times of the first and the last packet of any kind, those that the filter removed too: between them the
+        capture ran. None where the file gives no packet a time."""
+        return self._core.time_span_ns
 
     @property
     def counts(self) -> dict[str, int]:

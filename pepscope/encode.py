@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,6 +71,7 @@ def pair_document(pair: PairResult) -> dict[str, Any]:
         "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
         "reason": pair.reason,
         "pairing": {"confidence": float(pair.pairing_confidence), "ground": pair.pairing_ground or None},
+        "stretch": None if pair.stretch is None else asdict(pair.stretch),
         "packets": int(pair.packets),
         "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
         "duration_s": float(pair.duration_s),

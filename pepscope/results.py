@@ -112,6 +112,24 @@ class FlowSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which stretch of the path two captures of a connection cover; None where a value is not known.
+
+    `..._hops_beyond` are routers between an end host and its side's capture, by the hop limits that the host's packets
+    arrive with; `..._round_trip_beyond_s` is the least time after which that host answered what the capture saw go
+    there. `hops_between` and `round_trip_between_s` lie between the captures, where both show the same handshake.
+    """
+
+    one_place: bool  # both captures were taken at one place: nothing lies between them
+    client_hops_beyond: int | None = None
+    server_hops_beyond: int | None = None
+    client_round_trip_beyond_s: float | None = None
+    server_round_trip_beyond_s: float | None = None
+    hops_between: int | None = None
+    round_trip_between_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PairResult:
     """The verdict on one connection seen at one or two vantage points, with its evidence."""
 
@@ -128,6 +146,7 @@ class PairResult:
     pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
     pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
     mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
+    stretch: Stretch | None = None  # what two captures cover of the path; None unless both hold the connection in TCP
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,7 @@ def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
         if path is not None
     }
     warnings += [f"{key}: {names[capture.path]}: {text}" for capture in result.captures for text in capture.warnings]
-    used = [capture.path for capture in result.captures]
-    at_mobile = str(task.mobile) if str(task.mobile) in used else None
-    found = _of_flows(result.pairs, measurement.flows, at_mobile)
+    found = _of_flows(result.pairs, measurement.flows, _holding(result, str(task.mobile)))
     warnings += [
         f"{key}: the connection from port {flow.mobile_port} is not in the captures"
         for flow, pair in zip(measurement.flows, found, strict=True)
@@ -83,6 +81,13 @@ def judge_captures(task: CapturedTask, *, series: bool) -> JudgedTask:
         ),
         warnings=tuple(warnings),
     )
+
+
+def _holding(result: DetectionResult, path: str) -> str | None:
+    """`path` if that capture was used and holds connections, in TCP or in datagrams that carry them."""
+    has_tcp = any(capture.path == path and capture.connections for capture in result.captures)
+    seen = {vantage.capture for pair in result.pairs for vantage in pair.vantages}
+    return path if has_tcp or path in seen else None
 
 
 def _detect(ends: Mapping[Path, str], ack_delay_s: float | None, *, series: bool) -> tuple[DetectionResult | None, str]:

@@ -16,6 +16,7 @@ from pepscope.results import (
     Number,
     Outcome,
     PairResult,
+    Stretch,
     VantageName,
 )
 from reports.errors import ReportError
@@ -93,6 +94,27 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
         pairing_confidence=_share(pairing, "confidence", f"{place}.pairing") if pairing else 1.0,
         pairing_ground=ground if isinstance(ground, str) else "",
         mechanism=None if item.get("mechanism") is None else _choice(item, "mechanism", Mechanism, place),
+        stretch=_stretch(_mapping(item["stretch"], f"{place}.stretch"), f"{place}.stretch")
+        if item.get("stretch")
+        else None,
+    )
+
+
+def _stretch(item: Mapping[str, Any], place: str) -> Stretch:
+    def hops(name: str) -> int | None:
+        return None if item.get(name) is None else _count(item, name, place)
+
+    def seconds(name: str) -> float | None:
+        return None if item.get(name) is None else _number(item, name, place)
+
+    return Stretch(
+        one_place=item.get("one_place") is True,
+        client_hops_beyond=hops("client_hops_beyond"),
+        server_hops_beyond=hops("server_hops_beyond"),
+        client_round_trip_beyond_s=seconds("client_round_trip_beyond_s"),
+        server_round_trip_beyond_s=seconds("server_round_trip_beyond_s"),
+        hops_between=hops("hops_between"),
+        round_trip_between_s=seconds("round_trip_between_s"),
     )
 
 

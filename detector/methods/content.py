@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from detector.clock import TIMESTAMP_ERROR_S
 from detector.pair import Pair, Vantage
+from detector.watching import Watched
 from pepscope.packets import Direction, PayloadSample, TcpFlag
 from pepscope.results import Evidence, Number, Outcome
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from detector.clock import ClockRelation
 
 METHOD = "content"
+#: The finding where one of two captures lacks the connection and nothing follows from that.
+NO_COUNTERPART = "no-counterpart"
 #: Payload pieces that must have been compared before bytes are said to differ.
 FEWEST_PIECES = 3
 #: Share of pieces that agree: above the first the bytes are the same, below the second they are others.
@@ -37,7 +41,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
         return _inapplicable(
-            "no-counterpart",
+            NO_COUNTERPART,
             "Only one capture holds this connection: a cache may have answered, or the other capture missed it.",
         )
     consumed = _consumed_request(client, server)
@@ -69,33 +73,109 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     return _bytes_and_sizes(pair, client, server)
 
 
-def examine_unpaired(pair: Pair, others: Sequence[Pair]) -> Evidence:
-    """Examine a connection that only the client's capture holds, given the other pairs of the same two captures.
+def examine_unpaired(pair: Pair, others: Sequence[Pair], watched: Watched, split: Callable[[Pair], bool]) -> Evidence:
+    """Examine a connection that only one of two captures holds, given the other pairs of the same two captures.
 
     A cache shows if another connection to the same server made the same request and got the same answer, if that one
-    has a counterpart at the server with other sequence numbers (so somebody stands in between), and if it came first.
+    has a counterpart at the server with other sequence numbers (so something stands in between), if it came first, and
+    if either the server's capture was running and would hold the connection (`watched`), or the answer came sooner than
+    the server's could: the two parts of the earlier connection, which `split` says was split, take longer.
     Findings: `served-from-cache` (split, proxy), `no-counterpart`.
     """
     alone = pair.client_side
-    if alone is None or pair.server_side is not None:
-        return _inapplicable("no-counterpart", "Only a connection without counterpart at the server can be a cache's.")
-    for other in others:
-        near, far = other.client_side, other.server_side
-        if near is None or far is None or near.connection.first_time_ns >= alone.connection.first_time_ns:
-            continue
-        same_server = near.connection.server == alone.connection.server
-        between = _sequence_numbers(near) != _sequence_numbers(far)
-        if same_server and between and all(_same_opening(near, alone, d) for d in Direction):
-            return Evidence(
-                METHOD, Outcome.SPLIT, "served-from-cache", 0.8,
-                f"The same answer as to {near.connection.client} earlier, but no connection at the server: "
-                "somebody in between answered from a cache.",
-                {"earlier_client": near.connection.client, "answer_bytes": alone.connection.down.stream_bytes},
-                ("A server capture that ended too early would look the same.",),
-            )  # fmt: skip
-    return _inapplicable(
-        "no-counterpart", "The server's capture lacks this connection, and no earlier one has the same content."
+    if alone is None:
+        return _inapplicable(NO_COUNTERPART, f"The client's capture lacks this connection. {watched.why}")
+    if pair.server_side is not None:
+        return _inapplicable(NO_COUNTERPART, "Only a connection without counterpart at the server can be a cache's.")
+    earlier = [other for other in others if _answered_alike(other, alone)]
+    if not earlier:
+        return _inapplicable(
+            NO_COUNTERPART,
+            f"The server's capture lacks this connection, and no earlier one has the same content. {watched.why}",
+        )
+    first = earlier[0].vantages[0].connection.client
+    numbers: dict[str, Number] = {
+        "earlier_client": first,
+        "answer_bytes": alone.connection.down.stream_bytes,
+        "server_capture_watched": watched.proven,
+    }
+    if watched.proven:
+        return Evidence(
+            METHOD, Outcome.SPLIT, "served-from-cache", 0.8,
+            f"The same answer as to {first} earlier, but no connection at the server, whose capture was running all "
+            "the while: a cache in between answered.", numbers, (f"What proves that it was running: {watched.why}",),
+        )  # fmt: skip
+    return next(
+        (found for other in earlier if split(other) and (found := _answered_too_soon(alone, other, numbers, watched))),
+        _inapplicable(
+            NO_COUNTERPART,
+            "The server's capture lacks this connection, whose answer an earlier one got as well; a cache would "
+            f"explain it, but: {watched.why}",
+            numbers,
+        ),
     )
+
+
+def _answered_too_soon(
+    alone: Vantage, earlier: Pair, numbers: Mapping[str, Number], watched: Watched
+) -> Evidence | None:
+    """Whether `alone` was answered sooner than a round trip through both parts of the split connection `earlier`.
+
+    The hidden part's least round trip is what an answer of the server's takes longer than one from the split point;
+    an answer nearer to the latter, by more than time stamps err, is the split point's.
+    """
+    answer_ns, near_ns = _first_answer_ns(alone), _least_ns(alone, Direction.UP)
+    hidden_ns = None if earlier.server_side is None else _least_ns(earlier.server_side, Direction.DOWN)
+    known_ns = None if earlier.client_side is None else _least_ns(earlier.client_side, Direction.UP)
+    if answer_ns is None or near_ns is None or hidden_ns is None or known_ns is None:
+        return None
+    path_ns = min(near_ns, known_ns) + hidden_ns
+    if path_ns - answer_ns < max(hidden_ns / 2, TIMESTAMP_ERROR_S * 1e9):
+        return None
+    return Evidence(
+        METHOD, Outcome.SPLIT, "served-from-cache", 0.8,
+        f"The answer, the same as to {numbers['earlier_client']} earlier, came {answer_ns / 1e6:.3g} ms after the "
+        f"request, but the two parts of that split connection take {path_ns / 1e6:.3g} ms: a cache in between "
+        "answered.",
+        {**numbers, "answer_s": answer_ns / 1e9, "least_round_trip_to_server_s": path_ns / 1e9},
+        (f"A path that became {(path_ns - answer_ns) / 1e6:.3g} ms shorter would look the same. {watched.why}",),
+    )  # fmt: skip
+
+
+def _first_answer_ns(vantage: Vantage) -> int | None:
+    """From the last byte of the first request to the first byte of its answer, which acknowledges it whole."""
+    packets = vantage.packets
+    data = packets.payload_bytes > 0
+    answers = np.flatnonzero(data & (packets.direction == Direction.DOWN))
+    requests = np.flatnonzero(data & (packets.direction == Direction.UP))
+    asked = requests[requests < answers[0]] if len(answers) else requests[:0]
+    if len(asked) == 0:
+        return None
+    end = packets.sequence_offset[asked[-1]] + int(packets.payload_bytes[asked[-1]])
+    if packets.acknowledgement_offset[answers[0]] < end:
+        return None
+    return int(packets.time_ns[answers[0]] - packets.time_ns[asked[-1]])
+
+
+def _least_ns(vantage: Vantage, sent: Direction) -> int | None:
+    """The least round trip that the capture shows of what it sees leave in direction `sent`: handshake and data."""
+    connection = vantage.connection
+    handshake = connection.handshake_syn_ack_ns if sent is Direction.UP else connection.handshake_ack_ns
+    return min((ns for ns in (handshake, vantage.flow(sent).round_trip_time_min_ns) if ns is not None), default=None)
+
+
+def _answered_alike(other: Pair, alone: Vantage) -> bool:
+    """Whether `other` is an earlier transfer of what `alone` got, through something in between."""
+    near, far = other.client_side, other.server_side
+    if near is None or far is None or near.connection.first_time_ns >= alone.connection.first_time_ns:
+        return False
+    # Sequence numbers that one capture lacks differ from nothing.
+    between = any(
+        None not in seen and seen[0] != seen[1]
+        for seen in zip(_sequence_numbers(near), _sequence_numbers(far), strict=True)
+    )
+    same_server = near.connection.server == alone.connection.server
+    return same_server and between and all(_same_opening(near, alone, direction) for direction in Direction)
 
 
 def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:

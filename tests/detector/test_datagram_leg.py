@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import socket
 import struct
 from pathlib import Path
 
@@ -12,7 +13,6 @@ import jsonschema
 import pytest
 
 import pepscope
-from pepscope.errors import CaptureError
 from pepscope.packets import Direction
 from pepscope.results import DetectionResult, Evidence, Kind
 from pepscope.schema import load_schema
@@ -182,8 +182,7 @@ def test_clocks_are_related_by_udp_that_crosses_whole(tmp_path: Path) -> None:
     mobile = capture_bytes(moved(transfer.udp() + voice(), 5000.0))
     assert carried(detect(tmp_path, capture_bytes(transfer.tcp(), voice()), mobile)) is not None
     late = capture_bytes(moved(transfer.udp(), 5000.0), voice())
-    with pytest.raises(CaptureError, match="no TCP"):
-        detect(tmp_path, capture_bytes(transfer.tcp(), voice()), late)
+    assert_not_carried(detect(tmp_path, capture_bytes(transfer.tcp(), voice()), late))
 
 
 def quic_like(seed: int = 3) -> list[Frame]:
@@ -241,8 +240,15 @@ def test_other_udp_never_pairs(tmp_path: Path, beside: object) -> None:
     result = detect(tmp_path, server, capture_bytes(unrelated(), beside()))
     assert carried(result) is None
     assert all(len(pair.vantages) == 1 for pair in result.pairs)
-    with pytest.raises(CaptureError, match=r"mobile\.pcap.*no TCP"):
-        detect(tmp_path, server, capture_bytes(beside()))
+    assert_not_carried(detect(tmp_path, server, capture_bytes(beside())))
+
+
+def assert_not_carried(result: DetectionResult) -> None:
+    """The connection beside UDP that does not carry it is inconclusive, and the reason says what is there instead."""
+    (pair,) = result.pairs
+    assert (pair.verdict, len(pair.vantages)) == (Kind.INCONCLUSIVE, 1)
+    assert "The other capture holds no TCP but" in pair.reason
+    assert "UDP datagrams in" in pair.reason
 
 
 def test_the_same_object_over_udp_at_another_time_is_another_transfer(tmp_path: Path) -> None:
@@ -289,9 +295,18 @@ def test_segments_inside_udp_are_a_tunnel_and_no_split(tmp_path: Path) -> None:
 
 def test_whole_packets_inside_udp_are_compared_as_packets(tmp_path: Path) -> None:
     frames = Transfer().tcp()
-    tunnel = [
-        datagram(frame.time_ns + 30_000_000, GATEWAY_END, MOBILE_END, b"\xbe\xef\0\0" + frame.data) for frame in frames
-    ]
+    # The tunnel takes 30 ms each way: what the server sends arrives later, what it gets left earlier.
+    way = {True: 30_000_000, False: -30_000_000}
+    server = socket.inet_aton(SERVER.address)
+    tunnel = sorted(
+        (
+            datagram(
+                frame.time_ns + way[frame.data[12:16] == server], GATEWAY_END, MOBILE_END, b"\xbe\xef\0\0" + frame.data
+            )
+            for frame in frames
+        ),
+        key=lambda frame: frame.time_ns,
+    )
     result = detect(tmp_path, capture_bytes(frames), capture_bytes(tunnel))
     (pair,) = result.pairs
     assert [vantage.transport for vantage in pair.vantages] == ["tcp", "tcp"]

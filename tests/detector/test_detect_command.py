@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -11,9 +12,14 @@ import pytest
 
 import pepscope
 from pepscope.errors import CaptureError, UsageError
+from tests.captures.containers import LINK_ETHERNET, Frame, read_capture, write_pcap
+from tests.captures.conversation import START_NS
+from tests.captures.layers import ethernet
+from tests.captures.segments import PROTOCOL_UDP, ipv4
 
 PEPSCOPE = Path(sysconfig.get_path("scripts")) / "pepscope"
 CORPUS = Path(__file__).parents[1] / "corpus"
+ARP_FRAME = b"\xff" * 6 + b"\x02" * 6 + b"\x08\x06" + bytes(46)
 
 
 def run(*arguments: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -118,14 +124,64 @@ def test_one_capture_given_twice_is_no_two_ends(tmp_path: Path) -> None:
         assert done.stderr.count(b"\n") == 1
 
 
-def test_nothing_in_common_is_said_and_is_no_success() -> None:
+def test_a_capture_and_an_edited_copy_of_it_are_judged_as_one(tmp_path: Path) -> None:
+    source, _ = both("spl_ha_dl_srcip")
+    capture, copy = read_capture(source), tmp_path / "copy.pcap"
+    copy.write_bytes(write_pcap(capture.frames[1:], capture.link_type))
+    for captures in ((source, copy), (copy, source)):
+        done = run("detect", *captures)
+        assert (done.returncode, done.stderr) == (0, b"")
+        told = b" ".join(done.stdout.split())
+        assert b"were taken at one place by 1 of 1 connections" in told
+        assert b"1 connection: 1 inconclusive" in told
+        assert run("detect", *captures, "--fail-on", "split").returncode == 1
+    document = json.loads(run("detect", source, copy, "--json").stdout)
+    assert document["pairs"][0]["stretch"]["one_place"] is True
+
+
+def test_nothing_in_common_is_an_answer_but_no_success_where_a_verdict_was_asked_for() -> None:
     one, _ = both("reg_dl_nat")
     _, two = both("spl_ha_dl_v6")
     done = run("detect", one, two, "--json")
-    assert done.returncode == 2
-    assert b"have no connection in common" in done.stderr
-    assert done.stderr.count(b"\n") == 1
-    assert [len(pair["vantages"]) for pair in json.loads(done.stdout)["pairs"]] == [1, 1]
+    assert (done.returncode, done.stderr) == (0, b"")
+    document = json.loads(done.stdout)
+    assert [len(pair["vantages"]) for pair in document["pairs"]] == [1, 1]
+    assert {pair["verdict"] for pair in document["pairs"]} == {"inconclusive"}
+    assert [pair["stretch"] for pair in document["pairs"]] == [None, None]
+    (sentence,) = document["captures"][1]["warnings"]
+    assert "have no connection in common" in sentence
+    assert "273 s lie between them" in sentence
+    assert b"have no connection in common" in b" ".join(run("detect", one, two).stdout.split())
+    for kinds in ("split", "inconclusive"):
+        assert run("detect", one, two, "--fail-on", kinds).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("frames", "words"), [("udp", "holds no TCP but 3 UDP datagrams in 1 flow"), ("arp", "2 not IP")]
+)
+def test_a_capture_without_tcp_beside_one_with_is_an_answer(tmp_path: Path, frames: str, words: str) -> None:
+    without = tmp_path / "without.pcap"
+    datagrams = [udp_frame(number) for number in range(3)] if frames == "udp" else [ARP_FRAME, ARP_FRAME]
+    without.write_bytes(write_pcap([Frame(START_NS + i, data) for i, data in enumerate(datagrams)], LINK_ETHERNET))
+    server, _ = both("spl_ha_dl_srcip")
+    for captures in ((server, without), (without, server)):
+        done = run("detect", *captures, "--json")
+        assert (done.returncode, done.stderr) == (0, b"")
+        (pair,) = json.loads(done.stdout)["pairs"]
+        assert pair["verdict"] == "inconclusive"
+        assert words in pair["reason"]
+    copy = without.with_name("copy.pcap")
+    copy.write_bytes(without.read_bytes())
+    neither = run("detect", without, copy)
+    assert (neither.returncode, neither.stdout) == (2, b"")
+    assert b"nothing to analyse in" in neither.stderr
+
+
+def udp_frame(number: int) -> bytes:
+    """A datagram with payload on Ethernet."""
+    payload = bytes([number]) * 100
+    header = struct.pack(">HHHH", 40_000, 443, 8 + len(payload), 0)
+    return ethernet(ipv4("192.0.2.1", "198.51.100.7", PROTOCOL_UDP, header + payload))
 
 
 @pytest.mark.parametrize("option", ["--html", "--parquet", "--junit"])

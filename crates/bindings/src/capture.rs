@@ -161,6 +161,12 @@ impl Capture {
         self.tally.tcp_segments
     }
 
+    /// Times of the first and the last frame of any kind, in nanoseconds; `None` where no frame has a time.
+    #[getter]
+    fn time_span_ns(&self) -> Option<(i64, i64)> {
+        self.tally.time_span_ns
+    }
+
     #[getter]
     fn connection_count(&self) -> usize {
         self.count()

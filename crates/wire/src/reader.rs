@@ -198,7 +198,11 @@ impl CaptureReader {
             }
             let (span, current) = (&self.span, &self.current);
             self.tally.link_types[current.index].frames += 1;
-            self.tally.frames_without_time += u64::from(!span.timed);
+            if span.timed {
+                self.tally.extend_time_span(span.time_ns);
+            } else {
+                self.tally.frames_without_time += 1;
+            }
             let Some(link) = current.link else {
                 self.tally.unknown_link_type += 1;
                 continue;

@@ -37,6 +37,9 @@ pub struct Tally {
     pub unfinished_datagrams: u64,
     /// Frames for which the file gives no time; they got that of the frame before them.
     pub frames_without_time: u64,
+    /// Earliest and latest time (nanoseconds since the epoch) that the file gives any of its frames, whatever they hold
+    /// and whether or not the filter let them through: the capture ran at least from one to the other.
+    pub time_span_ns: Option<(i64, i64)>,
     pub link_types: Vec<LinkTypeCount>,
     /// Bytes of the capture after decompression; known at the end.
     pub bytes_read: u64,
@@ -57,6 +60,12 @@ impl Tally {
             Reject::FragmentHeld => &mut self.fragments_held,
         };
         *counter += 1;
+    }
+
+    #[inline]
+    pub(crate) fn extend_time_span(&mut self, time_ns: i64) {
+        let (first, last) = self.time_span_ns.unwrap_or((time_ns, time_ns));
+        self.time_span_ns = Some((first.min(time_ns), last.max(time_ns)));
     }
 
     /// Index in `link_types` of a link type, added if it is new.

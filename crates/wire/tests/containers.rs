@@ -77,6 +77,7 @@ fn pcapng_with_sections_interfaces_and_every_packet_block() {
             [(5_000_001_000, 1), (100_000_000_007, 2), (100_000_000_007, 1), (6_000_000_000, 1), (2_500_000_000, 3)];
         assert_eq!(found, expected, "{order:?}");
         assert_eq!(tally.frames_without_time, 1);
+        assert_eq!(tally.time_span_ns, Some((2_500_000_000, 100_000_000_007)));
         let counts: Vec<(u16, u64)> = tally.link_types.iter().map(|count| (count.link_type, count.frames)).collect();
         assert_eq!(counts, [(1, 3), (276, 1), (101, 1)]);
     }

@@ -8,6 +8,7 @@ import pytest
 from detector.clock import relate
 from detector.methods.content import examine, examine_unpaired
 from detector.pair import Pair, StreamAlignment
+from detector.watching import Watched
 from pepscope.packets import Direction, PayloadSample
 from pepscope.results import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
@@ -50,18 +51,73 @@ def test_other_bytes():
     assert examined(replace(pair, alignment=recompressed)).finding == "other-bytes"
 
 
-def test_an_answer_from_a_cache():
+RAN = Watched(True, "The other capture ran all the while.")
+RAN_NOT = Watched(False, "The other capture ended before.")
+
+
+def cached() -> tuple[Pair, list[Pair]]:
+    """The connection that a cache answered, and the one that filled the cache."""
     all_pairs = pairs("prx_ngx_cache")
     (alone,) = (p for p in all_pairs if len(p.vantages) == 1)
-    others = [p for p in all_pairs if len(p.vantages) == 2]
+    return alone, [p for p in all_pairs if len(p.vantages) == 2]
+
+
+def never_split(pair: Pair) -> bool:
+    return False
+
+
+def always_split(pair: Pair) -> bool:
+    return True
+
+
+def test_an_answer_from_a_cache():
+    alone, others = cached()
     assert examine(alone, relate(alone)).finding == "no-counterpart"
-    assert examine_unpaired(alone, others).finding == "served-from-cache"
-    assert examine_unpaired(alone, []).finding == "no-counterpart"
+    assert examine_unpaired(alone, others, RAN, never_split).finding == "served-from-cache"
+    assert examine_unpaired(alone, [], RAN, never_split).finding == "no-counterpart"
+
+
+def test_absence_says_nothing_where_nobody_watched():
+    alone, others = cached()
+    found = examine_unpaired(alone, others, RAN_NOT, never_split)
+    assert found.outcome is Outcome.INAPPLICABLE
+    assert RAN_NOT.why in found.summary
+
+
+def test_an_answer_sooner_than_the_servers_needs_no_capture_that_watched():
+    alone, others = cached()
+    found = examine_unpaired(alone, others, RAN_NOT, always_split)
+    assert (found.outcome, found.finding) == (Outcome.SPLIT, "served-from-cache")
+    answer_s, path_s = found.numbers["answer_s"], found.numbers["least_round_trip_to_server_s"]
+    assert 0.12 < answer_s < 0.15  # the cellular part has 2 x 60 ms
+    assert 0.18 < path_s < 0.19  # and the wired one 2 x 30 ms more
+    assert RAN_NOT.why in found.caveats[0]
+
+
+def test_an_answer_that_may_be_the_servers_shows_no_cache():
+    alone, others = cached()
+    answers = (alone.client_side.packets.direction == Direction.DOWN) & (alone.client_side.packets.payload_bytes > 0)
+    later = alone.client_side.packets.time_ns + np.where(np.cumsum(answers) > 0, 30_000_000, 0)
+    slow = replace(
+        alone, client_side=replace(alone.client_side, packets=replace(alone.client_side.packets, time_ns=later))
+    )
+    assert examine_unpaired(slow, others, RAN_NOT, always_split).finding == "no-counterpart"
+
+
+def test_a_missing_syn_is_no_other_sequence_number():
+    alone, (other,) = cached()
+    assert examine_unpaired(alone, [other], RAN, never_split).finding == "served-from-cache"
+    near, far = other.client_side.connection, other.server_side.connection
+    known = {name: getattr(near, name).initial_sequence_number for name in ("up", "down")}
+    same = {name: replace(getattr(far, name), initial_sequence_number=number) for name, number in known.items()}
+    for flows in (same, {"up": replace(far.up, initial_sequence_number=None), "down": same["down"]}):
+        late = replace(other, server_side=replace(other.server_side, connection=replace(far, **flows)))
+        assert examine_unpaired(alone, [late], RAN, never_split).finding == "no-counterpart"
 
 
 def test_a_missing_capture_of_an_end_to_end_connection_is_no_cache():
     first, second, *_ = pairs("reg_dl_short10k")
-    assert examine_unpaired(replace(second, server_side=None), [first]).finding == "no-counterpart"
+    assert examine_unpaired(replace(second, server_side=None), [first], RAN, never_split).finding == "no-counterpart"
 
 
 @pytest.mark.parametrize(

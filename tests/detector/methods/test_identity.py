@@ -185,8 +185,8 @@ def sent(numbers, *, push, first_copy=True):
     zeros, yes, no = np.zeros(count, np.int64), np.ones(count, np.bool_), np.zeros(count, np.bool_)
     return Segments(
         start=np.asarray(numbers, np.int64) * 1000, length=zeros + 1000, acknowledgement=zeros, window=zeros + 500,
-        push=yes if push else no, first_copy=yes if first_copy else no, has_timestamps=no, tsval=zeros, tsecr=zeros,
-        ip_id=zeros, ttl=zeros + 64,
+        push=yes if push else no, first_copy=yes if first_copy else no, has_timestamps=no, stamps_captured=yes,
+        tsval=zeros, tsecr=zeros, ip_id=zeros, ttl=zeros + 64,
     )  # fmt: skip
 
 

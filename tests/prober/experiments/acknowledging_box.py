@@ -15,6 +15,7 @@ import sys
 import time
 
 from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
+
 from benchmarks.fresh.origin import Log
 from pepscope.tun import open_tun
 
