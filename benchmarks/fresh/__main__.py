@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fresh import acknowledging
 from benchmarks.fresh.experiment import report_failure, run
 from benchmarks.fresh.regular import REGULAR
 from benchmarks.fresh.scenario import Scenario
@@ -25,8 +26,8 @@ from benchmarks.fresh.split import SPLIT
 
 def scenarios(seed: str, only: str | None) -> Mapping[str, Scenario]:
     """Every experiment by its name, drawn from the seed."""
-    drawn = {f"reg-{name}": draw for name, draw in REGULAR.items()}
-    drawn |= {f"spl-{name}": draw for name, draw in SPLIT.items()}
+    drawn = {f"reg-{name}": draw for name, draw in (REGULAR | acknowledging.REGULAR).items()}
+    drawn |= {f"spl-{name}": draw for name, draw in (SPLIT | acknowledging.SPLIT).items()}
     return {name: draw(random.Random(f"{seed}/{name}")) for name, draw in drawn.items() if only is None or only in name}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from typing import TYPE_CHECKING
 
 from benchmarks.fresh import namespaces
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from benchmarks.fresh.path import NetworkPath
 
 _TABLE = "100"
+_BOX_TABLE, _BOX_DEVICE = "101", "box0"
+_READY_S = 20.0
 
 
 def masquerade(path: NetworkPath) -> None:
@@ -64,3 +68,30 @@ def redirect(path: NetworkPath, ports: Sequence[int], proxy_port: int) -> None:
             path.middle, "iptables", "-t", "nat", "-A", "PREROUTING", "-i", "cell", "-p", "tcp", "--dport", str(port),
             "-j", "REDIRECT", "--to-ports", str(proxy_port),
         )  # fmt: skip
+
+
+def packet_box(path: NetworkPath, behaviour: str, **settings: object) -> None:
+    """Lead all TCP that the middle forwards through a process of ours (`benchmarks.fresh.packet_box`)."""
+    namespaces.command("ip", "-n", path.middle, "tuntap", "add", _BOX_DEVICE, "mode", "tun")
+    namespaces.command("ip", "-n", path.middle, "link", "set", _BOX_DEVICE, "txqueuelen", "2000", "up")
+    for family in ("-4", "-6"):
+        for device in ("wired", "cell"):
+            namespaces.command(
+                "ip", "-n", path.middle, family, "rule", "add", "iif", device, "ipproto", "tcp", "lookup", _BOX_TABLE
+            )
+        namespaces.command(
+            "ip", "-n", path.middle, family, "route", "add", "default", "dev", _BOX_DEVICE, "table", _BOX_TABLE
+        )
+    log = path.directory / "box.jsonl"
+    chosen = {"behaviour": behaviour, "seed": path.seed, **settings}
+    process = path.start_python(path.middle, "packet_box", path.middle, _BOX_DEVICE, str(log), json.dumps(chosen))
+    deadline = time.monotonic() + _READY_S
+    while not log.with_name("box.jsonl.ready").exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError((path.directory / "packet_box.out").read_text().strip() or "the box did not start")
+        time.sleep(0.05)
+
+
+def acknowledge_locally(path: NetworkPath, **settings: object) -> None:
+    """Let the middle acknowledge in the receiver's name; see `local_acknowledgement.Settings`."""
+    packet_box(path, "local-acknowledgement", mobile=path.mobile_address, **settings)

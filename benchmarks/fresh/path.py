@@ -47,7 +47,7 @@ class NetworkPath:
     def __init__(self, plan: PathPlan, number: int, seed: str, directory: Path) -> None:
         self.plan = plan
         self.directory = directory
-        self._seed = seed
+        self.seed = seed
         stem = f"{namespaces.PREFIX}-{os.getpid()}-{number}"
         self.server, self.middle, self.mobile = f"{stem}-server", f"{stem}-middle", f"{stem}-mobile"
         self._edges = (f"{stem}-server-edge", f"{stem}-mobile-edge") if plan.ethernet else (self.server, self.mobile)
@@ -123,7 +123,7 @@ class NetworkPath:
             json.dumps(
                 {
                     "first_namespace": self.middle, "first_device": device, "second_namespace": edge,
-                    "second_device": device, "seed": f"{self._seed}/{device}",
+                    "second_device": device, "seed": f"{self.seed}/{device}",
                     "links": [dataclasses.asdict(link) for link in links],
                 }
             )

@@ -45,7 +45,9 @@ class Scenario:
     """`truth` is the class of intercepted connections (`regular`, `split`, `proxy`); `kind_shows` whether a split of
     large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
     the two legs carry different bytes, so that nobody can pair them; `needs` are programmes without which it cannot
-    run; `must_log` is a file and what a proxy must have written into it for the truth to hold."""
+    run; `must_log` is a file and what a proxy must have written into it for the truth to hold; `mechanism` how the
+    split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `says_itself` that
+    the box logs each connection that it split, and that all others are end to end."""
 
     truth: str
     plan: PathPlan
@@ -56,6 +58,8 @@ class Scenario:
     relays: int = 1
     must_log: tuple[str, str] | None = None
     other_content: bool = False
+    mechanism: str | None = None
+    says_itself: bool = False
     needs: tuple[str, ...] = ()
     software: str | None = None
     snap_length: int = 128
