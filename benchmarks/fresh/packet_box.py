@@ -19,7 +19,9 @@ from typing import Any, Protocol
 
 from benchmarks.fresh.acknowledgement_regeneration import AcknowledgementRegeneration
 from benchmarks.fresh.emulator import open_tun
+from benchmarks.fresh.handover import Handover
 from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
+from benchmarks.fresh.normaliser import Normaliser
 from benchmarks.fresh.origin import Log
 
 _MOST_BYTES = 65_536
@@ -42,7 +44,9 @@ class Behaviour(Protocol):
 
 BEHAVIOURS: dict[str, Callable[[Send, Log, random.Random, dict[str, Any]], Behaviour]] = {
     "acknowledgement-regeneration": AcknowledgementRegeneration.create,
+    "handover": Handover.create,
     "local-acknowledgement": LocalAcknowledgement.create,
+    "normaliser": Normaliser.create,
 }
 
 

@@ -337,6 +337,11 @@ SPLIT: Mapping[str, Draw] = {
     "redsocks-terminal": _redsocks_chat,
     "microsocks": _explicit(proxies.microsocks, "microsocks", "socks5", 1080),
     "nginx-stream": _packaged(proxies.nginx_stream, "nginx"),
+    "haproxy-usesrc": _packaged(proxies.haproxy(source="clientip"), "haproxy"),
+    "haproxy-usesrc-port": _packaged(proxies.haproxy(source="client"), "haproxy"),
+    "rinetd": _packaged(proxies.rinetd, "rinetd"),
+    "redir": _packaged(proxies.redir, "redir"),
+    "sslh": _packaged(proxies.sslh, "sslh-select"),
     "varnish": _packaged(proxies.varnish, "varnishd", truth="proxy"),
     "stunnel": _explicit(
         proxies.stunnel, "stunnel4", "tls", 8443, other_content=True, kind_shows=False, mechanism="tls-interception"

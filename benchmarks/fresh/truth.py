@@ -55,6 +55,9 @@ def flows(scenario: Scenario, jobs: list[Job], directory: Path, socket_bytes: in
         if "local" not in entry:
             continue
         job = by_token[entry["tokens"][0]]
+        if scenario.same_leg:
+            found.append(_on_one_leg(job, f"{entry['local']} > {entry['peer']}"))
+            continue
         # A token that the server did not see (again) was answered by somebody else.
         far = next((at_server[token].pop(0) for token in entry["tokens"] if at_server[token]), None)
         found.append(
@@ -80,6 +83,19 @@ def _kind_shows(scenario: Scenario, job: Job, kind: str, socket_bytes: int) -> b
         return scenario.kind_shows and not aborted and _size(job) >= STORE_SHOWS_BYTES
     held = scenario.relays * (socket_bytes + APPLICATION_BYTES)
     return scenario.kind_shows and not aborted and held <= RELAY_SHOWS_SHARE * _size(job)
+
+
+def _on_one_leg(job: Job, leg: str) -> dict[str, Any]:
+    """Both captures hold the same leg: what lies between them is end to end, whatever comes behind."""
+    return {
+        "mobile_capture": leg, "server_capture": leg, "class": "regular", "acceptable_kinds": ["regular"],
+        "direction": _direction(job), "bytes": _size(job), "passive_detectable": None, "proxy_log": None,
+        "mechanism": None, "acceptable_mechanisms": [None],
+    }  # fmt: skip
+
+
+def _direction(job: Job) -> str:
+    return "upload" if any("put" in request for request in job.requests) else "download"
 
 
 def _mechanism(scenario: Scenario, kind: str, done: dict[str, Any] | None, *, answered_here: bool) -> str | None:
@@ -108,9 +124,8 @@ def _flow(
         mechanisms = list(dict.fromkeys([mechanism, *MECHANISM_OF_KIND.values()]))
     if far is None or (split and scenario.other_content):
         acceptable.append("unpaired")
-    direction = "upload" if any("put" in request for request in job.requests) else "download"
     flow: dict[str, Any] = {
-        "mobile_capture": near, "class": kind, "acceptable_kinds": acceptable, "direction": direction,
+        "mobile_capture": near, "class": kind, "acceptable_kinds": acceptable, "direction": _direction(job),
         "bytes": _size(job), "passive_detectable": None, "proxy_log": None if done is None else done["done"],
         "mechanism": mechanism, "acceptable_mechanisms": mechanisms,
     }  # fmt: skip
