@@ -1,8 +1,9 @@
 """The server of an experiment: HTTP/1.1 and a chat, and a log that says which connection carried which token.
 
 `python -m benchmarks.fresh.origin LOG CONGESTION_CONTROL PROTOCOL PORT...`, the protocol `tcp` or `mptcp`; the last
-port is the chat's. HTTP requests name what they want in the query: `token`, `bytes` (answer's size), `delay` (s), `pace` (bytes a second), `read` (bytes a second
-at which an upload is read), `reset` (reset after so many bytes), `cacheable`.
+port is the chat's. HTTP requests name what they want in the query: `token`, `bytes` (answer's size), `delay` (s),
+`pace` (bytes a second), `read` (bytes a second at which an upload is read), `reset` (reset after so many bytes),
+`cacheable`.
 """
 
 from __future__ import annotations
