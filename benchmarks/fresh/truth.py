@@ -122,6 +122,8 @@ def _flow(
     if kind != "regular" and mechanism != LOCAL_ACKNOWLEDGEMENT and not _kind_shows(scenario, job, kind, socket_bytes):
         acceptable = ["split", "proxy"]
         mechanisms = list(dict.fromkeys([mechanism, *MECHANISM_OF_KIND.values()]))
+    if kind != "regular" and scenario.other_content:
+        mechanisms = list(dict.fromkeys([*mechanisms, MECHANISM_OF_KIND[kind]]))  # it is a relay, too
     if far is None or (split and scenario.other_content):
         acceptable.append("unpaired")
     flow: dict[str, Any] = {
