@@ -188,7 +188,7 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
         return Score(
             *common, UNPAIRED, "the two captures of this flow were not paired", {}, {}, None, true_mechanism, mechanisms
         )
-    mechanism = getattr(found.pair, "mechanism", None)
+    mechanism = found.pair.mechanism
     evidence = found.pair.evidence
     outcomes = {item.method: str(item.outcome) for item in evidence}
     alone = {method: _verdict_of([item for item in evidence if item.method == method]) for method in ALONE}

@@ -160,7 +160,10 @@ def _socket_in_place_of(own: Side, peer: Side) -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     made.setsockopt(socket.SOL_IP, _IP_TRANSPARENT, 1)
-    set_tcp = lambda option, value: made.setsockopt(socket.IPPROTO_TCP, option, value)  # noqa: E731
+
+    def set_tcp(option: int, value: int | bytes) -> None:
+        made.setsockopt(socket.IPPROTO_TCP, option, value)
+
     set_tcp(_REPAIR, 1)
     for queue, number in ((_SEND_QUEUE, own.confirmed), (_RECEIVE_QUEUE, peer.sent)):
         set_tcp(_REPAIR_QUEUE, queue)

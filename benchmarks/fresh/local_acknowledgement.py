@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.fresh import packets
@@ -106,8 +106,8 @@ class LocalAcknowledgement:
         cls, send: Callable[[bytes], None], log: Log, chance: random.Random, settings: dict[str, Any]
     ) -> LocalAcknowledgement:
         """From the settings as JSON has them."""
-        lists = {name.name for name in fields(Settings)} & {"directions", "ports"}
-        return cls(send, log, chance, Settings(**{k: tuple(v) if k in lists else v for k, v in settings.items()}))
+        lists: dict[str, Any] = {key: tuple(value) for key, value in settings.items() if isinstance(value, list)}
+        return cls(send, log, chance, Settings(**{**settings, **lists}))
 
     def take(self, packet: bytes, now: float) -> None:
         """Keep data, drop or pass ACKs, pass all else."""

@@ -61,7 +61,8 @@ class Normaliser:
     ) -> Normaliser:
         """From the settings as JSON has them."""
         del log
-        return cls(send, chance, Settings(**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}))
+        lists: dict[str, Any] = {key: tuple(value) for key, value in settings.items() if isinstance(value, list)}
+        return cls(send, chance, Settings(**{**settings, **lists}))
 
     def take(self, packet: bytes, now: float) -> None:
         """Rewrite one packet and send it on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from benchmarks.fresh import middleboxes, proxies
 from benchmarks.fresh.path import NetworkPath
@@ -13,28 +14,28 @@ _SLL = "LINUX_SLL"
 _ANY = {"server": ("server", "any"), "mobile": ("mobile", "any")}
 
 
-def _regular(middle: Callable[[NetworkPath], None] | None = None, **rest: object) -> Draw:
+def _regular(middle: Callable[[NetworkPath], None] | None = None, **rest: Any) -> Draw:
     def draw(chance: random.Random) -> Scenario:
         plan = cellular(chance)
         loads = downloads(chance, [bulk(chance, plan, seconds=2), 12_000], spread_s=0.4), uploads(chance, [50_000])
         chosen = {"middle": middle, **rest} if middle else rest
-        return Scenario("regular", plan, lambda path: loads[0](path) + loads[1](path), **chosen)  # type: ignore[arg-type]
+        return Scenario("regular", plan, lambda path: loads[0](path) + loads[1](path), **chosen)
 
     return draw
 
 
-def _relayed(*, truth: str = "split", **rest: object) -> Draw:
+def _relayed(*, truth: str = "split", **rest: Any) -> Draw:
     def draw(chance: random.Random) -> Scenario:
         plan = small_buffers(cellular(chance))
         jobs = downloads(chance, [bulk(chance, plan), 12_000], spread_s=0.4)
         return Scenario(
-            truth, plan, jobs, middle=proxies.relay(), software="relay of this package", **rest,  # type: ignore[arg-type]
+            truth, plan, jobs, middle=proxies.relay(), software="relay of this package", **rest,
         )  # fmt: skip
 
     return draw
 
 
-def _at(**places: tuple[str, str]) -> dict[str, object]:
+def _at(**places: tuple[str, str]) -> dict[str, Any]:
     return {"capture_at": places}
 
 

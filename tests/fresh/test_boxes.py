@@ -43,7 +43,7 @@ def segment(*, up, sequence, acknowledgement=0, flags=ACK, length=0, stamps=None
     )
 
 
-class Said(list):
+class Said(list[dict[str, object]]):
     """A log in memory."""
 
     def write(self, **entry):
@@ -54,7 +54,7 @@ class Box:
     """A behaviour and what it has sent."""
 
     def __init__(self, behaviour, **settings):
-        self.sent = []
+        self.sent: list[bytes] = []
         self.said = Said()
         self.behaviour = behaviour.create(self.sent.append, self.said, random.Random(1), settings)
 
