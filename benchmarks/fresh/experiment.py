@@ -80,6 +80,8 @@ def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Jo
     for capture in captures:
         capture.send_signal(signal.SIGINT)
         capture.wait(10)
+        if capture.stderr is not None:
+            capture.stderr.close()
     return jobs
 
 

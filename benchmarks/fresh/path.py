@@ -76,6 +76,8 @@ class NetworkPath:
         for process in self._processes:
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         for name in {self.server, self.middle, self.mobile, *self._edges, *self._inner}:
             namespaces.remove(name)
 
@@ -150,10 +152,11 @@ class NetworkPath:
                 }
             )
         )  # fmt: skip
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
-            stdout=subprocess.PIPE, stderr=(self.directory / f"{device}.err").open("w"), text=True, cwd=ROOT,
-        )  # fmt: skip
+        with (self.directory / f"{device}.err").open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
+                stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
+            )  # fmt: skip
         self._processes.append(process)
         if process.stdout is None or process.stdout.readline().strip() != "ready":
             raise RuntimeError(f"the emulator of {device} did not start")
