@@ -30,6 +30,7 @@ VERDICTS = ("regular", "split-tcp", "tcp-proxy", "inconclusive", UNPAIRED)
 SPLIT_VERDICTS = {"split-tcp", "tcp-proxy"}
 KIND_OF_CLASS = {"regular": "regular", "split": "split-tcp", "proxy": "tcp-proxy"}
 VERDICT_OF_KIND = {**KIND_OF_CLASS, UNPAIRED: "inconclusive"}  # no second vantage point: nobody could tell
+UNDECIDED = "undecided"
 ALONE = ("ack_timing", "identity")
 
 
@@ -61,6 +62,9 @@ class Score:
     reason: str
     outcomes: dict[str, str]
     alone: dict[str, str]
+    mechanism: str | None = None
+    true_mechanism: str | None = None
+    acceptable_mechanisms: frozenset[str | None] = frozenset()
 
     @property
     def false_alarm(self) -> bool:
@@ -83,6 +87,16 @@ class Score:
     def kind_right(self) -> bool:
         """The verdict is one that the truth allows."""
         return self.verdict in self.acceptable
+
+    @property
+    def mechanism_claimed(self) -> bool:
+        """A mechanism was named for a split whose mechanism is known."""
+        return self.true_mechanism is not None and self.mechanism not in (None, UNDECIDED)
+
+    @property
+    def mechanism_right(self) -> bool:
+        """The named mechanism is one that the truth allows."""
+        return self.mechanism_claimed and self.mechanism in self.acceptable_mechanisms
 
 
 def score_case(case: Case) -> list[Score]:
@@ -168,12 +182,20 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
     if found is None and UNPAIRED in flow["acceptable_kinds"]:
         found = next((judged for judged in pairs if judged.vantages.items() <= wanted.items()), None)
     common = (case.run["id"], case.captures, flow["class"], acceptable, flow.get("passive_detectable"))
+    true_mechanism = flow.get("mechanism")
+    mechanisms = frozenset(flow.get("acceptable_mechanisms", [true_mechanism]))
     if found is None:
-        return Score(*common, UNPAIRED, "the two captures of this flow were not paired", {}, {})
+        return Score(
+            *common, UNPAIRED, "the two captures of this flow were not paired", {}, {}, None, true_mechanism, mechanisms
+        )
+    mechanism = found.pair.mechanism
     evidence = found.pair.evidence
     outcomes = {item.method: str(item.outcome) for item in evidence}
     alone = {method: _verdict_of([item for item in evidence if item.method == method]) for method in ALONE}
-    return Score(*common, str(found.pair.verdict), found.pair.reason, outcomes, alone)
+    return Score(
+        *common, str(found.pair.verdict), found.pair.reason, outcomes, alone,
+        None if mechanism is None else str(mechanism), true_mechanism, mechanisms,
+    )  # fmt: skip
 
 
 def _verdict_of(evidence: list[Any]) -> str:
@@ -210,7 +232,14 @@ def cases(corpus: Path, variants: Sequence[str], askings: Sequence[str], only: s
 
 def report(scores: list[Score]) -> str:
     """The whole story in Markdown."""
-    parts = ["# Validation", _by_variant(scores), _confusion(scores), _methods(scores), _alone(scores)]
+    parts = [
+        "# Validation",
+        _by_variant(scores),
+        _confusion(scores),
+        _mechanisms(scores),
+        _methods(scores),
+        _alone(scores),
+    ]
     parts.append(_listed("False alarms (regular called split)", [s for s in scores if s.false_alarm]))
     parts.append(_listed("Splits called regular", [s for s in scores if s.called_regular]))
     parts.append(
@@ -249,6 +278,21 @@ def _confusion(scores: list[Score]) -> str:
     counts = Counter((score.truth, score.verdict) for score in scores if score.variant == AS_RECORDED)
     rows = [(truth, *(counts[truth, verdict] for verdict in VERDICTS)) for truth in KIND_OF_CLASS]
     return "## Truth against verdict, as recorded\n\n" + _table(("truth", *VERDICTS), rows)
+
+
+def _mechanisms(scores: list[Score]) -> str:
+    """How splits were said to be made; only of corpora whose truth names it."""
+    known = [score for score in scores if score.true_mechanism is not None]
+    rows = []
+    for mechanism in sorted({str(score.true_mechanism) for score in known}):
+        here = [score for score in known if score.true_mechanism == mechanism]
+        claimed = [score for score in here if score.mechanism_claimed]
+        right = sum(score.mechanism_right for score in claimed)
+        wrong = Counter(str(score.mechanism) for score in claimed if not score.mechanism_right)
+        said = ", ".join(f"{name} {count}" for name, count in wrong.most_common()) or "-"
+        rows.append((mechanism, right, len(claimed) - right, len(here) - len(claimed), said))
+    head = ("true mechanism", "right", "wrong", "not named", "named instead")
+    return "## Mechanism, all captures\n\n" + _table(head, rows)
 
 
 def _methods(scores: list[Score]) -> str:

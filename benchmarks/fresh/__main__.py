@@ -17,17 +17,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from benchmarks.fresh import acknowledging, hosts, regular, rewriting, split, vantage_points
 from benchmarks.fresh.experiment import report_failure, run
-from benchmarks.fresh.regular import REGULAR
-from benchmarks.fresh.scenario import Scenario
-from benchmarks.fresh.split import SPLIT
+from benchmarks.fresh.scenario import Scenario, UnavailableError
+
+_PARTS = (regular, split, acknowledging, rewriting, hosts, vantage_points)
 
 
-def scenarios(seed: str, only: str | None) -> Mapping[str, Scenario]:
+def scenarios(seed: str, only: list[str] | None) -> Mapping[str, Scenario]:
     """Every experiment by its name, drawn from the seed."""
-    drawn = {f"reg-{name}": draw for name, draw in REGULAR.items()}
-    drawn |= {f"spl-{name}": draw for name, draw in SPLIT.items()}
-    return {name: draw(random.Random(f"{seed}/{name}")) for name, draw in drawn.items() if only is None or only in name}
+    drawn = {f"reg-{name}": draw for part in _PARTS for name, draw in getattr(part, "REGULAR", {}).items()}
+    drawn |= {f"spl-{name}": draw for part in _PARTS for name, draw in getattr(part, "SPLIT", {}).items()}
+    wanted = [name for name in drawn if not only or any(part in name for part in only)]
+    return {name: drawn[name](random.Random(f"{seed}/{name}")) for name in wanted}
 
 
 def main() -> int:
@@ -35,7 +37,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory for captures and manifest")
     parser.add_argument("--seed", default="1", help="what everything is drawn from")
-    parser.add_argument("--only", help="only experiments whose name holds this")
+    parser.add_argument("--only", action="append", help="only experiments whose name holds this; may be repeated")
     parser.add_argument("--at-once", type=int, default=4, help="experiments that run at the same time")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
@@ -49,6 +51,10 @@ def main() -> int:
         number, name = numbered
         try:
             return run(name, wanted[name], number, f"{arguments.seed}/{name}", arguments.output)
+        except UnavailableError as error:
+            print(f"{name}: left out, needs {error}", file=sys.stderr)
+            left_out[name] = [str(error)]
+            return None
         except Exception as error:
             report_failure(name, error)
             return None
@@ -60,7 +66,7 @@ def main() -> int:
     (arguments.output / "manifest.json").write_text(json.dumps(manifest, indent=1))
     flows = sum(len(entry["flows"]) for entry in runs)
     print(f"{len(runs)} runs, {flows} flows, {time.monotonic() - begun:.0f} s", file=sys.stderr)
-    return 0 if len(runs) == len(chosen) else 1
+    return 0 if len(runs) + len(left_out) == len(wanted) else 1
 
 
 def _missing(programme: str) -> bool:

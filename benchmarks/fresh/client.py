@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fresh.origin import Log, body, endpoint, receive_exactly, send_paced
+from benchmarks.fresh.origin import PROTOCOLS, Log, body, endpoint, receive_exactly, send_paced
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
+_TCP_FASTOPEN_CONNECT = 30  # linux/tcp.h
 PATIENCE_S = 60.0
 
 
@@ -30,6 +31,7 @@ class Job:
     `requests` are HTTP requests in turn: `{"name", "token", "bytes", "put", "query"}`; `chat` are the lines of a chat
     as pairs of sizes sent and asked for. `read_bytes_s` reads slowly, `receive_buffer` limits the window, `gap_s` waits
     between requests, `abort_after` resets the connection after so many bytes of the first answer (0: at once).
+    `fast_open` sends the first data in the SYN where a cookie is known (RFC 7413); `protocol` is `tcp` or `mptcp`.
     """
 
     host: str
@@ -46,12 +48,14 @@ class Job:
     congestion_control: str = "cubic"
     proxy: tuple[str, str, int] | None = None
     source_port: int = 0
+    fast_open: bool = False
+    protocol: str = "tcp"
 
 
 def _connect(job: Job) -> socket.socket:
     kind, host, port = job.proxy or ("", job.host, job.port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    connection = socket.socket(family, socket.SOCK_STREAM)
+    connection = socket.socket(family, socket.SOCK_STREAM, PROTOCOLS[job.protocol])
     connection.settimeout(PATIENCE_S)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, job.congestion_control.encode())
     if job.receive_buffer:
@@ -59,6 +63,8 @@ def _connect(job: Job) -> socket.socket:
     if job.source_port:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         connection.bind(("", job.source_port))
+    if job.fast_open:
+        connection.setsockopt(socket.IPPROTO_TCP, _TCP_FASTOPEN_CONNECT, 1)
     connection.connect((host, port))
     if kind == "tls":
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -129,10 +135,9 @@ def run(job: Job, log: Log) -> None:
     tokens = [request["token"] for request in job.requests] or [job.token]
     try:
         with _connect(job) as connection:
-            log.write(
-                tokens=tokens, local=endpoint(connection.getsockname()), peer=endpoint(connection.getpeername()),
-                port=job.port,
-            )  # fmt: skip
+            # With Fast Open there is no peer yet: the SYN waits for the first data.
+            peer = (job.host, job.port) if job.fast_open else connection.getpeername()
+            log.write(tokens=tokens, local=endpoint(connection.getsockname()), peer=endpoint(peer), port=job.port)
             if job.abort_after is not None:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_RESET)
             for number, request in enumerate(job.requests):

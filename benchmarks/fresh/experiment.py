@@ -49,7 +49,7 @@ def run(name: str, scenario: Scenario, number: int, seed: str, target: Path) -> 
     return {
         "id": name, "base": name, "class": scenario.truth, "variant": None, "proxy_software": scenario.software,
         "seed": seed, "middle_socket_bytes": socket_bytes, "wall_s": round(time.monotonic() - begun, 1),
-        "addresses": addresses,
+        "addresses": addresses, "captured_at": scenario.capture_at,
         "path": dataclasses.asdict(scenario.plan), "files": files,
         "clock": {
             "mobile_offset_s": scenario.edits.offset_s, "mobile_skew_ppm": scenario.edits.drift_ppm,
@@ -62,11 +62,16 @@ def run(name: str, scenario: Scenario, number: int, seed: str, target: Path) -> 
 def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Job]:
     ports = [str(port) for port in (HTTP, OTHER, CHAT)]
     path.start_python(
-        path.server, "origin", str(directory / "origin.jsonl"), scenario.origin_congestion_control, *ports
+        path.server,
+        "origin",
+        str(directory / "origin.jsonl"),
+        scenario.origin_congestion_control,
+        scenario.protocol,
+        *ports,
     )
     path.wait_listening(path.server, CHAT)
     scenario.middle(path)
-    captures = [_capture(path, place, scenario.snap_length, directory) for place in ("server", "mobile")]
+    captures = [_capture(path, place, scenario, directory) for place in ("server", "mobile")]
     jobs = scenario.jobs(path)
     (directory / "jobs.json").write_text(json.dumps([dataclasses.asdict(job) for job in jobs]))
     client = path.start_python(path.mobile, "client", str(directory / "jobs.json"), str(directory / "client.jsonl"))
@@ -75,16 +80,20 @@ def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Jo
     for capture in captures:
         capture.send_signal(signal.SIGINT)
         capture.wait(10)
+        if capture.stderr is not None:
+            capture.stderr.close()
     return jobs
 
 
-def _capture(path: NetworkPath, place: str, snap_length: int, directory: Path) -> subprocess.Popen[str]:
-    """Start tcpdump at a host and wait until it listens."""
-    device, file = path.device[place], str(directory / f"{place}.pcap")
+def _capture(path: NetworkPath, place: str, scenario: Scenario, directory: Path) -> subprocess.Popen[str]:
+    """Start tcpdump at a host (or where else the scenario wants it) and wait until it listens."""
+    host, device = scenario.capture_at.get(place, (place, path.device[place]))
+    link_type = ["-y", scenario.capture_link_type] if scenario.capture_link_type and device == "any" else []
     capture = subprocess.Popen(
         [
-            "ip", "netns", "exec", getattr(path, place), "tcpdump", "-n", "-i", device, "-s", str(snap_length),
-            "-B", "16384", "--immediate-mode", "--time-stamp-precision=nano", "-Z", "root", "-w", file, "tcp",
+            "ip", "netns", "exec", getattr(path, host), "tcpdump", "-n", "-i", device, "-s",
+            str(scenario.snap_length), "-B", "16384", "--immediate-mode", "--time-stamp-precision=nano", *link_type,
+            "-Z", "root", "-w", str(directory / f"{place}.pcap"), "tcp",
         ],
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -1,8 +1,9 @@
 """The server of an experiment: HTTP/1.1 and a chat, and a log that says which connection carried which token.
 
-`python -m benchmarks.fresh.origin LOG CONGESTION_CONTROL PORT...`; the last port is the chat's. HTTP requests name what
-they want in the query: `token`, `bytes` (answer's size), `delay` (s), `pace` (bytes a second), `read` (bytes a second
-at which an upload is read), `reset` (reset after so many bytes), `cacheable`.
+`python -m benchmarks.fresh.origin LOG CONGESTION_CONTROL PROTOCOL PORT...`, the protocol `tcp` or `mptcp`; the last
+port is the chat's. HTTP requests name what they want in the query: `token`, `bytes` (answer's size), `delay` (s),
+`pace` (bytes a second), `read` (bytes a second at which an upload is read), `reset` (reset after so many bytes),
+`cacheable`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 _LINGER_RESET = struct.pack("ii", 1, 0)
 _PIECE = 16_384
+
+#: By name; 262 is IPPROTO_MPTCP of Linux, which this Python's `socket` may not name.
+PROTOCOLS = {"tcp": socket.IPPROTO_TCP, "mptcp": 262}
 
 
 def body(name: str, length: int) -> bytes:
@@ -125,8 +129,14 @@ def _serve(connection: socket.socket, log: Log, *, chat: bool) -> None:
         log.write(error=str(error), **names)
 
 
-def _listen(port: int, congestion_control: str, log: Log, *, chat: bool) -> None:
-    listener = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
+def _listen(port: int, congestion_control: str, protocol: int, log: Log, *, chat: bool) -> None:
+    listener = socket.socket(socket.AF_INET6, socket.SOCK_STREAM, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    if protocol == socket.IPPROTO_TCP:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 128)  # takes effect where the kernel allows it
+    listener.bind(("::", port))
+    listener.listen(128)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, congestion_control.encode())
     while True:
         connection, _ = listener.accept()
@@ -135,10 +145,14 @@ def _listen(port: int, congestion_control: str, log: Log, *, chat: bool) -> None
 
 def main() -> None:
     """Listen on every port until killed."""
-    log, congestion_control, ports = Log(sys.argv[1]), sys.argv[2], [int(port) for port in sys.argv[3:]]
+    log, congestion_control, ports = Log(sys.argv[1]), sys.argv[2], [int(port) for port in sys.argv[4:]]
+    protocol = PROTOCOLS[sys.argv[3]]
     for port in ports:
         threading.Thread(
-            target=_listen, args=(port, congestion_control, log), kwargs={"chat": port == ports[-1]}, daemon=True
+            target=_listen,
+            args=(port, congestion_control, protocol, log),
+            kwargs={"chat": port == ports[-1]},
+            daemon=True,
         ).start()
     threading.Event().wait()
 

@@ -47,7 +47,7 @@ class NetworkPath:
     def __init__(self, plan: PathPlan, number: int, seed: str, directory: Path) -> None:
         self.plan = plan
         self.directory = directory
-        self._seed = seed
+        self.seed = seed
         stem = f"{namespaces.PREFIX}-{os.getpid()}-{number}"
         self.server, self.middle, self.mobile = f"{stem}-server", f"{stem}-middle", f"{stem}-mobile"
         self._edges = (f"{stem}-server-edge", f"{stem}-mobile-edge") if plan.ethernet else (self.server, self.mobile)
@@ -58,7 +58,9 @@ class NetworkPath:
         self.server_address_6, self.wired_address_6 = f"2001:db8:{third}::{host}", f"2001:db8:{third}::1"
         self.mobile_address_6, self.cell_address_6 = f"2001:db8:fe:{third}::{host}", f"2001:db8:fe:{third}::1"
         self.device = {"server": "host0" if plan.ethernet else "wired", "mobile": "host0" if plan.ethernet else "cell"}
+        self.router = "169.254.7.1"  # next to a host, with `ethernet`
         self._processes: list[subprocess.Popen[str]] = []
+        self._inner: list[str] = []
 
     def __enter__(self) -> NetworkPath:
         try:
@@ -74,7 +76,9 @@ class NetworkPath:
         for process in self._processes:
             process.kill()
             process.wait()
-        for name in {self.server, self.middle, self.mobile, *self._edges}:
+            if process.stdout is not None:
+                process.stdout.close()
+        for name in {self.server, self.middle, self.mobile, *self._edges, *self._inner}:
             namespaces.remove(name)
 
     def start(self, namespace: str, *arguments: str, log: str = "") -> subprocess.Popen[str]:
@@ -92,6 +96,26 @@ class NetworkPath:
         return self.start(
             namespace, sys.executable, "-m", f"benchmarks.fresh.{module}", *arguments, log=f"{module}.out"
         )
+
+    def move_mobile(self, device: str) -> str:
+        """Put the mobile's applications and capture into a namespace inside it, at `device`; the outer one's name.
+
+        The caller gives the inner namespace that device."""
+        outer = self.mobile
+        inner = f"{outer}-inner"
+        namespaces.create(inner)
+        self._inner.append(outer)
+        self.mobile, self.device["mobile"] = inner, device
+        return outer
+
+    def wait_device(self, namespace: str, device: str) -> None:
+        """Wait until a device has an IPv4 address."""
+        deadline = time.monotonic() + READY_S
+        while time.monotonic() < deadline:
+            if f" {device} " in namespaces.inside(namespace, "ip", "-4", "-o", "addr"):
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"{namespace} has no {device}")
 
     def wait_listening(self, namespace: str, port: int) -> None:
         """Wait until something listens on a port."""
@@ -123,15 +147,16 @@ class NetworkPath:
             json.dumps(
                 {
                     "first_namespace": self.middle, "first_device": device, "second_namespace": edge,
-                    "second_device": device, "seed": f"{self._seed}/{device}",
+                    "second_device": device, "seed": f"{self.seed}/{device}",
                     "links": [dataclasses.asdict(link) for link in links],
                 }
             )
         )  # fmt: skip
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
-            stdout=subprocess.PIPE, stderr=(self.directory / f"{device}.err").open("w"), text=True, cwd=ROOT,
-        )  # fmt: skip
+        with (self.directory / f"{device}.err").open("w") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.fresh.emulator", str(settings)],
+                stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT,
+            )  # fmt: skip
         self._processes.append(process)
         if process.stdout is None or process.stdout.readline().strip() != "ready":
             raise RuntimeError(f"the emulator of {device} did not start")
@@ -171,8 +196,8 @@ class NetworkPath:
             namespaces.command("ip", "-n", name, "link", "set", end, "up")
             namespaces.inside(name, "ethtool", "-K", end, "tso", "on", "gso", "on", "gro", "on")
         namespaces.command("ip", "-n", host, "addr", "add", f"{address}/32", "dev", "host0")
-        namespaces.command("ip", "-n", edge, "addr", "add", "169.254.7.1/32", "dev", "edge0")
-        namespaces.command("ip", "-n", host, "route", "add", "169.254.7.1", "dev", "host0")
-        self._route(host, "0.0.0.0/0", "via", "169.254.7.1", "host0")
+        namespaces.command("ip", "-n", edge, "addr", "add", f"{self.router}/32", "dev", "edge0")
+        namespaces.command("ip", "-n", host, "route", "add", self.router, "dev", "host0")
+        self._route(host, "0.0.0.0/0", "via", self.router, "host0")
         namespaces.command("ip", "-n", edge, "route", "add", f"{address}/32", "dev", "edge0")
         namespaces.command("ip", "-n", edge, "route", "add", "default", "dev", device)

@@ -183,3 +183,46 @@ def ssh_forward(path: NetworkPath) -> None:
         log="ssh.out",
     )  # fmt: skip
     path.wait_listening(path.mobile, 8000)
+
+
+def haproxy(*, source: str) -> Start:
+    """Layer 4, each connection to the server from the client's own address (`clientip`), or port, too (`client`)."""
+
+    def start(path: NetworkPath) -> None:
+        configuration = path.directory / "haproxy.cfg"
+        configuration.write_text(
+            "global\n maxconn 200\ndefaults\n mode tcp\n timeout connect 10s\n timeout client 60s\n"
+            " timeout server 60s\nfrontend near\n bind :8888 transparent\n default_backend far\n"
+            f"backend far\n source 0.0.0.0 usesrc {source}\n server origin {path.server_address}:{HTTP}\n"
+        )
+        path.start(path.middle, "haproxy", "-db", "-f", str(configuration), log="haproxy.out")
+        path.wait_listening(path.middle, 8888)
+        middleboxes.intercept(path, [HTTP], 8888)
+
+    return start
+
+
+def rinetd(path: NetworkPath) -> None:
+    """A relay in one thread."""
+    configuration = path.directory / "rinetd.conf"
+    configuration.write_text(f"0.0.0.0 8880 {path.server_address} {HTTP}\n")
+    path.start(path.middle, "rinetd", "-f", "-c", str(configuration), log="rinetd.out")
+    path.wait_listening(path.middle, 8880)
+    middleboxes.redirect(path, [HTTP], 8880)
+
+
+def redir(path: NetworkPath) -> None:
+    """A relay with a process for each connection."""
+    path.start(path.middle, "redir", "-n", "0.0.0.0:8880", f"{path.server_address}:{HTTP}", log="redir.out")
+    path.wait_listening(path.middle, 8880)
+    middleboxes.redirect(path, [HTTP], 8880)
+
+
+def sslh(path: NetworkPath) -> None:
+    """A relay that reads the first bytes to choose where to connect."""
+    path.start(
+        path.middle, "sslh-select", "-f", "-n", "-P", str(path.directory / "sslh.pid"), "-p", "0.0.0.0:8880", "--http",
+        f"{path.server_address}:{HTTP}", "--anyprot", f"{path.server_address}:{CHAT}", log="sslh.out",
+    )  # fmt: skip
+    path.wait_listening(path.middle, 8880)
+    middleboxes.redirect(path, [HTTP], 8880)

@@ -2,7 +2,8 @@
 
 `python -m benchmarks.fresh.relay LOG SETTINGS`, settings in JSON: `port`, `mode` (`relay`, `store`, `recompress`,
 `cache`), `spoof` (`both`, `address`, `none`), `buffer` (bytes of each socket buffer, 0 for the kernel's), `read`
-(bytes a piece), `congestion_control`. The listening port gets its connections by TPROXY. Every handled answer is logged
+(bytes a piece), `congestion_control`, `fast_open` (towards
+the mobile). The listening port gets its connections by TPROXY. Every handled answer is logged
 with what was done to it.
 """
 
@@ -32,6 +33,7 @@ class Settings:
     buffer: int = 0
     read: int = 65_536
     congestion_control: str = "cubic"
+    fast_open: bool = False
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ def _towards_server(near: socket.socket, settings: Settings) -> socket.socket:
     return far
 
 
-def _pump(source: socket.socket, target: socket.socket, size: int) -> None:
+def pump(source: socket.socket, target: socket.socket, size: int) -> None:
     """Pass on until the end; what breaks one side breaks the other."""
     try:
         while piece := source.recv(size):
@@ -91,9 +93,9 @@ def _pump(source: socket.socket, target: socket.socket, size: int) -> None:
 def _relay(near: socket.socket, settings: Settings, log: Log) -> None:
     with _towards_server(near, settings) as far:
         log.write(done="relayed", client=endpoint(near.getpeername()), server_side=endpoint(far.getsockname()))
-        up = threading.Thread(target=_pump, args=(near, far, settings.read), daemon=True)
+        up = threading.Thread(target=pump, args=(near, far, settings.read), daemon=True)
         up.start()
-        _pump(far, near, settings.read)
+        pump(far, near, settings.read)
         up.join()
 
 
@@ -167,6 +169,8 @@ def _listen(family: int, settings: Settings, log: Log, cache: dict[str, Message]
     listener = _transparent(family, settings)
     if family == socket.AF_INET6:
         listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    if settings.fast_open:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 128)
     listener.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", settings.port))
     listener.listen(128)
     while True:

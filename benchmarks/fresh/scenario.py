@@ -13,6 +13,11 @@ from benchmarks.fresh.path import NetworkPath, PathPlan
 #: Ports of the origin: HTTP, HTTP that is never intercepted, chat.
 HTTP, OTHER, CHAT = 80, 8080, 2222
 
+
+class UnavailableError(Exception):
+    """This machine lacks what an experiment needs; the message names it."""
+
+
 #: A store shows itself in transfers of more than two unscaled receive windows.
 STORE_SHOWS_BYTES = 150_000
 
@@ -45,7 +50,11 @@ class Scenario:
     """`truth` is the class of intercepted connections (`regular`, `split`, `proxy`); `kind_shows` whether a split of
     large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
     the two legs carry different bytes, so that nobody can pair them; `needs` are programmes without which it cannot
-    run; `must_log` is a file and what a proxy must have written into it for the truth to hold."""
+    run; `must_log` is a file and what a proxy must have written into it for the truth to hold; `mechanism` how the
+    split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `says_itself` that
+    the box logs each connection that it split, and that all others are end to end; `capture_at` is where a capture is
+    taken other than at its host, as the path's place and a device; `same_leg` that both are taken on the mobile's leg
+    of a split; `protocol` what the server speaks, `tcp` or `mptcp`."""
 
     truth: str
     plan: PathPlan
@@ -56,11 +65,21 @@ class Scenario:
     relays: int = 1
     must_log: tuple[str, str] | None = None
     other_content: bool = False
+    mechanism: str | None = None
+    says_itself: bool = False
+    capture_at: dict[str, tuple[str, str]] = field(default_factory=dict)
+    capture_link_type: str | None = None
+    same_leg: bool = False
+    protocol: str = "tcp"
     needs: tuple[str, ...] = ()
     software: str | None = None
     snap_length: int = 128
     edits: Edits = field(default_factory=Edits)
     origin_congestion_control: str = "cubic"
+
+
+#: An experiment as it is drawn from chance.
+Draw = Callable[[random.Random], Scenario]
 
 
 def cellular(chance: random.Random, *, slow_cell: bool = True) -> PathPlan:

@@ -212,7 +212,7 @@ def _store_short(chance: random.Random) -> Scenario:
 
 
 def _recompressed(chance: random.Random) -> Scenario:
-    return _relayed(chance, middle=proxies.relay(mode="recompress"), kind_shows=False)
+    return _relayed(chance, middle=proxies.relay(mode="recompress"), kind_shows=False, mechanism="rewriting")
 
 
 def _own_cache(chance: random.Random) -> Scenario:
@@ -270,7 +270,9 @@ def _redsocks_chat(chance: random.Random) -> Scenario:
 
 
 def _ssh(chance: random.Random) -> Scenario:
-    drawn = _packaged(proxies.ssh_forward, "sshd", kind_shows=False, sizes=1, other_content=True)(chance)
+    drawn = _packaged(proxies.ssh_forward, "sshd", kind_shows=False, sizes=1, other_content=True, mechanism="tunnel")(
+        chance
+    )
     jobs = drawn.jobs
     return replace(drawn, jobs=lambda path: [replace(job, proxy=("forward", "127.0.0.1", 8000)) for job in jobs(path)])
 
@@ -335,7 +337,14 @@ SPLIT: Mapping[str, Draw] = {
     "redsocks-terminal": _redsocks_chat,
     "microsocks": _explicit(proxies.microsocks, "microsocks", "socks5", 1080),
     "nginx-stream": _packaged(proxies.nginx_stream, "nginx"),
+    "haproxy-usesrc": _packaged(proxies.haproxy(source="clientip"), "haproxy"),
+    "haproxy-usesrc-port": _packaged(proxies.haproxy(source="client"), "haproxy"),
+    "rinetd": _packaged(proxies.rinetd, "rinetd"),
+    "redir": _packaged(proxies.redir, "redir"),
+    "sslh": _packaged(proxies.sslh, "sslh-select"),
     "varnish": _packaged(proxies.varnish, "varnishd", truth="proxy"),
-    "stunnel": _explicit(proxies.stunnel, "stunnel4", "tls", 8443, other_content=True, kind_shows=False),
+    "stunnel": _explicit(
+        proxies.stunnel, "stunnel4", "tls", 8443, other_content=True, kind_shows=False, mechanism="tls-interception"
+    ),
     "ssh-forward": _ssh,
 }

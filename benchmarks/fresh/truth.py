@@ -14,6 +14,20 @@ if TYPE_CHECKING:
     from benchmarks.fresh.client import Job
     from benchmarks.fresh.scenario import Scenario
 
+#: How a split is made, where neither the experiment nor our own proxy's log says otherwise.
+MECHANISM_OF_KIND = {"split": "relay", "proxy": "store-and-forward"}
+CACHE = "cache"
+LOCAL_ACKNOWLEDGEMENT = "local-acknowledgement"
+
+#: What our own proxy and our own box log of a connection: the class that follows.
+_KIND_DONE = {
+    "relayed": "split",
+    "acknowledged locally": "split",
+    "taken over": "split",
+    "stored, then forwarded": "proxy",
+    "answered from the cache": "proxy",
+}
+
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log, none where there is no file."""
@@ -33,13 +47,17 @@ def flows(scenario: Scenario, jobs: list[Job], directory: Path, socket_bytes: in
     for entry in read_log(directory / "origin.jsonl"):
         if "token" in entry:
             at_server[entry["token"]].append(f"{entry['peer']} > {entry['local']}")
-    done = {entry["client"]: entry["done"] for entry in read_log(directory / "relay.jsonl") if "client" in entry}
+    handled = read_log(directory / "relay.jsonl") + read_log(directory / "box.jsonl")
+    done = {entry["client"]: entry for entry in handled if "client" in entry}
     by_token = {token: job for job in jobs for token in _tokens(job)}
     found: list[dict[str, Any]] = []
     for entry in sorted(read_log(directory / "client.jsonl"), key=lambda item: item["time"]):
         if "local" not in entry:
             continue
         job = by_token[entry["tokens"][0]]
+        if scenario.same_leg:
+            found.append(_on_one_leg(job, f"{entry['local']} > {entry['peer']}"))
+            continue
         # A token that the server did not see (again) was answered by somebody else.
         far = next((at_server[token].pop(0) for token in entry["tokens"] if at_server[token]), None)
         found.append(
@@ -67,23 +85,54 @@ def _kind_shows(scenario: Scenario, job: Job, kind: str, socket_bytes: int) -> b
     return scenario.kind_shows and not aborted and held <= RELAY_SHOWS_SHARE * _size(job)
 
 
+def _on_one_leg(job: Job, leg: str) -> dict[str, Any]:
+    """Both captures hold the same leg: what lies between them is end to end, whatever comes behind."""
+    return {
+        "mobile_capture": leg, "server_capture": leg, "class": "regular", "acceptable_kinds": ["regular"],
+        "direction": _direction(job), "bytes": _size(job), "passive_detectable": None, "proxy_log": None,
+        "mechanism": None, "acceptable_mechanisms": [None],
+    }  # fmt: skip
+
+
+def _direction(job: Job) -> str:
+    return "upload" if any("put" in request for request in job.requests) else "download"
+
+
+def _mechanism(scenario: Scenario, kind: str, done: dict[str, Any] | None, *, answered_here: bool) -> str | None:
+    """How this connection was split; None where it was not."""
+    if kind == "regular":
+        return None
+    if answered_here or (done is not None and done["done"] == "answered from the cache"):
+        return CACHE
+    return scenario.mechanism or MECHANISM_OF_KIND[kind]
+
+
 def _flow(
-    scenario: Scenario, job: Job, near: str, far: str | None, done: str | None, socket_bytes: int
+    scenario: Scenario, job: Job, near: str, far: str | None, done: dict[str, Any] | None, socket_bytes: int
 ) -> dict[str, Any]:
     split = scenario.truth != "regular" and (job.proxy is not None or job.port in scenario.intercepted)
+    if split and done is None and scenario.says_itself:
+        split = False  # the box did not touch this connection
     kind = scenario.truth if split else "regular"
     if done is not None:
-        kind = "split" if done == "relayed" else "proxy"  # our own proxy says itself what it did
+        kind = _KIND_DONE[done["done"]]  # our own proxy says itself what it did
     acceptable = [kind]
-    if kind != "regular" and not _kind_shows(scenario, job, kind, socket_bytes):
+    mechanism = _mechanism(scenario, kind, done, answered_here=far is None)
+    mechanisms = [mechanism]
+    if kind != "regular" and mechanism != LOCAL_ACKNOWLEDGEMENT and not _kind_shows(scenario, job, kind, socket_bytes):
         acceptable = ["split", "proxy"]
+        mechanisms = list(dict.fromkeys([mechanism, *MECHANISM_OF_KIND.values()]))
+    if kind != "regular" and scenario.other_content:
+        mechanisms = list(dict.fromkeys([*mechanisms, MECHANISM_OF_KIND[kind]]))  # it is a relay, too
     if far is None or (split and scenario.other_content):
         acceptable.append("unpaired")
-    direction = "upload" if any("put" in request for request in job.requests) else "download"
     flow: dict[str, Any] = {
-        "mobile_capture": near, "class": kind, "acceptable_kinds": acceptable, "direction": direction,
-        "bytes": _size(job), "passive_detectable": None, "proxy_log": done,
+        "mobile_capture": near, "class": kind, "acceptable_kinds": acceptable, "direction": _direction(job),
+        "bytes": _size(job), "passive_detectable": None, "proxy_log": None if done is None else done["done"],
+        "mechanism": mechanism, "acceptable_mechanisms": mechanisms,
     }  # fmt: skip
+    if done is not None and "from_byte" in done:
+        flow["split_from_byte"] = done["from_byte"]
     if far is not None:
         flow["server_capture"] = far
     return flow

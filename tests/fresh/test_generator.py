@@ -7,11 +7,13 @@ import random
 
 import pytest
 
+from benchmarks.fresh.__main__ import scenarios
 from benchmarks.fresh.client import Job
 from benchmarks.fresh.edits import edited
 from benchmarks.fresh.path import PathPlan
 from benchmarks.fresh.scenario import Edits, Scenario
-from benchmarks.fresh.truth import flows
+from benchmarks.fresh.truth import LOCAL_ACKNOWLEDGEMENT, flows
+from benchmarks.validation import Score
 from tests.captures.containers import LINK_RAW, CaptureFile, Frame
 
 #: A capture of today: nanoseconds beyond what a float holds exactly.
@@ -81,3 +83,62 @@ def test_a_relay_that_can_hold_the_transfer_may_be_called_either_kind(tmp_path):
     scenario = Scenario("split", PathPlan(), lambda _: jobs)
     (deep,) = flows(scenario, jobs, tmp_path, socket_bytes=10 * 2**20)
     assert deep["acceptable_kinds"] == ["split", "proxy"]
+
+
+def one_flow(directory, scenario, *, box=(), port=80):
+    logs(
+        directory,
+        client=[{"time": 1.0, "tokens": ["a"], "local": "m:1", "peer": f"s:{port}"}],
+        origin=[{"time": 1.1, "token": "a", "peer": "m:1", "local": f"s:{port}"}],
+        box=box,
+    )
+    jobs = [Job("s", port, requests=[{"name": "x", "token": "a", "bytes": 10**6}])]
+    (flow,) = flows(scenario, jobs, directory, socket_bytes=131_072)
+    return flow
+
+
+def test_a_box_that_reports_for_itself_split_only_what_it_reports(tmp_path):
+    scenario = Scenario("split", PathPlan(), lambda _: [], mechanism=LOCAL_ACKNOWLEDGEMENT, says_itself=True)
+    untouched = one_flow(tmp_path, scenario)
+    assert (untouched["class"], untouched["mechanism"]) == ("regular", None)
+    said = {"done": "acknowledged locally", "client": "m:1", "direction": "down", "from_byte": 700}
+    split = one_flow(tmp_path, scenario, box=[said])
+    assert (split["class"], split["acceptable_kinds"], split["mechanism"]) == (
+        "split",
+        ["split"],
+        LOCAL_ACKNOWLEDGEMENT,
+    )
+    assert split["split_from_byte"] == 700
+
+
+def test_two_captures_of_one_leg_hold_an_end_to_end_stretch(tmp_path):
+    flow = one_flow(tmp_path, Scenario("split", PathPlan(), lambda _: [], same_leg=True))
+    assert flow["mobile_capture"] == flow["server_capture"] == "m:1 > s:80"
+    assert (flow["class"], flow["mechanism"]) == ("regular", None)
+
+
+def test_a_relay_between_legs_of_other_content_may_be_called_by_either_name(tmp_path):
+    scenario = Scenario("split", PathPlan(), lambda _: [], mechanism="tunnel", other_content=True)
+    assert one_flow(tmp_path, scenario)["acceptable_mechanisms"] == ["tunnel", "relay"]
+
+
+def test_every_experiment_is_drawn_alike_from_the_same_seed():
+    first, again = scenarios("5", None), scenarios("5", None)
+    assert [drawn_parts(first[name]) for name in first] == [drawn_parts(again[name]) for name in again]
+    assert {name for name in first if first[name].truth == "regular"} <= {n for n in first if n.startswith("reg-")}
+
+
+def drawn_parts(scenario):
+    return scenario.truth, scenario.plan, scenario.edits, scenario.mechanism, scenario.capture_at
+
+
+@pytest.mark.parametrize(
+    ("named", "claimed", "right"),
+    [("relay", True, True), ("cache", True, False), ("undecided", False, False), (None, False, False)],
+)
+def test_a_mechanism_counts_where_it_is_named(named, claimed, right):
+    score = Score(
+        "run", "as recorded", "split", frozenset({"split-tcp"}), None, "split-tcp", "", {}, {}, named, "relay",
+        frozenset({"relay"}),
+    )  # fmt: skip
+    assert (score.mechanism_claimed, score.mechanism_right) == (claimed, right)
