@@ -141,6 +141,11 @@ def _regenerated(mode: str, **rest: object) -> Draw:
     return draw
 
 
+def _at_router(place: str, device: str) -> Draw:
+    """One of the captures is taken at the middle, before or behind the box."""
+    return lambda chance: _local(chance, capture_at={place: ("middle", device)})
+
+
 REGULAR: Mapping[str, Draw] = {
     "ack-thinned": _regenerated("thin"),
     "ack-reissued": _regenerated("reissue", one_in=1),
@@ -165,4 +170,6 @@ SPLIT: Mapping[str, Draw] = {
     "localack-clock": _offset_clock,
     "localack-wild-clock": _wild_clock,
     "localack-offloads": _offloads,
+    "localack-midpath-mobile": _at_router("mobile", "cell"),
+    "localack-midpath-server": _at_router("server", "wired"),
 }

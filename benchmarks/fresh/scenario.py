@@ -51,10 +51,11 @@ class Scenario:
     large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
     the two legs carry different bytes, so that nobody can pair them; `needs` are programmes without which it cannot
     run; `must_log` is a file and what a proxy must have written into it for the truth to hold; `mechanism` how the
-    split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `says_itself` that
-    the box logs each connection that it split, and that all others are end to end; `capture_at` is where a capture is
-    taken other than at its host, as the path's place and a device; `same_leg` that both are taken on the mobile's leg
-    of a split; `protocol` what the server speaks, `tcp` or `mptcp`."""
+    split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `rewrites_heads` that the
+    proxy writes HTTP heads anew (RFC 9110, 7.6), so that "rewriting" names it, too; `says_itself` that the box logs
+    each connection that it split, and that all others are end to end; `capture_at` is where a capture is taken other
+    than at its host, as the path's place and a device; `same_leg` that both are taken on the mobile's leg of a split;
+    `protocol` what the server speaks, `tcp` or `mptcp`."""
 
     truth: str
     plan: PathPlan
@@ -67,6 +68,7 @@ class Scenario:
     other_content: bool = False
     mechanism: str | None = None
     says_itself: bool = False
+    rewrites_heads: bool = False
     capture_at: dict[str, tuple[str, str]] = field(default_factory=dict)
     capture_link_type: str | None = None
     same_leg: bool = False

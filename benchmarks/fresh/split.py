@@ -287,7 +287,7 @@ def _squid_cache(chance: random.Random) -> Scenario:
 
     return Scenario(
         "split", plan, jobs, middle=proxies.squid(mode="intercept", cache=True), intercepted=(HTTP,), kind_shows=False,
-        needs=("squid",), software="squid with a cache",
+        needs=("squid",), software="squid with a cache", rewrites_heads=True,
     )  # fmt: skip
 
 
@@ -326,13 +326,15 @@ SPLIT: Mapping[str, Draw] = {
     "recompressed": _recompressed,
     "cache": _own_cache,
     "socat": _packaged(proxies.socat, "socat"),
-    "squid-explicit": _explicit(proxies.squid(mode="explicit"), "squid", "http", 3128),
-    "squid-intercept": _packaged(proxies.squid(mode="intercept"), "squid"),
-    "squid-tproxy": _packaged(proxies.squid(mode="tproxy"), "squid"),
+    "squid-explicit": _explicit(proxies.squid(mode="explicit"), "squid", "http", 3128, rewrites_heads=True),
+    "squid-intercept": _packaged(proxies.squid(mode="intercept"), "squid", rewrites_heads=True),
+    "squid-tproxy": _packaged(proxies.squid(mode="tproxy"), "squid", rewrites_heads=True),
     "squid-cache": _squid_cache,
-    "tinyproxy": _explicit(proxies.tinyproxy, "tinyproxy", "http", 3128),
-    "privoxy": _packaged(proxies.privoxy(filters=False), "privoxy"),
-    "privoxy-filter": _packaged(proxies.privoxy(filters=True), "privoxy", truth="proxy", must_log=_FILTERED),
+    "tinyproxy": _explicit(proxies.tinyproxy, "tinyproxy", "http", 3128, rewrites_heads=True),
+    "privoxy": _packaged(proxies.privoxy(filters=False), "privoxy", rewrites_heads=True),
+    "privoxy-filter": _packaged(
+        proxies.privoxy(filters=True), "privoxy", rewrites_heads=True, truth="proxy", must_log=_FILTERED
+    ),
     "redsocks": _packaged(proxies.redsocks, "redsocks", relays=2),
     "redsocks-terminal": _redsocks_chat,
     "microsocks": _explicit(proxies.microsocks, "microsocks", "socks5", 1080),
@@ -342,7 +344,7 @@ SPLIT: Mapping[str, Draw] = {
     "rinetd": _packaged(proxies.rinetd, "rinetd"),
     "redir": _packaged(proxies.redir, "redir"),
     "sslh": _packaged(proxies.sslh, "sslh-select"),
-    "varnish": _packaged(proxies.varnish, "varnishd", truth="proxy"),
+    "varnish": _packaged(proxies.varnish, "varnishd", rewrites_heads=True, truth="proxy"),
     "stunnel": _explicit(
         proxies.stunnel, "stunnel4", "tls", 8443, other_content=True, kind_shows=False, mechanism="tls-interception"
     ),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: How a split is made, where neither the experiment nor our own proxy's log says otherwise.
 MECHANISM_OF_KIND = {"split": "relay", "proxy": "store-and-forward"}
-CACHE = "cache"
+CACHE, REWRITING = "cache", "rewriting"
 LOCAL_ACKNOWLEDGEMENT = "local-acknowledgement"
 
 #: What our own proxy and our own box log of a connection: the class that follows.
@@ -122,6 +122,8 @@ def _flow(
     if kind != "regular" and mechanism != LOCAL_ACKNOWLEDGEMENT and not _kind_shows(scenario, job, kind, socket_bytes):
         acceptable = ["split", "proxy"]
         mechanisms = list(dict.fromkeys([mechanism, *MECHANISM_OF_KIND.values()]))
+    if kind != "regular" and scenario.rewrites_heads:
+        mechanisms = list(dict.fromkeys([*mechanisms, REWRITING]))
     if kind != "regular" and scenario.other_content:
         mechanisms = list(dict.fromkeys([*mechanisms, MECHANISM_OF_KIND[kind]]))  # it is a relay, too
     if far is None or (split and scenario.other_content):
