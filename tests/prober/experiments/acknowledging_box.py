@@ -15,7 +15,6 @@ import sys
 import time
 
 from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
-
 from benchmarks.fresh.origin import Log
 from pepscope.tun import open_tun
 

@@ -11,8 +11,6 @@ from tests.prober.experiments.live import Live, live
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytest.importorskip("benchmarks.fresh.local_acknowledgement")
-
 #: Short and long transfers twice each, and one whose receiver holds its ACKs back.
 PLAN = """
 applications = ["http-data"]
