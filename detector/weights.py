@@ -120,7 +120,16 @@ FINDINGS: Mapping[str, Weight] = {
         "end, so it outweighs any one finding.",
     ),
     "acks-after-data": Weight(
-        "timing", 0.0, -1.0, -1.0, -1.0, "One clock fits; a split point without a queue fits as well."
+        "timing", 0.0, -1.0, -1.0, 0.0,
+        "One clock fits; a split point without a queue fits as well, and a box that acknowledges before one.",
+    ),
+    "acks-nearer-than-path": Weight(
+        "timing", -0.5, 0.0, 0.0, 0.0,
+        "Acknowledgements came from nearer than the receiver, or the data always met a queue.",
+    ),
+    "acks-before-receivers": Weight(
+        "timing", -6.0, 0.0, 0.0, 0.0,
+        "The receiver had not acknowledged those bytes yet; its capture may have lost the first of repeated ones.",
     ),
     "acks-cross-whole-path": Weight(
         "timing", 0.0, -3.0, -3.0, -5.0,
@@ -129,7 +138,7 @@ FINDINGS: Mapping[str, Weight] = {
     "acks-sooner-than-path": Weight(
         "timing", -6.0, 0.0, 0.0, 0.0, "Held acknowledgements came sooner than anything comes back from the far end."
     ),
-    "sender-in-step": Weight("timing", 0.0, -1.0, -1.0, -1.0, "As `acks-after-data`, in bytes."),
+    "sender-in-step": Weight("timing", 0.0, -1.0, -1.0, 0.0, "As `acks-after-data`, in bytes."),
     "sender-ahead": Weight(
         "timing", -6.0, 0.0, -1.5, 0.0, "The lead is a buffer's; a store would lead by the whole transfer."
     ),

@@ -38,6 +38,17 @@ WHOLE_PATH_STRENGTH = 0.6
 WHOLE_PATH_SHARE = 0.98
 
 
+#: Share of the acknowledgements that have one of the receiver's own beside them from which their being earlier is a
+#: body: a capture that loses records loses few of the first ones only.
+OWN_SHARE = 0.25
+OWN_BEFORE = "acks_before_receivers_own"
+OWN_COMPARED = "acks_compared_with_receivers_own"
+
+#: An acknowledgement round trip below this share of the path's, as data in both directions show it, suggests that
+#: acknowledgements come from nearer than the receiver.
+NEARER_SHARE = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class _Published:
     """Methods 1 and 2 on one flow: violating share, least margin (s, negative when violated), and how many violate."""
@@ -56,6 +67,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     first, second = published(flow, ClockMode.SYNCHRONISED), published(flow, ClockMode.OFFSET)
     tick_s = _tick_s(pair)
     violating = violations(flow, clock)
+    ahead = violations(flow, clock, as_sent=True)
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
         "clocks": clock.mode.value,
@@ -65,6 +77,8 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "violating_share": float(violating.mean()) if len(violating) else 0.0,
         "violating_acks": int(violating.sum()),
         "acks": len(flow.ack_seen_ns),
+        "acks_before_receivers_own": int(ahead.sum()),
+        "acks_compared_with_receivers_own": len(ahead),
         "lower_constraints": clock.lower_points,
         "upper_constraints": clock.upper_points,
         "spared_constraints": clock.lower_spared + clock.upper_spared,
@@ -114,6 +128,15 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
                 "for an end-to-end connection."
             )
         return Evidence(METHOD, Outcome.SPLIT, "acks-before-data", strength, summary, numbers, tuple(caveats))
+    ahead, compared = (int(str(numbers[key])) for key in (OWN_BEFORE, OWN_COMPARED))
+    if ahead > max(clock.lower_spared + clock.upper_spared, OWN_SHARE * compared):
+        summary = (
+            f"{ahead} of {compared} acknowledgements reached the sender before the receiver sent its own of the same "
+            "bytes, whatever the clocks: a box in between sent them."
+        )
+        caveats.append("A capture at the receiver that lost the first of repeated acknowledgements looks the same.")
+        strength = ahead / (ahead + clock.lower_spared + clock.upper_spared)
+        return Evidence(METHOD, Outcome.SPLIT, "acks-before-receivers", strength, summary, numbers, tuple(caveats))
     if not math.isfinite(clock.slack_s) or min(clock.lower_points, clock.upper_points) < LEAST_ACKS:
         summary = "Too few data and acknowledgements at both ends for their timing to say anything."
         return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, tuple(caveats))
@@ -128,6 +151,14 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
         return Evidence(
             METHOD, Outcome.INTACT, "acks-cross-whole-path", WHOLE_PATH_STRENGTH, summary, numbers, tuple(caveats)
         )
+    if math.isfinite(path_s) and clock.round_trip_min_s < NEARER_SHARE * path_s:
+        summary = (
+            f"The fastest acknowledgement took {clock.round_trip_min_s:.3g} s, where data alone show a round trip of "
+            f"{path_s:.3g} s: it may come from nearer than the receiver."
+        )
+        caveats.append("Data that never met an empty queue show a longer round trip than the path has.")
+        strength = 1.0 - clock.round_trip_min_s / path_s
+        return Evidence(METHOD, Outcome.SPLIT, "acks-nearer-than-path", strength, summary, numbers, tuple(caveats))
     summary = f"One admissible clock fits all data and acknowledgements, with {clock.slack_s:.3g} s to spare."
     return Evidence(METHOD, Outcome.INTACT, "acks-after-data", FIT_STRENGTH, summary, numbers, tuple(caveats))
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import detector.methods
-import prober.experiments
+import detector
+import prober
 from detector.verdict import judge
 from detector.weights import FINDINGS, PRIOR, Hypothesis, Weight
 from pepscope.results import Evidence, Kind, Mechanism, Outcome
@@ -25,7 +25,7 @@ def evidence(finding: str, strength: float = 1.0) -> Evidence:
 
 
 def test_every_finding_that_speaks_has_a_row() -> None:
-    rooms = (detector.methods, prober.experiments)
+    rooms = (detector, prober)
     sources = [path for room in rooms for path in Path(str(room.__file__)).parent.rglob("*.py")]
     texts = [path.read_text() for path in sources]
     spoken = {finding for text in texts for finding in SPEAKING.findall(text)}
