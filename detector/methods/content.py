@@ -103,7 +103,11 @@ def examine_unpaired(pair: Pair, others: Sequence[Pair], watched: Watched, split
         return Evidence(
             METHOD, Outcome.SPLIT, "served-from-cache", 0.8,
             f"The same answer as to {first} earlier, but no connection at the server, whose capture was running all "
-            "the while: a cache in between answered.", numbers, (f"What proves that it was running: {watched.why}",),
+            "the while: a cache in between answered.", numbers,
+            (
+                f"What proves that it was running: {watched.why}",
+                "A server of several machines, of which one was captured, would look the same.",
+            ),
         )  # fmt: skip
     return next(
         (found for other in earlier if split(other) and (found := _answered_too_soon(alone, other, numbers, watched))),

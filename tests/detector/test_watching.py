@@ -19,9 +19,8 @@ AHEAD_NS, DELAY_NS = 5 * SECOND, SECOND // 20
 def flow(first_data_ns: int, stream_bytes: int) -> FlowSummary:
     return FlowSummary(
         packets=10, pure_acknowledgements=5, payload_bytes=stream_bytes, stream_bytes=stream_bytes, data_packets=5,
-        retransmitted_packets=0,
-        retransmitted_bytes=0, reordered_packets=0, duplicate_packets=0, missed_bytes=0, zero_windows=0,
-        zero_window_probes=0, window_min_bytes=1000, window_max_bytes=1000, round_trip_time_samples=1,
+        retransmitted_packets=0, retransmitted_bytes=0, reordered_packets=0, duplicate_packets=0, missed_bytes=0,
+        zero_windows=0, zero_window_probes=0, window_min_bytes=1000, window_max_bytes=1000, round_trip_time_samples=1,
         round_trip_time_min_ns=None, round_trip_time_mean_ns=None, round_trip_time_max_ns=None,
         first_time_ns=first_data_ns, first_data_time_ns=first_data_ns, last_data_time_ns=first_data_ns,
         initial_sequence_number=1, syn_count=1, syn_options=b"", maximum_segment_size=1460, window_scale=7,
