@@ -218,6 +218,17 @@ FINDINGS: Mapping[str, Weight] = {
         "A box ended its connection to one end by itself; relays of HTTP do so as stores do, relays of TCP seldom.",
     ),
     "leg-outlives-abort": Weight("teardown", -5.0, 0.0, 0.0, -2.0, "The sender's connection outlives the receiver's."),
+    # SYN and SYN-ACK at both ends. Boxes that acknowledge locally pass handshakes on.
+    "handshake-of-another-stack": Weight(
+        "handshake", -5.0, 0.0, 0.0, -5.0,
+        "The handshake carries what neither normalisers nor SYN proxies write, such as options that were never sent.",
+    ),
+    "handshake-made-anew": Weight(
+        "handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies, and normalisers that rewrite everything, do so, too."
+    ),
+    "handshake-same-segments": Weight(
+        "handshake", 0.0, -2.5, -2.5, 0.0, "Splits make handshakes of their own, but some begin only after it."
+    ),
     # Active: firewalls that answer SYNs for a server write handshakes anew, and filters answer in a stream that they do
     # not split, so neither decides alone.
     "syn-of-another-stack": Weight("handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies in firewalls write SYNs, too."),

@@ -44,6 +44,7 @@ METHOD_NAMES = {
     "ack_timing": "acknowledgement timing",
     "delayed_ack": "delayed acknowledgements",
     "identity": "packet identity",
+    "handshake": "handshake",
     "receive_window": "receive window",
     "progress": "transfer progress",
     "content": "content",

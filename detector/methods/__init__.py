@@ -10,6 +10,7 @@ from detector.methods import (
     content,
     delayed_ack,
     early_fin,
+    handshake,
     identity,
     progress,
     receive_window,
@@ -24,6 +25,7 @@ Method = Callable[[Pair, ClockRelation], Evidence]
 #: In the order in which they are told.
 METHODS: tuple[Method, ...] = (
     identity.examine,
+    handshake.examine,
     ack_timing.examine,
     delayed_ack.examine,
     progress.examine,

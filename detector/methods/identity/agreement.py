@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from detector.methods.identity.membership import among, distinct
+from detector.methods.identity.places import carried_agreement, within_known_span
 from detector.methods.identity.segments import (
     BoolArray,
     Segments,
@@ -132,6 +133,8 @@ def compare_data(emitted: Segments, arrived: Segments, largest_payload: int) -> 
     clear = whole & ~_copies_differ_in_push(emitted, rows[found])
     if clear.any():
         fields["push"] = _push_agreement(left.push[clear], came.push[clear])
+    if whole.any():
+        fields["carried-acknowledgement"] = _carried(emitted, rows[found][whole], left.take(whole), came.take(whole))
     if not offload:
         fields["boundaries"] = _boundary_agreement(emitted, came)
     changed = float(1 - whole.mean()) if len(whole) else 0.0
@@ -147,13 +150,16 @@ def compare_acknowledgements(
     lost_share: float,
     boundaries: Int64Array,
     unseen: tuple[Int64Array, Int64Array],
+    carried: Int64Array,
 ) -> ClassComparison:
-    """Compare pure acknowledgements. `lost_share` is what the emitter's capture is known to have missed; for the other
-    two see `_position_agreement`."""
-    if len(emitted) == 0 or len(arrived) == 0:
+    """Compare pure acknowledgements. `lost_share` is what the emitter's capture may have missed, `carried` are the
+    numbers that the emitter's data acknowledged; for the other two see `_position_agreement`."""
+    arrived = arrived.take(within_known_span(arrived.acknowledgement, emitted.acknowledgement, carried))
+    if len(arrived) == 0 or len(emitted) + len(carried) == 0:
         return ClassComparison(0, 0)
-    low, high = emitted.acknowledgement.min(), emitted.acknowledgement.max()
-    arrived = arrived.take((arrived.acknowledgement >= low) & (arrived.acknowledgement <= high))
+    if len(emitted) == 0:
+        position = _position_agreement(emitted, arrived, lost_share, boundaries, unseen)
+        return ClassComparison(len(arrived), 0, {} if position is None else {"acknowledgement": position})
     ids = _ip_id_informative(emitted, arrived)
     shift = _timestamp_shift(emitted, arrived, acknowledgement_candidates(emitted, arrived, ("window",)))
     arrived = _unshifted(arrived, shift)
@@ -296,11 +302,19 @@ def _copies_differ_in_push(emitted: Segments, rows: Int64Array) -> BoolArray:
 def _push_agreement(left: BoolArray, came: BoolArray) -> FieldAgreement:
     """Agreement of PSH on segments of equal extent: nobody on the way has a reason to change it."""
     share = float((left == came).mean())
-    # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
-    # differ.
     against = log_likelihood_ratio(len(left), share, 0.99, 0.5)
-    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(len(left), share, 0.99, 0.9)))
+    # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
+    # differ, and in a dialogue, where every segment is pushed, not at all.
+    rarer = min(int(left.sum()), int((~left).sum()))
+    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, 0.99, 0.9)))
     return FieldAgreement(len(left), share, nats)
+
+
+def _carried(emitted: Segments, rows: Int64Array, left: Segments, came: Segments) -> FieldAgreement:
+    """Agreement of the acknowledgements that data carry: nothing on the way moves them between segments."""
+    units, share = carried_agreement(emitted, rows, left, came)
+    # In a dialogue each side has got all before it answers, through a relay too: only disagreement says something.
+    return FieldAgreement(units, share, min(log_likelihood_ratio(units, share, SAME, 0.5), 0.0))
 
 
 def _boundary_agreement(emitted: Segments, came: Segments) -> FieldAgreement:
@@ -330,8 +344,11 @@ def _position_agreement(
     gap = np.searchsorted(unseen[0], asked, side="left") - 1
     if len(unseen[0]):
         asked = asked[(gap < 0) | (asked > unseen[1][np.maximum(gap, 0)])]
-    possible = distinct(boundaries[(boundaries >= known[0]) & (boundaries <= known[-1])])
-    if len(possible) == 0 or len(asked) == 0 or len(known) < 2:
+    if len(asked) == 0:
+        return None
+    every = np.concatenate([known, asked])
+    possible = distinct(boundaries[(boundaries >= every.min()) & (boundaries <= every.max())])
+    if len(possible) == 0:
         return None
     # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
     chance = len(known) / max(len(possible), len(known))

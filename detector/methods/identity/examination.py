@@ -11,12 +11,14 @@ import numpy as np
 
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
-    RENUMBERED_NATS,
     ClassComparison,
     compare_acknowledgements,
     compare_data,
     total_nats,
 )
+from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
+from detector.methods.identity.normaliser import weigh
+from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
 from detector.methods.identity.segments import (
     Segments,
@@ -27,6 +29,7 @@ from detector.methods.identity.segments import (
     windows_in_bytes,
 )
 from detector.pair import Pair, Vantage
+from pepscope.connections import MissingPackets
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 
@@ -40,8 +43,9 @@ DECISIVE_NATS = math.log(1000.0)
 SHARED_IP_IDS = 0.5
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
-#: Fewer arrived segments than this in the common span are not compared at all.
-FEWEST_SEGMENTS = 6
+#: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
+#: is counted from it (offsets, shifts), and from two on the likelihood ratio itself says whether they are enough.
+FEWEST_SEGMENTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class DirectionComparison:
     data: ClassComparison
     acknowledgements: ClassComparison
     emitted_acknowledgements: int
+    places: PlaceCounts
 
 
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
@@ -128,10 +133,16 @@ def _compare_direction(
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
     lost = max(_missed_share(emitter), *(_uncovered_share(s) for s in (data_out, reverse_data) if thinning == 1), 0.0)
+    lost = probable_loss(lost, len(emitted) + len(reverse_data))
+    known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
+    asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
     return DirectionComparison(
         compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction)),
-        compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen),
+        compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen, data_out.acknowledgement),
         _within(acks_out, acks_in),
+        count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen)
+        if emitter.flow(direction).missing_packets is MissingPackets.NONE
+        else PlaceCounts(0, 0, 0, 0),
     )
 
 
@@ -171,11 +182,15 @@ def _judge(
     data = total_nats(c.data for c in comparisons.values())
     acks = total_nats(c.acknowledgements for c in comparisons.values())
     numbers = _numbers(client, comparisons, data, acks)
-    total = total_nats(part for _, part in _classes(comparisons))
-    if total > 0 and _is_renumbered(client, server):
-        # Of the boxes that do it, few give packets IP IDs of their own as well.
-        both = 2 if _has_other_ip_ids(comparisons) else 1
-        total = max(0.0, total - both * RENUMBERED_NATS)
+    total = weigh(
+        [part for _, part in _classes(comparisons)],
+        renumbered=_is_renumbered(client, server),
+        other_ip_ids=_has_other_ip_ids(comparisons),
+        one_receiver=lambda: one_receiver_nats(
+            {direction: both.places for direction, both in comparisons.items()},
+            *(probable_loss(_missed_share(vantage), len(vantage.packets)) for vantage in (client, server)),
+        ),
+    )
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)

@@ -1,0 +1,197 @@
+"""What changed between a handshake's segments as they left and as they arrived, and which boxes change it so.
+
+Every field is looked at once a connection, whichever of SYN and SYN-ACK shows the graver change: a box that rewrites a
+field rewrites it in both. A field that one of the captures does not hold says nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from detector.methods.handshake.opening import (
+    MAXIMUM_SEGMENT_SIZE,
+    SACK_PERMITTED,
+    TIMESTAMPS,
+    WINDOW_SCALE,
+    Opening,
+)
+from pepscope.packets import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class Likelihood:
+    """How probable a change is on a path without rewriters, behind a normaliser (a firewall, NAT or scrubber that
+    passes the segments on), behind a SYN proxy (which answers the handshake itself and passes data), and where another
+    TCP opens a connection of its own."""
+
+    plain: float
+    normaliser: float
+    syn_proxy: float
+    relay: float
+
+
+#: How common each explanation of an end-to-end connection is. Paths on which something rewrites what the others leave
+#: alone are one in ten (Honda et al., IMC 2011: sequence numbers); SYN proxies guard few servers, and those when
+#: attacked.
+PRIOR = Likelihood(0.89, 0.1, 0.01, 1.0)
+
+#: Field, and what happened to it, gravest first -> likelihoods. Where a number is measured or follows from a standard:
+#: a 32-bit number that agrees by chance; NATs and firewalls on one path in ten (Honda et al.); normalisers take options
+#: out or overwrite them with padding and lower the segment size, and only stateful proxies can add scaling or
+#: timestamps, since every later segment would have to change with them (RFC 7323, 2.2 and 3.2); routers that zero the
+#: scale without taking it out existed. Linux's SYN proxy keeps the client's number and passes on what it offered. The
+#: others are orders of magnitude.
+TABLE: Mapping[str, Mapping[str, Likelihood]] = MappingProxyType(
+    {
+        "sequence numbers": {
+            "both other": Likelihood(1e-6, 0.5, 0.4, 0.99),
+            "only the server's other": Likelihood(1e-6, 0.2, 0.6, 0.003),
+            "only the client's other": Likelihood(1e-6, 0.2, 1e-3, 0.003),
+            "other": Likelihood(1e-6, 0.6, 0.8, 0.99),  # where one of the two segments is all that both captures hold
+            "equal": Likelihood(1.0, 0.4, 1e-6, 1e-3),
+        },
+        "option list": {
+            "scaling or timestamps added to the SYN": Likelihood(1e-6, 1e-4, 1e-3, 0.15),
+            "scaling or timestamps added to the SYN-ACK": Likelihood(1e-6, 1e-4, 0.05, 0.15),
+            "SACK added": Likelihood(1e-6, 1e-3, 0.05, 0.1),
+            "segment size added": Likelihood(1e-6, 0.05, 0.3, 0.05),
+            "unknown option added": Likelihood(1e-3, 0.05, 0.01, 0.05),
+            "options removed": Likelihood(1e-3, 0.4, 0.3, 0.2),
+            "equal": Likelihood(1.0, 0.5, 0.3, 0.4),
+        },
+        "option order": {
+            "other": Likelihood(1e-6, 0.02, 0.4, 0.4),
+            "equal": Likelihood(1.0, 0.98, 0.6, 0.6),
+        },
+        "window scale": {
+            "other in the SYN": Likelihood(1e-6, 1e-3, 1e-3, 0.3),
+            "other in the SYN-ACK": Likelihood(1e-6, 1e-3, 0.1, 0.3),
+            "zeroed": Likelihood(1e-6, 0.05, 0.05, 0.05),
+            "equal": Likelihood(1.0, 0.95, 0.85, 0.6),
+        },
+        "segment size": {
+            "raised": Likelihood(1e-6, 0.03, 0.2, 0.2),
+            "lowered": Likelihood(0.2, 0.5, 0.3, 0.3),
+            "equal": Likelihood(0.8, 0.5, 0.5, 0.5),
+        },
+        "window": {
+            "other": Likelihood(1e-6, 0.3, 0.9, 0.6),
+            "equal": Likelihood(1.0, 0.7, 0.1, 0.4),
+        },
+        "IP ID": {
+            "other": Likelihood(1e-6, 0.5, 0.95, 0.95),
+            "zeroed": Likelihood(1e-3, 0.3, 0.3, 0.2),
+            "equal": Likelihood(1.0, 0.5, 1e-3, 1e-3),
+        },
+        "TSval": {
+            "other": Likelihood(1e-6, 0.3, 0.9, 0.97),
+            "equal": Likelihood(1.0, 0.7, 0.1, 0.03),  # two stacks of one machine stamp alike within a tick
+        },
+        "TTL": {
+            "raised": Likelihood(1e-6, 0.05, 0.2, 0.2),
+            "not raised": Likelihood(1.0, 0.95, 0.8, 0.8),
+        },
+        "ECN": {
+            "set": Likelihood(1e-6, 1e-3, 1e-3, 0.02),
+            "cleared": Likelihood(0.02, 0.3, 0.5, 0.08),
+            "equal": Likelihood(0.98, 0.7, 0.5, 0.9),
+        },
+    }
+)
+
+#: Beyond this the table, not the data, is in doubt.
+MOST_NATS = 12.0
+
+Openings = Mapping[Direction, tuple[Opening, Opening]]  # as it left, as it arrived
+
+
+def changes(openings: Openings) -> dict[str, str]:
+    """Field -> what happened to it, for the fields that both captures hold."""
+    found: dict[str, str] = {}
+    for field, happened in _all(openings):
+        order = list(TABLE[field])
+        if field not in found or order.index(happened) < order.index(found[field]):
+            found[field] = happened
+    return found
+
+
+def relay_nats(found: Mapping[str, str]) -> float:
+    """Natural-log likelihood ratio of a relay's own handshake against everything that leaves a connection whole."""
+    whole = 0.0
+    for name in ("plain", "normaliser", "syn_proxy"):
+        whole += getattr(PRIOR, name) * math.prod(getattr(TABLE[f][what], name) for f, what in found.items())
+    relay = math.prod(TABLE[field][what].relay for field, what in found.items())
+    return max(-MOST_NATS, min(MOST_NATS, math.log(relay / whole)))
+
+
+def _all(openings: Openings) -> Iterator[tuple[str, str]]:
+    yield "sequence numbers", _sequence_numbers(openings)
+    for direction, (left, came) in openings.items():
+        if left.options is not None and came.options is not None and came.copies <= left.copies:
+            # With fewer copies than arrived the capture missed some, and hosts try again with fewer options.
+            yield from _options(direction, left, came)
+        yield "window", "equal" if left.windows & came.windows else "other"
+        if left.tsvals and came.tsvals:
+            yield "TSval", "equal" if left.tsvals & came.tsvals else "other"
+        yield from _ip_id(left.ip_ids, came.ip_ids)
+        yield "TTL", "raised" if came.ttl > left.ttl else "not raised"
+        yield "ECN", _ecn(left.ecn, came.ecn)
+
+
+def _sequence_numbers(openings: Openings) -> str:
+    other = {direction for direction, (left, came) in openings.items() if left.sequence_number != came.sequence_number}
+    if not other:
+        return "equal"
+    if len(openings) == 1:
+        return "other"
+    if len(other) == 2:
+        return "both other"
+    return "only the client's other" if Direction.UP in other else "only the server's other"
+
+
+def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tuple[str, str]]:
+    segment = "SYN" if direction is Direction.UP else "SYN-ACK"
+    for kind in came.kinds:
+        if kind not in left.kinds:
+            yield "option list", _added(kind, segment)
+    yield "option list", "options removed" if set(left.kinds) - set(came.kinds) else "equal"
+    common = [kind for kind in left.kinds if kind in came.kinds]
+    if len(common) > 1:
+        yield "option order", "equal" if common == [kind for kind in came.kinds if kind in common] else "other"
+    scale, scale_came = left.value(WINDOW_SCALE), came.value(WINDOW_SCALE)
+    if scale is not None and scale_came is not None:
+        yield (
+            "window scale",
+            "equal" if scale == scale_came else "zeroed" if not any(scale_came) else f"other in the {segment}",
+        )
+    size, size_came = left.value(MAXIMUM_SEGMENT_SIZE), came.value(MAXIMUM_SEGMENT_SIZE)
+    if size is not None and size_came is not None:
+        yield "segment size", "equal" if size == size_came else "raised" if size_came > size else "lowered"
+
+
+def _added(kind: int, segment: str) -> str:
+    if kind in (WINDOW_SCALE, TIMESTAMPS):
+        return f"scaling or timestamps added to the {segment}"
+    if kind == SACK_PERMITTED:
+        return "SACK added"
+    return "segment size added" if kind == MAXIMUM_SEGMENT_SIZE else "unknown option added"
+
+
+def _ip_id(left: frozenset[int], came: frozenset[int]) -> Iterator[tuple[str, str]]:
+    """Nothing where a side has none or both leave it 0, as many stacks do in a SYN-ACK."""
+    if not left or not came or (set(left) | set(came)) == {0}:
+        return
+    if set(came) == {0} or set(left) == {0}:
+        yield "IP ID", "zeroed"
+    else:
+        yield "IP ID", "equal" if (left & came) - {0} else "other"
+
+
+def _ecn(left: Iterable[int], came: Iterable[int]) -> str:
+    """Retransmitted SYNs go without ECN (RFC 3168, 6.1.1.1), so any copy that agrees will do."""
+    if set(left) & set(came):
+        return "equal"
+    return "set" if max(came) > max(left) else "cleared"

@@ -1,0 +1,82 @@
+"""SYN and SYN-ACK of one connection as one capture shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.pair import Vantage
+from pepscope.packets import Direction, Int64Array, Mark, TcpFlag
+
+#: TCP option kinds (IANA registry); end of list and no-operation are padding.
+END_OF_LIST, PADDING = 0, 1
+MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The SYN (or SYN-ACK) of one direction at one vantage, all its copies together.
+
+    `options` are kinds and values of the first copy in their order, without padding; `None` where the capture cut them
+    off. `windows` (unscaled), `ip_ids`, `tsvals` and `ecn` hold what each copy had; `ip_ids` and `tsvals` are empty
+    where there is none.
+    """
+
+    sequence_number: int
+    copies: int
+    options: tuple[tuple[int, bytes], ...] | None
+    windows: frozenset[int]
+    ip_ids: frozenset[int]
+    tsvals: frozenset[int]
+    ecn: frozenset[int]
+    ttl: int
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """Option kinds in their order; nothing where they were cut off."""
+        return tuple(kind for kind, _ in self.options or ())
+
+    def value(self, kind: int) -> bytes | None:
+        """The value of an option, `None` without it."""
+        return dict(self.options or ()).get(kind)
+
+
+def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
+    """The SYN (up) or SYN-ACK (down) that this capture holds; `None` without one."""
+    flow, packets = vantage.flow(direction), vantage.packets
+    rows = np.flatnonzero((packets.direction == direction) & ((packets.flags & TcpFlag.SYN) != 0))
+    if flow.initial_sequence_number is None or len(rows) == 0:
+        return None
+    stamped = rows[(packets.marks[rows] & Mark.HAS_TIMESTAMPS) != 0]
+    counted = vantage.connection.ip_version == 4
+    return Opening(
+        sequence_number=flow.initial_sequence_number,
+        copies=len(rows),
+        options=parse_options(flow.syn_options) if flow.options_captured else None,
+        windows=_values(packets.window_bytes[rows].astype(np.int64)),
+        ip_ids=_values(packets.ip_id[rows].astype(np.int64)) if counted else frozenset(),
+        tsvals=_values(packets.tsval[stamped].astype(np.int64)),
+        ecn=_values((packets.flags[rows] & np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)).astype(np.int64)),
+        ttl=int(packets.ttl[rows[0]]),
+    )
+
+
+def parse_options(octets: bytes) -> tuple[tuple[int, bytes], ...] | None:
+    """Kinds and values in their order without padding; `None` where the last option is not whole (RFC 9293 3.1)."""
+    found: list[tuple[int, bytes]] = []
+    position = 0
+    while position < len(octets) and octets[position] != END_OF_LIST:
+        if octets[position] == PADDING:
+            position += 1
+            continue
+        length = octets[position + 1] if position + 1 < len(octets) else 0
+        if length < 2 or position + length > len(octets):
+            return None
+        found.append((octets[position], octets[position + 2 : position + length]))
+        position += length
+    return tuple(found)
+
+
+def _values(column: Int64Array) -> frozenset[int]:
+    return frozenset(column.tolist())

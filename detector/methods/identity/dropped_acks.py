@@ -1,0 +1,131 @@
+"""Places of pure acknowledgements at both ends: one receiver's, seen through lossy captures, or two stacks' own?
+
+Each end of a data segment is a place where a pure acknowledgement may stand. End to end, the receiver puts one there
+with some density; its own capture may lack some of them, and so may the far one. A relay acknowledges at places of its
+own. A capture from which acknowledgements were dropped (a filter, a tool that kept one in so many) explains the same
+differences as a relay, so how much they can say is bounded by how rare such captures are: one that lacks its own host's
+acknowledgements lacks those of the far host, too, unless it was made to drop one direction's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.methods.identity.membership import among, distinct
+from pepscope.packets import Direction, Int64Array
+from pepscope.results import FloatArray
+
+#: One capture in ten lacks acknowledgements, one in five thousand those of its own host alone, for which no filter is
+#: known; on one path in twenty something thins them in one direction (RFC 3449, 5.2.2, on links of unequal rates).
+#: Orders of magnitude.
+DROPS_ACKS, DROPS_OWN_ACKS, PATH_THINS = 0.1, 0.0002, 0.05
+#: Shares that such a capture, or such a box, drops: one in ten to all.
+_DROPPED = np.array([0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.97, 0.999])
+#: What an ordinary path loses.
+PATH_LOSS = 0.02
+#: How densely stacks acknowledge, and how often they do so: in a dialogue most send acknowledgements either all at once
+#: or all with the answer (a third each), in a transfer anything between.
+_DENSITIES = np.array([0.005, 0.02, *np.linspace(0.1, 0.9, 9), 0.98, 0.995])
+_DENSITY_PRIOR = np.array([1 / 6, 1 / 6, *(1 / 27 for _ in range(9)), 1 / 6, 1 / 6])
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceCounts:
+    """Places in the stretch of one direction that both captures hold: acknowledged at both ends, where they were
+    emitted only, where they arrived only, and at neither."""
+
+    both: int
+    emitted_only: int
+    arrived_only: int
+    neither: int
+
+
+def count_places(
+    emitted: Int64Array, arrived: Int64Array, boundaries: Int64Array, unseen: tuple[Int64Array, Int64Array]
+) -> PlaceCounts:
+    """Count places of pure acknowledgements in the stretch that both captures hold, but for the ranges `unseen`, in
+    which the emitter's capture missed data; `boundaries` are the ends of the data that it holds."""
+    left, came = distinct(emitted), distinct(arrived)
+    every = distinct(np.concatenate([left, came]))
+    if len(every):
+        boundaries = boundaries[(boundaries >= every[0]) & (boundaries <= every[-1])]
+    possible = distinct(np.concatenate([every, boundaries]))
+    gap = np.searchsorted(unseen[0], possible, side="left") - 1
+    if len(unseen[0]):
+        possible = possible[(gap < 0) | (possible > unseen[1][np.maximum(gap, 0)])]
+    here, there = among(possible, left), among(possible, came)
+    return PlaceCounts(
+        int((here & there).sum()), int((here & ~there).sum()), int((~here & there).sum()), int((~here & ~there).sum())
+    )
+
+
+def one_receiver_nats(counts: dict[Direction, PlaceCounts], client_loss: float, server_loss: float) -> float:
+    """Natural-log likelihood ratio of one receiver's acknowledgements against two stacks', over both directions.
+
+    `client_loss` and `server_loss` are what the captures lose of everything.
+    """
+    tables = {
+        direction: _one_receiver(
+            count, *((client_loss, server_loss) if direction is Direction.UP else (server_loss, client_loss))
+        )
+        for direction, count in counts.items()
+    }
+    two = sum(_two_stacks(count) for count in counts.values())
+    # Axes: what the emitter's capture drops of its own, what the arriver's drops; 0 is an ordinary capture.
+    up, down = (tables.get(d, np.zeros((len(_DROPPED) + 1,) * 2)) for d in Direction)
+    levels = np.arange(len(_DROPPED) + 1)
+    share = np.full(len(_DROPPED), 1.0 / len(_DROPPED))
+    terms: list[FloatArray] = []
+    for client_own, client_far, client_prior in _captures(levels, share):
+        for server_own, server_far, server_prior in _captures(levels, share):
+            joint = up[np.ix_(client_own, server_far)] + down[np.ix_(server_own, client_far)].T
+            terms.append((joint + np.log(client_prior)[:, None] + np.log(server_prior)[None, :]).ravel())
+    return _log_sum(np.concatenate(terms)) - two
+
+
+def _captures(levels: Int64Array, share: FloatArray) -> list[tuple[Int64Array, Int64Array, FloatArray]]:
+    """Kinds of captures: level at which they drop their own host's acknowledgements and the far host's, and priors."""
+    sound = 1.0 - DROPS_ACKS - DROPS_OWN_ACKS
+    return [
+        (levels[:1], levels[:1], np.array([sound])),
+        (levels[1:], levels[1:], DROPS_ACKS * share),
+        (levels[1:], np.zeros_like(levels[1:]), DROPS_OWN_ACKS * share),
+    ]
+
+
+def _one_receiver(count: PlaceCounts, emitter_loss: float, arriver_loss: float) -> FloatArray:
+    """Log likelihoods by what the emitter's and the arriver's capture drop, averaged over density and the path."""
+    own = np.array([emitter_loss, *_DROPPED])[:, None, None, None]
+    far = np.array([arriver_loss, *_DROPPED])[None, :, None, None]
+    path = np.array([PATH_LOSS, *_DROPPED])[None, None, :, None]
+    path_prior = np.array([1.0 - PATH_THINS, *(PATH_THINS / len(_DROPPED) for _ in _DROPPED)])[None, None, :, None]
+    density = _DENSITIES[None, None, None, :]
+    arrives = (1.0 - far) * (1.0 - path)
+    logs = (
+        count.both * np.log(density * (1.0 - own) * arrives)
+        + count.emitted_only * np.log(density * (1.0 - own) * (1.0 - arrives))
+        + count.arrived_only * np.log(density * own * arrives)
+        + count.neither * np.log(1.0 - density * (1.0 - own * (1.0 - arrives)))
+        + np.log(path_prior)
+        + np.log(_DENSITY_PRIOR)[None, None, None, :]
+    )
+    most = logs.max(axis=(2, 3), keepdims=True)
+    return np.asarray(most[:, :, 0, 0] + np.log(np.exp(logs - most).sum(axis=(2, 3))))
+
+
+def _two_stacks(count: PlaceCounts) -> float:
+    """Log likelihood of places that two stacks chose apart from each other."""
+    total = count.both + count.emitted_only + count.arrived_only + count.neither
+    found = 0.0
+    for chosen in (count.both + count.emitted_only, count.both + count.arrived_only):
+        logs = chosen * np.log(_DENSITIES) + (total - chosen) * np.log(1.0 - _DENSITIES) + np.log(_DENSITY_PRIOR)
+        found += _log_sum(np.asarray(logs))
+    return found
+
+
+def _log_sum(logs: FloatArray) -> float:
+    most = float(logs.max())
+    return most + math.log(float(np.exp(logs - most).sum()))

@@ -1,0 +1,52 @@
+"""A relay's own packets against a normaliser's: what single boxes rewrite counts jointly, and decides nothing alone.
+
+A normaliser (a firewall or NAT that shifts sequence numbers, gives IP IDs of its own and lowers windows and the segment
+size) passes every packet on: acknowledgements stand where the receiver put them, data carry the acknowledgements that
+their sender had reached, PSH and segment ends stay. A relay's stack puts all of these anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from detector.methods.identity.agreement import (
+    RENUMBERED_NATS,
+    REWRITABLE_FIELDS,
+    REWRITABLE_NATS,
+    WINDOW_NATS,
+    ClassComparison,
+    total_nats,
+)
+
+#: What no box rewrites must speak by so much against the same packets before what boxes do rewrite is added: a hundred
+#: to one, more than a single packet that differs can say.
+STRUCTURE_NATS = math.log(100.0)
+_WINDOW = frozenset({"window"})
+_PLACES = frozenset({"acknowledgement"})
+
+
+def weigh(
+    parts: Sequence[ClassComparison], *, renumbered: bool, other_ip_ids: bool, one_receiver: Callable[[], float]
+) -> float:
+    """Natural-log likelihood ratio of the same packets, normalised or not, against a relay's own.
+
+    `renumbered` says that both SYNs arrived with other sequence numbers, `other_ip_ids` that IP IDs are others in every
+    class of segments. `one_receiver` gives what the places of acknowledgements say at least for the same packets, lossy
+    captures considered (`detector.methods.identity.dropped_acks`).
+    """
+    total = total_nats(parts)
+    if total > 0:
+        # Of the boxes that shift sequence numbers, few give packets IP IDs of their own as well.
+        doubts = (2 if other_ip_ids else 1) if renumbered else 0
+        return max(0.0, total - doubts * RENUMBERED_NATS)
+    fields = {name for part in parts for name in part.fields}
+    places = total_nats(parts, _PLACES)
+    structure = total_nats(parts, frozenset(fields - REWRITABLE_FIELDS - _PLACES))
+    structure += max(places, min(one_receiver(), 0.0)) if places < 0 else places
+    if structure > -STRUCTURE_NATS:
+        return max(total, -STRUCTURE_NATS)
+    # Stacks of one kind widen windows alike, however many classes of segments show it.
+    rewritten = total_nats(parts, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(parts, _WINDOW), WINDOW_NATS)
+    rewritten -= RENUMBERED_NATS if renumbered else 0.0
+    return structure + max(rewritten, -REWRITABLE_NATS)
