@@ -32,9 +32,7 @@ def main() -> int:
     all_sources = sources(directories)
     if arguments.case is not None:
         return _show(arguments.seed, arguments.case, all_sources, arguments.work)
-    scored = score(
-        arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, _detector()
-    )
+    scored = score(arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, _detector())
     text = section(scored)
     print(text)
     print("\n## What no change allows\n\n" + failures(scored))
@@ -63,9 +61,13 @@ def _arguments() -> argparse.Namespace:
 
 
 def _detector() -> str:
-    """Which detector is scored: the commit, and whether it was changed since."""
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    """Which detector is scored: the last commit to it, and whether it was changed since."""
+    rooms = ("detector", "pepscope", "crates")
+    commit, changed = (
+        subprocess.run(["git", "-C", str(ROOT), *command, "--", *rooms], capture_output=True, text=True, check=False)
+        for command in (("log", "-1", "--format=%h"), ("status", "--porcelain"))
+    )
+    return (commit.stdout.strip() or "unknown") + ("-changed" if changed.stdout.strip() else "")
 
 
 def _show(seed: str, number: int, all_sources: list[Source], work: Path) -> int:

@@ -67,7 +67,7 @@ def judge_case(case: Case, directory: Path | None = None) -> list[Judgement]:
 
 def _scratch() -> str | None:
     """Memory where there is a file system in it: captures are read once."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
 def _answer(pair: LabelledPair, directory: Path) -> Answer:

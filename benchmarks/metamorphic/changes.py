@@ -39,8 +39,8 @@ class Step:
 class Change:
     """Something that networks, clocks and capture tools do.
 
-    `places` are the sides where it may act: `server`, `mobile`, `both` (each with parameters of its own) or `pair` (both
-    together). `keeps` says why the truth stays what it was.
+    `places` are the sides where it may act: `server`, `mobile`, `both` (each with parameters of its own) or `pair`
+    (both together). `keeps` says why the truth stays what it was.
     """
 
     name: str
@@ -183,11 +183,13 @@ CHANGES: Sequence[Change] = (
     ),
     Change(
         "swap in the file", "buffers of several processors, written in turn; every record keeps its time", _ANY_SIDE,
-        _seeded(share=_log_uniform(0.01, 0.5)), at_one_side(lambda r, _, p, c: losses.swapped_in_file(r, p["share"], c)),
+        _seeded(share=_log_uniform(0.01, 0.5)),
+        at_one_side(lambda r, _, p, c: losses.swapped_in_file(r, p["share"], c)),
     ),
     Change(
         "swap in time", "queues of a network card, stamped within 10 us in another order", _ANY_SIDE,
-        _seeded(share=_log_uniform(0.01, 0.5)), at_one_side(lambda r, _, p, c: losses.swapped_in_time(r, p["share"], c)),
+        _seeded(share=_log_uniform(0.01, 0.5)),
+        at_one_side(lambda r, _, p, c: losses.swapped_in_time(r, p["share"], c)),
     ),
     Change(
         "shift the clock", "clocks of two machines are off by anything", _ONE_SIDE,
@@ -229,7 +231,7 @@ CHANGES: Sequence[Change] = (
         _seeded(), at_one_side(lambda r, side, _, c: rewriting.with_identification(r, received(r, side), True, c)),
     ),
     Change(
-        "strip timestamps", "a box takes the option out of the SYN, so that no segment has it; the opener still offers it",
+        "strip timestamps", "a box takes the option out of the SYN, so that no segment but the opener's SYN has it",
         ("pair",), lambda _: {}, _strip_on_the_way,
     ),
     Change(
@@ -245,7 +247,8 @@ CHANGES: Sequence[Change] = (
         lambda _: {}, at_one_side(lambda r, side, *_: rewriting.with_narrower_windows(r, received(r, side))),
     ),
     Change(
-        "merge segments", "receive and send offloads", _ANY_SIDE, lambda chance: {"most": chance.choice((2, 4, 17, 44))},
+        "merge segments", "receive and send offloads", _ANY_SIDE,
+        lambda chance: {"most": chance.choice((2, 4, 17, 44))},
         at_one_side(lambda r, side, p, _: offloads.merged(r, received(r, side), min(p["most"], offloads.MOST_MERGED))),
     ),
     Change(
@@ -260,7 +263,8 @@ CHANGES: Sequence[Change] = (
     Change(
         "merge an unrelated capture", "other traffic on the same link, whose class is known as well", _ANY_SIDE,
         lambda chance: {
-            "key": chance.getrandbits(_KEY_BITS), "later": round(chance.uniform(-0.5, 0.8), 3), "chosen": chance.random(),
+            "key": chance.getrandbits(_KEY_BITS), "later": round(chance.uniform(-0.5, 0.8), 3),
+            "chosen": chance.random(),
         },
         _with_unrelated,
     ),

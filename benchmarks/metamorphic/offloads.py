@@ -12,8 +12,8 @@ from benchmarks.metamorphic.records import ACK, FIN, PSH, Array, Records, with_l
 #: A receiver's kernel hands merged segments on within a polling round; a sender's are one packet until the card.
 MERGED_WITHIN_NS = 1_000_000
 
-#: Largest payload of an ordinary segment (Ethernet), the least MSS that IPv4 asks for (RFC 9293, 3.7.1), and how often a
-#: size must be seen to be that of full segments and not of an answer's end.
+#: Largest payload of an ordinary segment (Ethernet), the least MSS that IPv4 asks for (RFC 9293, 3.7.1), and how often
+#: a size must be seen to be that of full segments and not of an answer's end.
 _LARGEST_SEGMENT = 1460
 _SMALLEST_FULL = 536
 _SEEN_OFTEN = 3
@@ -56,9 +56,9 @@ def _follow(records: Records) -> Array:
     plain = ACK | PSH
 
     def same(at: Array | int, size: int) -> Array:
-        return earlier.get(at, size) == later.get(at, size)
+        return np.asarray(earlier.get(at, size) == later.get(at, size))
 
-    stamp = np.maximum(earlier.timestamps, 1)
+    value, echo = earlier.timestamps + 2, earlier.timestamps + 6
     joins: Array = (
         (earlier.connection == later.connection)
         & (earlier.is_up == later.is_up)
@@ -72,9 +72,7 @@ def _follow(records: Records) -> Array:
         & same(earlier.tcp + 12, 1)
         & same(earlier.tcp + 14, 2)
         & (earlier.timestamps == later.timestamps)
-        & same(stamp, 4)
-        & same(stamp + 4, 4)
-        & same(stamp + 6, 4)
+        & ((earlier.timestamps == 0) | (same(value, 4) & same(echo, 4)))
         & (earlier.sack == 0)
         & (later.sack == 0)
         & (np.abs(later.time_ns - earlier.time_ns) <= MERGED_WITHIN_NS)
@@ -83,14 +81,15 @@ def _follow(records: Records) -> Array:
     )
     # A segment shorter than those before it is the last.
     shorter = np.r_[False, (joins & (later.payload_bytes < earlier.payload_bytes))[:-1]]
-    return joins & ~shorter
+    return np.asarray(joins & ~shorter)
 
 
 def split(records: Records, apart_ns: int) -> Records:
     """Packets longer than any segment as those that the card makes of them, of the size of the connection's full ones.
 
-    Where the capture shows no full segment of the same direction, packets stay whole. Each piece has the header of the whole, a sequence number and an IP identification of its own; PSH and FIN go with the
-    last. Of the payload only the first segment's stays captured.
+    Where the capture shows no full segment of the same direction, packets stay whole. Each piece has the header of the
+    whole, a sequence number and an IP identification of its own; PSH and FIN go with the last. Of the payload only the
+    first piece's stays captured.
     """
     payload, full = records.payload_bytes, _full_segment_bytes(records)
     pieces = np.where((payload > _LARGEST_SEGMENT) & (full > 0), -(-payload // np.maximum(full, 1)), 1)
@@ -119,4 +118,4 @@ def _full_segment_bytes(records: Records) -> Array:
     full = np.zeros(2 * records.connections, np.int64)
     often = sizes[count >= _SEEN_OFTEN]
     np.maximum.at(full, often >> 16, often & 0xFFFF)
-    return full[group]
+    return np.asarray(full[group])

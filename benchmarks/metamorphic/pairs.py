@@ -1,4 +1,4 @@
-"""A labelled pair of captures: the records at both ends, and which connection here is which there, and of what class."""
+"""A labelled pair of captures: the records at both ends, which connection is which, and of what class they are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEPT = 120
 class Flow:
     """A connection whose class is known: its number in each capture that ever held it.
 
-    `truth` is `regular`, `split` or `proxy`, `acceptable` what it may be called (`unpaired`: one capture cannot hold it).
+    `truth` is `regular`, `split` or `proxy`, `acceptable` what it may be called (`unpaired`: one capture holds it).
     """
 
     name: str
@@ -42,7 +42,7 @@ class Flow:
 class LabelledPair:
     """Two captures as records by side, the true flows, and how the captures are to be written and given.
 
-    `all_regular` says of each side's connections below a number that what is no known flow is regular, too.
+    With `all_regular` connections that the truth does not name are regular, too.
     """
 
     records: dict[str, Records]
@@ -50,10 +50,6 @@ class LabelledPair:
     all_regular: bool
     links: dict[str, str]
     first: str = "server"
-
-    def other_connections_are_regular(self) -> bool:
-        """Whether a split verdict on a connection that the truth does not name is a false alarm."""
-        return self.all_regular
 
 
 @dataclass(frozen=True, slots=True)

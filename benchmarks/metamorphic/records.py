@@ -1,4 +1,4 @@
-"""A capture as arrays: one row a TCP packet from its IP header on, so that an edit of a whole capture takes milliseconds."""
+"""A capture as arrays, one row a TCP packet from its IP header on: an edit of a whole capture takes milliseconds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Array = npt.NDArray[Any]
 #: The two ends of a connection, the one that opens it first, as `address:port`.
 Ends = tuple[str, str]
 
-#: Bytes kept of each packet: IP and TCP headers with all options (100 bytes for IPv6) and as much payload as methods read.
+#: Bytes kept of each packet: IP and TCP headers with all options (100 bytes for IPv6), and the 16 of the payload that
+#: pairing and comparison read first, several times over.
 ROW_BYTES = 160
 
 #: Where the IP header starts, by link type of the recordings.
@@ -41,7 +42,7 @@ class Records:
     """The TCP packets of one capture, in the order of the file.
 
     `data` is what is known of each packet, padded with zeros; of it the capture shows `held` bytes, and the packet had
-    `wire` bytes. `tcp` is where the TCP header starts; `timestamps` and `sack` are where these options start (0: absent),
+    `wire` bytes. `tcp` is where the TCP header starts; `timestamps` and `sack` are where these options start (0: none),
     `connection` numbers the connections and `is_up` marks packets from the end that opened theirs.
     """
 
@@ -99,11 +100,11 @@ class Records:
     @property
     def header_bytes(self) -> Array:
         """IP and TCP headers with their options."""
-        return self.tcp + (self.get(self.tcp + 12, 1) >> 4) * 4
+        return np.asarray(self.tcp + (self.get(self.tcp + 12, 1) >> 4) * 4)
 
     @property
     def payload_bytes(self) -> Array:
-        return np.maximum(self.wire - self.header_bytes, 0)
+        return np.asarray(np.maximum(self.wire - self.header_bytes, 0))
 
     @property
     def connections(self) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchmarks.metamorphic.changes import CHANGES
 from benchmarks.metamorphic.run import Scored
-from benchmarks.metamorphic.score import Judgement
+from benchmarks.metamorphic.score import KIND_OF_TRUTH, Judgement
 
 BEGIN, END = "<!-- metamorphic: begin -->", "<!-- metamorphic: end -->"
 _Z = 1.96  # 95 % of a normal distribution, for Wilson intervals
@@ -53,6 +53,7 @@ _WRONG: dict[str, Callable[[Judgement], bool]] = {
     "split called regular": lambda j: j.called_regular,
     "crashes": lambda j: j.crashed,
     "undecidable kind claimed above 90 %": lambda j: j.undecidable_kind_claimed,
+    "... and it was the other kind": lambda j: j.undecidable_kind_claimed and j.verdict != KIND_OF_TRUTH[j.truth],
     "other kind than the truth allows": lambda j: j.wrong_kind,
 }
 
@@ -64,12 +65,8 @@ def _line(one: _Seen) -> str:
 
 
 def _seen(scored: Sequence[Scored]) -> list[_Seen]:
-    recorded = {
-        (one.source, j.flow): j.right for one in scored if one.number < 0 for j in one.judgements
-    }
-    return [
-        _Seen(one, j, recorded.get((one.source, j.flow), False)) for one in scored for j in one.judgements
-    ]
+    recorded = {(one.source, j.flow): j.right for one in scored if one.number < 0 for j in one.judgements}
+    return [_Seen(one, j, recorded.get((one.source, j.flow), False)) for one in scored for j in one.judgements]
 
 
 def wilson(count: int, of: int) -> tuple[float, float]:
@@ -99,14 +96,14 @@ def _goals(seen: Sequence[_Seen]) -> str:
     undecidable = [j for j in split if {"split", "proxy"} <= j.acceptable]
     of = {
         "regular called split": regular, "split called regular": split, "crashes": changed,
-        "undecidable kind claimed above 90 %": undecidable, "other kind than the truth allows": split,
+        "undecidable kind claimed above 90 %": undecidable,
+        "... and it was the other kind": undecidable, "other kind than the truth allows": split,
     }  # fmt: skip
     rows = [(title, _share(sum(map(is_wrong, of[title])), len(of[title]))) for title, is_wrong in _WRONG.items()]
     cases = len({one.scored.number for one in seen if one.scored.number >= 0})
     sources = len({one.scored.source for one in seen})
-    return (
-        f"{len(changed)} judgements of {cases} changed pairs made from {sources} recorded ones.\n\n"
-        + _table(("what no change allows", "seen (95 % interval)"), rows)
+    return f"{len(changed)} judgements of {cases} changed pairs made from {sources} recorded ones.\n\n" + _table(
+        ("what no change allows", "seen (95 % interval)"), rows
     )
 
 
@@ -120,7 +117,8 @@ def _places(seen: Sequence[_Seen]) -> dict[tuple[str, str], list[_Seen]]:
 
 
 def _undecided(ones: Sequence[_Seen]) -> int:
-    return sum(not one.judgement.right and not (one.judgement.false_alarm or one.judgement.called_regular) for one in ones)
+    judgements = [one.judgement for one in ones]
+    return sum(not (j.right or j.false_alarm or j.called_regular) for j in judgements)
 
 
 def _by_change(seen: Sequence[_Seen]) -> str:

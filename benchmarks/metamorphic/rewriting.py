@@ -1,7 +1,7 @@
 """What NATs, firewalls and window regulators write into the packets that pass, and what anonymisers do.
 
-A box on the way changes what an end *receives*; both directions are changed alike only where a box translates (addresses,
-sequence numbers, timestamps), so that each end sees its own numbers back.
+A box on the way changes what an end *receives*; both directions are changed alike only where a box translates
+(addresses, sequence numbers, timestamps), so that each end sees its own numbers back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAT_ADDRESS = {4: bytes([198, 18, 0, 7]), 6: bytes.fromhex("20010db8000000000000
 _FIRST_NAT_PORT = 20_000
 _WINDOW_SCALE = 3
 
-#: A regulator leaves the sender this much more than it was ever seen to use: losses of the capture hide some of its use.
+#: A regulator leaves the sender this much more than it was seen to use: losses of the capture hide some of its use.
 WINDOW_ROOM = 1.25
 _TWO_SEGMENTS = 3000
 
@@ -85,7 +85,7 @@ def without_timestamps(records: Records, where: Array) -> Records:
 
 
 def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Records:
-    """A box that hides uptimes: TSval off by a constant for each direction of each connection, TSecr translated back."""
+    """A box that hides uptimes: TSval off by a constant for each direction, TSecr translated back."""
     constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
     has = records.timestamps > 0
     value, echo = records.timestamps + 2, records.timestamps + 6
@@ -110,7 +110,8 @@ def with_narrower_windows(records: Records, received: Array) -> Records:
 
 def _clamped(records: Records, here: Array, rows: Array, window: Array) -> Array:
     limit = int(_most_outstanding(records, np.flatnonzero(here), rows) * WINDOW_ROOM) + _TWO_SEGMENTS
-    syns = {bool(records.is_up[row]): _scale(records, row) for row in np.flatnonzero(here & (records.flags & SYN > 0))}
+    opening = np.flatnonzero(here & (records.flags & SYN > 0)).tolist()
+    syns = {bool(records.is_up[row]): _scale(records, row) for row in opening}
     if len(syns) < 2:
         return window[rows]  # how far windows are scaled is unknown
     scaled = all(shift is not None for shift in syns.values())
@@ -144,6 +145,6 @@ def _scale(records: Records, row: int) -> int | None:
     packet = records.data[row].tobytes()
     while at + 2 < end and packet[at]:
         if packet[at] == _WINDOW_SCALE:
-            return packet[at + 2]
+            return int(packet[at + 2])
         at += 1 if packet[at] == 1 else max(packet[at + 1], 2)
     return None

@@ -47,7 +47,7 @@ def score(
 ) -> list[Scored]:
     """Every source as recorded, then cases from number 0 on until there are so many judgements of changed captures.
 
-    Results are appended to `output`, whose first line says what they belong to; what it holds already is not done again.
+    Results are appended to `output`, whose first line says what they belong to; what it holds is not done again.
 
     Raises ValueError where `output` belongs to other sources, another seed or another detector.
     """
@@ -62,7 +62,7 @@ def score(
                 done += _written(batch, file)
         first = max((one.number for one in done), default=-1) + 1
         while not count.reached(done):
-            numbers = range(first, first + _BATCH * jobs * 4)
+            numbers = range(first, first + _BATCH * jobs)
             work = [(seed, tuple(part), tuple(all_sources)) for part in _batches(list(numbers))]
             for batch in pool.map(_score_numbers, work):
                 done += _written(batch, file)

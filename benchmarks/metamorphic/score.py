@@ -32,7 +32,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was said of one true flow (or of a pair that does not exist). `probability`: regular, split-tcp, tcp-proxy."""
+    """What was said of one true flow, or of a pair that does not exist. `probability`: regular, split-tcp, proxy."""
 
     flow: str
     truth: str
@@ -66,7 +66,8 @@ class Judgement:
     def undecidable_kind_claimed(self) -> bool:
         """A kind claimed as good as sure where the truth says that captures may not show it."""
         undecidable = {"split", "proxy"} <= self.acceptable
-        return undecidable and self.is_split and self.probability is not None and max(self.probability[1:]) > SURE_OF_KIND
+        claimed = 0.0 if self.probability is None else max(self.probability[1:])
+        return undecidable and self.is_split and claimed > SURE_OF_KIND
 
     @property
     def wrong_kind(self) -> bool:
@@ -81,7 +82,8 @@ class Judgement:
 
     def row(self) -> list[Any]:
         """For a file; the reason only where it will be read."""
-        wrong = self.false_alarm or self.called_regular or self.crashed or self.wrong_kind or self.undecidable_kind_claimed
+        wrong_class = self.false_alarm or self.called_regular or self.crashed
+        wrong = wrong_class or self.wrong_kind or self.undecidable_kind_claimed
         shown = self.probability and [round(value, 4) for value in self.probability]
         acceptable = sorted(self.acceptable)
         return [self.flow, self.truth, acceptable, self.verdict, shown, self.reason if wrong else "", self.paired]

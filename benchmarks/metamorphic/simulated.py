@@ -1,4 +1,4 @@
-"""Simulated captures as a corpus: the scenarios of the campaign `detector-validation`, with a manifest of their truth."""
+"""Simulated captures as a corpus: scenarios of the campaign `detector-validation`, and a manifest of their truth."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import json
 import shutil
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from itertools import islice
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.simulated_validation import expectation, points
+from benchmarks.simulated_validation import CAMPAIGN, expectation
 from pepscope.results import Kind
+from reference_sim.library import campaign_path
 from reference_sim.run import Run
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
+from reference_sim.sweep import Campaign
 
 _CLASS = {Kind.REGULAR: "regular", Kind.SPLIT_TCP: "split", Kind.TCP_PROXY: "proxy"}
 
-#: Runs of one campaign of the family, and how many campaigns are passed over: validation scores the first ones.
-_CAMPAIGN_RUNS, _PASSED_OVER = 264, 100
+#: Seeds that no validation draws: its campaigns have the first ones.
+_FIRST_SEED, _SEED_STEP = 1_000_000, 1_000
 
 
 def make_simulated(directory: Path, count: int, workers: int) -> None:
@@ -28,14 +30,23 @@ def make_simulated(directory: Path, count: int, workers: int) -> None:
     if manifest.exists() and len(json.loads(manifest.read_text())["runs"]) >= count:
         return
     directory.mkdir(parents=True, exist_ok=True)
-    campaigns = -(-count // _CAMPAIGN_RUNS)
-    family = list(points(_PASSED_OVER + campaigns))[_PASSED_OVER * _CAMPAIGN_RUNS :]
+    family = _family(count)
     step = len(family) / count
     chosen = [family[int(place * step)] for place in range(count)]
     with ProcessPoolExecutor(workers) as pool:
-        jobs = [(number, str(directory), *point) for number, point in enumerate(islice(chosen, count))]
+        jobs = [(number, str(directory), *point) for number, point in enumerate(chosen)]
         runs = [run for run in pool.map(_simulated, jobs, chunksize=4) if run["flows"]]
     manifest.write_text(json.dumps({"corpus": "simulated", "runs": runs}, indent=1))
+
+
+def _family(least: int) -> list[tuple[str, str]]:
+    """Variant and scenario (JSON) of whole campaigns, at least so many."""
+    campaign = Campaign.from_toml(campaign_path(CAMPAIGN))
+    family: list[tuple[str, str]] = []
+    while len(family) < least:
+        drawn = replace(campaign, seed=_FIRST_SEED + _SEED_STEP * len(family))
+        family += [(point.variant, point.scenario.to_json()) for point in drawn.points()]
+    return family
 
 
 def _simulated(job: tuple[int, str, str, str]) -> dict[str, Any]:

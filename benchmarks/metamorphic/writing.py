@@ -74,5 +74,7 @@ def _prefixes(records: Records, wrap: Wrap) -> tuple[Array, Array]:
         packet = bytes([(key & 15) << 4]) + bytes(key // 16 - 1)
         made.append(wrap(packet)[: -len(packet)])
     longest = max(map(len, made))
-    table = np.frombuffer(b"".join(prefix.ljust(longest, b"\0") for prefix in made), np.uint8).reshape(len(made), longest)
+    table = np.frombuffer(b"".join(prefix.ljust(longest, b"\0") for prefix in made), np.uint8).reshape(
+        len(made), longest
+    )
     return table[which], np.array([len(prefix) for prefix in made])[which]
