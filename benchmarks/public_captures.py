@@ -19,11 +19,11 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 #: First bytes of captures that `inspect` reads: pcap in both orders and units, also Kuznetzov's, and pcapng.
 MAGIC = {
@@ -34,6 +34,7 @@ _LARGEST_BYTES = 60_000_000
 _FIELDS = ("frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport")
 _TSHARK_SETTINGS = ("tcp.desegment_tcp_streams:FALSE", "tcp.try_heuristic_first:FALSE")
 
+T = TypeVar("T")
 Counts = dict[str, int]
 #: Where it is from, its name there, and the file.
 Found = tuple[str, str, Path]
@@ -267,13 +268,13 @@ def main() -> int:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pepscope-public-") as scratch, ThreadPoolExecutor(chosen.jobs) as pool:
         found = _all_captures(chosen.directories, Path(scratch), chosen.limit)
-        print(f"{len(found)} captures", file=sys.stderr)
-        examined = list(pool.map(lambda one: _examined(one, chosen.timeout), found))
+        examined = list(_counted(pool.map(lambda one: _examined(one, chosen.timeout), found), len(found), "captures"))
         inspections, detections = ([rows[place] for rows in examined] for place in (0, 1))
         with_tcp = [one for one, row in zip(found, inspections, strict=True) if row.state == "ok"]
         chance = random.Random(chosen.seed)
         couples = [chance.sample(with_tcp, 2) for _ in range(chosen.pairs)] if len(with_tcp) > 1 else []
-        detections += list(pool.map(lambda couple: _paired(couple[0], couple[1], chosen.timeout), couples))
+        judged = pool.map(lambda couple: _paired(couple[0], couple[1], chosen.timeout), couples)
+        detections += list(_counted(judged, len(couples), "pairs"))
     text = report(inspections, detections)
     print(text)
     if chosen.output is not None:
@@ -282,6 +283,14 @@ def main() -> int:
         chosen.output.with_suffix(".json").write_text(json.dumps(rows, indent=1))
     wrong = [row for row in (*inspections, *detections) if row.differences or row.verdicts]
     return int(bool(wrong) or any(row.state in ("crash", "timeout") for row in (*inspections, *detections)))
+
+
+def _counted(results: Iterable[T], count: int, what: str) -> Iterator[T]:
+    """The results as they come, their number on standard error."""
+    for number, result in enumerate(results, 1):
+        if number % 100 == 0 or number == count:
+            print(f"{number} of {count} {what}", file=sys.stderr, flush=True)
+        yield result
 
 
 def _all_captures(directories: list[Path], scratch: Path, limit: int | None) -> list[Found]:
