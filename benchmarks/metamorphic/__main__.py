@@ -32,6 +32,7 @@ def main() -> int:
     all_sources = sources(directories)
     if arguments.case is not None:
         return _show(arguments.seed, arguments.case, all_sources, arguments.work)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
     scored = score(arguments.seed, all_sources, arguments.judgements, arguments.jobs, arguments.output, _detector())
     text = section(scored)
     print(text)

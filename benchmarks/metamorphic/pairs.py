@@ -21,8 +21,8 @@ SIDES = ("server", "mobile")
 #: Recordings are younger than this.
 _EPOCH_NS = 10**18
 
-#: Pairs that a process keeps read: some 2 MB each.
-_KEPT = 120
+#: Pairs that a process keeps read: some 2 MB each, and reading one takes as long as judging it.
+_KEPT = 400
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,22 +154,28 @@ def records_of(capture: CaptureFile, openers: Mapping[frozenset[str], str]) -> R
     start = LINK_HEADER_BYTES[capture.link_type]
     rows, tcp, times, held, wire, connection, is_up = [], [], [], [], [], [], []
     numbers: dict[frozenset[str], int] = {}
+    known: dict[bytes, tuple[int, bool]] = {}
     for frame in capture.frames:
         packet = frame.data[start : start + ROW_BYTES]
         at = _tcp_start(packet)
         if at is None:
             continue
         length = _length(packet) or frame.wire_length - start
-        source, destination = end_points(packet, at)
-        pair = frozenset((source, destination))
-        opener = openers.get(pair) or max(source, destination, key=lambda end: (int(end.rpartition(":")[2]), end))
+        first, past = (8, 40) if packet[0] >> 4 == 6 else (12, 20)
+        key = packet[first:past] + packet[at : at + 4]
+        if key not in known:
+            source, destination = end_points(packet, at)
+            pair = frozenset((source, destination))
+            opener = openers.get(pair) or max(source, destination, key=lambda end: (int(end.rpartition(":")[2]), end))
+            known[key] = numbers.setdefault(pair, len(numbers)), source == opener
+        number, up = known[key]
         rows.append(packet.ljust(ROW_BYTES, b"\0"))
         tcp.append(at)
         times.append(frame.time_ns)
         held.append(min(len(packet), length))
         wire.append(length)
-        connection.append(numbers.setdefault(pair, len(numbers)))
-        is_up.append(source == opener)
+        connection.append(number)
+        is_up.append(up)
     data = np.frombuffer(b"".join(rows), np.uint8).reshape(-1, ROW_BYTES)
     columns = (np.array(column, np.int64) for column in (times, held, wire, tcp, connection))
     times_ns, held_bytes, wire_bytes, tcp_at, numbered = columns

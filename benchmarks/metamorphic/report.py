@@ -137,8 +137,9 @@ def _by_change(seen: Sequence[_Seen]) -> str:
             cells.append(_share(_undecided(ones), len(ones)) if ones else "")
         rows.append((change.name, *cells, f"{wrong[change.name]} / {anyhow[change.name]}"))
     head = ("change", "alone, one side: undecided", "alone, both sides: undecided", "wrong with any others")
+    keeps = "\n".join(f"- **{change.name}**: {change.keeps}" for change in CHANGES)
     text = "Undecided: of the flows whose verdict was right as recorded, those that this change alone left undecided."
-    return f"{text}\n\n{_table(head, rows)}"
+    return f"{text}\n\n{_table(head, rows)}\n\nWhat each change is:\n\n{keeps}"
 
 
 def _worst(seen: Sequence[_Seen]) -> str:
