@@ -54,7 +54,8 @@ _WRONG: dict[str, Callable[[Judgement], bool]] = {
     "crashes": lambda j: j.crashed,
     "undecidable kind claimed above 90 %": lambda j: j.undecidable_kind_claimed,
     "... and it was the other kind": lambda j: j.undecidable_kind_claimed and j.verdict != KIND_OF_TRUTH[j.truth],
-    "other kind than the truth allows": lambda j: j.wrong_kind,
+    "excluded kind claimed above 90 %": lambda j: j.wrong_kind and j.sure_of_kind,
+    "excluded kind, claimed with less": lambda j: j.wrong_kind and not j.sure_of_kind,
 }
 
 
@@ -94,10 +95,9 @@ def _goals(seen: Sequence[_Seen]) -> str:
     regular = [j for j in changed if j.truth == "regular"]
     split = [j for j in changed if j.truth != "regular"]
     undecidable = [j for j in split if {"split", "proxy"} <= j.acceptable]
-    of = {
-        "regular called split": regular, "split called regular": split, "crashes": changed,
-        "undecidable kind claimed above 90 %": undecidable,
-        "... and it was the other kind": undecidable, "other kind than the truth allows": split,
+    of = dict.fromkeys(_WRONG, split) | {
+        "regular called split": regular, "crashes": changed,
+        "undecidable kind claimed above 90 %": undecidable, "... and it was the other kind": undecidable,
     }  # fmt: skip
     rows = [(title, _share(sum(map(is_wrong, of[title])), len(of[title]))) for title, is_wrong in _WRONG.items()]
     cases = len({one.scored.number for one in seen if one.scored.number >= 0})

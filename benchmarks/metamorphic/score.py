@@ -63,11 +63,14 @@ class Judgement:
         return self.verdict == "crash"
 
     @property
+    def sure_of_kind(self) -> bool:
+        """One kind of split is claimed as good as sure."""
+        return self.is_split and self.probability is not None and max(self.probability[1:]) > SURE_OF_KIND
+
+    @property
     def undecidable_kind_claimed(self) -> bool:
-        """A kind claimed as good as sure where the truth says that captures may not show it."""
-        undecidable = {"split", "proxy"} <= self.acceptable
-        claimed = 0.0 if self.probability is None else max(self.probability[1:])
-        return undecidable and self.is_split and claimed > SURE_OF_KIND
+        """A kind is claimed as good as sure where the truth says that captures may not show it."""
+        return {"split", "proxy"} <= self.acceptable and self.sure_of_kind
 
     @property
     def wrong_kind(self) -> bool:
