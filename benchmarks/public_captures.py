@@ -263,7 +263,7 @@ def main() -> int:
     parser.add_argument("--seed", default="1", help="what pairs are drawn from")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each file or pair")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--limit", type=int, help="only so many captures of each directory")
+    parser.add_argument("--limit", type=int, help="only so many captures of each directory, evenly drawn")
     parser.add_argument("-o", "--output", type=Path, help="also write the report here, and all rows beside it as JSON")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="pepscope-public-") as scratch, ThreadPoolExecutor(chosen.jobs) as pool:
@@ -295,12 +295,13 @@ def _counted(results: Iterable[T], count: int, what: str) -> Iterator[T]:
 
 def _all_captures(directories: list[Path], scratch: Path, limit: int | None) -> list[Found]:
     found = []
-    for number, directory in enumerate(directories):
-        place = scratch / str(number)
+    for directory in directories:
+        place = scratch / str(len(list(scratch.iterdir())))
         place.mkdir()
         origin = directory.parent.name if directory.name in ("repo", ".git") else directory.name
         here = [(origin, name, path) for name, path in captures(directory, place)]
-        found += here[:limit]
+        step = max(len(here) / limit, 1.0) if limit else 1.0
+        found += [here[int(number * step)] for number in range(int(len(here) / step))]
     return found
 
 
