@@ -43,10 +43,11 @@ def draw_case(seed: str, number: int, all_sources: Sequence[Source]) -> Case:
     """The case of this number."""
     chance = random.Random(f"{seed}/{number}")
     source = chance.choice(all_sources)
+    others = [other for other in all_sources if other != source]
     steps = [
         step
         for change in chance.sample(CHANGES, chance.choice(_COUNTS))
-        for step in drawn(change, chance.choice(change.places), chance, all_sources)
+        for step in drawn(change, chance.choice(change.places), chance, others)
     ]
     return Case(number, source, tuple(steps))
 

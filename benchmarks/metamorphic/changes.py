@@ -280,14 +280,14 @@ BY_NAME: Mapping[str, Change] = {change.name: change for change in CHANGES}
 _TOGETHER = {"merge an unrelated capture"}
 
 
-def drawn(change: Change, place: str, chance: random.Random, all_sources: Sequence[Source]) -> list[Step]:
-    """A change with parameters: one step a side, or one for both together."""
+def drawn(change: Change, place: str, chance: random.Random, others: Sequence[Source]) -> list[Step]:
+    """A change with parameters: one step a side, or one for both together. `others` are unrelated sources."""
     together = place == "pair" or change.name in _TOGETHER
     steps = [Step(change.name, side, change.draw(chance)) for side in (SIDES if place == "both" else (place,))]
     steps = [Step(change.name, place, steps[0].parameters)] if together else steps
     for step in steps:
         if "chosen" in step.parameters:
-            source = all_sources[int(step.parameters.pop("chosen") * len(all_sources))]
+            source = others[int(step.parameters.pop("chosen") * len(others))]
             step.parameters.update(directory=source.directory, run=source.run)
     return steps
 

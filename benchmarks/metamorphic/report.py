@@ -82,7 +82,7 @@ def wilson(count: int, of: int) -> tuple[float, float]:
 
 def _share(count: int, of: int) -> str:
     low, high = wilson(count, of)
-    return f"{count} / {of} ({100 * low:.2g} to {100 * high:.2g} %)"
+    return f"{count} / {of} ({round(100 * low, 4):.3g} to {100 * high:.3g} %)"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
