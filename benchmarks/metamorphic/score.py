@@ -114,14 +114,14 @@ def judged(pair: LabelledPair, answer: Answer) -> list[Judgement]:
             if any(flow.connection.get(side) == number for side, number in where.items())
         ]
         about = (flow.name, flow.truth, flow.acceptable)
-        made = [_judgement(about, result, where == flow.connection) for result, where in near]
+        made = [_judgement(about, result, answer, where == flow.connection) for result, where in near]
         nothing = Judgement(*about, silent, None, answer.crash or answer.refusal or "no packet of it is left", False)
         judgements.append(max(made, key=_gravity, default=nothing))
     known = {(side, number) for flow in pair.flows for side, number in flow.connection.items()}
     stray = ("a pair that does not exist", "regular", frozenset({"regular"}))
     for result, where in zip(answer.pairs, touched, strict=True):
         if pair.all_regular and not known & set(where.items()) and result.verdict in SPLIT_KINDS:
-            judgements.append(_judgement(stray, result, False))
+            judgements.append(_judgement(stray, result, answer, False))
     return judgements
 
 
@@ -138,9 +138,13 @@ def _connections(
     return found
 
 
-def _judgement(about: tuple[str, str, frozenset[str]], result: PairResult, paired: bool) -> Judgement:
-    shown = tuple(float(result.probability[kind]) for kind in (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY))
-    return Judgement(*about, str(result.verdict), shown, result.reason, paired)  # type: ignore[arg-type]
+def _judgement(about: tuple[str, str, frozenset[str]], result: PairResult, answer: Answer, paired: bool) -> Judgement:
+    """A result as judgement; its sentence names captures by side, as their directories differ from run to run."""
+    regular, split, proxy = (float(result.probability[k]) for k in (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY))
+    reason = result.reason
+    for path, side in answer.sides.items():
+        reason = reason.replace(path, f"the {side}'s capture")
+    return Judgement(*about, str(result.verdict), (regular, split, proxy), reason, paired)
 
 
 def _gravity(one: Judgement) -> tuple[bool, bool, bool, bool]:
