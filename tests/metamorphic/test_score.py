@@ -33,7 +33,7 @@ def said(source: Source, verdict: Kind, *, sides=("server", "mobile"), crosswise
             VantageName(path, *ends[side][of[side].connection[side]]) for path, side in SIDES.items() if side in sides
         )
         probability = {Kind.REGULAR: 0.0, Kind.SPLIT_TCP: 1 - kind, Kind.TCP_PROXY: kind}
-        results.append(PairResult(vantages, verdict, probability, "because", (), 1, 1, 1, 1.0))
+        results.append(PairResult(vantages, verdict, probability, "a.pcap says so.", (), 1, 1, 1, 1.0))
     return judged(pair, Answer(tuple(results), SIDES))
 
 
@@ -45,6 +45,10 @@ def test_a_regular_connection_called_split_is_a_false_alarm(verdict, sides):
 
 def test_a_split_verdict_on_two_connections_that_are_no_pair_is_a_false_alarm():
     assert all(one.false_alarm for one in said(REGULAR, Kind.SPLIT_TCP, crosswise=True))
+
+
+def test_sentences_name_captures_by_side():
+    assert {one.reason for one in said(REGULAR, Kind.SPLIT_TCP)} == {"the server's capture says so."}
 
 
 def test_a_split_connection_called_regular_is_counted():
