@@ -215,8 +215,9 @@ def _examined(capture: Found, timeout_s: float) -> tuple[Row, Row]:
     return inspection, detection
 
 
-def _paired(one: Found, two: Found, timeout_s: float) -> Row:
-    row = Row("random pairs", f"{one[0]}/{one[1]} with {two[0]}/{two[1]}")
+def _paired(couple: tuple[str, Found, Found], timeout_s: float) -> Row:
+    kind, one, two = couple
+    row = Row(kind, f"{one[0]}/{one[1]} with {two[0]}/{two[1]}")
     row.state, found = isolated("detect", [str(one[2]), str(two[2])], timeout_s)
     if row.state == "ok":
         row.verdicts = found
@@ -259,7 +260,9 @@ def main() -> int:
     """Examine, print the report, and fail on a difference, a crash or a verdict."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", type=Path, nargs="+", help="git directories or plain ones")
-    parser.add_argument("--pairs", type=int, default=1000, help="random pairs")
+    parser.add_argument(
+        "--pairs", type=int, default=1000, help="random pairs from everywhere, and as many from one folder"
+    )
     parser.add_argument("--seed", default="1", help="what pairs are drawn from")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each file or pair")
     parser.add_argument("--jobs", type=int, default=2)
@@ -271,9 +274,8 @@ def main() -> int:
         examined = list(_counted(pool.map(lambda one: _examined(one, chosen.timeout), found), len(found), "captures"))
         inspections, detections = ([rows[place] for rows in examined] for place in (0, 1))
         with_tcp = [one for one, row in zip(found, inspections, strict=True) if row.state == "ok"]
-        chance = random.Random(chosen.seed)
-        couples = [chance.sample(with_tcp, 2) for _ in range(chosen.pairs)] if len(with_tcp) > 1 else []
-        judged = pool.map(lambda couple: _paired(couple[0], couple[1], chosen.timeout), couples)
+        couples = list(_couples(with_tcp, chosen.pairs, random.Random(chosen.seed)))
+        judged = pool.map(lambda couple: _paired(couple, chosen.timeout), couples)
         detections += list(_counted(judged, len(couples), "pairs"))
     text = report(inspections, detections)
     print(text)
@@ -283,6 +285,18 @@ def main() -> int:
         chosen.output.with_suffix(".json").write_text(json.dumps(rows, indent=1))
     wrong = [row for row in (*inspections, *detections) if row.differences or row.verdicts]
     return int(bool(wrong) or any(row.state in ("crash", "timeout") for row in (*inspections, *detections)))
+
+
+def _couples(found: list[Found], count: int, chance: random.Random) -> Iterator[tuple[str, Found, Found]]:
+    """Random pairs from everywhere, and as many from one folder, where test cases resemble each other."""
+    folders: dict[tuple[str, str], list[Found]] = {}
+    for one in found:
+        folders.setdefault((one[0], str(Path(one[1]).parent)), []).append(one)
+    alike = [group for group in folders.values() if len(group) > 1]
+    for kind, groups in (("random pairs", [found] if len(found) > 1 else []), ("pairs from one folder", alike)):
+        for _ in range(count if groups else 0):
+            one, two = chance.sample(chance.choice(groups), 2)
+            yield kind, one, two
 
 
 def _counted(results: Iterable[T], count: int, what: str) -> Iterator[T]:

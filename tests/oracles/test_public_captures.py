@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import public_captures
-from benchmarks.public_captures import Row, captures, differences, inspected, isolated, report, seen_by_tshark
+from benchmarks.public_captures import Row, _couples, captures, differences, inspected, isolated, report, seen_by_tshark
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 FRESH = Path(__file__).parents[1] / "fresh"
@@ -81,6 +82,15 @@ def _dies(*_: object) -> None:
 
 def _sleeps(*_: object) -> None:
     time.sleep(60)
+
+
+def test_pairs_come_from_everywhere_and_from_one_folder() -> None:
+    found = [(origin, name, Path()) for origin in "ab" for name in ("x/1", "x/2", "y/1", "1")]
+    couples = list(_couples(found, 50, random.Random(1)))
+    assert [kind for kind, _, _ in couples] == ["random pairs"] * 50 + ["pairs from one folder"] * 50
+    assert all(one != two for _, one, two in couples)
+    assert {(one[0], one[1][0]) for _, one, _ in couples[50:]} == {("a", "x"), ("b", "x")}
+    assert all(one[0] == two[0] for _, one, two in couples[50:])
 
 
 def test_the_report_lists_what_asks_for_an_explanation() -> None:
