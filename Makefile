@@ -14,7 +14,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated docs wheel clean system-packages
+.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic docs wheel clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -76,6 +76,9 @@ validate-fresh: install ## Make captures nobody developed on (root, Linux; SEED=
 
 validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write the table into docs/validation.md
 	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation.md
+
+validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write the table into docs/validation.md
+	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation.md
 
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run

@@ -1,0 +1,42 @@
+"""What the clock of a capturing machine does to its times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.metamorphic.records import Records
+
+
+def shifted(records: Records, by_s: float) -> Records:
+    """Off by a constant."""
+    return replace(records, time_ns=records.time_ns + round(by_s * 1e9))
+
+
+def drifting(records: Records, parts_per_million: float) -> Records:
+    """Fast by a constant share of the time since the first record."""
+    if len(records) == 0:
+        return records
+    since = records.time_ns - records.time_ns.min()
+    return replace(records, time_ns=records.time_ns + np.rint(since * (parts_per_million * 1e-6)).astype(np.int64))
+
+
+def stepping(records: Records, steps: Sequence[tuple[float, float]]) -> Records:
+    """Set by some seconds at places of the capture's duration (0 to 1): (place, seconds)."""
+    if len(records) == 0:
+        return records
+    first, last = int(records.time_ns.min()), int(records.time_ns.max())
+    time_ns = records.time_ns.copy()
+    for place, by_s in steps:
+        time_ns[records.time_ns > first + place * (last - first)] += round(by_s * 1e9)
+    return replace(records, time_ns=time_ns)
+
+
+def coarse(records: Records, unit_ns: int) -> Records:
+    """Times rounded down to whole units."""
+    return replace(records, time_ns=records.time_ns // unit_ns * unit_ns)

@@ -1,0 +1,151 @@
+"""Metamorphic results as Markdown: what was wrong, and how often each change leaves a verdict undecided."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.metamorphic.changes import CHANGES
+from benchmarks.metamorphic.run import Scored
+from benchmarks.metamorphic.score import KIND_OF_TRUTH, Judgement
+
+BEGIN, END = "<!-- metamorphic: begin -->", "<!-- metamorphic: end -->"
+_Z = 1.96  # 95 % of a normal distribution, for Wilson intervals
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A judgement with its case, and whether the pair as recorded was judged right."""
+
+    scored: Scored
+    judgement: Judgement
+    was_right: bool
+
+
+def section(scored: Sequence[Scored]) -> str:
+    """What docs/validation.md says of it."""
+    seen = _seen(scored)
+    parts = [_goals(seen), _by_change(seen), _worst(seen)]
+    return "\n\n".join(parts)
+
+
+def failures(scored: Sequence[Scored]) -> str:
+    """Every judgement that a change does not allow, by kind of failure and class of change, with case numbers."""
+    seen = _seen(scored)
+    parts = []
+    for title, is_wrong in _WRONG.items():
+        wrong = [one for one in seen if is_wrong(one.judgement)]
+        parts.append(f"### {title}: {len(wrong)}\n")
+        groups: dict[tuple[tuple[str, str], ...], list[_Seen]] = defaultdict(list)
+        for one in wrong:
+            groups[one.scored.changes].append(one)
+        for changes, ones in sorted(groups.items(), key=lambda item: (len(item[0]), -len(item[1]))):
+            named = ", ".join(f"{name} ({place})" for name, place in changes) or "as recorded"
+            parts.append(f"- **{named}**: {len(ones)}")
+            parts += [f"  - {_line(one)}" for one in ones[:4]]
+    return "\n".join(parts)
+
+
+_WRONG: dict[str, Callable[[Judgement], bool]] = {
+    "regular called split": lambda j: j.false_alarm,
+    "split called regular": lambda j: j.called_regular,
+    "crashes": lambda j: j.crashed,
+    "undecidable kind claimed above 90 %": lambda j: j.undecidable_kind_claimed,
+    "... and it was the other kind": lambda j: j.undecidable_kind_claimed and j.verdict != KIND_OF_TRUTH[j.truth],
+    "excluded kind claimed above 90 %": lambda j: j.wrong_kind and j.sure_of_kind,
+    "excluded kind, claimed with less": lambda j: j.wrong_kind and not j.sure_of_kind,
+}
+
+
+def _line(one: _Seen) -> str:
+    j = one.judgement
+    chance = "" if j.probability is None else f" ({', '.join(f'{p:.2f}' for p in j.probability)})"
+    return f"case {one.scored.number}, {one.scored.source}, {j.flow} {j.truth}: {j.verdict}{chance}: {j.reason}"
+
+
+def _seen(scored: Sequence[Scored]) -> list[_Seen]:
+    recorded = {(one.source, j.flow): j.right for one in scored if one.number < 0 for j in one.judgements}
+    return [_Seen(one, j, recorded.get((one.source, j.flow), False)) for one in scored for j in one.judgements]
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
+    """The interval that holds a share with 95 % (Wilson 1927)."""
+    if of == 0:
+        return 0.0, 1.0
+    share, square = count / of, _Z * _Z
+    middle = (share + square / (2 * of)) / (1 + square / of)
+    half = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _share(count: int, of: int) -> str:
+    low, high = wilson(count, of)
+    return f"{count} / {of} ({round(100 * low, 4):.3g} to {100 * high:.3g} %)"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])
+
+
+def _goals(seen: Sequence[_Seen]) -> str:
+    changed = [one.judgement for one in seen if one.scored.number >= 0]
+    regular = [j for j in changed if j.truth == "regular"]
+    split = [j for j in changed if j.truth != "regular"]
+    undecidable = [j for j in split if {"split", "proxy"} <= j.acceptable]
+    of = dict.fromkeys(_WRONG, split) | {
+        "regular called split": regular, "crashes": changed,
+        "undecidable kind claimed above 90 %": undecidable, "... and it was the other kind": undecidable,
+    }  # fmt: skip
+    rows = [(title, _share(sum(map(is_wrong, of[title])), len(of[title]))) for title, is_wrong in _WRONG.items()]
+    cases = len({one.scored.number for one in seen if one.scored.number >= 0})
+    sources = len({one.scored.source for one in seen})
+    return f"{len(changed)} judgements of {cases} changed pairs made from {sources} recorded ones.\n\n" + _table(
+        ("what no change allows", "seen (95 % interval)"), rows
+    )
+
+
+def _places(seen: Sequence[_Seen]) -> dict[tuple[str, str], list[_Seen]]:
+    """By change and place, what that change alone was done to."""
+    found: dict[tuple[str, str], list[_Seen]] = defaultdict(list)
+    for one in seen:
+        if len(one.scored.changes) == 1 and one.was_right:
+            found[one.scored.changes[0]].append(one)
+    return found
+
+
+def _undecided(ones: Sequence[_Seen]) -> int:
+    judgements = [one.judgement for one in ones]
+    return sum(not (j.right or j.false_alarm or j.called_regular) for j in judgements)
+
+
+def _by_change(seen: Sequence[_Seen]) -> str:
+    alone = _places(seen)
+    anyhow: Counter[str] = Counter()
+    wrong: Counter[str] = Counter()
+    for one in seen:
+        for name, _ in one.scored.changes:
+            anyhow[name] += 1
+            wrong[name] += one.judgement.false_alarm or one.judgement.called_regular or one.judgement.crashed
+    rows = []
+    for change in CHANGES:
+        cells = []
+        for place in (("server", "mobile"), ("both", "pair")):
+            ones = [one for key in place for one in alone.get((change.name, key), [])]
+            cells.append(_share(_undecided(ones), len(ones)) if ones else "")
+        rows.append((change.name, *cells, f"{wrong[change.name]} / {anyhow[change.name]}"))
+    head = ("change", "alone, one side: undecided", "alone, both sides: undecided", "wrong with any others")
+    keeps = "\n".join(f"- **{change.name}**: {change.keeps}" for change in CHANGES)
+    text = "Undecided: of the flows whose verdict was right as recorded, those that this change alone left undecided."
+    return f"{text}\n\n{_table(head, rows)}\n\nWhat each change is:\n\n{keeps}"
+
+
+def _worst(seen: Sequence[_Seen]) -> str:
+    shares = sorted(
+        ((_undecided(ones) / len(ones), name, place, len(ones)) for (name, place), ones in _places(seen).items()),
+        reverse=True,
+    )
+    named = [f"{name} ({place}) {100 * share:.0f} % of {count}" for share, name, place, count in shares[:3]]
+    return f"Most often undecided: {'; '.join(named)}."

@@ -1,0 +1,150 @@
+"""What NATs, firewalls and window regulators write into the packets that pass, and what anonymisers do.
+
+A box on the way changes what an end *receives*; both directions are changed alike only where a box translates
+(addresses, sequence numbers, timestamps), so that each end sees its own numbers back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.metamorphic.records import ACK, SACK, SYN, Array, Records
+
+#: Address that a NAT shows, IPv4 and IPv6: networks for benchmarks and documentation (RFC 2544, RFC 3849).
+NAT_ADDRESS = {4: bytes([198, 18, 0, 7]), 6: bytes.fromhex("20010db8000000000000000000000777")}
+_FIRST_NAT_PORT = 20_000
+_WINDOW_SCALE = 3
+
+#: A regulator leaves the sender this much more than it was seen to use: losses of the capture hide some of its use.
+WINDOW_ROOM = 1.25
+_TWO_SEGMENTS = 3000
+
+
+def translated(records: Records, opener: bool, chance: np.random.Generator) -> Records:
+    """A NAT gives the end that opens (or, port forwarding, the other end) one address, and each connection a port."""
+    count = records.connections
+    span = 65_536 - _FIRST_NAT_PORT
+    ports = _FIRST_NAT_PORT + chance.choice(span, count, replace=False) if 0 < count <= span else np.zeros(count)
+    from_end = records.is_up == opener
+    data = records.data.copy()
+    for version, address in NAT_ADDRESS.items():
+        first, size = (8, 16) if version == 6 else (12, 4)
+        for is_source in (True, False):
+            rows = np.flatnonzero((records.version == version) & (from_end == is_source))
+            start = first if is_source else first + size
+            data[rows[:, None], start + np.arange(size)] = np.frombuffer(address, np.uint8)
+    renamed = replace(records, data=data)
+    port = ports[records.connection]
+    return renamed.put(records.tcp, 2, port, from_end).put(records.tcp + 2, 2, port, ~from_end)
+
+
+def anonymised(records: Records, key: int) -> Records:
+    """Addresses under a key: one address stays one address, also in another capture under the same key."""
+    data = records.data.copy()
+    mask = np.frombuffer((key & (1 << 24) - 1).to_bytes(3, "big"), np.uint8)
+    is_6 = records.version == 6
+    for rows, ends in ((np.flatnonzero(~is_6), (16, 20)), (np.flatnonzero(is_6), (24, 40))):
+        for end in ends:
+            places = np.arange(end - 3, end)
+            data[rows[:, None], places] ^= mask
+    return replace(records, data=data)
+
+
+def with_shifted_sequence_numbers(records: Records, chance: np.random.Generator) -> Records:
+    """A firewall that hides initial sequence numbers: a constant for each direction of each connection.
+
+    Acknowledgements and SACK blocks of the other direction are translated back.
+    """
+    constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
+    own = constants[records.connection, records.is_up.astype(int)]
+    others = constants[records.connection, (~records.is_up).astype(int)]
+    made = records.put(records.tcp + 4, 4, records.sequence + own)
+    made = made.put(records.tcp + 8, 4, records.acknowledgement + others, records.flags & ACK > 0)
+    is_sack = (records.sack > 0) & (records.get(records.sack, 1) == SACK)
+    length = np.where(is_sack, records.get(records.sack + 1, 1), 0)
+    for edge in range(2, 34, 4):
+        at = np.minimum(records.sack + edge, records.data.shape[1] - 4)
+        made = made.put(at, 4, made.get(at, 4) + others, (edge + 4 <= length) & (at == records.sack + edge))
+    return made
+
+
+def with_identification(records: Records, received: Array, randomly: bool, chance: np.random.Generator) -> Records:
+    """IPv4 identifications of what is received, zeroed or drawn anew."""
+    drawn = chance.integers(0, 65_536, len(records)) if randomly else 0
+    return records.put(4, 2, drawn, received & (records.version == 4))
+
+
+def without_timestamps(records: Records, where: Array) -> Records:
+    """The option overwritten by no-operations, in the rows `where`."""
+    rows = np.flatnonzero(where & (records.timestamps > 0))
+    data = records.data.copy()
+    data[rows[:, None], records.timestamps[rows, None] + np.arange(10)] = 1
+    return replace(records, data=data, timestamps=np.where(where, 0, records.timestamps))
+
+
+def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Records:
+    """A box that hides uptimes: TSval off by a constant for each direction, TSecr translated back."""
+    constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
+    has = records.timestamps > 0
+    value, echo = records.timestamps + 2, records.timestamps + 6
+    own = constants[records.connection, records.is_up.astype(int)]
+    others = constants[records.connection, (~records.is_up).astype(int)]
+    echoed = records.get(echo, 4)
+    made = records.put(value, 4, records.get(value, 4) + own, has)
+    return made.put(echo, 4, echoed + others, has & (echoed > 0))
+
+
+def with_narrower_windows(records: Records, received: Array) -> Records:
+    """A regulator clamps the windows that an end receives, but never below what this end's data used of them."""
+    window = records.get(records.tcp + 14, 2)
+    narrowed = window.copy()
+    for connection in np.unique(records.connection):
+        here = records.connection == connection
+        for rows in (here & received & records.is_up, here & received & ~records.is_up):
+            if rows.any():
+                narrowed[rows] = _clamped(records, here, rows, window)
+    return records.put(records.tcp + 14, 2, narrowed)
+
+
+def _clamped(records: Records, here: Array, rows: Array, window: Array) -> Array:
+    limit = int(_most_outstanding(records, np.flatnonzero(here), rows) * WINDOW_ROOM) + _TWO_SEGMENTS
+    opening = np.flatnonzero(here & (records.flags & SYN > 0)).tolist()
+    syns = {bool(records.is_up[row]): _scale(records, row) for row in opening}
+    if len(syns) < 2:
+        return window[rows]  # how far windows are scaled is unknown
+    scaled = all(shift is not None for shift in syns.values())
+    shift = (syns[bool(records.is_up[rows.argmax()])] or 0) if scaled else 0
+    unscaled = records.flags[rows] & SYN > 0
+    return np.minimum(window[rows], np.where(unscaled, limit, limit >> shift))
+
+
+def _most_outstanding(records: Records, here: Array, rows: Array) -> int:
+    """Most bytes that the end that receives `rows` had sent without acknowledgement, in this capture."""
+    acknowledging = rows[here]
+    data = ~acknowledging & (records.payload_bytes[here] > 0)
+    acknowledging &= records.flags[here] & ACK > 0
+    if not data.any():
+        return 0
+    base = records.sequence[here][data][0]
+    sent = _relative(records.sequence[here], base) + records.payload_bytes[here]
+    taken = _relative(records.acknowledgement[here], base)
+    most_sent = np.maximum.accumulate(np.where(data, sent, 0))
+    most_taken = np.maximum.accumulate(np.where(acknowledging, taken, 0))
+    return int((most_sent - most_taken).max())
+
+
+def _relative(number: Array, base: int) -> Array:
+    return (number - base + 2**31) % 2**32 - 2**31
+
+
+def _scale(records: Records, row: int) -> int | None:
+    """The window scale that a SYN offers."""
+    at, end = int(records.tcp[row]) + 20, int(records.header_bytes[row])
+    packet = records.data[row].tobytes()
+    while at + 2 < end and packet[at]:
+        if packet[at] == _WINDOW_SCALE:
+            return int(packet[at + 2])
+        at += 1 if packet[at] == 1 else max(packet[at + 1], 2)
+    return None

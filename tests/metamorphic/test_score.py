@@ -1,0 +1,143 @@
+"""A wrong verdict is counted, cases can be replayed, and a run that was stopped goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.metamorphic import case as case_module
+from benchmarks.metamorphic.case import draw_case, judge_case, unchanged
+from benchmarks.metamorphic.changes import CHANGES
+from benchmarks.metamorphic.pairs import Source, sources
+from benchmarks.metamorphic.report import failures, section, wilson
+from benchmarks.metamorphic.run import Scored, score
+from benchmarks.metamorphic.score import Answer, Judgement, judged
+from pepscope.results import Kind, PairResult, VantageName
+
+TESTS = Path(__file__).parents[1]
+REGULAR = Source(str(TESTS / "fresh"), "reg-same-object")
+SPLIT = Source(str(TESTS / "fresh"), "spl-store")
+SIDES = {"a.pcap": "server", "b.pcap": "mobile"}
+
+
+def said(source: Source, verdict: Kind, *, sides=("server", "mobile"), crosswise=False, kind=0.8) -> list[Judgement]:
+    """What the scorer makes of one verdict on every connection of a pair."""
+    pair = source.read()
+    ends = {side: pair.records[side].ends() for side in SIDES.values()}
+    results = []
+    for place, flow in enumerate(pair.flows):
+        of = {"server": pair.flows[place - 1 if crosswise else place], "mobile": flow}
+        vantages = tuple(
+            VantageName(path, *ends[side][of[side].connection[side]]) for path, side in SIDES.items() if side in sides
+        )
+        probability = {Kind.REGULAR: 0.0, Kind.SPLIT_TCP: 1 - kind, Kind.TCP_PROXY: kind}
+        results.append(PairResult(vantages, verdict, probability, "a.pcap says so.", (), 1, 1, 1, 1.0))
+    return judged(pair, Answer(tuple(results), SIDES))
+
+
+@pytest.mark.parametrize("verdict", [Kind.SPLIT_TCP, Kind.TCP_PROXY])
+@pytest.mark.parametrize("sides", [("server", "mobile"), ("mobile",)])
+def test_a_regular_connection_called_split_is_a_false_alarm(verdict, sides):
+    assert [one.false_alarm for one in said(REGULAR, verdict, sides=sides)] == [True] * 6
+
+
+def test_a_split_verdict_on_two_connections_that_are_no_pair_is_a_false_alarm():
+    assert all(one.false_alarm for one in said(REGULAR, Kind.SPLIT_TCP, crosswise=True))
+
+
+def test_sentences_name_captures_by_side():
+    assert {one.reason for one in said(REGULAR, Kind.SPLIT_TCP)} == {"the server's capture says so."}
+
+
+def test_a_split_connection_called_regular_is_counted():
+    (one,) = said(SPLIT, Kind.REGULAR)
+    assert (one.called_regular, one.false_alarm, one.right) == (True, False, False)
+
+
+@pytest.mark.parametrize("source", [REGULAR, SPLIT], ids=lambda source: source.run)
+def test_inconclusive_is_neither_wrong_nor_right(source):
+    for one in said(source, Kind.INCONCLUSIVE):
+        assert not any((one.false_alarm, one.called_regular, one.wrong_kind, one.right, one.crashed))
+
+
+def test_kinds_are_held_to_what_the_truth_allows():
+    assert [one.wrong_kind for one in said(SPLIT, Kind.SPLIT_TCP)] == [True]
+    assert [one.wrong_kind for one in said(SPLIT, Kind.TCP_PROXY)] == [False]
+    undecidable = Source(str(TESTS / "fresh"), "spl-squid-cache")
+    for kind, claimed in ((0.95, True), (0.05, True), (0.6, False)):
+        assert [one.undecidable_kind_claimed for one in said(undecidable, Kind.TCP_PROXY, kind=kind)] == [claimed] * 2
+
+
+def test_a_refusal_decides_nothing_and_a_crash_is_wrong():
+    pair = REGULAR.read()
+    refused = judged(pair, Answer((), SIDES, refusal="no TCP"))
+    assert not any(one.crashed or one.right or one.false_alarm for one in refused)
+    assert all(one.crashed for one in judged(pair, Answer((), SIDES, crash="ValueError: x")))
+
+
+def test_a_detector_that_breaks_is_reported(monkeypatch):
+    monkeypatch.setattr(case_module, "detect", lambda *_: 1 / 0)
+    assert all(one.crashed and "ZeroDivisionError" in one.reason for one in judge_case(unchanged(REGULAR)))
+
+
+def scored(number, changes, judgements):
+    return Scored(number, "s", changes, tuple(judgements))
+
+
+def test_the_report_counts_what_is_wrong_by_change():
+    right = Judgement("f#0", "regular", frozenset({"regular"}), "regular", (0.99, 0.01, 0.0), "", True)
+    wrong = replace(right, verdict="split-tcp", probability=(0.0, 0.7, 0.3), reason="alarm")
+    missed = replace(right, truth="split", acceptable=frozenset({"split"}), flow="f#1", reason="missed")
+    undecided = replace(right, verdict="inconclusive", probability=(0.5, 0.3, 0.2))
+    found = replace(missed, verdict="split-tcp", probability=(0.0, 0.9, 0.1), reason="")
+    lose = (("lose records", "server"),)
+    results = [
+        scored(-1, (), [right, found]),
+        scored(0, lose, [right, missed]),
+        scored(1, lose, [undecided, found]),
+        scored(2, (("cut packets", "both"),), [wrong, found]),
+    ]
+    text = section(results)
+    assert "6 judgements of 3 changed pairs" in text
+    assert "| regular called split | 1 / 3 " in text
+    assert "| split called regular | 1 / 3 " in text
+    assert "| lose records | 1 / 4 " in text
+    assert "| cut packets |  | 0 / 2 " in text
+    listed = failures(results)
+    assert "### regular called split: 1" in listed
+    assert "case 2, s, f#0 regular: split-tcp (0.00, 0.70, 0.30): alarm" in listed
+    assert "case 0, s, f#1 split: regular" in listed
+
+
+def test_wilson_intervals():
+    assert wilson(0, 100_000) == pytest.approx((0.0, 3.84e-5), abs=1e-6)
+    assert wilson(50, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)  # Wilson 1927
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+def all_sources() -> list[Source]:
+    return sources([TESTS / "corpus", TESTS / "fresh"])
+
+
+def test_a_case_depends_on_seed_and_number_alone(tmp_path):
+    cases = [draw_case("1", number, all_sources()) for number in range(300)]
+    assert cases == [draw_case("1", number, all_sources()) for number in range(300)]
+    assert cases != [draw_case("2", number, all_sources()) for number in range(300)]
+    assert {name for one in cases for name, _ in one.changes} == {change.name for change in CHANGES}
+    assert {len(one.changes) for one in cases} == {1, 2, 3}
+    again = [judge_case(cases[7], tmp_path), judge_case(cases[7])]
+    assert again[0] == again[1]
+    assert {path.name for path in tmp_path.iterdir()} == {"server.pcap", "mobile.pcap"}
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    few = [REGULAR, SPLIT]
+    whole = score("1", few, 120, 1, tmp_path / "whole.jsonl", "d")
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "stopped.jsonl").write_text("".join(lines[:20]))
+    resumed = score("1", few, 120, 1, tmp_path / "stopped.jsonl", "d")
+    assert [one.line() for one in resumed[: len(whole)]] == [one.line() for one in whole]
+    with pytest.raises(ValueError, match="must hold results of these sources"):
+        score("2", few, 120, 1, tmp_path / "whole.jsonl", "d")
