@@ -127,6 +127,11 @@ class ClockRelation:
             result[inside] = piece.offset_ns + piece.drift * (client_time_ns[inside] - piece.reference_ns)
         return result
 
+    def piece_at(self, client_time_ns: Int64Array) -> Int64Array:
+        """Places in `pieces` of what holds at client times; the first one before the second begins."""
+        starts = np.array([piece.start_ns for piece in self.pieces[1:]], np.int64)
+        return np.searchsorted(starts, client_time_ns, side="right").astype(np.int64)
+
     def to_server_ns(self, client_time_ns: Int64Array) -> Int64Array:
         """Client-side times on the server side's clock."""
         return client_time_ns + np.rint(self.server_minus_client_ns(client_time_ns)).astype(np.int64)

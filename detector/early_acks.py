@@ -14,23 +14,48 @@ from pepscope.packets import Direction, Int64Array
 from pepscope.results import FloatArray
 
 
-def violations(
-    flow: FlowClouds, clock: ClockRelation, *, as_sent: bool = False
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def violations(flow: FlowClouds, clock: ClockRelation) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Which acknowledgements came too early even under the offset, per piece, that suits the flow's data best.
 
-    The drift is that of the best line; the offset is moved towards the acknowledgements until the data forbid it. Too
-    early is before the last byte arrived, or, with `as_sent`, before the receiver itself acknowledged as much; then
-    only values count of which the receiver's capture holds an acknowledgement of its own.
+    The drift is that of the best line; the offset is moved towards the acknowledgements until the data forbid it.
     """
-    ack_x, ack_y = ack_points(_own(flow) if as_sent else flow, as_sent=as_sent)
-    data_x, data_y = data_points(flow)
-    sign = 1.0 if flow.direction is Direction.DOWN else -1.0
+    return _too_early(ack_points(flow, as_sent=False), data_points(flow), flow.direction, clock, _spans(clock))
+
+
+def ahead_of_receiver(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]:
+    """How many acknowledgements came before the receiver had sent its own of the same bytes, and how many could have.
+
+    Only values count of which the receiver's capture holds an acknowledgement. The first and the second half of the
+    connection are tested apart, each with its own offset, and the half with the smaller share counts: a clock that was
+    set once spoils one of them only.
+    """
+    acks, data = ack_points(_own(flow), as_sent=True), data_points(flow)
+    if len(acks[0]) == 0:
+        return 0, 0
+    middle = float(np.median(acks[0]))
+    halves = [(-math.inf, middle), (middle, math.inf)]
+    found = []
+    for half in halves:
+        early = _too_early(acks, data, flow.direction, clock, [half])
+        inside = (acks[0] >= half[0]) & (acks[0] < half[1])
+        found.append((int(early.sum()), int(inside.sum())))
+    return min(found, key=lambda counts: counts[0] / max(counts[1], 1))
+
+
+def _too_early(
+    acks: tuple[Int64Array, Int64Array],
+    data: tuple[Int64Array, Int64Array],
+    direction: Direction,
+    clock: ClockRelation,
+    spans: list[tuple[float, float]],
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    (ack_x, ack_y), (data_x, data_y) = acks, data
+    sign = 1.0 if direction is Direction.DOWN else -1.0
     ack_rest, data_rest = (sign * _rest(clock, x, y) for x, y in ((ack_x, ack_y), (data_x, data_y)))
     result = np.zeros(len(ack_x), np.bool_)
-    for piece_start, piece_end in _spans(clock):
-        inside = (ack_x >= piece_start) & (ack_x < piece_end)
-        bounds = data_rest[(data_x >= piece_start) & (data_x < piece_end)]
+    for start, end in spans:
+        inside = (ack_x >= start) & (ack_x < end)
+        bounds = data_rest[(data_x >= start) & (data_x < end)]
         if len(bounds):
             result |= inside & (ack_rest < bounds.max() - TIMESTAMP_ERROR_S * 1e9)
     return result

@@ -16,7 +16,7 @@ import numpy as np
 from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clouds import FlowClouds, loss_share, spared_points
 from detector.curves import NEVER
-from detector.early_acks import violations
+from detector.early_acks import ahead_of_receiver, violations
 from detector.pair import ClockMode, Pair
 from pepscope.results import Evidence, Number, Outcome
 
@@ -67,7 +67,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     first, second = published(flow, ClockMode.SYNCHRONISED), published(flow, ClockMode.OFFSET)
     tick_s = _tick_s(pair)
     violating = violations(flow, clock)
-    ahead = violations(flow, clock, as_sent=True)
+    ahead, compared = ahead_of_receiver(flow, clock)
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
         "clocks": clock.mode.value,
@@ -77,8 +77,8 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "violating_share": float(violating.mean()) if len(violating) else 0.0,
         "violating_acks": int(violating.sum()),
         "acks": len(flow.ack_seen_ns),
-        "acks_before_receivers_own": int(ahead.sum()),
-        "acks_compared_with_receivers_own": len(ahead),
+        OWN_BEFORE: ahead,
+        OWN_COMPARED: compared,
         "lower_constraints": clock.lower_points,
         "upper_constraints": clock.upper_points,
         "spared_constraints": clock.lower_spared + clock.upper_spared,

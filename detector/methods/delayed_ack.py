@@ -141,6 +141,9 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     if short > SPARED_LEAST:
         summary = f"{short} round trips are shorter than the delay, all at one time, as when the sender's clock is set."
         return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary, numbers, tuple(caveats))
+    if short:
+        summary = f"{short} of {len(round_trips)} round trips are shorter than the delay: too few for a finding."
+        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary, numbers, tuple(caveats))
     # A path slower than the delay would pass however it is made.
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
     summary = (

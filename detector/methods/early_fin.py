@@ -56,8 +56,12 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
     if sent is None or arrived is None:
         return None
     x, y = data_points(reverse)
-    room = y - clock.server_minus_client_ns(x)
     client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
+    # What data before a step of a clock allow, they do not allow behind it.
+    alike = clock.piece_at(x) == clock.piece_at(np.array([client]))[0]
+    if not alike.any():
+        return None
+    room = (y - clock.server_minus_client_ns(x))[alike]
     fin = (server - client) - float(clock.server_minus_client_ns(np.array([client]))[0])
     # Data down bound the server's clock from below, data up from above.
     return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9

@@ -30,9 +30,10 @@ IP_ID_NATS = 16 * math.log(2)
 #: A timestamp offset that had to be fitted, and a window that reader and kernel may reproduce, convince this far alone.
 FITTED_NATS = 3.0
 WINDOW_NATS = 3.0
-#: Boxes that rewrite IP IDs or windows without splitting exist (NATs give IDs of their own): all disagreement in these
-#: fields together says no more than that one connection in a hundred passes one, which alone never makes a split.
-REWRITABLE_FIELDS = frozenset({"ip-id", "window"})
+#: Boxes that rewrite IP IDs or windows, or take timestamps away, without splitting exist (NATs give IDs of their own),
+#: and tools that make captures anonymous blank timestamps: all disagreement in these fields together says no more than
+#: that one connection in a hundred passes one, which alone never makes a split.
+REWRITABLE_FIELDS = frozenset({"ip-id", "window", "timestamps-present"})
 REWRITABLE_NATS = math.log(100.0)
 #: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
 #: namespaces, say): one pair of captures in a hundred thousand. Their stamps agree as often as a segment is relayed

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from detector.methods.identity.acknowledger import other_maker_nats
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
     ClassComparison,
@@ -194,9 +195,12 @@ def _judge(
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
-    if min(hard_data, data) >= DECISIVE_NATS and acks <= -DECISIVE_NATS:
+    lost = max(_missed_share(client), _missed_share(server))
+    others = max(other_maker_nats(both.acknowledgements, lost) for both in comparisons.values())
+    numbers["other_acknowledger_nats"] = round(others, 2)
+    if min(hard_data, data) >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0):
         return Evidence(
-            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(min(data, -acks)),
+            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(data),
             "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
             "box on the path makes or rewrites ACKs.", numbers,
         )  # fmt: skip

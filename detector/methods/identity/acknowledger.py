@@ -1,0 +1,39 @@
+"""Whether some of the acknowledgements that arrive are another maker's than the far end, though others are its own.
+
+A box that acknowledges in the receiver's name may let the receiver's acknowledgements pass as well. Then those that
+have a counterpart at the emitter agree with it in every field, or in none. End to end all of them agree, but for the
+few that a capture mistook for one another.
+"""
+
+from __future__ import annotations
+
+import math
+
+from detector.methods.identity.agreement import SAME, ClassComparison
+
+#: Below this share of equal IP IDs a box on the way gives IP IDs of its own, and they tell nothing of makers.
+_REWRITTEN = 0.05
+
+
+def other_maker_nats(acknowledgements: ClassComparison, lost_share: float) -> float:
+    """Natural-log likelihood ratio of two makers against the far end alone, over acknowledgements with a counterpart.
+
+    With k of n that agree, the far end alone explains them with q^k (1 - q)^(n - k), for any q from `SAME`, less what
+    the captures are known to have lost, to 1; a box that makes an unknown share of them, every share as likely as
+    another, with B(k + 1, n - k + 1). 0 where no field tells makers apart.
+    """
+    agreement = acknowledgements.fields.get("timestamps")
+    if agreement is None or acknowledgements.tsval_shift or acknowledgements.tsecr_shift:
+        agreement = acknowledgements.fields.get("ip-id")
+        if agreement is None or agreement.agreeing < _REWRITTEN:
+            return 0.0
+    compared = agreement.compared
+    agreeing = round(agreement.agreeing * compared)
+    same = max(SAME * (1.0 - lost_share), agreeing / max(compared, 1))
+    alone = _log_likelihood(agreeing, same) + _log_likelihood(compared - agreeing, 1.0 - same)
+    mixed = math.lgamma(agreeing + 1) + math.lgamma(compared - agreeing + 1) - math.lgamma(compared + 2)
+    return mixed - alone
+
+
+def _log_likelihood(times: int, probability: float) -> float:
+    return times * math.log(probability) if times else 0.0
