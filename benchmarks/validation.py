@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,10 @@ class Score:
     mechanism: str | None = None
     true_mechanism: str | None = None
     acceptable_mechanisms: frozenset[str | None] = frozenset()
+    #: Of regular, split-tcp and tcp-proxy; empty where the flow was not judged.
+    probability: Mapping[str, float] = field(default_factory=dict)
+    #: Findings that speak, and their strengths.
+    findings: tuple[tuple[str, float], ...] = ()
 
     @property
     def false_alarm(self) -> bool:
@@ -195,6 +199,8 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
     return Score(
         *common, str(found.pair.verdict), found.pair.reason, outcomes, alone,
         None if mechanism is None else str(mechanism), true_mechanism, mechanisms,
+        {str(kind): float(value) for kind, value in found.pair.probability.items()},
+        tuple((item.finding, item.strength) for item in evidence if str(item.outcome) != "inapplicable"),
     )  # fmt: skip
 
 

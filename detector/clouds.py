@@ -44,7 +44,7 @@ class FlowClouds:
     ack_seen_ns: Int64Array
     ack_sent_ns: Int64Array
     arrival_ns: Int64Array
-    own_ack: curves.BoolArray  # whether the receiver's capture holds an acknowledgement of exactly that value
+    own_ack: curves.BoolArray  # plain ones of exactly that value at both ends, the receiver's before any with data
     round_trip_ns: Int64Array  # at the sender, first copy of the byte to its acknowledgement; NEVER where unknown
     sender_missed: tuple[float, int]  # data packets lost by the sender's capture, and held
     receiver_missed: tuple[float, int]
@@ -90,7 +90,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
         seen_ns,
         returned.reaching(value - shift),
         arrived.at(value - 1 - shift),
-        np.isin(value - shift, returned.value),
+        seen.plain[acks] & np.isin(value - shift, returned.value[returned.plain]),
         round_trip,
         curves.missed_packets(sent, seen, from_start=_began(sender, direction)),
         curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),
