@@ -48,7 +48,8 @@ def segments_of(run: str) -> tuple[Segments, Segments]:
     """Data that left the server and that arrived at the client."""
     (pair,) = pairs(run)
     client, server = pair.client_side, pair.server_side
-    assert client is not None and server is not None
+    assert client is not None
+    assert server is not None
     read = [
         read_segments(side, dict.fromkeys(Direction, 0), 1, windows_in_bytes(client, server))[Direction.DOWN]
         for side in (server, client)
@@ -81,11 +82,13 @@ def test_streams_are_laid_over_each_other_by_ip_ids_where_timestamps_were_cut() 
     emitted, arrived = segments_of("reg_dl_cdma1x")
     moved = replace(arrived, start=arrived.start + 5000, acknowledgement=arrived.acknowledgement + 70)
     found = shift_from_fields(emitted, without_stamps(moved, captured=False))
-    assert found is not None and (found.sequence, found.acknowledgement) == (-5000, -70)
+    assert found is not None
+    assert (found.sequence, found.acknowledgement) == (-5000, -70)
     # One packet without the option is no partner of all those whose option was cut.
     odd = without_stamps(emitted, captured=True, share=1 / len(emitted))
     found = shift_from_fields(odd, without_stamps(moved, captured=False, share=0.9))
-    assert found is not None and found.sequence == -5000
+    assert found is not None
+    assert found.sequence == -5000
 
 
 def test_duplicate_acknowledgements_are_told_apart_by_what_both_captures_hold() -> None:
@@ -128,7 +131,8 @@ def test_windows_without_a_known_scale_are_no_bytes() -> None:
     assert found.finding == "window-alternates"  # shares need no scale
     assert "% of what it had before" in found.summary
     client, server = unscaled.client_side, unscaled.server_side
-    assert client is not None and server is not None
+    assert client is not None
+    assert server is not None
     assert windows_in_bytes(client, server) == {Direction.DOWN}
     assert progress.examine(unscaled, relate(unscaled)).numbers["relay_buffers_bytes"] == 0
 
@@ -198,10 +202,12 @@ def test_marks_of_a_cut_capture_say_which_options_are_unknown(tmp_path: Path) ->
         assert ((marks & Mark.HAS_TIMESTAMPS) != 0).all() == stamped
         assert ((marks & Mark.OPTIONS_TRUNCATED) != 0).all() != stamped
         flow, known = cut.connections[0].up, whole.connections[0].up
-        assert known.options_captured and not flow.options_captured
+        assert known.options_captured
+        assert not flow.options_captured
         # MSS and SACK-permitted stand first, timestamps and the scale behind them.
         assert (flow.maximum_segment_size, flow.window_scale) == (known.maximum_segment_size, None)
-        assert flow.window_shift is None and known.window_shift == known.window_scale
+        assert flow.window_shift is None
+        assert known.window_shift == known.window_scale
         assert np.array_equal(cut.packets(0).flags, whole.packets(0).flags)
         assert [said for said in cut.warnings if "within the TCP options" in said]
         assert not whole.warnings
