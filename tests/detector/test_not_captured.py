@@ -13,15 +13,18 @@ from hypothesis import strategies as st
 
 import pepscope
 from benchmarks.cut_captures import LENGTHS, judge_cuts
+from benchmarks.variants import cut_behind_ip
 from detector.clock import relate
 from detector.methods import progress, receive_window
 from detector.methods.identity.agreement import compare_acknowledgements, compare_data
 from detector.methods.identity.segments import Segments, read_segments, shift_from_fields, windows_in_bytes
 from detector.not_captured import cut_options, missing_packets
 from detector.pair import Pair, Vantage
+from pepscope.capture import open_capture
 from pepscope.connections import FlowSummary, MissingPackets
 from pepscope.packets import Direction, Mark
 from pepscope.results import Outcome, PairResult
+from tests.captures.containers import LINK_ETHERNET, LINK_LINUX_SLL, LINK_RAW, read_capture, write_pcap
 from tests.detector.corpus import CORPUS, RUNS, pairs
 
 #: Small captures: many short connections, no timestamps or SACK, IPv6, a slow cell, and splits of each make.
@@ -89,6 +92,23 @@ def test_streams_are_laid_over_each_other_by_ip_ids_where_timestamps_were_cut() 
     found = shift_from_fields(odd, without_stamps(moved, captured=False, share=0.9))
     assert found is not None
     assert found.sequence == -5000
+
+
+@pytest.mark.parametrize(("run", "sender"), [("reg_dl_cdma1x", "server"), ("reg_ul_bloat_256", "mobile")])
+def test_a_sender_capture_of_every_second_segment_turns_nothing(run: str, sender: str, tmp_path: Path) -> None:
+    """As a filter on PSH leaves it: the segment before each one looks alike but for its place."""
+    paths = {end: CORPUS / RUNS[run]["files"][end]["name"] for end in ("mobile", "server")}
+    source = read_capture(paths[sender])
+    pushed = [frame for frame in source.frames if frame.data[source_tcp(source.link_type, frame.data) + 13] & 8]
+    paths[sender] = tmp_path / "pushed.pcap"
+    paths[sender].write_bytes(write_pcap(pushed, source.link_type))
+    (pair,) = pepscope.detect(*map(str, paths.values())).pairs
+    assert str(pair.verdict) == "regular"
+
+
+def source_tcp(link_type: int, frame: bytes) -> int:
+    """Where TCP begins behind IPv4 without options."""
+    return {LINK_RAW: 0, LINK_ETHERNET: 14, LINK_LINUX_SLL: 16}[link_type] + 20
 
 
 def test_duplicate_acknowledgements_are_told_apart_by_what_both_captures_hold() -> None:
@@ -185,10 +205,6 @@ def test_cut_options_are_told_of_the_capture_that_lacks_them() -> None:
 
 
 def test_marks_of_a_cut_capture_say_which_options_are_unknown(tmp_path: Path) -> None:
-    from benchmarks.variants import cut_behind_ip
-    from pepscope.capture import open_capture
-    from tests.captures.containers import read_capture, write_pcap
-
     source = CORPUS / RUNS["reg_dl_cdma1x"]["files"]["mobile"]["name"]
     whole = open_capture(str(source))
     assert not (whole.packets(0).marks & Mark.OPTIONS_TRUNCATED).any()

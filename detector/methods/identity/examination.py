@@ -23,6 +23,7 @@ from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
 from detector.methods.identity.segments import (
     Segments,
+    fields_in_common,
     read_segments,
     shift_from_fields,
     thinning_for,
@@ -108,8 +109,16 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     if best is None:
         return (near, far) if all(_alignment_supported(pair, d) for d in Direction) else None
     if any(best.values()):
-        far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
+        moved = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
+        supported = all(_alignment_supported(pair, d) for d in Direction)
+        if not supported or _in_common(near, moved) > _in_common(near, far):
+            far = moved
     return near, far
+
+
+def _in_common(near: BothWays, far: BothWays) -> int:
+    """Fields that agree between the data segments of both vantages."""
+    return sum(fields_in_common(near[d].take(near[d].length > 0), far[d].take(far[d].length > 0)) for d in Direction)
 
 
 def _alignment_supported(pair: Pair, direction: Direction) -> bool:
