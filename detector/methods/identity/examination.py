@@ -142,12 +142,13 @@ def _compare_direction(
     unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
-    lost = max(_missed_share(emitter), *(_uncovered_share(s) for s in (data_out, reverse_data) if thinning == 1), 0.0)
-    lost = probable_loss(lost, len(emitted) + len(reverse_data))
+    uncovered_out, uncovered_back = (_uncovered_share(s) if thinning == 1 else 0.0 for s in (data_out, reverse_data))
+    lost_data = max(_missed_share(emitter), uncovered_out)
+    lost = probable_loss(max(lost_data, uncovered_back), len(emitted) + len(reverse_data))
     known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
     return DirectionComparison(
-        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction)),
+        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction), lost_data),
         compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen, data_out.acknowledgement),
         _within(acks_out, acks_in),
         count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen)
