@@ -118,7 +118,7 @@ def test_duplicate_acknowledgements_are_told_apart_by_what_both_captures_hold() 
     sent = Segments(same, same, same + 1000, same + 500, no, yes, yes, yes, rising + 7, rising + 3, rising + 1, same)
     came = without_stamps(sent, captured=False)
     nothing = np.zeros(0, np.int64)
-    part = compare_acknowledgements(sent, came, 0.0, nothing, (nothing, nothing))
+    part = compare_acknowledgements(sent, came, 0.0, nothing, (nothing, nothing), nothing)
     assert part.fields["ip-id"].agreeing == 1.0
 
 
