@@ -47,6 +47,7 @@ fn check_segment(segment: &Segment<'_>) {
     assert!(segment.options_raw.len() <= 40, "more than 40 bytes of options");
     assert!(segment.ip_version == 4 || segment.ip_version == 6, "an unknown IP version");
     assert!(!segment.header_truncated || segment.payload.is_empty(), "payload behind a truncated header");
+    assert!(!segment.options_truncated || segment.header_truncated, "truncated options in a whole header");
 }
 
 fn check_tally(tally: &Tally, segments: u64) {

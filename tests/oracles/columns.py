@@ -136,7 +136,7 @@ def _assert_windows_agree(connection: Connection, ours: PacketColumns, rows: lis
 def _window_shifts(connection: Connection, rows: list[OracleRow]) -> tuple[int, int]:
     """How far each flow's windows are shifted (RFC 7323): if both SYNs say so, or a SYN-ACK, which needs the other."""
     up, down = connection.up.window_scale, connection.down.window_scale
-    if connection.up.syn_count and connection.down.syn_count and (up is None or down is None):
+    if any(flow.options_captured and flow.window_scale is None for flow in (connection.up, connection.down)):
         return 0, 0
     answered = any(row.flags & (TcpFlag.SYN | TcpFlag.ACK) == TcpFlag.SYN | TcpFlag.ACK for row in rows)
     return (min(up or 0, 14), min(down or 0, 14)) if answered else (0, 0)

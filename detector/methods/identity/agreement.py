@@ -113,8 +113,14 @@ def log_likelihood_ratio(units: float, share: float, same: float, chance: float)
     return max(-MOST_NATS, min(MOST_NATS, units * gain))
 
 
-def compare_data(emitted: Segments, arrived: Segments, largest_payload: int) -> ClassComparison:
-    """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet."""
+def compare_data(
+    emitted: Segments, arrived: Segments, largest_payload: int, lost_share: float = 0.0
+) -> ClassComparison:
+    """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet.
+
+    `lost_share` is what the emitter's capture is known to have missed: the copy that arrived may be one of those, where
+    only another copy was captured.
+    """
     if len(emitted) == 0 or len(arrived) == 0:
         return ClassComparison(0, 0)
     inside = (arrived.start >= emitted.start.min()) & (arrived.start < emitted.end.max())
@@ -128,12 +134,12 @@ def compare_data(emitted: Segments, arrived: Segments, largest_payload: int) -> 
     found = partner >= 0
     left, came = emitted.take(partner[found]), arrived.take(found)
     whole = (left.start == came.start) & (left.length == came.length)
-    result = _compare_common(left, came, ids, whole, shift)
+    result = _compare_common(left, came, ids, whole, shift, lost_share)
     fields = result.fields
     offload = max(int(emitted.length.max()), int(arrived.length.max(initial=0))) > largest_payload
     clear = whole & ~_copies_differ_in_push(emitted, rows[found])
     if clear.any():
-        fields["push"] = _push_agreement(left.push[clear], came.push[clear])
+        fields["push"] = _push_agreement(left.push[clear], came.push[clear], lost_share)
     if whole.any():
         fields["carried-acknowledgement"] = _carried(emitted, rows[found][whole], left.take(whole), came.take(whole))
     if not offload:
@@ -206,16 +212,17 @@ def _ip_id_informative(emitted: Segments, arrived: Segments) -> bool:
 
 
 def _compare_common(
-    left: Segments, came: Segments, ids: bool, whole: BoolArray, shift: tuple[int, int]
+    left: Segments, came: Segments, ids: bool, whole: BoolArray, shift: tuple[int, int], lost_share: float = 0.0
 ) -> ClassComparison:
     """Fields that data and acknowledgements share, over matched segments."""
+    same = SAME * (1 - lost_share)
     fields: dict[str, FieldAgreement] = {}
     total = len(came)
     if total == 0:
         return ClassComparison(0, 0)
     stamped = left.has_timestamps & came.has_timestamps
     if stamped.any():
-        fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped), shift != (0, 0))
+        fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped), shift != (0, 0), same)
     known = left.stamps_captured & came.stamps_captured
     differs = known & (left.has_timestamps != came.has_timestamps)
     if differs.any():
@@ -226,7 +233,7 @@ def _compare_common(
     if ids and whole.any():
         equal = float((left.ip_id[whole] == came.ip_id[whole]).mean())
         count = int(whole.sum())
-        nats = log_likelihood_ratio(count, equal, SAME, LEAST_CHANCE)
+        nats = log_likelihood_ratio(count, equal, same, LEAST_CHANCE)
         fields["ip-id"] = FieldAgreement(count, equal, min(IP_ID_NATS * min(1.0, count / 4), nats))
     scale, fields["window"] = _window_agreement(left.window, came.window)
     scaled = np.where(scale >= 0, came.window << max(scale, 0), came.window >> max(-scale, 0))
@@ -259,16 +266,17 @@ def _unshifted(arrived: Segments, shift: tuple[int, int]) -> Segments:
     )
 
 
-def _timestamp_agreement(left: Segments, came: Segments, fitted: bool) -> FieldAgreement:
-    """Agreement of (TSval, TSecr); `fitted` where a shift was taken off first."""
+def _timestamp_agreement(left: Segments, came: Segments, fitted: bool, same: float) -> FieldAgreement:
+    """Agreement of (TSval, TSecr); `fitted` where a shift was taken off first, `same` the share that agrees in the same
+    packets."""
     share = float(((left.tsval == came.tsval) & (left.tsecr == came.tsecr)).mean())
     units = len(distinct(left.tsval * np.int64(1 << 20) ^ left.tsecr))
     if not fitted:
-        nats = log_likelihood_ratio(units, share, SAME, LEAST_CHANCE)
-        return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, SAME, share))
+        nats = log_likelihood_ratio(units, share, same, LEAST_CHANCE)
+        return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, same, share))
     # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold nearly
     # without exception, and even then only supports what other fields say.
-    nats = min(FITTED_NATS, log_likelihood_ratio(units, share, SAME, 0.9))
+    nats = min(FITTED_NATS, log_likelihood_ratio(units, share, same, 0.9))
     return FieldAgreement(units, share, nats, nats)
 
 
@@ -300,14 +308,15 @@ def _copies_differ_in_push(emitted: Segments, rows: Int64Array) -> BoolArray:
     return np.asarray((there & pushed).any(axis=1) & (there & ~pushed).any(axis=1))
 
 
-def _push_agreement(left: BoolArray, came: BoolArray) -> FieldAgreement:
+def _push_agreement(left: BoolArray, came: BoolArray, lost_share: float) -> FieldAgreement:
     """Agreement of PSH on segments of equal extent: nobody on the way has a reason to change it."""
+    same = 0.99 * (1 - lost_share)
     share = float((left == came).mean())
-    against = log_likelihood_ratio(len(left), share, 0.99, 0.5)
+    against = log_likelihood_ratio(len(left), share, same, 0.5)
     # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
     # differ, and in a dialogue, where every segment is pushed, not at all.
     rarer = min(int(left.sum()), int((~left).sum()))
-    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, 0.99, 0.9)))
+    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, same, 0.9)))
     return FieldAgreement(len(left), share, nats)
 
 

@@ -23,6 +23,7 @@ from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
 from detector.methods.identity.segments import (
     Segments,
+    fields_in_common,
     read_segments,
     shift_from_fields,
     thinning_for,
@@ -108,8 +109,16 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     if best is None:
         return (near, far) if all(_alignment_supported(pair, d) for d in Direction) else None
     if any(best.values()):
-        far = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
+        moved = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
+        supported = all(_alignment_supported(pair, d) for d in Direction)
+        if not supported or _in_common(near, moved) > _in_common(near, far):
+            far = moved
     return near, far
+
+
+def _in_common(near: BothWays, far: BothWays) -> int:
+    """Fields that agree between the data segments of both vantages."""
+    return sum(fields_in_common(near[d].take(near[d].length > 0), far[d].take(far[d].length > 0)) for d in Direction)
 
 
 def _alignment_supported(pair: Pair, direction: Direction) -> bool:
@@ -133,12 +142,13 @@ def _compare_direction(
     unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
-    lost = max(_missed_share(emitter), *(_uncovered_share(s) for s in (data_out, reverse_data) if thinning == 1), 0.0)
-    lost = probable_loss(lost, len(emitted) + len(reverse_data))
+    uncovered_out, uncovered_back = (_uncovered_share(s) if thinning == 1 else 0.0 for s in (data_out, reverse_data))
+    lost_data = max(_missed_share(emitter), uncovered_out)
+    lost = probable_loss(max(lost_data, uncovered_back), len(emitted) + len(reverse_data))
     known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
     return DirectionComparison(
-        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction)),
+        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction), lost_data),
         compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen, data_out.acknowledgement),
         _within(acks_out, acks_in),
         count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen)

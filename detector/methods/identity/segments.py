@@ -242,7 +242,9 @@ def _joined_shift(
     keys = [key * _MIX + side.length for key, side in ((emitted_key, emitted), (arrived_key, arrived))]
     distinct, first, counts = np.unique(keys[0], return_index=True, return_counts=True)
     place = np.minimum(np.searchsorted(distinct, keys[1]), len(distinct) - 1)
-    joined = (distinct[place] == keys[1]) & (counts[place] == 1)
+    # Alone in both: of two packets that look alike, one capture may lack the other.
+    _, back, again = np.unique(keys[1], return_inverse=True, return_counts=True)
+    joined = (distinct[place] == keys[1]) & (counts[place] == 1) & (again[back] == 1)
     partners = first[place[joined]]
     if len(partners) < FEWEST_JOINED:
         return None
@@ -251,3 +253,21 @@ def _joined_shift(
         emitted.acknowledgement[partners] - arrived.acknowledgement[joined]
     )
     return FoundShift(sequence, acknowledgement, len(partners), min(sequence_share, acknowledgement_share))
+
+
+def fields_in_common(emitted: Segments, arrived: Segments) -> int:
+    """Fields that agree between segments of the same extent, as the offsets of the two captures now lie.
+
+    Where a capture lacks packets, those that look alike may lay the streams wrongly over each other; then the
+    segments that meet agree in little else.
+    """
+    if len(emitted) == 0 or len(arrived) == 0:
+        return 0
+    keys = [side.start * _MIX + side.length for side in (emitted, arrived)]
+    known, first = np.unique(keys[0], return_index=True)
+    place = np.minimum(np.searchsorted(known, keys[1]), len(known) - 1)
+    meets = known[place] == keys[1]
+    left, came = emitted.take(first[place[meets]]), arrived.take(meets)
+    stamped = left.has_timestamps & came.has_timestamps & (left.tsval == came.tsval) & (left.tsecr == came.tsecr)
+    others = (left.ip_id == came.ip_id, left.push == came.push, left.window == came.window)
+    return int(stamped.sum()) + sum(int(agrees.sum()) for agrees in others)

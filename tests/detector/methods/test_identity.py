@@ -156,7 +156,7 @@ def relayed(agreeing, segments=60):
 
     def stamped(tsval):
         return Segments(
-            time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, ~bare, tsval, blank, blank, blank
+            time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, bare, tsval, blank, blank, blank
         )
 
     return compare_data(stamped(time), stamped(time + late), 1460)
