@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 
 from detector.connection_source import ConnectionSource
 from detector.match import Candidate, Ground
-from detector.packet_sketch import shared_packets
+from detector.packet_sketch import Connections, shared_packets
 from detector.start_times import near_in_time
 from pepscope.connections import Connection
 
@@ -31,7 +31,6 @@ TELLING_BYTES = 1 << 14
 LENGTHS_NATS = math.log(10_000.0)
 
 Key = Callable[[Connection], Hashable | None]
-Connections = Mapping[int, Connection]
 
 
 def both_sequence_numbers(connection: Connection) -> Hashable | None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 
 from detector import anchors
-from detector.candidates import Connections
 from detector.connection_source import ConnectionSource
 from detector.match import Candidate, Ground
+from detector.packet_sketch import Connections
 from pepscope.connections import Connection
 from pepscope.packets import Direction
 

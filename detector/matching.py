@@ -68,6 +68,8 @@ class Matcher:
         self.matches: list[Match] = []
         #: Second capture's clock minus the first's (ns) by what earlier rounds matched; None if nothing.
         self._offset: int | None = None
+        #: Start differences (ns) of what was matched at one time.
+        self._gaps: list[int] = []
 
     def run(self) -> list[Match]:
         """All matches, and what is left of each capture by itself, in order of first packets."""
@@ -162,8 +164,10 @@ class Matcher:
     def _take(self, matches: Iterable[Match]) -> None:
         for match in matches:
             if match.first is not None and match.second is not None:
-                del self.left[match.first], self.right[match.second]
+                one, two = self.left.pop(match.first), self.right.pop(match.second)
                 self.matches.append(match)
+                if match.ground not in _OTHER_TIME.values():
+                    self._gaps.append(two.first_time_ns - one.first_time_ns)
 
     def _by_datagrams(self) -> None:
         """Payload identity between a connection here and a UDP flow there."""
@@ -195,13 +199,7 @@ class Matcher:
 
     def _known_clock_offset(self) -> int | None:
         """The clock offset (ns) by the connections matched so far, or else what was agreed on before."""
-        other_times = set(_OTHER_TIME.values())
-        known = [
-            self.second.connections[match.second].first_time_ns - self.first.connections[match.first].first_time_ns
-            for match in self.matches
-            if match.first is not None and match.second is not None and match.ground not in other_times
-        ]
-        return int(np.median(np.array(known, np.int64))) if known else self._offset
+        return int(np.median(np.array(self._gaps, np.int64))) if self._gaps else self._offset
 
     def _overlap(self, one: Connection, two: Connection) -> bool:
         """Whether they exist at the same time, as matched connections relate the clocks, or else as the clocks say."""

@@ -13,7 +13,7 @@ that the one before found nothing for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, runtime_checkable
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.connection_source import ConnectionSource
+from pepscope.connections import Connection
 from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
 
 UInt64Array = npt.NDArray[np.uint64]
@@ -31,6 +32,9 @@ UInt64Array = npt.NDArray[np.uint64]
 SKETCH_SIZE = 48
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+Connections = Mapping[int, Connection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +95,10 @@ class _Sketches:
 
 
 def shared_packets(
-    first: ConnectionSource, second: ConnectionSource, ones: Iterable[int], twos: Iterable[int]
+    first: ConnectionSource, second: ConnectionSource, ones: Connections, twos: Connections
 ) -> list[SharedPackets]:
-    """Pairs of connections (ids of each capture) that have packets in common."""
-    left, right = set(ones), set(twos)
+    """Pairs of connections, of these of each capture by id, that have packets in common."""
+    left, right = dict(ones), dict(twos)
     found: list[SharedPackets] = []
     for form in Form:
         if not left or not right:
@@ -102,22 +106,23 @@ def shared_packets(
         here = _shared(_sketch_all(first, left, form.value), _sketch_all(second, right, form.value), form.value)
         if not form.value.stamps:
             # Where both captures hold stamps and these disagree, nothing else makes the packets the same.
-            here = [pair for pair in here if not (_has_stamps(first, pair.first) and _has_stamps(second, pair.second))]
-        left -= {pair.first for pair in here}
-        right -= {pair.second for pair in here}
+            here = [pair for pair in here if not (_has_stamps(left[pair.first]) and _has_stamps(right[pair.second]))]
         found += here
+        for pair in here:
+            left.pop(pair.first, None)
+            right.pop(pair.second, None)
     return found
 
 
-def _sketch_all(source: ConnectionSource, ids: set[int], form: _Form) -> _Sketches:
-    order = sorted(ids)
+def _sketch_all(source: ConnectionSource, connections: Connections, form: _Form) -> _Sketches:
+    order = sorted(connections)
     if isinstance(source, _Partitioned):
         order.sort(key=source.partition_of)
     values, holders, directions = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for number in order:
-        if form.stamps and not _has_stamps(source, number):
+        if form.stamps and not _has_stamps(connections[number]):
             continue
-        if form.places and not _has_places(source, number):
+        if form.places and not _has_places(connections[number]):
             continue
         value, direction = packet_keys(source.packets(number), form)
         values.append(value)
@@ -126,13 +131,11 @@ def _sketch_all(source: ConnectionSource, ids: set[int], form: _Form) -> _Sketch
     return _Sketches(np.concatenate(values), np.concatenate(holders), np.concatenate(directions))
 
 
-def _has_stamps(source: ConnectionSource, number: int) -> bool:
-    connection = source.connections[number]
+def _has_stamps(connection: Connection) -> bool:
     return connection.up.timestamps and connection.down.timestamps
 
 
-def _has_places(source: ConnectionSource, number: int) -> bool:
-    connection = source.connections[number]
+def _has_places(connection: Connection) -> bool:
     return None not in (connection.up.initial_sequence_number, connection.down.initial_sequence_number)
 
 
