@@ -6,6 +6,7 @@ Worth is a log-likelihood ratio in nats: how much likelier one connection shows 
 from __future__ import annotations
 
 import math
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 
@@ -116,6 +117,12 @@ def related_nats(one: Connection, two: Connection) -> float:
     nats = ADDRESS_NATS * (one.server_address == two.server_address)
     nats += ADDRESS_NATS * (one.client_address == two.client_address)
     return nats + PORT_NATS * (one.client_port == two.client_port)
+
+
+def tie_breaker(one: Connection, two: Connection) -> float:
+    """A weight too small to mean anything, by the end points alone: equals pair alike in whatever order they come."""
+    names = sorted((f"{one.client} {one.server}", f"{two.client} {two.server}"))
+    return zlib.crc32("|".join(names).encode()) * 2.0**-52
 
 
 def is_turned(one: Connection, two: Connection) -> bool:

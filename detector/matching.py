@@ -32,22 +32,31 @@ from detector.candidates import (
     merged,
     own_lengths,
     related_nats,
+    tie_breaker,
 )
 from detector.connection_source import ConnectionSource
 from detector.content_candidates import by_payload
 from detector.datagram_pairing import DatagramSource, find_legs, flow_clock_offset
 from detector.match import Candidate, Ground, Match
-from detector.start_times import agreed_offset, common_offset, start_nats
+from detector.start_times import START_SPREAD_NS, agreed_offset, common_offset, start_nats
 from pepscope.connections import Connection
 
 #: Clocks that nothing relates may be wrong by this much before connections that overlap seem not to.
 CLOCK_SLACK_NS = 10_000_000_000
+
+#: Where matched connections relate the clocks, by this much: what their starts spread by on either side,
+KNOWN_CLOCK_SLACK_NS = 2 * START_SPREAD_NS
+#: and as much again as clocks drift over the captures.
+CLOCK_DRIFT = 500e-6
 
 #: Pairings that are worse by less than this (one to a hundred) might as well be true.
 RIVAL_NATS = float(np.log(100.0))
 
 #: Rivals remembered of a match.
 MOST_RIVALS = 4
+
+#: What shows that two connections are one, whatever others have the same content.
+_IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
 
 #: Content that agrees at another time by the clocks: the same object again.
 _OTHER_TIME = {
@@ -68,8 +77,11 @@ class Matcher:
         self.matches: list[Match] = []
         #: Second capture's clock minus the first's (ns) by what earlier rounds matched; None if nothing.
         self._offset: int | None = None
-        #: Start differences (ns) of what was matched at one time.
+        #: Start differences (ns) of what was matched at one time, and of that what began before both captures' eyes.
         self._gaps: list[int] = []
+        self._sure_gaps: list[int] = []
+
+        self._span_ns = max(_span_ns(self.left.values()), _span_ns(self.right.values()))
 
     def run(self) -> list[Match]:
         """All matches, and what is left of each capture by itself, in order of first packets."""
@@ -141,7 +153,7 @@ class Matcher:
         for candidate in candidates:
             one, two = self.left[candidate.first], self.right[candidate.second]
             nats = candidate.nats + start_nats(two.first_time_ns - one.first_time_ns - offset)
-            nats += related_nats(one, two) if related else 0.0
+            nats += (related_nats(one, two) if related else 0.0) + tie_breaker(one, two)
             if nats > 0:
                 weighed.append(replace(candidate, nats=nats))
         chosen = assign([Edge(c.first, c.second, c.nats) for c in weighed])
@@ -168,6 +180,8 @@ class Matcher:
                 self.matches.append(match)
                 if match.ground not in _OTHER_TIME.values():
                     self._gaps.append(two.first_time_ns - one.first_time_ns)
+                    if match.ground in _IDENTITY and all(flow.syn_count == 1 for flow in (one.up, two.up)):
+                        self._sure_gaps.append(self._gaps[-1])
 
     def _by_datagrams(self) -> None:
         """Payload identity between a connection here and a UDP flow there."""
@@ -199,13 +213,19 @@ class Matcher:
 
     def _known_clock_offset(self) -> int | None:
         """The clock offset (ns) by the connections matched so far, or else what was agreed on before."""
-        return int(np.median(np.array(self._gaps, np.int64))) if self._gaps else self._offset
+        gaps = self._sure_gaps or self._gaps
+        return int(np.median(np.array(gaps, np.int64))) if gaps else self._offset
+
+    @property
+    def _slack_ns(self) -> float:
+        """How far apart connections that are one may seem."""
+        return KNOWN_CLOCK_SLACK_NS + CLOCK_DRIFT * self._span_ns if self._sure_gaps else CLOCK_SLACK_NS
 
     def _overlap(self, one: Connection, two: Connection) -> bool:
         """Whether they exist at the same time, as matched connections relate the clocks, or else as the clocks say."""
         offset = self._offset or 0
         gap = max(one.first_time_ns + offset - two.last_time_ns, two.first_time_ns - one.last_time_ns - offset)
-        return gap <= CLOCK_SLACK_NS
+        return gap <= self._slack_ns
 
     def _overlaps(self, candidate: Candidate) -> bool:
         return self._overlap(self.left[candidate.first], self.right[candidate.second])
@@ -217,6 +237,12 @@ class Matcher:
         """
         related = one.server_address == two.server_address or one.client_address == two.client_address
         return self._overlap(one, two) or (related and self._offset is None)
+
+
+def _span_ns(connections: Iterable[Connection]) -> int:
+    """From the first packet to the last (ns)."""
+    times = [(connection.first_time_ns, connection.last_time_ns) for connection in connections]
+    return max(last for _, last in times) - min(first for first, _ in times) if times else 0
 
 
 def _alone_on_both_sides(candidates: list[Candidate]) -> list[Candidate]:
