@@ -26,6 +26,7 @@ CONFIDENCE = {
     Ground.OWN_LENGTHS: 0.8,
     Ground.PAYLOAD_OTHER_TIME: 0.4,
     Ground.LENGTHS: 0.5,
+    Ground.LENGTHS_OTHER_TIME: 0.3,
     Ground.LAST_LEFT: 0.3,
     Ground.ALONE: 1.0,
 }
@@ -39,10 +40,11 @@ STRANGERS = 0.3
 #: Least confidence where the same object was asked for at the same time.
 SAME_REQUEST = 0.7
 
-#: Where other connections have the same content, or may have, comparing it says nothing more.
-_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OTHER_TIME, Ground.END_POINTS_OTHER_TIME)
+#: Grounds that another transfer of the same object has as well.
+_OTHER_TIME = (Ground.PAYLOAD_OTHER_TIME, Ground.END_POINTS_OTHER_TIME, Ground.LENGTHS_OTHER_TIME)
 
-_OTHER_TIME = (Ground.PAYLOAD_OTHER_TIME, Ground.END_POINTS_OTHER_TIME)
+#: Where other connections have the same content, or may have, comparing it says nothing more.
+_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, *_OTHER_TIME)
 
 #: Share of compared pieces above which a direction's payload agrees.
 AGREES = 0.9

@@ -22,6 +22,7 @@ class Ground(StrEnum):
     DATAGRAMS = "same payload, carried in UDP at one end"
     OWN_LENGTHS = "same lengths, which no other connection has"
     LENGTHS = "same lengths"
+    LENGTHS_OTHER_TIME = "same lengths, at another time by the capture clocks"
     LAST_LEFT = "the only ones left"
     ALONE = "seen by one capture only"
 

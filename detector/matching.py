@@ -63,6 +63,7 @@ _OTHER_TIME = {
     Ground.END_POINTS: Ground.END_POINTS_OTHER_TIME,
     Ground.PAYLOAD: Ground.PAYLOAD_OTHER_TIME,
     Ground.PAYLOAD_AND_TIME: Ground.PAYLOAD_OTHER_TIME,
+    Ground.LENGTHS: Ground.LENGTHS_OTHER_TIME,
 }
 
 
@@ -169,7 +170,7 @@ class Matcher:
         ground = candidate.ground
         if ground is Ground.PAYLOAD and several:
             ground = Ground.PAYLOAD_AND_TIME
-        if not self._overlaps(candidate):
+        if not self._overlaps(candidate) or (several and not self._overlaps_by_the_clocks(candidate)):
             ground = _OTHER_TIME.get(ground, ground)
         return Match(candidate.first, candidate.second, ground, candidate.turned)
 
@@ -217,18 +218,25 @@ class Matcher:
         return int(np.median(np.array(gaps, np.int64))) if gaps else self._offset
 
     @property
-    def _slack_ns(self) -> float:
-        """How far apart connections that are one may seem."""
-        return KNOWN_CLOCK_SLACK_NS + CLOCK_DRIFT * self._span_ns if self._sure_gaps else CLOCK_SLACK_NS
+    def _known_slack_ns(self) -> float:
+        """How far apart connections that are one may seem under clocks that are related."""
+        return KNOWN_CLOCK_SLACK_NS + CLOCK_DRIFT * self._span_ns
 
-    def _overlap(self, one: Connection, two: Connection) -> bool:
+    def _overlap(self, one: Connection, two: Connection, slack_ns: float | None = None) -> bool:
         """Whether they exist at the same time, as matched connections relate the clocks, or else as the clocks say."""
+        if slack_ns is None:
+            slack_ns = self._known_slack_ns if self._sure_gaps else CLOCK_SLACK_NS
         offset = self._offset or 0
         gap = max(one.first_time_ns + offset - two.last_time_ns, two.first_time_ns - one.last_time_ns - offset)
-        return gap <= self._slack_ns
+        return gap <= slack_ns
 
     def _overlaps(self, candidate: Candidate) -> bool:
         return self._overlap(self.left[candidate.first], self.right[candidate.second])
+
+    def _overlaps_by_the_clocks(self, candidate: Candidate) -> bool:
+        """As `_overlaps`, trusting clocks that nothing relates: content that is there several times may be there once
+        more, where neither capture looked."""
+        return self._overlap(self.left[candidate.first], self.right[candidate.second], self._known_slack_ns)
 
     def _may_be_one(self, one: Connection, two: Connection) -> bool:
         """Whether the same content may be the same transfer: people fetch one object again and again.

@@ -192,3 +192,13 @@ def test_equal_transfers_that_nothing_tells_apart_get_no_split_verdict(tmp_path:
     result = detect(str(client), str(server))
     assert len(result.pairs) == 5
     assert {pair.verdict for pair in result.pairs} <= {Kind.REGULAR, Kind.INCONCLUSIVE}
+
+
+def test_captures_that_do_not_overlap_hold_no_transfer_in_common(tmp_path: Path) -> None:
+    """The server's capture ends before the client's begins: equal content is the same object, fetched again."""
+    talks = [transfer(number, start_ms=400 * number) for number in range(8)]
+    middle = START_NS + 1500 * MILLISECOND_NS
+    client = write(tmp_path / "client", talks, keep=lambda segment: segment.time_ns > middle)
+    server = write(tmp_path / "server", talks, at_server, renumbered(2), keep=lambda segment: segment.time_ns < middle)
+    result = detect(str(client), str(server))
+    assert {pair.verdict for pair in result.pairs} == {Kind.INCONCLUSIVE}
