@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from detector.matching import Ground, Match
+from detector.match import Ground, Match
 from detector.methods import content
 from detector.pair import ClockMode, DetectOptions, Pair
 from detector.pairing import PairedCaptures

@@ -7,22 +7,26 @@ pairs on payload alone only where runs overlap in time. Those end below one half
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from detector.datagram_leg import DatagramLeg
-from detector.matching import Ground
+from detector.match import Ground
 from detector.pair import StreamAlignment
 from pepscope.packets import Direction
 
 #: Confidence by ground before the payload is compared: what could have been mistaken grows down the list.
 CONFIDENCE = {
-    Ground.END_POINTS: 0.98,
     Ground.SEQUENCE_NUMBERS: 0.99,
+    Ground.PACKETS: 0.99,
+    Ground.END_POINTS: 0.98,
+    Ground.END_POINTS_OTHER_TIME: 0.45,
     Ground.PAYLOAD: 0.95,
     Ground.PAYLOAD_AND_TIME: 0.8,
     Ground.OWN_LENGTHS: 0.8,
     Ground.PAYLOAD_OTHER_TIME: 0.4,
     Ground.LENGTHS: 0.5,
+    Ground.LENGTHS_OTHER_TIME: 0.3,
     Ground.LAST_LEFT: 0.3,
     Ground.ALONE: 1.0,
 }
@@ -36,8 +40,11 @@ STRANGERS = 0.3
 #: Least confidence where the same object was asked for at the same time.
 SAME_REQUEST = 0.7
 
-#: Where other connections have the same content, comparing it says nothing more.
-_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, Ground.PAYLOAD_OTHER_TIME)
+#: Grounds that another transfer of the same object has as well.
+_OTHER_TIME = (Ground.PAYLOAD_OTHER_TIME, Ground.END_POINTS_OTHER_TIME, Ground.LENGTHS_OTHER_TIME)
+
+#: Where other connections have the same content, or may have, comparing it says nothing more.
+_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, *_OTHER_TIME)
 
 #: Share of compared pieces above which a direction's payload agrees.
 AGREES = 0.9
@@ -54,6 +61,16 @@ ONE_DIRECTION_CARRIED = 0.9
 CLOCKS_UNRELATED = 0.02
 
 
+#: Most confidence where another pairing is nearly as good: below one half, so that there is no verdict without looking
+#: at the rivals.
+RIVALLED = 0.45
+
+
+def certainty(margin_nats: float) -> float:
+    """Probability that the best pairing is the true one, of it and the next best."""
+    return 1.0 / (1.0 + math.exp(-margin_nats))
+
+
 def pairing_confidence(
     ground: Ground, alignments: Iterable[StreamAlignment], *, related: bool, asked_alike: bool
 ) -> float:
@@ -62,6 +79,8 @@ def pairing_confidence(
     `related` says that the connections have an address in common, `asked_alike` that they begin with the same request.
     """
     start = CONFIDENCE[ground]
+    if ground is Ground.PACKETS:
+        return start  # the same packets are the same transfer, whatever else differs
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
     if not compared:
         # Nothing but numbers and times: addresses may be used twice.
@@ -75,7 +94,7 @@ def pairing_confidence(
         return max(start, ONE_DIRECTION_AGREES)
     doubtful = start * (0.5 + 0.5 * share)
     # Proxies change headers and shift what follows, so that little need agree where it is looked for.
-    return max(doubtful, SAME_REQUEST) if asked_alike and ground is not Ground.PAYLOAD_OTHER_TIME else doubtful
+    return max(doubtful, SAME_REQUEST) if asked_alike and ground not in _OTHER_TIME else doubtful
 
 
 def leg_confidence(leg: DatagramLeg) -> float:

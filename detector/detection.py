@@ -10,13 +10,14 @@ import numpy as np
 
 from detector.absence import Absence, nothing_in_common
 from detector.clock import relate
-from detector.matching import Match
+from detector.match import Match
 from detector.methods import METHODS, content, transport
 from detector.mispairing import unless_mispaired
 from detector.not_captured import cut_options, missing_packets
 from detector.one_place import one_place
 from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair, Vantage
 from detector.pairing import PairedCaptures, pair_captures
+from detector.rivals import RivalJudge
 from detector.series import flow_series
 from detector.stretch import coverage, stretch_of
 from detector.verdict import DECISION_PROBABILITY, Judgement, judge
@@ -192,8 +193,9 @@ def _judge_all(
 ) -> list[PairResult]:
     results: dict[int, PairResult] = {}
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
+    rivals = RivalJudge(paired, judge_pair)
     for number in _loading_order(captures, paired.matches):
-        results[number] = _judge_match(captures[0].path, paired, paired.matches[number], absence)
+        results[number] = _judge_match(captures[0].path, paired, paired.matches[number], absence, rivals)
         if progress is not None:
             progress(len(results), len(paired))
     return [results[number] for number in range(len(paired))]
@@ -203,14 +205,16 @@ def _is_split(pair: Pair) -> bool:
     return judge_pair(pair).verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
 
-def _judge_match(first_path: str, paired: PairedCaptures, match: Match, absence: Absence | None) -> PairResult:
+def _judge_match(
+    first_path: str, paired: PairedCaptures, match: Match, absence: Absence | None, rivals: RivalJudge
+) -> PairResult:
     """Load a pair and judge it; nothing of it stays in memory."""
     pair = paired.pair(match)
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
         return judge_pair(pair, (absence.examine(match, pair),))
     place = one_place(pair)
     if place is None:
-        return judge_pair(pair)
+        return rivals.judge(match) if match.rivals else judge_pair(pair)
     richer = max(pair.vantages, key=_held).capture
     alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
     result = judge_pair(paired.pair(replace(alone, turned=False)), (place.evidence(),))

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from detector.alignment import align
-from detector.confidence import leg_confidence, pairing_confidence
+from detector.confidence import RIVALLED, certainty, leg_confidence, pairing_confidence
 from detector.connection_source import ConnectionSource
 from detector.curves import without_backward_steps
 from detector.datagram_leg import DatagramLeg
-from detector.matching import Ground, Match, Matcher
+from detector.match import Ground, Match
+from detector.matching import Matcher
 from detector.pair import DetectOptions, Pair, Vantage
 from detector.same_request import same_request
 from detector.turning import turn_guessed
@@ -46,8 +47,8 @@ class PairedCaptures:
     def __iter__(self) -> Iterator[Pair]:
         return (self.pair(match) for match in self.matches)
 
-    def pair(self, match: Match) -> Pair:
-        """Load one pair."""
+    def pair(self, match: Match, *, certain: bool = False) -> Pair:
+        """Load one pair; `certain` leaves out of its confidence that rivals of the match may be the truth."""
         first = None if match.first is None else _vantage(self._first, match.first)
         second = None
         if match.second is not None and self._second is not None:
@@ -64,6 +65,8 @@ class PairedCaptures:
         confidence = pairing_confidence(
             match.ground, alignment.values(), related=related or self._options.same_transfers, asked_alike=asked_alike
         )
+        if match.rivals and not certain:
+            confidence = min(confidence * certainty(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
 
     def _is_first_nearer(self, first: Vantage, second: Vantage) -> bool:

@@ -2,41 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from pepscope.connections import Connection
 
+#: Starts of one connection at two places differ by the clocks' offset, give or take this much.
+START_SPREAD_NS = 100_000_000
 
-def common_offset(candidates: list[tuple[int, int]]) -> int:
-    """The start difference that most candidates share within half a second; the smallest among equals."""
+#: Start differences this near to each other may have one cause.
+_HALF_WINDOW_NS = 500_000_000
+
+#: Start differences looked at to find the offset.
+_MOST_DIFFERENCES = 4096
+
+#: Of a group with more connections each is held against so many of the other capture's, those that began nearest.
+NEAREST = 16
+
+
+def common_offset(candidates: Sequence[tuple[int, int]]) -> int:
+    """The start difference (ns) that most candidates share within half a second; the smallest among equals."""
     if not candidates:
         return 0
-    differences = np.sort(np.array([two - one for one, two in candidates[:4096]], np.int64))
-    half = 500_000_000
-    near = np.searchsorted(differences, differences + half, side="right")
-    near -= np.searchsorted(differences, differences - half, side="left")
+    differences = np.sort(np.array([two - one for one, two in candidates], np.int64))
+    if len(differences) > _MOST_DIFFERENCES:
+        differences = differences[np.linspace(0, len(differences) - 1, _MOST_DIFFERENCES).astype(np.int64)]
+    near = np.searchsorted(differences, differences + _HALF_WINDOW_NS, side="right")
+    near -= np.searchsorted(differences, differences - _HALF_WINDOW_NS, side="left")
     best = differences[near == near.max()]
-    return int(best[np.abs(best).argmin()])
+    centre = best[np.abs(best).argmin()]
+    return int(np.median(differences[np.abs(differences - centre) <= _HALF_WINDOW_NS]))
 
 
-def in_time_order(
+def agreed_offset(candidates: Sequence[tuple[int, int]]) -> int | None:
+    """The start difference (ns) that at least two candidates share; None where there is none."""
+    offset = common_offset(candidates)
+    near = sum(abs(two - one - offset) <= _HALF_WINDOW_NS for one, two in candidates)
+    return offset if near >= 2 else None
+
+
+def start_nats(gap_ns: int) -> float:
+    """Log-likelihood of a start difference (after the clocks' offset) against none at all, never positive.
+
+    A Cauchy distribution of width `START_SPREAD_NS`: a SYN that had to be sent again (after a second, RFC 6298 section
+    2) is unusual, not impossible.
+    """
+    return -math.log1p((gap_ns / START_SPREAD_NS) ** 2)
+
+
+def near_in_time(
     ones: list[Connection], twos: list[Connection], offset: int
 ) -> Iterable[tuple[Connection, Connection]]:
-    """Pair a group: in order where both captures hold equally many, else nearest starts first."""
-    ones = sorted(ones, key=lambda connection: connection.first_time_ns)
-    twos = sorted(twos, key=lambda connection: connection.first_time_ns)
-    if len(ones) == len(twos):
-        return list(zip(ones, twos, strict=True))
-    few, many = (ones, twos) if len(ones) < len(twos) else (twos, ones)
-    sign = 1 if few is ones else -1
-    starts = np.array([connection.first_time_ns for connection in many], np.int64)
-    used: set[int] = set()
-    made = []
-    for connection in few:
-        gaps = np.abs(starts - (connection.first_time_ns + sign * offset))
-        place = next(int(index) for index in np.argsort(gaps, kind="stable")[: len(used) + 1] if int(index) not in used)
-        used.add(place)
-        made.append((connection, many[place]) if few is ones else (many[place], connection))
-    return made
+    """All pairs of two groups, or of large groups for each connection those that began nearest."""
+    if max(len(ones), len(twos)) <= NEAREST:
+        return [(one, two) for one in ones for two in twos]
+    left, right = (sorted(group, key=lambda connection: connection.first_time_ns) for group in (ones, twos))
+    starts = np.array([connection.first_time_ns for connection in left], np.int64) + offset
+    others = np.array([connection.first_time_ns for connection in right], np.int64)
+    pairs = {(i, j) for i, places in enumerate(_nearest(starts, others)) for j in places}
+    pairs |= {(i, j) for j, places in enumerate(_nearest(others, starts)) for i in places}
+    # Groups of equal size pair in order whatever the offset.
+    if len(left) == len(right):
+        pairs |= {(i, i) for i in range(len(left))}
+    return [(left[i], right[j]) for i, j in sorted(pairs)]
+
+
+def _nearest(starts: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> Iterable[range]:
+    middle = np.searchsorted(others, starts)
+    low = np.clip(middle - NEAREST // 2, 0, max(0, len(others) - NEAREST))
+    return [range(place, min(place + NEAREST, len(others))) for place in low.tolist()]

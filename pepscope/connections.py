@@ -55,7 +55,7 @@ class FlowSummary:
     first_time_ns: int | None
     first_data_time_ns: int | None
     last_data_time_ns: int | None
-    initial_sequence_number: int | None  # None where the SYN is missing
+    initial_sequence_number: int | None  # of its SYN, or by the SYN-ACK that answers it; None where both are missing
     syn_count: int
     syn_options: bytes  # TCP option bytes of the first SYN, as far as they were captured
     maximum_segment_size: int | None

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from detector.detection import judge_pair
-from detector.matching import Ground
+from detector.match import Ground
 from detector.pair import DetectOptions
 from detector.pairing import pair_captures
 from detector.same_request import same_request
 from pepscope.packets import Direction, PayloadSample
 from pepscope.results import Kind
 from tests.detector.corpus import RUNS, capture, end_points, pairs, truth
+from tests.detector.rewriting import in_turn, without_ip_id, without_timestamps
 
 
 @pytest.mark.parametrize("run_id", sorted(RUNS))
@@ -33,9 +34,12 @@ class Stripped:
     """A capture without payload, and with other ports and initial sequence numbers."""
 
     def __init__(self, source, *, disguise):
-        self.path, self.packets = source.path, source.packets
+        self.path = source.path
         self.connections = [self._other(c) for c in source.connections] if disguise else source.connections
         self._source = source
+
+    def packets(self, number):
+        return self._source.packets(number)
 
     @staticmethod
     def _other(connection):
@@ -50,10 +54,26 @@ class Stripped:
         return dict.fromkeys(Direction, nothing)
 
 
-def test_without_payload_and_numbers_lengths_and_time_decide_with_less_confidence():
+class Unmarked(Stripped):
+    """A capture of packets that nothing tells from each other: no timestamps, no IP IDs."""
+
+    def packets(self, number):
+        return in_turn(without_timestamps, without_ip_id)(super().packets(number))
+
+
+def test_without_payload_and_numbers_packets_in_common_make_sure_pairs():
     files = RUNS["reg_dl_par20"]["files"]
     mobile, server = capture(files["mobile"]["name"]), capture(files["server"]["name"])
     found = pair_captures(Stripped(mobile, disguise=False), Stripped(server, disguise=True))
+    assert all(match.ground is Ground.PACKETS and match.first == match.second for match in found.matches)
+    assert len(found) == len(truth("reg_dl_par20"))
+    assert min(pair.pairing_confidence for pair in found) == 0.99
+
+
+def test_without_payload_and_numbers_lengths_and_time_decide_with_less_confidence():
+    files = RUNS["reg_dl_par20"]["files"]
+    mobile, server = capture(files["mobile"]["name"]), capture(files["server"]["name"])
+    found = pair_captures(Unmarked(mobile, disguise=False), Unmarked(server, disguise=True))
     assert all(match.ground is Ground.LENGTHS for match in found.matches)
     assert len(found) == len(truth("reg_dl_par20"))
     assert max(pair.pairing_confidence for pair in found) <= 0.5

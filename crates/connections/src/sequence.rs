@@ -44,6 +44,11 @@ impl Sequence {
         }
     }
 
+    /// The wire number of an offset.
+    pub(crate) fn number(&self, offset: i64) -> u32 {
+        self.reference.wrapping_add(offset as u32)
+    }
+
     #[inline]
     pub(crate) fn offset(&self, number: u32) -> i64 {
         let expected = self.reference.wrapping_add(self.frontier as u32);

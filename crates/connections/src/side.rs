@@ -128,6 +128,12 @@ impl Side {
         self.coverage.start(offset);
     }
 
+    /// The number of this side's SYN, or, where only its answer was captured, of the byte before those it asked for.
+    pub(crate) fn initial_sequence_number(&self) -> Option<u32> {
+        let answered = self.origin_known.then(|| self.sequence.number(self.origin - 1));
+        self.opening.initial_sequence_number().or(answered)
+    }
+
     /// While the beginning is unknown, it is the lowest number of the first packets.
     #[inline]
     pub(crate) fn may_begin(&mut self, offset: i64) {

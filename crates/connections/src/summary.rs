@@ -74,7 +74,7 @@ impl<'a> FlowSummary<'a> {
             first_time_ns: seen(side.first_time_ns),
             first_data_time_ns: seen(side.first_data_time_ns),
             last_data_time_ns: seen(side.last_data_time_ns),
-            initial_sequence_number: side.opening.initial_sequence_number(),
+            initial_sequence_number: side.initial_sequence_number(),
             syn_count: side.opening.syn_count,
             syn_options: options,
             maximum_segment_size: side.opening.maximum_segment_size,

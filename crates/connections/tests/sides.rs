@@ -32,6 +32,18 @@ fn a_syn_ack_tells_the_sides_but_they_stay_marked() {
 }
 
 #[test]
+fn a_syn_ack_holds_both_initial_sequence_numbers() {
+    let connections = analyse(&NUMBERS.handshake()[1..]);
+    let Some(summary) = connections.summary(0) else { unreachable!() };
+    let numbers = (summary.up.initial_sequence_number, summary.down.initial_sequence_number);
+    assert_eq!(numbers, (Some(NUMBERS.client), Some(NUMBERS.server)));
+    assert_eq!((summary.up.syn_count, summary.down.syn_count), (0, 1));
+    let connections = analyse(&[down(0, ACK, 5, 5, 100), up(1, ACK, 5, 105, 0)]);
+    let Some(summary) = connections.summary(0) else { unreachable!() };
+    assert_eq!((summary.up.initial_sequence_number, summary.down.initial_sequence_number), (None, None));
+}
+
+#[test]
 fn without_handshake_the_well_known_port_is_the_server() {
     assert_eq!(client_port(&[down(0, ACK, 5, 5, 100), up(1, ACK, 5, 105, 0)]), (CLIENT_PORT, true));
     let between = |first: u16, second: u16| {

@@ -23,6 +23,7 @@ from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
 from detector.methods.identity.segments import (
     Segments,
+    about_one_stream,
     fields_in_common,
     read_segments,
     shift_from_fields,
@@ -91,7 +92,8 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
     """Segments at the client's and at the server's vantage, in the client side's offsets.
 
     Packets that look alike whatever their offsets show best how streams lie over each other; else the pair's alignment
-    is used where payload or both SYNs support it; None where nothing does.
+    is used where payload or both SYNs support it. A stream may be aligned alone: then its data and the acknowledgements
+    of it are compared, and nothing else. None where no stream is.
     """
     thinning = thinning_for(max(len(client.packets), len(server.packets)))
     shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
@@ -107,7 +109,10 @@ def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[Bot
             joined, sign = found.joined, 1 if direction is Direction.UP else -1
             best = {direction: sign * found.sequence, direction.reverse: sign * found.acknowledgement}
     if best is None:
-        return (near, far) if all(_alignment_supported(pair, d) for d in Direction) else None
+        aligned = [d for d in Direction if _alignment_supported(pair, d)]
+        if len(aligned) == 1:
+            return about_one_stream(near, aligned[0]), about_one_stream(far, aligned[0])
+        return (near, far) if aligned else None
     if any(best.values()):
         moved = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
         supported = all(_alignment_supported(pair, d) for d in Direction)
@@ -125,8 +130,7 @@ def _alignment_supported(pair: Pair, direction: Direction) -> bool:
     alignment = pair.alignment[direction]
     if alignment.compared > 0 and alignment.matched >= 0.5:
         return True
-    flows = [v.flow(direction) for v in pair.vantages]
-    return all(f.initial_sequence_number is not None or f.data_packets == 0 for f in flows)
+    return all(v.flow(direction).initial_sequence_number is not None for v in pair.vantages)
 
 
 def _compare_direction(

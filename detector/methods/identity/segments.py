@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -84,6 +84,16 @@ def read_segments(
     unscaled = {d: 0 if d in in_bytes else vantage.flow(d).window_shift or 0 for d in Direction}
     places = {Direction.UP: at[~down], Direction.DOWN: at[down]}
     return {d: _segments(packets, places[d], shifts[d], shifts[d.reverse], unscaled[d]) for d in Direction}
+
+
+def about_one_stream(segments: Mapping[Direction, Segments], stream: Direction) -> dict[Direction, Segments]:
+    """The data segments of one stream and the pure acknowledgements of it; where in the other stream these stand is
+    left out."""
+    back = segments[stream.reverse]
+    acknowledgements = back.take(back.length == 0)
+    nowhere = np.zeros_like(acknowledgements.start)
+    forth = segments[stream]
+    return {stream: forth.take(forth.length > 0), stream.reverse: replace(acknowledgements, start=nowhere)}
 
 
 def _after_abort(vantage: Vantage) -> BoolArray:

@@ -205,3 +205,37 @@ def test_a_retransmission_with_another_push_than_its_first_copy_is_the_far_ends_
 def test_a_push_that_no_copy_had_speaks_for_another_sender():
     emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
     assert compare_data(emitted, sent(range(60), push=True), 1460).fields["push"].nats < -10
+
+
+def with_one_stream(pair, stream):
+    """The pair as if the beginning of the other stream had been lost at both ends, and all of its payload."""
+    other = "down" if stream is Direction.UP else "up"
+
+    def begun_late(vantage):
+        flow = replace(getattr(vantage.connection, other), initial_sequence_number=None)
+        return replace(vantage, connection=replace(vantage.connection, **{other: flow}))
+
+    alignment = {**pair.alignment, stream.reverse: StreamAlignment(0, 0, 0.0)}
+    client, server = begun_late(pair.client_side), begun_late(pair.server_side)
+    return replace(pair, client_side=client, server_side=server, alignment=alignment)
+
+
+@pytest.mark.parametrize(
+    "run_id", ["act_ha_dl_T4", "spl_ha_dl_large_umts", "spl_ha_ul_slowwire", "spl_ngx_stream_dl_spoof"]
+)
+def test_a_stream_that_is_aligned_alone_is_compared(run_id):
+    (pair,) = pairs(run_id)
+    stream = max(Direction, key=lambda direction: pair.client_side.flow(direction).stream_bytes)
+    evidence = examine(with_one_stream(pair, stream), CLOCK)
+    assert evidence.finding == "other-packets"
+    assert f"{stream.name.lower()}_data_segments" in evidence.numbers
+    assert f"{stream.reverse.name.lower()}_data_segments" not in evidence.numbers
+
+
+def test_one_stream_of_a_regular_connection_without_marks_is_not_called_another():
+    plain = BOTH
+    for run_id in ("reg_dl_cubic_lte", "reg_dl_reno_loss1", "reg_ul_bloat_256"):
+        (pair,) = pairs(run_id)
+        stream = max(Direction, key=lambda direction: pair.client_side.flow(direction).stream_bytes)
+        evidence = examine(rw.changed(with_one_stream(pair, stream), plain, plain), CLOCK)
+        assert evidence.finding in {"same-packets", "too-alike"}, run_id

@@ -1,0 +1,57 @@
+"""What matching gives: which connection of one capture is which of the other, on what ground, and its rivals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from detector.datagram_leg import DatagramLeg
+
+
+class Ground(StrEnum):
+    """Why two connections were taken for the same."""
+
+    SEQUENCE_NUMBERS = "same initial sequence numbers"
+    PACKETS = "same packets"
+    END_POINTS = "same end points"
+    END_POINTS_OTHER_TIME = "same end points, at another time by the capture clocks"
+    PAYLOAD = "same payload"
+    PAYLOAD_AND_TIME = "same payload, told apart by size and time"
+    PAYLOAD_OTHER_TIME = "same payload, at another time by the capture clocks"
+    DATAGRAMS = "same payload, carried in UDP at one end"
+    OWN_LENGTHS = "same lengths, which no other connection has"
+    LENGTHS = "same lengths"
+    LENGTHS_OTHER_TIME = "same lengths, at another time by the capture clocks"
+    LAST_LEFT = "the only ones left"
+    ALONE = "seen by one capture only"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Connection `first` of the first capture and `second` of the second.
+
+    `turned` says that a guess of client and server in one of them contradicts the other. `leg` is what the
+    capture without the connection holds instead: a UDP flow with its bytes. `margin` (nats) is how much better the
+    pairing of all connections explains the captures with this match than without it, and `rivals` are the matches of
+    either connection in pairings that are nearly as good, the best first.
+    """
+
+    first: int | None
+    second: int | None
+    ground: Ground
+    turned: bool = False
+    leg: DatagramLeg | None = None
+    margin: float = math.inf
+    rivals: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Two connections that may be one, and the log-likelihood ratio (nats) of what speaks for it against chance."""
+
+    first: int
+    second: int
+    ground: Ground
+    nats: float
+    turned: bool = False
