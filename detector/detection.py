@@ -10,6 +10,7 @@ import numpy as np
 
 from detector.absence import Absence, nothing_in_common
 from detector.clock import relate
+from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.matching import Match
 from detector.methods import METHODS, content, transport
 from detector.mispairing import unless_mispaired
@@ -88,13 +89,15 @@ def detect(
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    results = _judge_all(captures, paired, options, progress)
+    members = _judge_all(captures, paired, options, progress)
+    groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
+    results = with_group_verdicts([member.result for member in members], groups)
     if series:
         _add_series(paired, results)
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), tuple(results))
+    return DetectionResult(tuple(summaries), tuple(results), groups)
 
 
 def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
@@ -189,23 +192,26 @@ def _judge_all(
     paired: PairedCaptures,
     options: DetectOptions,
     progress: Callable[[int, int], object] | None,
-) -> list[PairResult]:
-    results: dict[int, PairResult] = {}
+) -> list[Member]:
+    members: dict[int, Member] = {}
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     for number in _loading_order(captures, paired.matches):
-        results[number] = _judge_match(captures[0].path, paired, paired.matches[number], absence)
+        match = paired.matches[number]
+        pair = paired.pair(match)
+        members[number] = Member.of(pair, _judge_match(captures[0].path, paired, match, pair, absence))
         if progress is not None:
-            progress(len(results), len(paired))
-    return [results[number] for number in range(len(paired))]
+            progress(len(members), len(paired))
+    return [members[number] for number in range(len(paired))]
 
 
 def _is_split(pair: Pair) -> bool:
     return judge_pair(pair).verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
 
 
-def _judge_match(first_path: str, paired: PairedCaptures, match: Match, absence: Absence | None) -> PairResult:
-    """Load a pair and judge it; nothing of it stays in memory."""
-    pair = paired.pair(match)
+def _judge_match(
+    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None
+) -> PairResult:
+    """Judge a pair with what both captures say of it."""
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
         return judge_pair(pair, (absence.examine(match, pair),))
     place = one_place(pair)
