@@ -12,7 +12,7 @@ from detector.absence import Absence, nothing_in_common
 from detector.clock import relate
 from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.matching import Match
-from detector.methods import METHODS, content, transport
+from detector.methods import METHODS, content, encryption, transport
 from detector.mispairing import unless_mispaired
 from detector.not_captured import cut_options, missing_packets
 from detector.one_place import one_place
@@ -20,7 +20,7 @@ from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pa
 from detector.pairing import PairedCaptures, pair_captures
 from detector.series import flow_series
 from detector.stretch import coverage, stretch_of
-from detector.verdict import DECISION_PROBABILITY, Judgement, judge
+from detector.verdict import DECISION_PROBABILITY, TELLING, Judgement, judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
@@ -106,15 +106,14 @@ def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
     `aside` is what the captures as a whole say of this connection: why one of them lacks it, or that both were taken at
     one place. It stands before what the methods found, and instead of what they say of a missing counterpart.
     """
-    clock = relate(pair)
-    evidence = tuple(examine(pair, clock) for examine in METHODS)
+    evidence = (encryption.examine(pair),) if pair.encrypted else _examined(pair)
     if pair.datagram_leg is not None:
         # What methods of one vantage cannot tell is no news where the other end was found.
         spoken = (item for item in evidence if item.outcome is not Outcome.INAPPLICABLE)
         evidence = (transport.examine(pair), *spoken)
     if aside:
         evidence = (*aside, *(item for item in evidence if item.finding != content.NO_COUNTERPART))
-    judgement = judge(evidence, least_probability=pair.options.least_probability)
+    judgement = judge(_weighed(evidence), least_probability=pair.options.least_probability)
     judgement = unless_mispaired(judgement, pair, evidence)
     vantages, leg = pair.vantages, pair.datagram_leg
     stretch = stretch_of(pair)
@@ -134,6 +133,19 @@ def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
         mechanism=judgement.mechanism,
         stretch=stretch,
     )
+
+
+def _examined(pair: Pair) -> tuple[Evidence, ...]:
+    """What every method finds."""
+    clock = relate(pair)
+    return tuple(examine(pair, clock) for examine in METHODS)
+
+
+def _weighed(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """What is weighed: where the other capture shows what may be the other leg, not that one cannot decide."""
+    named = any(item.finding == encryption.CANDIDATE for item in evidence)
+    no_news = TELLING - {encryption.CANDIDATE} if named else frozenset()
+    return [item for item in evidence if item.finding not in no_news]
 
 
 def _with_what_is_missing(judgement: Judgement, pair: Pair) -> str:
@@ -213,8 +225,9 @@ def _judge_match(
 ) -> PairResult:
     """Judge a pair with what both captures say of it."""
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
-        return judge_pair(pair, (absence.examine(match, pair),))
-    place = one_place(pair)
+        named = encryption.name_candidates(pair, paired.encrypted_candidates(match))
+        return judge_pair(pair, (absence.examine(match, pair), *named))
+    place = None if pair.encrypted else one_place(pair)
     if place is None:
         return judge_pair(pair)
     richer = max(pair.vantages, key=_held).capture
@@ -270,6 +283,8 @@ def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
     for number in sorted(order[:SERIES_LIMIT]):
         match: Match = paired.matches[number]
         pair = paired.pair(match)
+        if pair.encrypted:
+            continue  # what is drawn lays one side's bytes over the other's
         clock = relate(pair)
         drawn = tuple(
             flow_series(pair, clock, direction)

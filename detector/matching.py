@@ -38,6 +38,7 @@ class Ground(StrEnum):
     OWN_LENGTHS = "same lengths, which no other connection has"
     LENGTHS = "same lengths"
     LAST_LEFT = "the only ones left"
+    ENCRYPTED = "same sizes and times, with encryption added at one end"
     ALONE = "seen by one capture only"
 
 
