@@ -86,12 +86,13 @@ def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgeme
     counting = [member for member in members if not member.doubtful]
     pooled = pooled_identity(counting)
     together = [] if pooled is None else [pooled]
+    found = _firmest(counting)
     judgement = judge(
-        [*together, *_evidence(counting)],
-        of_kind=[*together, *_evidence(_largest(counting))],
+        [*together, *(item for item, _ in found)],
+        of_kind=[*together, *(item for item, _ in _firmest(_largest(counting)))],
         least_probability=least_probability,
     )
-    evidence = (*together, *_each_once(counting))
+    evidence = (*together, *_told(found, len(counting)))
     split, regular = ([_stand(member) for member in camp] for camp in camps(members, lambda member: member.result))
     if split and regular:
         judgement = Judgement(Kind.INCONCLUSIVE, _of_any(members), disagreement(split, regular))
@@ -126,8 +127,11 @@ def _of_any(members: Sequence[Member]) -> dict[Kind, float]:
     return {kind: sum(member.result.probability.get(kind, 0.0) for member in members) / len(members) for kind in kinds}
 
 
-def _each_once(members: Sequence[Member]) -> list[Evidence]:
-    """Each finding that speaks, or says what is missing, once: as the connection has it that shows it most firmly."""
+def _firmest(members: Sequence[Member]) -> list[tuple[Evidence, int]]:
+    """Each finding of a method once, as the connection has it that shows it most firmly, and how many show it.
+
+    Weighing these is weighing all: of a family the worst charge counts once.
+    """
     firmest: dict[tuple[str, str], Evidence] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for item in _evidence(members):
@@ -135,9 +139,14 @@ def _each_once(members: Sequence[Member]) -> list[Evidence]:
         counts[key] += 1
         if key not in firmest or item.strength > firmest[key].strength:
             firmest[key] = item
-    told = [key for key, item in firmest.items() if item.outcome is not Outcome.INAPPLICABLE or key[1] in TELLING]
-    ordered = sorted(told, key=lambda key: (firmest[key].outcome is Outcome.INAPPLICABLE, -counts[key]))
-    return [_counted(firmest[key], counts[key], len(members)) for key in ordered]
+    return [(item, counts[key]) for key, item in firmest.items()]
+
+
+def _told(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:
+    """The findings that speak, or say what is missing, those of most connections first."""
+    told = [(item, n) for item, n in found if item.outcome is not Outcome.INAPPLICABLE or item.finding in TELLING]
+    ordered = sorted(told, key=lambda each: (each[0].outcome is Outcome.INAPPLICABLE, -each[1]))
+    return [_counted(item, count, total) for item, count in ordered]
 
 
 def _counted(item: Evidence, count: int, total: int) -> Evidence:
