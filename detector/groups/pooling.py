@@ -4,8 +4,9 @@ The connections are independent draws, so their natural-log likelihood ratios ad
 independent is what one box, or one habit of two stacks, does to every connection alike. Such a cause counts once,
 however many connections show it:
 
-- a box that gives packets IP IDs of its own, one that regulates acknowledgements and windows, one that cuts segments
-  anew: each passes one connection in a hundred, so that all disagreement it explains is bounded by ln 100;
+- a box that gives packets IP IDs of its own or takes timestamps away, one that regulates acknowledgements and windows,
+  one that cuts segments anew: each passes one connection in a hundred, so that all disagreement it explains is bounded
+  by ln 100;
 - two stacks of one kind push, acknowledge and widen windows alike, and may have one clock: all agreement there together
   is worth e^3, as in one connection, and never makes a group end to end;
 - one counter numbers the packets of all connections of a host: agreement of IP IDs is worth no more than its 16 bits.
@@ -38,8 +39,12 @@ _COUNTED = "ip-id"
 
 #: Fields whose disagreement one box explains in all connections; those of one box are bounded together.
 _BOXES: Mapping[str, str] = {
-    "ip-id": "numbers", "window": "regulates", "acknowledgement": "regulates", "boundaries": "cuts",
-}  # fmt: skip
+    "ip-id": "rewrites",
+    "timestamps-present": "rewrites",
+    "window": "regulates",
+    "acknowledgement": "regulates",
+    "boundaries": "cuts",
+}
 
 #: Fields whose disagreement nothing but another stack explains: each connection is a witness of its own.
 _INDEPENDENT = frozenset({"push"})

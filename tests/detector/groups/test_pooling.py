@@ -13,7 +13,7 @@ from tests.detector.groups.members import member
 
 FIELDS = ("timestamps", "timestamps-present", "ip-id", "push", "acknowledgement", "boundaries", "window")
 HABITS = ("push", "acknowledgement", "window", "timestamps")
-BOXED = ("ip-id", "acknowledgement", "window", "boundaries")
+BOXED = ("ip-id", "timestamps-present", "acknowledgement", "window", "boundaries")
 weak = st.floats(-DECISIVE_NATS + 0.1, DECISIVE_NATS - 0.1)
 connections = st.lists(st.dictionaries(st.sampled_from(FIELDS), weak, min_size=1), min_size=2, max_size=30)
 
