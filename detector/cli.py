@@ -79,7 +79,8 @@ class FailOn(click.ParamType[frozenset[str]]):
 @click.option(
     "--same-transfers",
     is_flag=True,
-    help="Both captures show the same transfers: a pair is not doubted because addresses and requests differ.",
+    help="Both captures show the same transfers: a pair is not doubted because addresses and requests differ, and legs "
+    "of which one is encrypted are paired by size and time.",
 )
 @click.option(
     "--drift-limit",
@@ -114,7 +115,12 @@ class FailOn(click.ParamType[frozenset[str]]):
     "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
 )
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
-@click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
+@click.option(
+    "--fail-on",
+    type=FailOn(),
+    metavar="VERDICTS",
+    help="Exit 1 on these verdicts of connections or groups: split,inconclusive,...",
+)
 def detect(
     captures: tuple[str, ...],
     clocks: str,
@@ -196,8 +202,12 @@ def _write(result: DetectionResult, as_json: bool, as_csv: bool, files: dict[str
 
 
 def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
-    """Whether a verdict is among `kinds`, or the user asked for one and there is none at all."""
+    """Whether a verdict is among `kinds`, or the user asked for one and there is none at all.
+
+    A group's verdict counts like a connection's. That a group is inconclusive does not: its connections say it.
+    """
     verdicts = {pair.verdict.value for pair in result.pairs}
+    verdicts |= {group.verdict.value for group in result.groups} - {"inconclusive"}
     if verdicts <= {"inconclusive"}:
         click.echo("pepscope: no connection could be judged, which --fail-on does not take for success.", err=True)
         return True

@@ -28,6 +28,8 @@ CONFIDENCE = {
     Ground.LENGTHS: 0.5,
     Ground.LENGTHS_OTHER_TIME: 0.3,
     Ground.LAST_LEFT: 0.3,
+    # Only where the user says that both captures show the same transfers, and no other connection has the shape.
+    Ground.ENCRYPTED: 0.8,
     Ground.ALONE: 1.0,
 }
 

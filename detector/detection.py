@@ -10,8 +10,9 @@ import numpy as np
 
 from detector.absence import Absence, nothing_in_common
 from detector.clock import relate
+from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.match import Match
-from detector.methods import METHODS, content, transport
+from detector.methods import METHODS, content, encryption, transport
 from detector.mispairing import unless_mispaired
 from detector.not_captured import cut_options, missing_packets
 from detector.one_place import one_place
@@ -20,7 +21,7 @@ from detector.pairing import PairedCaptures, pair_captures
 from detector.rivals import RivalJudge
 from detector.series import flow_series
 from detector.stretch import coverage, stretch_of
-from detector.verdict import DECISION_PROBABILITY, Judgement, judge
+from detector.verdict import DECISION_PROBABILITY, TELLING, Judgement, judge
 from pepscope.capture import Capture, open_capture
 from pepscope.errors import CaptureError, UsageError
 from pepscope.packets import Direction
@@ -89,13 +90,15 @@ def detect(
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    results = _judge_all(captures, paired, options, progress)
+    members = _judge_all(captures, paired, options, progress)
+    groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
+    results = with_group_verdicts([member.result for member in members], groups)
     if series:
         _add_series(paired, results)
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), tuple(results))
+    return DetectionResult(tuple(summaries), tuple(results), groups)
 
 
 def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
@@ -104,15 +107,14 @@ def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
     `aside` is what the captures as a whole say of this connection: why one of them lacks it, or that both were taken at
     one place. It stands before what the methods found, and instead of what they say of a missing counterpart.
     """
-    clock = relate(pair)
-    evidence = tuple(examine(pair, clock) for examine in METHODS)
+    evidence = (encryption.examine(pair),) if pair.encrypted else _examined(pair)
     if pair.datagram_leg is not None:
         # What methods of one vantage cannot tell is no news where the other end was found.
         spoken = (item for item in evidence if item.outcome is not Outcome.INAPPLICABLE)
         evidence = (transport.examine(pair), *spoken)
     if aside:
         evidence = (*aside, *(item for item in evidence if item.finding != content.NO_COUNTERPART))
-    judgement = judge(evidence, least_probability=pair.options.least_probability)
+    judgement = judge(_weighed(evidence), least_probability=pair.options.least_probability)
     judgement = unless_mispaired(judgement, pair, evidence)
     vantages, leg = pair.vantages, pair.datagram_leg
     stretch = stretch_of(pair)
@@ -132,6 +134,19 @@ def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
         mechanism=judgement.mechanism,
         stretch=stretch,
     )
+
+
+def _examined(pair: Pair) -> tuple[Evidence, ...]:
+    """What every method finds."""
+    clock = relate(pair)
+    return tuple(examine(pair, clock) for examine in METHODS)
+
+
+def _weighed(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """What is weighed: where the other capture shows what may be the other leg, not that one cannot decide."""
+    named = any(item.finding == encryption.CANDIDATE for item in evidence)
+    no_news = TELLING - {encryption.CANDIDATE} if named else frozenset()
+    return [item for item in evidence if item.finding not in no_news]
 
 
 def _with_what_is_missing(judgement: Judgement, pair: Pair) -> str:
@@ -190,15 +205,17 @@ def _judge_all(
     paired: PairedCaptures,
     options: DetectOptions,
     progress: Callable[[int, int], object] | None,
-) -> list[PairResult]:
-    results: dict[int, PairResult] = {}
+) -> list[Member]:
+    members: dict[int, Member] = {}
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     rivals = RivalJudge(paired, judge_pair)
     for number in _loading_order(captures, paired.matches):
-        results[number] = _judge_match(captures[0].path, paired, paired.matches[number], absence, rivals)
+        match = paired.matches[number]
+        pair = paired.pair(match)
+        members[number] = Member.of(pair, _judge_match(captures[0].path, paired, match, pair, absence, rivals))
         if progress is not None:
-            progress(len(results), len(paired))
-    return [results[number] for number in range(len(paired))]
+            progress(len(members), len(paired))
+    return [members[number] for number in range(len(paired))]
 
 
 def _is_split(pair: Pair) -> bool:
@@ -206,13 +223,13 @@ def _is_split(pair: Pair) -> bool:
 
 
 def _judge_match(
-    first_path: str, paired: PairedCaptures, match: Match, absence: Absence | None, rivals: RivalJudge
+    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None, rivals: RivalJudge
 ) -> PairResult:
-    """Load a pair and judge it; nothing of it stays in memory."""
-    pair = paired.pair(match)
+    """Judge a pair with what both captures say of it."""
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
-        return judge_pair(pair, (absence.examine(match, pair),))
-    place = one_place(pair)
+        named = encryption.name_candidates(pair, paired.encrypted_candidates(match))
+        return judge_pair(pair, (absence.examine(match, pair), *named))
+    place = None if pair.encrypted else one_place(pair)
     if place is None:
         return rivals.judge(match) if match.rivals else judge_pair(pair)
     richer = max(pair.vantages, key=_held).capture
@@ -268,6 +285,8 @@ def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
     for number in sorted(order[:SERIES_LIMIT]):
         match: Match = paired.matches[number]
         pair = paired.pair(match)
+        if pair.encrypted:
+            continue  # what is drawn lays one side's bytes over the other's
         clock = relate(pair)
         drawn = tuple(
             flow_series(pair, clock, direction)

@@ -24,6 +24,7 @@ class Ground(StrEnum):
     LENGTHS = "same lengths"
     LENGTHS_OTHER_TIME = "same lengths, at another time by the capture clocks"
     LAST_LEFT = "the only ones left"
+    ENCRYPTED = "same sizes and times, with encryption added at one end"
     ALONE = "seen by one capture only"
 
 

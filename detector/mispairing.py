@@ -17,10 +17,16 @@ from pepscope.results import Evidence, Kind
 SHARED_PACKETS = frozenset({"same-packets", "same-data", "acks-nobody-sent"})
 
 
+def is_doubtful(pair: Pair, evidence: Iterable[Evidence]) -> bool:
+    """Whether it is not sure enough that the captures show the same transfer."""
+    sure = pair.pairing_confidence >= pair.options.least_pairing_confidence
+    return not sure and not any(item.finding in SHARED_PACKETS for item in evidence)
+
+
 def unless_mispaired(judgement: Judgement, pair: Pair, evidence: Iterable[Evidence]) -> Judgement:
     """The judgement; where the pairing is doubtful, inconclusive and mixed with what is known without evidence."""
     confidence = pair.pairing_confidence
-    if confidence >= pair.options.least_pairing_confidence or any(e.finding in SHARED_PACKETS for e in evidence):
+    if not is_doubtful(pair, evidence):
         return judgement
     prior = judge(()).probability
     mixed = {kind: confidence * judgement.probability[kind] + (1 - confidence) * prior[kind] for kind in prior}

@@ -96,6 +96,7 @@ class Pair:
     options: DetectOptions = field(default_factory=DetectOptions)
     datagram_leg: DatagramLeg | None = None
     pairing_ground: str = ""  # what the pairing was made on, in words
+    encrypted: bool = False  # one side is encrypted and the other is not: nothing aligns, and no packets are compared
 
     @property
     def vantages(self) -> tuple[Vantage, ...]:

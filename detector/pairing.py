@@ -6,11 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from detector.alignment import align
-from detector.confidence import RIVALLED, certainty, leg_confidence, pairing_confidence
+from detector.confidence import CONFIDENCE, RIVALLED, certainty, leg_confidence, pairing_confidence
 from detector.connection_source import ConnectionSource
 from detector.curves import without_backward_steps
 from detector.datagram_leg import DatagramLeg
+from detector.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.match import Ground, Match
 from detector.matching import Matcher
 from detector.pair import DetectOptions, Pair, Vantage
@@ -33,8 +36,10 @@ class PairedCaptures:
         second: ConnectionSource | None,
         matches: Sequence[Match],
         options: DetectOptions,
+        encrypted: Sequence[Legs] = (),
     ) -> None:
         self.matches = tuple(matches)
+        self._encrypted = encrypted
         self._first = first
         self._second = second
         self._options = options
@@ -59,6 +64,9 @@ class PairedCaptures:
         if match.turned:
             first, second = turn_guessed(first, second)
         client_side, server_side = (first, second) if self._is_first_nearer(first, second) else (second, first)
+        if match.ground is Ground.ENCRYPTED:
+            sure = CONFIDENCE[match.ground]
+            return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
         alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
         related = _addresses_in_common(client_side.connection, server_side.connection)
         asked_alike = same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP])
@@ -79,6 +87,15 @@ class PairedCaptures:
     def has_both(self) -> bool:
         """Whether there are two captures."""
         return self._second is not None
+
+    def encrypted_candidates(self, match: Match) -> list[tuple[Connection, Guise]]:
+        """Connections of the other capture that may be the other leg of an unpaired one, and what they look like."""
+        if self._second is None:
+            return []
+        first, second = self._first.connections, self._second.connections
+        if match.first is not None:
+            return [(second[legs.second], legs.guises[1]) for legs in self._encrypted if legs.first == match.first]
+        return [(first[legs.first], legs.guises[0]) for legs in self._encrypted if legs.second == match.second]
 
     def earlier_with_same_answer(self, alone: Pair) -> tuple[Pair, ...]:
         """Pairs whose connection to the same server got as many bytes, before `alone` (client's side only) began."""
@@ -145,8 +162,37 @@ def pair_captures(
     if second is None:
         alone = [Match(connection.id, None, Ground.ALONE) for connection in first.connections]
         return PairedCaptures(first, None, alone, chosen)
-    matcher = Matcher(first, second)
-    return PairedCaptures(first, second, matcher.run(), chosen)
+    matches = Matcher(first, second).run()
+    legs = _encrypted_legs(first, second, matches)
+    if chosen.same_transfers:
+        matches = _with_encrypted_legs(matches, legs.assigned)
+    return PairedCaptures(first, second, matches, chosen, legs.candidates)
+
+
+def _encrypted_legs(first: ConnectionSource, second: ConnectionSource, matches: Sequence[Match]) -> EncryptedLegs:
+    """Look for legs with encryption among what nothing else paired."""
+    starts = [
+        second.connections[match.second].first_time_ns - first.connections[match.first].first_time_ns
+        for match in matches
+        if match.first is not None and match.second is not None and match.ground is not Ground.PAYLOAD_OTHER_TIME
+    ]
+    alone = [match for match in matches if match.ground is Ground.ALONE]
+    ones = [match.first for match in alone if match.first is not None]
+    twos = [match.second for match in alone if match.second is not None]
+    return find_encrypted_legs(first, second, ones, twos, int(np.median(starts)) if starts else None)
+
+
+def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> list[Match]:
+    """The matches, where both legs of a transfer become one."""
+    second_of = {legs.first: legs.second for legs in assigned}
+    used = set(second_of.values())
+    made = []
+    for match in matches:
+        if match.ground is Ground.ALONE and match.first in second_of:
+            made.append(Match(match.first, second_of[match.first], Ground.ENCRYPTED))
+        elif not (match.ground is Ground.ALONE and match.second in used):
+            made.append(match)
+    return made
 
 
 def _addresses_in_common(one: Connection, two: Connection) -> bool:

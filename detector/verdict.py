@@ -49,6 +49,7 @@ TELLING = frozenset(
         "too-alike",
         "too-few-segments",
         "segments-in-udp",
+        "encrypted-candidate",
     }
 )
 

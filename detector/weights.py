@@ -113,6 +113,15 @@ FINDINGS: Mapping[str, Weight] = {
     "transport-changed-stored": Weight(
         "identity", CERTAIN, -4.0, 0.0, CERTAIN, "The same, after TCP had carried all data.", Mechanism.TUNNEL
     ),
+    # Encryption at one end only: other bytes in both directions. Pairing's doubt is in the strength.
+    "tls-ended": Weight(
+        "content", -6.0, 0.0, 0.0, CERTAIN,
+        "TLS at one end, other bytes of that size at the other: TLS ends in between.", Mechanism.TLS_INTERCEPTION,
+    ),
+    "encrypted-leg": Weight(
+        "content", -6.0, 0.0, 0.0, CERTAIN,
+        "Encrypted at one end, other bytes of that size at the other: a tunnel of streams.", Mechanism.TUNNEL,
+    ),
     # Timing: when acknowledgements came, and how far the sender got by them; one cause, one family.
     "acks-before-data": Weight(
         "timing", 1.5 * CERTAIN, 0.0, 0.0, 0.0,

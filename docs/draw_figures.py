@@ -35,6 +35,7 @@ SEQUENCE = "Time and sequence at both ends"
 DELAY = "One-way delay of each packet, in sending order"
 ROUND_TRIP = "Round-trip time at the sender"
 WINDOW = "Receive window"
+GROUPS = "Groups"  # the table, which is no figure
 
 DRAWINGS = (
     Drawing("split-clouds", "spl_ha_dl_large_umts", CLOUDS),
@@ -52,6 +53,7 @@ DRAWINGS = (
     Drawing("early-fin-sequence", "prx_ngx_cache", SEQUENCE),
     Drawing("parallel-delay", "prx_ngx_par6", DELAY),
     Drawing("one-end-round-trip", "spl_ha_dl_large_umts", ROUND_TRIP, ("srv",)),
+    Drawing("short-transfers-group", "spl_ha_dl_short10k", GROUPS),
 )
 
 
@@ -70,6 +72,9 @@ def _draw(page: Page, drawing: Drawing, path: Path) -> None:
     captures = [str(next(CORPUS.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in drawing.ends]
     write_page(detect(*captures, series=True), path)
     page.goto(path.as_uri())
+    if drawing.title == GROUPS:
+        page.locator("#groups").screenshot(path=FIGURES / f"{drawing.name}.png")
+        return
     figure = page.locator("figure", has_text=drawing.title).first
     figure.scroll_into_view_if_needed()
     figure.locator(".main-svg").first.wait_for(timeout=30_000)

@@ -8,13 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pepscope.results import DetectionResult, Evidence, Kind, Number, PairResult
+from pepscope.results import DetectionResult, Evidence, GroupResult, Kind, Number, PairResult
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_VERSION = 1
 _JUDGED = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
+_GROUP_COLUMNS = (
+    "side",
+    "network",
+    "port",
+    "hosts",
+    "connections",
+    "exchanges",
+    "verdict",
+    "probability_regular",
+    "probability_split_tcp",
+    "probability_tcp_proxy",
+    "mechanism",
+    "where",
+    "near_round_trip_s",
+    "hidden_round_trip_s",
+    "hidden_round_trip_low_s",
+    "hidden_round_trip_high_s",
+    "reason",
+)
 _FRAME_COLUMNS = (
     "capture_a",
     "client_a",
@@ -51,6 +70,7 @@ def detection_document(result: DetectionResult) -> dict[str, Any]:
             for capture in result.captures
         ],
         "pairs": [pair_document(pair) for pair in result.pairs],
+        "groups": [group_document(group) for group in result.groups],
     }
 
 
@@ -76,6 +96,29 @@ def pair_document(pair: PairResult) -> dict[str, Any]:
         "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
         "duration_s": float(pair.duration_s),
         "evidence": [evidence_document(item) for item in pair.evidence],
+    }
+
+
+def group_document(group: GroupResult) -> dict[str, Any]:
+    """One group as `detect-1` writes it."""
+    interval = group.hidden_round_trip_interval_s
+    return {
+        "side": group.side.value,
+        "network": group.network,
+        "port": int(group.port),
+        "hosts": list(group.hosts),
+        "connections": len(group.pairs),
+        "pairs": [int(place) for place in group.pairs],
+        "exchanges": group.exchanges,
+        "verdict": group.verdict.value,
+        "probability": {kind.value: float(group.probability.get(kind, 0.0)) for kind in _JUDGED},
+        "mechanism": None if group.mechanism is None else group.mechanism.value,
+        "where": None if group.where is None else group.where.value,
+        "near_round_trip_s": group.near_round_trip_s,
+        "hidden_round_trip_s": group.hidden_round_trip_s,
+        "hidden_round_trip_interval_s": None if interval is None else list(interval),
+        "reason": group.reason,
+        "evidence": [evidence_document(item) for item in group.evidence],
     }
 
 
@@ -122,3 +165,21 @@ def detection_frame(result: DetectionResult) -> pd.DataFrame:
         row["reason"] = pair.reason
         rows.append(row)
     return pd.DataFrame(rows, columns=list(_FRAME_COLUMNS)).rename_axis("pair")
+
+
+def groups_frame(result: DetectionResult) -> pd.DataFrame:
+    """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
+    import pandas as pd
+
+    rows = []
+    for group in result.groups:
+        row = {name: value for name, value in group_document(group).items() if name in _GROUP_COLUMNS}
+        row["hosts"] = " ".join(group.hosts)
+        for kind in _JUDGED:
+            row[f"probability_{kind.name.lower()}"] = float(group.probability.get(kind, 0.0))
+        low, high = group.hidden_round_trip_interval_s or (None, None)
+        row |= {"hidden_round_trip_low_s": low, "hidden_round_trip_high_s": high}
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=list(_GROUP_COLUMNS)).rename_axis("group")
+    times = [name for name in _GROUP_COLUMNS if name.endswith("_s")]
+    return frame.astype({**dict.fromkeys(times, "float64"), "exchanges": "Int64"})

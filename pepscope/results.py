@@ -149,6 +149,49 @@ class PairResult:
     stretch: Stretch | None = None  # what two captures cover of the path; None unless both hold the connection in TCP
 
 
+class GroupSide(StrEnum):
+    """Whose captures hold the connections of a group."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "both"
+
+
+class SplitPlace(StrEnum):
+    """Where a split point stands: in the network between, or with the servers (a load balancer, a CDN)."""
+
+    NETWORK = "network"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """The verdict on the connections that one rule of the network governs: one server port, one network of clients.
+
+    `network` (/24, /48 for IPv6), `port` and `hosts` (the servers' addresses, sorted) are as the server's side shows
+    them where it was captured. Round trips are the least of the group, in seconds: `near` from the client to whatever
+    answers its handshake (from the server to whatever answers its own, where only the server's side was captured),
+    `hidden` across the other leg of a split, with an interval where it was inferred rather than measured.
+    """
+
+    side: GroupSide
+    network: str
+    port: int
+    hosts: tuple[str, ...]
+    pairs: tuple[int, ...]  # places of its connections in `DetectionResult.pairs`
+    exchanges: int | None  # questions with their answers, in the connections that one capture holds; None: not counted
+    verdict: Kind
+    probability: Mapping[Kind, float]  # regular, split-tcp and tcp-proxy, summing to 1
+    mechanism: Mechanism | None  # of a split; None where the verdict is no split
+    where: SplitPlace | None  # None where nothing is split, or nothing says where
+    near_round_trip_s: float | None
+    hidden_round_trip_s: float | None
+    hidden_round_trip_interval_s: tuple[float, float] | None
+    reason: str
+    #: What connections found, each finding once in its firmest form, and what all together show.
+    evidence: tuple[Evidence, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
     """One capture file as read: counts and what was wrong with it."""
@@ -161,10 +204,11 @@ class CaptureSummary:
 
 @dataclass(frozen=True, slots=True)
 class DetectionResult:
-    """Everything that one detection found: the captures as read and a verdict on each pair."""
+    """Everything that one detection found: the captures as read, a verdict on each pair and on each group of pairs."""
 
     captures: tuple[CaptureSummary, ...]
     pairs: tuple[PairResult, ...]
+    groups: tuple[GroupResult, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `detect-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
@@ -183,3 +227,9 @@ class DetectionResult:
         from pepscope.encode import detection_frame
 
         return detection_frame(self)
+
+    def groups_frame(self) -> pd.DataFrame:
+        """One row a group: side, network, port, hosts, counts, verdict, probabilities, round trips (s), the reason."""
+        from pepscope.encode import groups_frame
+
+        return groups_frame(self)

@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from detector.groups import SPLIT
 from detector.methods.progress import RELAY_BUFFER_BYTES
 from detector.verdict import Judgement, judge, weight_of
 from pepscope.audit_results import AuditCell, AuditConnection
 from pepscope.packets import Direction
 from pepscope.results import Evidence, Kind, Outcome, PairResult
 from prober.disagreement import (
-    SPLIT,
     LateStart,
     begins_within,
     both_sides,

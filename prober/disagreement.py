@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from detector import groups
+from detector.groups import Stand, apart
 from detector.verdict import weight_of
 from pepscope.audit_results import AuditConnection
 from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Mechanism, Outcome, PairResult
-
-SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+from pepscope.results import Evidence, Outcome, PairResult
 
 #: Connections that each camp needs before a size is called a rule: one may be misjudged.
 LEAST_OF_CAMP = 2
 #: By how much the shortest split one must be larger than the longest regular one: headers, compression and lost
 #: captures change a size by less, and sizes of a plan differ by more (as `LARGEST_SHARE` of `prober.cells`).
 LEAST_STEP = 2.0
-
-#: Findings that say that a box makes acknowledgements, early or not.
-_MADE_BY_A_BOX = frozenset({"acks-nobody-sent", "acks-not-from-receiver"})
 
 #: Names listed; the rest is counted.
 _MOST_NAMES = 3
@@ -46,16 +43,8 @@ class LateStart:
 
 
 def camps(connections: Sequence[AuditConnection]) -> tuple[list[AuditConnection], list[AuditConnection]]:
-    """Those that are split, and those that are end to end and so contradict them.
-
-    A connection whose data arrive as they left, but whose acknowledgements a box makes, does not contradict local
-    acknowledgement: that none came early was not seen, or could not be in a transfer without a queue.
-    """
-    split = [item for item in connections if item.pair.verdict in SPLIT]
-    regular = [item for item in connections if item.pair.verdict is Kind.REGULAR]
-    if all(item.pair.mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT for item in split):
-        regular = [item for item in regular if _MADE_BY_A_BOX.isdisjoint(one.finding for one in item.pair.evidence)]
-    return split, regular
+    """Those that are split, and those that are end to end and so contradict them."""
+    return groups.camps(connections, lambda item: item.pair)
 
 
 def late_start(connections: Sequence[AuditConnection], direction: Direction) -> LateStart | None:
@@ -90,7 +79,7 @@ def contradiction(counting: Sequence[AuditConnection]) -> str:
     split, regular = camps(counting)
     return (
         f"The connections disagree: {_counted(len(regular))} end to end and {_counted(len(split))} split"
-        f"{_apart(split, regular)}. Split, in {_names(split)}: {split[0].pair.reason} "
+        f"{apart([*map(_stand, split)], [*map(_stand, regular)])}. Split, in {_names(split)}: {split[0].pair.reason} "
         f"End to end, in {_names(regular)}: {regular[0].pair.reason}"
     )
 
@@ -126,24 +115,10 @@ def _beyond(reason: str, told: Sequence[str]) -> str:
     return "" if any(summary in reason for summary in told) else reason.strip()
 
 
-def _apart(split: Sequence[AuditConnection], regular: Sequence[AuditConnection]) -> str:
-    """Whether an experiment, a size or the time sets the two camps apart."""
-    if {item.experiment for item in split}.isdisjoint(item.experiment for item in regular):
-        names = ", ".join(sorted({item.experiment for item in split}))
-        return f", the split ones all in {names}"
-    totals = [
-        sorted(item.pair.payload_bytes_up + item.pair.payload_bytes_down for item in camp) for camp in (split, regular)
-    ]
-    if totals[0][0] > totals[1][-1]:
-        return ", all split ones larger than the others"
-    if totals[0][-1] < totals[1][0]:
-        return ", all split ones smaller than the others"
-    times = [sorted(item.started_unix_ns for item in camp) for camp in (split, regular)]
-    if times[0][0] > times[1][-1]:
-        return ", all split ones later than the others"
-    if times[0][-1] < times[1][0]:
-        return ", all split ones earlier than the others"
-    return ""
+def _stand(item: AuditConnection) -> Stand:
+    """A connection as groups see it; an experiment may set connections apart."""
+    size = item.pair.payload_bytes_up + item.pair.payload_bytes_down
+    return Stand(item.task, item.pair.reason, size, item.started_unix_ns, (f"in {item.experiment}",))
 
 
 def _names(camp: Sequence[AuditConnection]) -> str:

@@ -21,11 +21,8 @@ from reports.page import (
     MAX_TRACE_POINTS,
     POINT_BUDGET,
     connection_section,
-    counted,
-    evidence_table,
-    probability_bar,
-    verdict_badge,
 )
+from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
 from reports.quantities import format_count, format_seconds
 from reports.ranking import ATTENTION
 from reports.wording import DIRECTION_NAMES, KIND_NAMES, application_name, cell_name, cell_sentence

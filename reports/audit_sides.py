@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pepscope.results import Kind, Outcome
-from reports.page import strength_bar
+from reports.page_parts import strength_bar
 from reports.wording import method_name
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 from pepscope.results import Kind, Mechanism
 from reports.gain_chart import read_gains
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
-from reports.table import COLOURS, FAINT, WARNING, paint, printable, wrapped
+from reports.terminal import COLOURS, FAINT, WARNING, paint, printable, wrapped
 from reports.wording import DIRECTION_NAMES, application_name, cell_name, experiment_name, mechanism_name
 
 if TYPE_CHECKING:

@@ -11,11 +11,14 @@ from pepscope.results import (
     CaptureSummary,
     DetectionResult,
     Evidence,
+    GroupResult,
+    GroupSide,
     Kind,
     Mechanism,
     Number,
     Outcome,
     PairResult,
+    SplitPlace,
     Stretch,
     VantageName,
 )
@@ -53,6 +56,10 @@ def read_document(document: object) -> DetectionResult:
             _pair(_mapping(item, f"pairs[{index}]"), f"pairs[{index}]")
             for index, item in enumerate(_list(top, "pairs", "the document"))
         ),
+        groups=tuple(
+            _group(_mapping(item, f"groups[{index}]"), f"groups[{index}]")
+            for index, item in enumerate(_list(top, "groups", "the document") if "groups" in top else ())
+        ),
     )
 
 
@@ -69,7 +76,6 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
     vantages = _list(item, "vantages", place)
     if not 1 <= len(vantages) <= 2:
         raise _wrong(f"{place}.vantages", "one or two vantages")
-    shares = _mapping(item.get("probability"), f"{place}.probability")
     payload = _mapping(item.get("payload_bytes", {}), f"{place}.payload_bytes")
     pairing = _mapping(item.get("pairing", {}), f"{place}.pairing")
     ground = pairing.get("ground")
@@ -79,14 +85,9 @@ def _pair(item: Mapping[str, Any], place: str) -> PairResult:
             for index, vantage in enumerate(vantages)
         ),
         verdict=_choice(item, "verdict", Kind, place),
-        probability={
-            kind: _share(shares, kind.value, f"{place}.probability") for kind in Kind if kind is not Kind.INCONCLUSIVE
-        },
+        probability=_probability(item, place),
         reason=_text(item, "reason", place),
-        evidence=tuple(
-            _evidence(_mapping(piece, f"{place}.evidence[{index}]"), f"{place}.evidence[{index}]")
-            for index, piece in enumerate(_list(item, "evidence", place))
-        ),
+        evidence=_evidence_list(item, place),
         packets=_count(item, "packets", place) if "packets" in item else 0,
         payload_bytes_up=_count(payload, "up", f"{place}.payload_bytes") if payload else 0,
         payload_bytes_down=_count(payload, "down", f"{place}.payload_bytes") if payload else 0,
@@ -125,6 +126,55 @@ def _vantage(item: Mapping[str, Any], place: str) -> VantageName:
         _text(item, "server", place),
         _text(item, "transport", place) if "transport" in item else "tcp",
     )
+
+
+def _group(item: Mapping[str, Any], place: str) -> GroupResult:
+    return GroupResult(
+        side=_choice(item, "side", GroupSide, place),
+        network=_text(item, "network", place),
+        port=_count(item, "port", place),
+        hosts=_texts(item, "hosts", place),
+        pairs=tuple(
+            _count({"entry": entry}, "entry", f"{place}.pairs[{index}]")
+            for index, entry in enumerate(_list(item, "pairs", place))
+        ),
+        exchanges=_count(item, "exchanges", place) if item.get("exchanges") is not None else None,
+        verdict=_choice(item, "verdict", Kind, place),
+        probability=_probability(item, place),
+        mechanism=None if item.get("mechanism") is None else _choice(item, "mechanism", Mechanism, place),
+        where=_choice(item, "where", SplitPlace, place) if item.get("where") is not None else None,
+        near_round_trip_s=_known_number(item, "near_round_trip_s", place),
+        hidden_round_trip_s=_known_number(item, "hidden_round_trip_s", place),
+        hidden_round_trip_interval_s=_interval(item, "hidden_round_trip_interval_s", place),
+        reason=_text(item, "reason", place),
+        evidence=_evidence_list(item, place),
+    )
+
+
+def _probability(item: Mapping[str, Any], place: str) -> dict[Kind, float]:
+    shares = _mapping(item.get("probability"), f"{place}.probability")
+    return {kind: _share(shares, kind.value, f"{place}.probability") for kind in Kind if kind is not Kind.INCONCLUSIVE}
+
+
+def _evidence_list(item: Mapping[str, Any], place: str) -> tuple[Evidence, ...]:
+    return tuple(
+        _evidence(_mapping(piece, f"{place}.evidence[{index}]"), f"{place}.evidence[{index}]")
+        for index, piece in enumerate(_list(item, "evidence", place))
+    )
+
+
+def _interval(item: Mapping[str, Any], key: str, place: str) -> tuple[float, float] | None:
+    if item.get(key) is None:
+        return None
+    bounds = _list(item, key, place)
+    if len(bounds) != 2:
+        raise _wrong(f"'{key}' of {place}", "two numbers")
+    named = {"low": bounds[0], "high": bounds[1]}
+    return _number(named, "low", f"{place}.{key}"), _number(named, "high", f"{place}.{key}")
+
+
+def _known_number(item: Mapping[str, Any], key: str, place: str) -> float | None:
+    return None if item.get(key) is None else _number(item, key, place)
 
 
 def _evidence(item: Mapping[str, Any], place: str) -> Evidence:

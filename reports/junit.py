@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pepscope.results import Kind, PairResult
 from reports.errors import cannot_write
-from reports.table import printable
+from reports.terminal import printable
 from reports.wording import verdict_sentence
 
 if TYPE_CHECKING:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
-from pepscope.results import CaptureSummary, Evidence, FlowSeries, Kind, PairResult
+from pepscope.results import CaptureSummary, FlowSeries, Kind, PairResult
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures import Figure, choose_limit, flow_figures
-from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
+from reports.group_section import groups_section
+from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
+from reports.quantities import format_bytes, format_count, format_percent, format_seconds
 from reports.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
-from reports.wording import KIND_NAMES, method_name, verdict_sentence
+from reports.wording import KIND_NAMES, verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results import DetectionResult
@@ -32,8 +34,6 @@ POINT_BUDGET = 350_000
 
 #: A direction that carries less than this share of the other's payload, a request say, is folded away.
 MINOR_FLOW = 0.05
-
-_OUTCOME_NAMES = {"split": "split", "intact": "end to end", "inapplicable": "not applicable"}
 
 
 def write_page(result: DetectionResult, path: str | Path) -> None:
@@ -68,6 +68,7 @@ def page_text(result: DetectionResult) -> str:
             "style": asset("page.css"),
             "headline": escape(_headline(result.pairs)),
             "captures": "".join(_capture(capture) for capture in result.captures),
+            "groups": groups_section(result, order[:MAX_SECTIONS]),
             "chips": "".join(_chips(result.pairs)),
             "rows": "".join(_row(index, result.pairs[index], rank) for rank, index in enumerate(order[:MAX_ROWS])),
             "limits": _limits(len(order), len(drawn)),
@@ -110,11 +111,6 @@ def _capture(capture: CaptureSummary) -> str:
     )
 
 
-def counted(count: int, noun: str) -> str:
-    """A number with its noun, in the plural where it is not one."""
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
-
-
 def _chips(pairs: Sequence[PairResult]) -> Iterator[str]:
     counts = count_by_verdict(pairs)
     for kind in KINDS_IN_ORDER:
@@ -123,11 +119,6 @@ def _chips(pairs: Sequence[PairResult]) -> Iterator[str]:
                 f'<button type="button" class="chip {kind.value}" data-kind="{kind.value}" aria-pressed="true">'
                 f"{escape(KIND_NAMES[kind])} <b>{format_count(counts[kind])}</b></button>"
             )
-
-
-def verdict_badge(kind: Kind) -> str:
-    """The verdict as a coloured word."""
-    return f'<span class="badge {kind.value}">{escape(KIND_NAMES[kind])}</span>'
 
 
 def _row(index: int, pair: PairResult, rank: int) -> str:
@@ -210,18 +201,6 @@ def _remark(text: str) -> str:
     return f'<p class="limits">{escape(text)}</p>' if text else ""
 
 
-def probability_bar(probability: Mapping[Kind, float]) -> str:
-    """The three probabilities as a bar with its legend."""
-    kinds = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
-    shares = {kind: float(probability.get(kind, 0.0)) for kind in kinds}
-    bars = "".join(f'<i class="{kind.value}" style="flex-grow:{share:.4f}"></i>' for kind, share in shares.items())
-    legend = "".join(
-        f'<li class="{kind.value}">{escape(KIND_NAMES[kind])} <b>{format_percent(share)}</b></li>'
-        for kind, share in shares.items()
-    )
-    return f'<div class="probability"><div class="bar" aria-hidden="true">{bars}</div><ul>{legend}</ul></div>'
-
-
 def _facts(pair: PairResult) -> str:
     rows = "".join(
         f'<tr><th scope="row" class="path">{escape(vantage.capture)}</th><td class="endpoint">{escape(vantage.client)}'
@@ -240,45 +219,6 @@ def _facts(pair: PairResult) -> str:
         f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
         f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"
-    )
-
-
-def evidence_table(evidence: Sequence[Evidence]) -> str:
-    """What each method or experiment says, the firmest first."""
-    if not evidence:
-        return '<p class="limits">No method found anything to say.</p>'
-    ordered = sorted(evidence, key=lambda item: (item.outcome.value == "inapplicable", -item.strength))
-    rows = "".join(_evidence_row(item) for item in ordered)
-    return (
-        '<h3>Evidence</h3><table class="evidence"><thead><tr><th scope="col">Method</th><th scope="col">Says</th>'
-        f'<th scope="col">Strength</th><th scope="col">Finding</th></tr></thead><tbody>{rows}</tbody></table>'
-    )
-
-
-def strength_bar(item: Evidence) -> str:
-    """How firmly it speaks, as a bar."""
-    percent = max(0.0, min(1.0, item.strength)) * 100
-    return (
-        f'<span class="strength" role="img" aria-label="strength {percent:.0f} of 100">'
-        f'<i style="width:{percent:.0f}%"></i></span>'
-    )
-
-
-def _evidence_row(item: Evidence) -> str:
-    outcome = item.outcome.value
-    numbers = "".join(
-        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
-        for label, value in (describe_number(name, value) for name, value in item.numbers.items())
-    )
-    caveats = "".join(f"<li>{escape(text)}</li>" for text in item.caveats)
-    return (
-        f'<tr class="{outcome}"><th scope="row">{escape(method_name(item.method))}</th>'
-        f'<td data-label="says"><span class="outcome {outcome}">{_OUTCOME_NAMES[outcome]}</span></td>'
-        f'<td data-label="strength">{strength_bar(item)}</td>'
-        f'<td class="finding">{escape(item.summary)}'
-        + (f'<ul class="caveats" aria-label="what could mislead">{caveats}</ul>' if caveats else "")
-        + (f"<details><summary>numbers</summary><dl>{numbers}</dl></details>" if numbers else "")
-        + "</td></tr>"
     )
 
 

@@ -10,12 +10,15 @@ from typing import Any
 from pepscope.results import DetectionResult, Evidence, Kind, Outcome, PairResult
 from reports.contract import read_document
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
-from reports.ranking import by_attention, count_by_verdict, verdict_probability
-from reports.table import printable
-from reports.wording import KIND_NAMES, method_name, verdict_sentence
+from reports.ranking import by_attention, count_by_verdict, groups_by_attention, verdict_probability
+from reports.terminal import printable
+from reports.wording import GROUP_SENTENCES, KIND_NAMES, captured_at, group_details, method_name, verdict_sentence
 
 #: Connections told at length.
 MAX_TOLD = 20
+
+#: Groups told.
+MAX_GROUPS = 10
 
 #: Numbers told of one piece of evidence; methods put the telling ones first.
 MAX_NUMBERS = 10
@@ -58,6 +61,7 @@ def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
         )
         yield from _wrap(f"{format_count(len(order))} connections: {counts}.", width)
         yield ""
+    yield from _groups(result, width)
     for place, index in enumerate(order[:most]):
         if place:
             yield ""
@@ -69,6 +73,24 @@ def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
             "inconclusive ones, then the largest.",
             width,
         )
+
+
+def _groups(result: DetectionResult, width: int) -> Iterator[str]:
+    """The groups of several connections: what they say together, before what each says alone."""
+    groups = groups_by_attention(result.groups)
+    for group in groups[:MAX_GROUPS]:
+        share = verdict_probability(group)
+        certainty = "" if share is None else f" Probability: {format_percent(share)}."
+        details = "; ".join([*captured_at(group, result.captures), *group_details(group)])
+        yield from _wrap(
+            f"Group of {format_count(len(group.pairs))} connections, clients in {group.network}, port {group.port} "
+            f"({details}): {KIND_NAMES[group.verdict]}. {GROUP_SENTENCES[group.verdict]}{certainty} {group.reason}",
+            width,
+        )
+        yield ""
+    if len(groups) > MAX_GROUPS:
+        yield from _wrap(f"{format_count(len(groups) - MAX_GROUPS)} more groups are not told here.", width)
+        yield ""
 
 
 def _connection(pair: PairResult, width: int) -> Iterator[str]:

@@ -1,33 +1,22 @@
-"""The table on the terminal: one line a connection, what matters first."""
+"""The tables on the terminal: one line a group, then one line a connection, what matters first."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.results import CaptureSummary, Kind, PairResult
+from pepscope.results import CaptureSummary, PairResult
+from reports.group_table import group_lines
 from reports.quantities import format_bytes, format_count, format_percent
 from reports.ranking import by_attention, count_by_verdict, verdict_probability
+from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, WARNING, faint, paint, printable, wrapped
 
 if TYPE_CHECKING:
     from pepscope.results import DetectionResult
 
-_RESET = "\x1b[0m"
-COLOURS = {
-    Kind.REGULAR: "\x1b[32m",
-    Kind.SPLIT_TCP: "\x1b[1;31m",
-    Kind.TCP_PROXY: "\x1b[1;35m",
-    Kind.INCONCLUSIVE: "\x1b[33m",
-}
-FAINT = "\x1b[2m"
-WARNING = "\x1b[33m"
-
 #: Up to here every connection gets its reason on lines of its own; beyond it a table of single lines reads better.
 _PAIRS_WITH_REASON = 12
 
-_VERDICT_WIDTH = 12
-_PROBABILITY_WIDTH = 5
 _BYTES_WIDTH = 8
 _GAPS = 4
 
@@ -56,11 +45,6 @@ def shorten_endpoint(name: str, width: int) -> str:
     return f"{address[:head]}..{address[len(address) - (room - head) :]}:{port}"
 
 
-def printable(text: str) -> str:
-    """Replace control characters, which a path or a capture may hold, so that they cannot steer a terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def _lines(result: DetectionResult, colour: bool, width: int, max_connections: int) -> Iterator[str]:
     for capture in result.captures:
         yield from _capture_lines(capture, colour, width)
@@ -69,12 +53,13 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
     if not result.pairs:
         yield "No TCP connection found."
         return
+    yield from group_lines(result, colour, width)
     shown = by_attention(result.pairs)[:max_connections]
     detailed = len(result.pairs) <= _PAIRS_WITH_REASON
-    endpoint_width = (width - _VERDICT_WIDTH - _PROBABILITY_WIDTH - _BYTES_WIDTH - _GAPS) // 2
+    endpoint_width = (width - VERDICT_WIDTH - PROBABILITY_WIDTH - _BYTES_WIDTH - _GAPS) // 2
     heading = (
-        f"{'CLIENT':<{endpoint_width}} {'SERVER':<{endpoint_width}} {'VERDICT':<{_VERDICT_WIDTH}} "
-        f"{'PROB.':>{_PROBABILITY_WIDTH}} {'BYTES':>{_BYTES_WIDTH}}"
+        f"{'CLIENT':<{endpoint_width}} {'SERVER':<{endpoint_width}} {'VERDICT':<{VERDICT_WIDTH}} "
+        f"{'PROB.':>{PROBABILITY_WIDTH}} {'BYTES':>{_BYTES_WIDTH}}"
     )
     yield paint(heading, FAINT, colour)
     for index in shown:
@@ -97,13 +82,13 @@ def _capture_lines(capture: CaptureSummary, colour: bool, width: int) -> Iterato
 
 def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str:
     vantage = pair.vantages[0]
-    verdict = paint(f"{pair.verdict.value:<{_VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
+    verdict = paint(f"{pair.verdict.value:<{VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
     share = verdict_probability(pair)
     probability = "-" if share is None else format_percent(share)
     return (
         f"{shorten_endpoint(vantage.client, endpoint_width):<{endpoint_width}} "
         f"{shorten_endpoint(vantage.server, endpoint_width):<{endpoint_width}} {verdict} "
-        f"{probability:>{_PROBABILITY_WIDTH}} "
+        f"{probability:>{PROBABILITY_WIDTH}} "
         f"{format_bytes(pair.payload_bytes_up + pair.payload_bytes_down):>{_BYTES_WIDTH}}"
     )
 
@@ -111,13 +96,13 @@ def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str
 def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
     first, last = pair.vantages[0], pair.vantages[-1]
     if len(pair.vantages) == 1:
-        yield from _faint(f"seen in {printable(first.capture)} only", width, colour)
+        yield from faint(f"seen in {printable(first.capture)} only", width, colour)
     elif first.transport != last.transport:
         for vantage in pair.vantages:
             ends = f"{printable(vantage.client)} > {printable(vantage.server)}"
-            yield from _faint(f"{vantage.transport.upper()} {ends} in {printable(vantage.capture)}", width, colour)
+            yield from faint(f"{vantage.transport.upper()} {ends} in {printable(vantage.capture)}", width, colour)
     elif (first.client, first.server) != (last.client, last.server):
-        yield from _faint(
+        yield from faint(
             f"{printable(last.client)} > {printable(last.server)} in {printable(last.capture)}", width, colour
         )
     yield from wrapped(printable(pair.reason), width, "  ", "  ")
@@ -133,19 +118,4 @@ def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int
             f"{format_count(total - shown)} more not listed here (split ones come first, then inconclusive ones, then "
             "the largest); --csv, --parquet or --json writes them all"
         )
-        yield from _faint(text, width, colour, indent="")
-
-
-def _faint(text: str, width: int, colour: bool, indent: str = "  ") -> Iterator[str]:
-    for line in wrapped(text, width, indent, indent):
-        yield paint(line, FAINT, colour)
-
-
-def wrapped(text: str, width: int, first: str, rest: str) -> list[str]:
-    """The text in lines of `width`, the first one after `first`, the others after `rest`."""
-    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-
-
-def paint(text: str, code: str, colour: bool) -> str:
-    """The text in a terminal's colour, or as it is."""
-    return f"{code}{text}{_RESET}" if colour else text
+        yield from faint(text, width, colour, indent="")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pepscope.packets import Direction
-from pepscope.results import Kind, Mechanism, PairResult
+from pepscope.results import CaptureSummary, GroupResult, GroupSide, Kind, Mechanism, PairResult, SplitPlace
+from reports.quantities import format_count, format_seconds
 
 if TYPE_CHECKING:
     from pepscope.audit_results import AuditCell
@@ -133,3 +135,34 @@ def experiment_name(experiment: str) -> str:
 def method_name(method: str) -> str:
     """The name of a method in prose; one that is not known here keeps its own, without underscores."""
     return METHOD_NAMES.get(method) or EXPERIMENT_NAMES.get(method) or method.replace("_", " ").replace("-", " ")
+
+
+#: The same in the words of a group: connections of one network of clients to one port.
+GROUP_SENTENCES = {
+    **CELL_SENTENCES,
+    Kind.INCONCLUSIVE: "What was captured gives no one answer for these connections.",
+}
+
+_PLACES = {SplitPlace.NETWORK: "in the network", SplitPlace.SERVER: "with the server"}
+
+
+def captured_at(group: GroupResult, captures: Sequence[CaptureSummary]) -> list[str]:
+    """Which side's capture alone holds a group, where there are two."""
+    if group.side is GroupSide.BOTH or len(captures) < 2:
+        return []
+    return [f"seen in the {group.side.value}s' capture only"]
+
+
+def group_details(group: GroupResult) -> list[str]:
+    """Servers, how and where the connections are split, and the round trips of the legs: what is known of them."""
+    hosts = f"to {group.hosts[0]}" if len(group.hosts) == 1 else f"to {format_count(len(group.hosts))} servers"
+    details = [hosts]
+    if group.mechanism not in (None, Mechanism.UNDECIDED):
+        details.append(f"mechanism: {group.mechanism.value.replace('-', ' ')}")
+    if group.where is not None:
+        details.append(f"split {_PLACES[group.where]}")
+    if group.near_round_trip_s is not None:
+        details.append(f"handshake {format_seconds(group.near_round_trip_s)}")
+    if group.hidden_round_trip_s is not None:
+        details.append(f"other leg {format_seconds(group.hidden_round_trip_s)}")
+    return details

@@ -34,7 +34,7 @@
   }
 
   function openTarget() {
-    const target = location.hash.startsWith("#connection-") ? document.getElementById(location.hash.slice(1)) : null;
+    const target = /^#(connection|group)-/.test(location.hash) ? document.getElementById(location.hash.slice(1)) : null;
     if (target) {
       target.open = true;
       target.scrollIntoView();
@@ -53,8 +53,8 @@
     if (button) button.addEventListener("click", () => sortBy(heading, column));
   });
   /* A second click on the same link changes no hash, so the click itself opens the section. */
-  table.addEventListener("click", (event) => {
-    if (event.target.closest("a")) setTimeout(openTarget, 0);
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("main a")) setTimeout(openTarget, 0);
   });
   addEventListener("hashchange", openTarget);
   openTarget();

@@ -11,9 +11,13 @@ from pepscope.results import (
     Evidence,
     FloatArray,
     FlowSeries,
+    GroupResult,
+    GroupSide,
     Kind,
+    Mechanism,
     Outcome,
     PairResult,
+    SplitPlace,
     VantageName,
 )
 
@@ -101,7 +105,30 @@ def make_pair(
     )
 
 
-def make_result(*pairs: PairResult, warnings: tuple[str, ...] = ()) -> DetectionResult:
+def make_group(verdict: Kind, *pairs: int, network: str = "192.0.2.0/24", reason: str = REASON) -> GroupResult:
+    split = verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+    return GroupResult(
+        side=GroupSide.BOTH,
+        network=network,
+        port=443,
+        hosts=("203.0.113.9",),
+        pairs=pairs,
+        exchanges=None,
+        verdict=verdict,
+        probability=PROBABILITIES[verdict],
+        mechanism=Mechanism.RELAY if split else Mechanism.UNDECIDED,
+        where=SplitPlace.NETWORK if split else None,
+        near_round_trip_s=0.041,
+        hidden_round_trip_s=0.0153 if split else None,
+        hidden_round_trip_interval_s=None,
+        reason=reason,
+        evidence=make_pair(verdict).evidence,
+    )
+
+
+def make_result(
+    *pairs: PairResult, warnings: tuple[str, ...] = (), groups: tuple[GroupResult, ...] = ()
+) -> DetectionResult:
     return DetectionResult(
-        (CaptureSummary("mobile.pcap", 2000, 1, warnings), CaptureSummary("server.pcap", 2000, 1)), pairs
+        (CaptureSummary("mobile.pcap", 2000, 1, warnings), CaptureSummary("server.pcap", 2000, 1)), pairs, groups
     )

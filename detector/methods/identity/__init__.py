@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from detector.methods.identity.examination import examine
+from detector.methods.identity.agreement import FITTED_NATS, IP_ID_NATS, REWRITABLE_NATS
+from detector.methods.identity.examination import DECISIVE_NATS, examine
+from detector.methods.identity.field_weights import Voice, field_nats, voice_name
 
-__all__ = ["examine"]
+__all__ = [
+    "DECISIVE_NATS",
+    "FITTED_NATS",
+    "IP_ID_NATS",
+    "REWRITABLE_NATS",
+    "Voice",
+    "examine",
+    "field_nats",
+    "voice_name",
+]

@@ -30,6 +30,9 @@ IP_ID_NATS = 16 * math.log(2)
 #: A timestamp offset that had to be fitted, and a window that reader and kernel may reproduce, convince this far alone.
 FITTED_NATS = 3.0
 WINDOW_NATS = 3.0
+#: Fields in which a relay's stack of the same kind agrees by habit: it pushes where the application's writes end and
+#: widens windows alike. All classes of segments show one habit, so that it convinces once.
+HABITS = frozenset({"push", "window"})
 #: Boxes that rewrite IP IDs or windows, or take timestamps away, without splitting exist (NATs give IDs of their own),
 #: and tools that make captures anonymous blank timestamps: all disagreement in these fields together says no more than
 #: that one connection in a hundred passes one, which alone never makes a split.
@@ -91,8 +94,9 @@ def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = N
             stamped += [agreement] if agreement.shared_clock_nats is not None else []
     if "timestamps" in by_field:
         by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], stamped)
+    habits = sum(nats for name, nats in by_field.items() if name in HABITS and nats > 0)
     excused = sum(nats for name, nats in by_field.items() if name in REWRITABLE_FIELDS and nats < 0)
-    return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS)
+    return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS) - habits + min(habits, FITTED_NATS)
 
 
 def _unless_shared_clock(nats: float, stamped: Iterable[FieldAgreement]) -> float:

@@ -18,6 +18,7 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
+from detector.methods.identity.field_weights import field_numbers
 from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
@@ -84,6 +85,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         return _inapplicable(
             "too-few-segments",
             f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
+            _field_numbers(comparisons),
         )
     return _judge(pair, client, server, comparisons)
 
@@ -305,8 +307,14 @@ def _numbers(
             numbers[f"{label}_hops"] = part.hops
         for name, agreement in part.fields.items():
             numbers[f"{label}_{name.replace('-', '_')}_agreement"] = round(agreement.agreeing, 4)
+    numbers |= _field_numbers(comparisons)
     numbers["sampled_every"] = thinning_for(len(client.packets))
     return numbers
+
+
+def _field_numbers(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, Number]:
+    parts = comparisons.values()
+    return field_numbers((part.data for part in parts), (part.acknowledgements for part in parts))
 
 
 def _inapplicable(finding: str, summary: str, numbers: Mapping[str, Number] | None = None) -> Evidence:
