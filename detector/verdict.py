@@ -214,6 +214,12 @@ def _inconclusive_reason(spoken: Sequence[Evidence], silent: Sequence[Evidence])
             f"{acknowledged[0].summary} Nothing shows whether it acknowledges before the data arrive, which would "
             "split the connection, or afterwards, which is harmless."
         )
+    passed = [item for item in spoken if item.finding == "same-data"]
+    if passed:
+        return (
+            f"{passed[0].summary} The acknowledgements are not known to be the receiver's, and a box that acknowledges "
+            "in its name passes data on untouched."
+        )
     return " ".join(dict.fromkeys(item.summary for item in silent if item.finding in TELLING)) or (
         "No method found enough to decide."
     )

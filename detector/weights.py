@@ -86,8 +86,11 @@ FINDINGS: Mapping[str, Weight] = {
         "Data and acknowledgements arrive as the far end made them; no box in between makes either.",
     ),
     "same-data": Weight(
-        "identity", 0.0, CERTAIN, CERTAIN, -1.0,
-        "Data segments arrive as they left; the acknowledgements tell little of who made them.",
+        "identity", 0.0, CERTAIN, CERTAIN, 0.0,
+        "Data segments arrive as they left; nothing is known of who made the acknowledgements.",
+    ),
+    "maker-changes": Weight(
+        "identity", -6.0, 0.0, 0.0, -4.0, "From some byte on the segments are another stack's: a box took over."
     ),
     "acks-nobody-sent": Weight(
         "identity", 0.0, CERTAIN, CERTAIN, 0.0,
@@ -223,8 +226,12 @@ FINDINGS: Mapping[str, Weight] = {
     ),
     "abort-end-to-end": Weight("teardown", 0.0, -0.5, -0.5, -0.5, "The abort reached the sender."),
     "fin-before-sent": Weight(
+        "teardown", -4.0, 0.0, 0.0, -4.0,
+        "A box ended its connection to one end by itself, as relays do that hold the last of the data, too.",
+    ),
+    "fin-before-forwarded": Weight(
         "teardown", -4.0, -1.2, 0.0, -4.0,
-        "A box ended its connection to one end by itself; relays of HTTP do so as stores do, relays of TCP seldom.",
+        "It did so while most of the data was still to be forwarded; relays with large buffers seldom have as much.",
     ),
     "leg-outlives-abort": Weight("teardown", -5.0, 0.0, 0.0, -2.0, "The sender's connection outlives the receiver's."),
     # SYN and SYN-ACK at both ends. Boxes that acknowledge locally pass handshakes on.

@@ -143,9 +143,10 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
     caveats.append("A split point that never queues would fit as well.")
     path_s = clock.data_high_s - clock.data_low_s
     numbers["data_round_trip_s"] = _finite(path_s)
-    if math.isfinite(path_s) and clock.round_trip_min_s >= WHOLE_PATH_SHARE * path_s:
+    numbers["round_trip_min_both_ways_s"] = least_s = _least_round_trip_s(clock)
+    if math.isfinite(path_s) and least_s is not None and least_s >= WHOLE_PATH_SHARE * path_s:
         summary = (
-            f"Even the fastest acknowledgement took the whole path's round trip ({clock.round_trip_min_s:.3g} s; data "
+            f"Even the fastest acknowledgement took the whole path's round trip ({least_s:.3g} s; data "
             f"alone show {path_s:.3g} s), and one clock fits all packets with {clock.slack_s:.3g} s to spare."
         )
         return Evidence(
@@ -182,6 +183,12 @@ def _judge_published(flow: FlowClouds, clock: ClockRelation, found: _Published, 
         return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, caveats)
     summary = f"By {name} no body of acknowledgements came too early."
     return Evidence(METHOD, Outcome.INTACT, "acks-after-data", FIT_STRENGTH, summary, numbers, caveats)
+
+
+def _least_round_trip_s(clock: ClockRelation) -> float | None:
+    """Least acknowledgement round trip (s) at the senders of both directions; None where there is none."""
+    known = [flow.round_trip_ns[flow.round_trip_ns != NEVER] for flow in clock.clouds.values()]
+    return min((float(times.min()) / 1e9 for times in known if len(times)), default=None)
 
 
 def _larger(clock: ClockRelation) -> FlowClouds | None:

@@ -23,11 +23,15 @@ METHOD = "early_fin"
 #: Lead at which the finding counts half: what interrupt coalescing and coarse clocks can shift (1/64 s timers).
 HALF_LEAD_S = 1 / 64
 
+#: A lead of this share of the time in which the other stream arrived: most of it was still to be forwarded.
+MOSTLY_UNSENT = 0.5
+
 
 def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     """Compare when each stream's FIN left its sender with when one arrived.
 
-    Findings: `fin-before-sent` (split), `fin-in-order` and `no-fin` (inapplicable: they tell nothing).
+    Findings: `fin-before-sent` (split), `fin-before-forwarded` (split, while most of the other stream was still to be
+    forwarded), `fin-in-order` and `no-fin` (inapplicable: they tell nothing).
     """
     leads = {direction: lead for direction in Direction if (lead := _lead_s(pair, direction, clock)) is not None}
     if not leads:
@@ -37,9 +41,12 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     numbers: dict[str, Number] = {"direction": direction.name.lower(), "fin_lead_s": lead_s}
     if lead_s <= TIMESTAMP_ERROR_S:
         return _inapplicable("fin-in-order", "No FIN arrives before it was sent.", numbers)
+    numbers["forwarding_s"] = forwarding_s = _forwarding_s(pair, direction.reverse)
+    early = forwarding_s is not None and lead_s >= MOSTLY_UNSENT * forwarding_s
+    finding = "fin-before-forwarded" if early else "fin-before-sent"
     far, near = ("client", "server") if direction is Direction.UP else ("server", "client")
     return Evidence(
-        METHOD, Outcome.SPLIT, "fin-before-sent", lead_s / (lead_s + HALF_LEAD_S),
+        METHOD, Outcome.SPLIT, finding, lead_s / (lead_s + HALF_LEAD_S),
         f"The {near} got the {far}'s FIN {lead_s:.3g} s before the {far} sent one, whatever the clocks: a box in "
         f"between ended its connection to the {near} first.",
         numbers, (f"A {far}-side capture that lost the first of several FINs looks the same.",),
@@ -65,6 +72,15 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
     fin = (server - client) - float(clock.server_minus_client_ns(np.array([client]))[0])
     # Data down bound the server's clock from below, data up from above.
     return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9
+
+
+def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
+    """Seconds from the first to the last arrival of a stream's data at its receiver; None where none arrived."""
+    receiver = pair.receiver(direction)
+    flow = None if receiver is None else receiver.flow(direction)
+    if flow is None or flow.first_data_time_ns is None or flow.last_data_time_ns is None:
+        return None
+    return (flow.last_data_time_ns - flow.first_data_time_ns) / 1e9 or None
 
 
 def _first_fin_ns(vantage: Vantage, direction: Direction) -> int | None:

@@ -50,6 +50,7 @@ class Conversation:
     acknowledgement_offsets: list[int | None] = field(default_factory=list)
     _ip_id: list[int] = field(default_factory=lambda: [100, 60_000])
     _echo: list[int] = field(default_factory=lambda: [0, 0])
+    _stamp_offset: list[int] = field(default_factory=lambda: [0, 1000])
 
     def wait(self, milliseconds: float) -> Conversation:
         """Let time pass."""
@@ -120,7 +121,7 @@ class Conversation:
             options += window_scale(sender.window_scale) if sender.window_scale is not None else b""
             options += sack_permitted() if sender.sack_permitted else b""
         if sender.timestamps if flags == TcpFlag.SYN else both_stamp:
-            value = self.now_ns // MILLISECOND_NS + 1000 * direction & 0xFFFFFFFF
+            value = self.now_ns // MILLISECOND_NS + self._stamp_offset[direction] & 0xFFFFFFFF
             options += timestamps(value, self._echo[direction])
             self._echo[direction.reverse] = value
         if blocks:

@@ -16,7 +16,12 @@ def leg(
     client: Endpoint, server: Endpoint, up: bytes, down: bytes, *, start_s: float = 0.0, round_trip_ms: float = 30.0
 ) -> list[Frame]:
     """A connection on which `up` is sent and then `down`, acknowledged every other segment, captured at the client."""
-    talk = Conversation(client, server, now_ns=START_NS + round(start_s * 1e9)).handshake(round_trip_ms)
+    # Stacks of their own count IP IDs and stamps from places of their own.
+    chance = random.Random(f"{client} {server}")
+    ids, stamps = ([chance.randrange(1 << bits) for _ in Direction] for bits in (16, 32))
+    talk = Conversation(
+        client, server, now_ns=START_NS + round(start_s * 1e9), _ip_id=ids, _stamp_offset=stamps
+    ).handshake(round_trip_ms)
     for offset in range(0, len(up), SEGMENT):
         talk.wait(0.1).send(Direction.UP, offset, 0, up[offset : offset + SEGMENT], TcpFlag.PSH)
     talk.wait(round_trip_ms).send(Direction.DOWN, 0, len(up))

@@ -103,7 +103,9 @@ def test_a_sender_capture_of_every_second_segment_turns_nothing(run: str, sender
     paths[sender] = tmp_path / "pushed.pcap"
     paths[sender].write_bytes(write_pcap(pushed, source.link_type))
     (pair,) = pepscope.detect(*map(str, paths.values())).pairs
-    assert str(pair.verdict) == "regular"
+    # The data are the same packets; the acknowledgements, which a box could make, were not captured.
+    assert str(pair.verdict) == "inconclusive"
+    assert "same-data" in {item.finding for item in pair.evidence}
 
 
 def source_tcp(link_type: int, frame: bytes) -> int:

@@ -14,6 +14,10 @@ END_OF_LIST, PADDING = 0, 1
 MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 
 
+#: Padding of so many bytes in a row is no stack's: options are aligned to four bytes, so three suffice.
+BLANKED_BYTES = 4
+
+
 @dataclass(frozen=True, slots=True)
 class Opening:
     """The SYN (or SYN-ACK) of one direction at one vantage, all its copies together.
@@ -53,13 +57,18 @@ def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     return Opening(
         sequence_number=flow.initial_sequence_number,
         copies=len(rows),
-        options=parse_options(flow.syn_options) if flow.options_captured else None,
+        options=parse_options(flow.syn_options) if flow.options_captured and not _blanked(flow.syn_options) else None,
         windows=_values(packets.window_bytes[rows].astype(np.int64)),
         ip_ids=_values(packets.ip_id[rows].astype(np.int64)) if counted else frozenset(),
         tsvals=_values(packets.tsval[stamped].astype(np.int64)),
         ecn=_values((packets.flags[rows] & np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)).astype(np.int64)),
         ttl=int(packets.ttl[rows[0]]),
     )
+
+
+def _blanked(octets: bytes) -> bool:
+    """Whether an option was overwritten with padding, as firewalls and tools that make captures anonymous do."""
+    return bytes([PADDING]) * BLANKED_BYTES in octets
 
 
 def parse_options(octets: bytes) -> tuple[tuple[int, bytes], ...] | None:

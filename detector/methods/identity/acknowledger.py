@@ -27,8 +27,11 @@ def other_maker_nats(acknowledgements: ClassComparison, lost_share: float) -> fl
         agreement = acknowledgements.fields.get("ip-id")
         if agreement is None or agreement.agreeing < _REWRITTEN:
             return 0.0
-    compared = agreement.compared
-    agreeing = round(agreement.agreeing * compared)
+    return two_makers_nats(agreement.compared, round(agreement.agreeing * agreement.compared), lost_share)
+
+
+def two_makers_nats(compared: int, agreeing: int, lost_share: float) -> float:
+    """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's."""
     same = max(SAME * (1.0 - lost_share), agreeing / max(compared, 1))
     alone = _log_likelihood(agreeing, same) + _log_likelihood(compared - agreeing, 1.0 - same)
     mixed = math.lgamma(agreeing + 1) + math.lgamma(compared - agreeing + 1) - math.lgamma(compared + 2)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.methods.identity.acknowledger import other_maker_nats
+from detector.methods.identity.acknowledger import other_maker_nats, two_makers_nats
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
+    SAME,
     ClassComparison,
     compare_acknowledgements,
     compare_data,
@@ -19,6 +20,7 @@ from detector.methods.identity.agreement import (
 )
 from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
 from detector.methods.identity.field_weights import field_numbers
+from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
@@ -45,6 +47,11 @@ METHOD = "identity"
 DECISIVE_NATS = math.log(1000.0)
 #: Below this share of equal IP IDs in every class somebody else gave them.
 SHARED_IP_IDS = 0.5
+#: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps says so
+#: nearly, two do.
+OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
+#: Fewer data segments than this are acknowledged by what the other side sends anyway.
+SEVERAL_SEGMENTS = 3
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
@@ -66,7 +73,8 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     """Compare the segments of both directions at both vantages.
 
     Findings: `same-packets` (intact), `other-packets` (split), `acks-nobody-sent` (intact: the far end's data, but
-    acknowledgements of somebody else), `partly-same`, `too-alike`, `too-few-segments`,
+    acknowledgements of another host), `same-data` (intact: whose acknowledgements arrive is not known), `maker-changes`
+    (split, from some byte on), `other-acknowledgements` (split), `partly-same`, `too-alike`, `too-few-segments`,
     `not-aligned`, `needs-second-capture`.
     """
     client, server = pair.client_side, pair.server_side
@@ -87,7 +95,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
             f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
             _field_numbers(comparisons),
         )
-    return _judge(pair, client, server, comparisons)
+    return _judge(pair, client, server, comparisons, sides)
 
 
 def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[BothWays, BothWays] | None:
@@ -194,7 +202,11 @@ def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -
 
 
 def _judge(
-    pair: Pair, client: Vantage, server: Vantage, comparisons: Mapping[Direction, DirectionComparison]
+    pair: Pair,
+    client: Vantage,
+    server: Vantage,
+    comparisons: Mapping[Direction, DirectionComparison],
+    sides: tuple[BothWays, BothWays],
 ) -> Evidence:
     data = total_nats(c.data for c in comparisons.values())
     acks = total_nats(c.acknowledgements for c in comparisons.values())
@@ -208,6 +220,9 @@ def _judge(
             *(probable_loss(_missed_share(vantage), len(vantage.packets)) for vantage in (client, server)),
         ),
     )
+    change = _change_of_maker(client, server, sides, comparisons)
+    if change is not None:
+        return change
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
@@ -229,7 +244,7 @@ def _judge(
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)
         but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
-        finding = "same-packets" if acks >= DECISIVE_NATS else "same-data"
+        finding = "same-packets" if _acknowledged_by_far_ends(comparisons, lost) else "same-data"
         return Evidence(
             METHOD, Outcome.INTACT, finding, _strength(total),
             f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
@@ -250,6 +265,54 @@ def _judge(
         "copies; TCP timestamps or a longer transfer would tell.",
         numbers,
     )
+
+
+def _acknowledged_by_far_ends(comparisons: Mapping[Direction, DirectionComparison], lost_share: float) -> bool:
+    """Whether the acknowledgements of every direction with several data segments are the receiver's own.
+
+    Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
+    none, a box may make them that passes the data on untouched.
+    """
+    for direction, both in comparisons.items():
+        if both.data.arrived < SEVERAL_SEGMENTS:
+            continue
+        pure = total_nats([comparisons[direction.reverse].acknowledgements])
+        carried = total_nats([comparisons[direction.reverse].data], HARD_FIELDS)
+        places = comparisons[direction.reverse].acknowledgements
+        strange = two_makers_nats(places.arrived, places.with_candidate, lost_share) > 0
+        if strange or max(pure, carried) < OWN_ACKNOWLEDGEMENT_NATS:
+            return False
+    return True
+
+
+def _change_of_maker(
+    client: Vantage,
+    server: Vantage,
+    sides: tuple[BothWays, BothWays],
+    comparisons: Mapping[Direction, DirectionComparison],
+) -> Evidence | None:
+    """The finding that a box takes the connection over in its course; None where one stack made all the data."""
+    for direction, both in comparisons.items():
+        lost = max(_missed_share(client), _missed_share(server))
+        # Where the emitter's capture lacks segments their neighbours look alike but for their place.
+        held = both.data.arrived > 0 and both.data.with_candidate >= SAME * (1 - lost) * both.data.arrived
+        if not held or other_maker_nats(both.data, lost) <= 0:
+            continue
+        upward = direction is Direction.UP
+        emitter, arriver = (client, server) if upward else (server, client)
+        out, into = (side[direction] for side in (sides if upward else sides[::-1]))
+        largest = _largest_payload(emitter, arriver, direction)
+        change = change_of_maker(out.take(out.length > 0), into.take(into.length > 0), largest, DECISIVE_NATS)
+        if change is None:
+            continue
+        first, then = ("as they left", "made anew") if change.same_first else ("made anew", "as they left")
+        return Evidence(
+            METHOD, Outcome.SPLIT, "maker-changes", _strength(change.nats),
+            f"Up to byte {change.from_byte} of the {direction.name.lower()} stream segments arrive {first}, from there "
+            f"on {then}: a box takes part in the connection for a part of its course.",
+            {"direction": direction.name.lower(), "from_byte": change.from_byte, "same_first": change.same_first},
+        )  # fmt: skip
+    return None
 
 
 def _is_renumbered(client: Vantage, server: Vantage) -> bool:

@@ -19,9 +19,11 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 
-#: What no box rewrites must speak by so much against the same packets before what boxes do rewrite is added: a hundred
-#: to one, more than a single packet that differs can say.
-STRUCTURE_NATS = math.log(100.0)
+#: What no box rewrites must speak by so much against the same packets before what boxes do rewrite is added: as much
+#: as decides without it. Otherwise a capture made by a filter and a normaliser, each harmless, make a relay together.
+STRUCTURE_NATS = math.log(1000.0)
+#: What is said against the same packets where it does not: a doubt, and no finding.
+DOUBT_NATS = math.log(100.0)
 _WINDOW = frozenset({"window"})
 _PLACES = frozenset({"acknowledgement"})
 
@@ -45,7 +47,7 @@ def weigh(
     structure = total_nats(parts, frozenset(fields - REWRITABLE_FIELDS - _PLACES))
     structure += max(places, min(one_receiver(), 0.0)) if places < 0 else places
     if structure > -STRUCTURE_NATS:
-        return max(total, -STRUCTURE_NATS)
+        return max(total, -DOUBT_NATS)
     # Stacks of one kind widen windows alike, however many classes of segments show it.
     rewritten = total_nats(parts, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(parts, _WINDOW), WINDOW_NATS)
     rewritten -= RENUMBERED_NATS if renumbered else 0.0

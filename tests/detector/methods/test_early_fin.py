@@ -30,7 +30,7 @@ def test_no_false_alarm(run_id):
 def test_a_proxy_that_closes_first(run_id):
     for pair in pairs(run_id):
         found = examined(pair)
-        assert found.finding == "fin-before-sent"
+        assert found.finding == "fin-before-forwarded"
         assert found.numbers["fin_lead_s"] > 1.0
 
 
@@ -44,7 +44,7 @@ def test_a_relay_passes_it_on(run_id):
 def test_the_clock_does_not_matter(offset_s, drift_ppm):
     changed = Variation(offset_s=offset_s, drift_ppm=drift_ppm)
     assert all(examined(pair).outcome is Outcome.INAPPLICABLE for pair in pairs("reg_dl_cubic_lte", changed))
-    assert all(examined(pair).finding == "fin-before-sent" for pair in pairs("prx_ngx_par6", changed))
+    assert all(examined(pair).finding == "fin-before-forwarded" for pair in pairs("prx_ngx_par6", changed))
 
 
 def test_a_fin_that_was_plainly_sent_before_tells_nothing():

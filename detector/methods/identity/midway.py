@@ -1,0 +1,42 @@
+"""A connection that changes hands: segments that are the far end's up to some byte, and another stack's from there on.
+
+A box that takes a connection over after so many bytes (from its first request on, say, once it knows the server's name)
+leaves the handshake and the first segments alone. Compared as a whole, such a connection is partly the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.methods.identity.agreement import compare_data, total_nats
+from detector.methods.identity.segments import Segments
+
+#: Places at which a stream is cut in two for the comparison, evenly spread over the arrived segments.
+CUTS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Where a stream's segments change their maker: `from_byte` is the first byte of the later part."""
+
+    from_byte: int
+    same_first: bool
+    nats: float  # what the weaker of the two parts says for its side
+
+
+def change_of_maker(emitted: Segments, arrived: Segments, largest_payload: int, least_nats: float) -> Change | None:
+    """The cut at which one part of the data is the same packets and the other is not, each by `least_nats` or more."""
+    order = np.argsort(arrived.start, kind="stable")
+    places = np.unique(np.linspace(0, len(order), CUTS + 1)[1:-1].astype(np.int64))
+    found: list[Change] = []
+    for place in places.tolist():
+        if not 0 < place < len(order):
+            continue
+        parts = (arrived.take(order[:place]), arrived.take(order[place:]))
+        early, late = (total_nats([compare_data(emitted, part, largest_payload)]) for part in parts)
+        nats = min(abs(early), abs(late))
+        if early * late < 0 and nats >= least_nats:
+            found.append(Change(int(parts[1].start.min()), early > 0, nats))
+    return max(found, key=lambda change: change.nats, default=None)
