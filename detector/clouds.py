@@ -73,7 +73,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     returned = receiver.derived(curves.acknowledgements, direction)
     data = _every(len(sent.start))
     arrival = arrived.at(sent.start[data] - shift)
-    known = arrival != NEVER
+    known = (arrival != NEVER) & (sent.start[data] >= _first_copies_from(sender, direction, seen))
     # Values that were reached before the sender's capture began are late there, which is harmless.
     acks = np.flatnonzero(seen.value > max(seen.floor, 0))
     acks = acks[_every(len(acks))]
@@ -96,6 +96,17 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
         curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),
         flow.retransmitted_packets / max(flow.data_packets, 1),
     )
+
+
+def _first_copies_from(sender: Vantage, direction: Direction, seen: curves.AckTimes) -> int:
+    """The stream offset from which the sender's capture holds first copies.
+
+    A capture that began later may open with copies of what was sent before: they fill the receiver's first hole, up to
+    which the second value that it acknowledges reaches.
+    """
+    if _began(sender, direction) or len(seen.value) < 2:
+        return 0
+    return int(seen.value[1])
 
 
 def _every(count: int) -> Int64Array:

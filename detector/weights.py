@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from pepscope.results import Mechanism
 
-VERSION = 2
+VERSION = 3
 
 #: The most that one finding says against a hypothesis: one in three thousand.
 CERTAIN = -8.0
@@ -93,9 +93,9 @@ FINDINGS: Mapping[str, Weight] = {
         "identity", -6.0, 0.0, 0.0, -4.0, "From some byte on the segments are another stack's: a box took over."
     ),
     "acks-nobody-sent": Weight(
-        "identity", 0.0, CERTAIN, CERTAIN, 0.0,
+        "identity", -2.0, CERTAIN, CERTAIN, 0.0,
         "Data segments arrive as they left, acknowledgements do not: a box acknowledges, before the data arrive or "
-        "after.",
+        "after; one in fifty paths of the training draws thins or regenerates them.",
     ),
     "other-packets": Weight(
         "identity", CERTAIN, 0.0, 0.0, CERTAIN,
@@ -132,11 +132,11 @@ FINDINGS: Mapping[str, Weight] = {
         "end, so it outweighs any one finding.",
     ),
     "acks-after-data": Weight(
-        "timing", 0.0, -1.0, -1.0, 0.0,
+        "timing", 0.0, -1.0, -2.5, 0.0,
         "One clock fits; a split point without a queue fits as well, and a box that acknowledges before one.",
     ),
     "acks-nearer-than-path": Weight(
-        "timing", -0.5, 0.0, 0.0, 0.0,
+        "timing", -2.0, 0.0, 0.0, 0.0,
         "Acknowledgements came from nearer than the receiver, or the data always met a queue.",
     ),
     "acks-before-receivers": Weight(
@@ -144,15 +144,15 @@ FINDINGS: Mapping[str, Weight] = {
         "The receiver had not acknowledged those bytes yet; its capture may have lost the first of repeated ones.",
     ),
     "acks-cross-whole-path": Weight(
-        "timing", 0.0, -3.0, -3.0, -5.0,
+        "timing", 0.0, -3.0, -4.0, -5.0,
         "Even the fastest acknowledgement took the whole path; a box that acknowledges in the middle of it is nearer.",
     ),
     "acks-sooner-than-path": Weight(
         "timing", -6.0, 0.0, 0.0, 0.0, "Held acknowledgements came sooner than anything comes back from the far end."
     ),
-    "sender-in-step": Weight("timing", 0.0, -1.0, -1.0, 0.0, "As `acks-after-data`, in bytes."),
+    "sender-in-step": Weight("timing", 0.0, -1.5, -1.5, 0.0, "As `acks-after-data`, in bytes."),
     "sender-ahead": Weight(
-        "timing", -6.0, 0.0, -1.5, 0.0, "The lead is a buffer's; a store would lead by the whole transfer."
+        "timing", -6.0, 0.0, -0.5, 0.0, "The lead is a buffer's; a store that streams leads by no more."
     ),
     "sender-far-ahead": Weight(
         "timing", -6.0, 0.0, 0.0, 0.0,
@@ -165,7 +165,7 @@ FINDINGS: Mapping[str, Weight] = {
         "timing", -6.0, -6.0, 0.0, -6.0, "Nothing was forwarded while much more than a receive window was taken in."
     ),
     "held-before-forwarded": Weight(
-        "timing", -6.0, -2.5, 0.0, -6.0,
+        "timing", -6.0, -4.0, 0.0, -6.0,
         "Even the fastest byte waited for much of the transfer's duration; a relay behind a queue that other "
         "connections had filled does the same.",
     ),
@@ -178,7 +178,7 @@ FINDINGS: Mapping[str, Weight] = {
     ),
     # The window at the sender against the one that the receiver advertised.
     "window-alternates": Weight(
-        "window", -4.0, 0.0, -4.0, -1.0, "A buffer in between fills and empties; a store takes everything."
+        "window", -4.0, 0.0, -5.0, -1.0, "A buffer in between fills and empties; a store takes everything."
     ),
     "window-open-receiver-behind": Weight(
         "window", -3.0, 0.0, 0.0, -1.0, "The data waited in between; large socket buffers do that as well as a store."
@@ -230,7 +230,7 @@ FINDINGS: Mapping[str, Weight] = {
         "A box ended its connection to one end by itself, as relays do that hold the last of the data, too.",
     ),
     "fin-before-forwarded": Weight(
-        "teardown", -4.0, -1.2, 0.0, -4.0,
+        "teardown", -4.0, -2.0, 0.0, -4.0,
         "It did so while most of the data was still to be forwarded; relays with large buffers seldom have as much.",
     ),
     "leg-outlives-abort": Weight("teardown", -5.0, 0.0, 0.0, -2.0, "The sender's connection outlives the receiver's."),

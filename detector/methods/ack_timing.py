@@ -38,6 +38,10 @@ WHOLE_PATH_STRENGTH = 0.6
 WHOLE_PATH_SHARE = 0.98
 
 
+#: The path's round trip as data show it is not credible below this share of the least acknowledgement's: a clock that
+#: was set in between shortens the one and not the other, by as much as it likes.
+CREDIBLE_SHARE = 0.75
+
 #: Share of the acknowledgements that have one of the receiver's own beside them from which their being earlier is a
 #: body: a capture that loses records loses few of the first ones only.
 OWN_SHARE = 0.25
@@ -144,7 +148,8 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
     path_s = clock.data_high_s - clock.data_low_s
     numbers["data_round_trip_s"] = _finite(path_s)
     numbers["round_trip_min_both_ways_s"] = least_s = _least_round_trip_s(clock)
-    if math.isfinite(path_s) and least_s is not None and least_s >= WHOLE_PATH_SHARE * path_s:
+    whole = math.isfinite(path_s) and least_s is not None and path_s >= CREDIBLE_SHARE * least_s
+    if whole and least_s is not None and least_s >= WHOLE_PATH_SHARE * path_s:
         summary = (
             f"Even the fastest acknowledgement took the whole path's round trip ({least_s:.3g} s; data "
             f"alone show {path_s:.3g} s), and one clock fits all packets with {clock.slack_s:.3g} s to spare."

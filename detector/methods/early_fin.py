@@ -64,14 +64,32 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
         return None
     x, y = data_points(reverse)
     client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
+    began = sender.connection.first_time_ns
     # What data before a step of a clock allow, they do not allow behind it.
     alike = clock.piece_at(x) == clock.piece_at(np.array([client]))[0]
     if not alike.any():
         return None
     room = (y - clock.server_minus_client_ns(x))[alike]
-    fin = (server - client) - float(clock.server_minus_client_ns(np.array([client]))[0])
+    line = float(clock.server_minus_client_ns(np.array([client]))[0])
     # Data down bound the server's clock from below, data up from above.
-    return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9
+    lead_ns = (
+        room.max() - (server - client - line) if direction is Direction.UP else server - client - line - room.min()
+    )
+    return None if _may_have_missed_one(began, arrived, line, direction, clock) else float(lead_ns) / 1e9
+
+
+def _may_have_missed_one(
+    began_ns: int, arrived_ns: int, line_ns: float, direction: Direction, clock: ClockRelation
+) -> bool:
+    """Whether the sender's capture may have begun only after a FIN had left that arrived then: some clock allows it."""
+    forward = clock.clouds.get(direction)
+    if forward is None or len(forward.data_sent_ns) == 0:
+        return True
+    x, y = data_points(forward)
+    room = y - clock.server_minus_client_ns(x)
+    if direction is Direction.UP:
+        return bool(arrived_ns - began_ns - line_ns <= room.min())
+    return bool(began_ns - arrived_ns - line_ns >= room.max())
 
 
 def _forwarding_s(pair: Pair, direction: Direction) -> float | None:

@@ -252,7 +252,12 @@ def _timestamp_shift(emitted: Segments, arrived: Segments, rows: Int64Array) -> 
     if rows.size == 0:
         return 0, 0
     candidate = rows.max(axis=1)
-    single = (candidate >= 0) & ((rows == candidate[:, None]) | (rows < 0)).all(axis=1)
+    # Copies that a capture holds twice are one candidate, and so are others with the same stamps.
+    at = np.maximum(rows, 0)
+    alike = (emitted.tsval[at] == emitted.tsval[candidate][:, None]) & (
+        emitted.tsecr[at] == emitted.tsecr[candidate][:, None]
+    )
+    single = (candidate >= 0) & (alike | (rows < 0)).all(axis=1)
     single &= arrived.has_timestamps & emitted.has_timestamps[candidate]
     value, value_share = most_common((arrived.tsval - emitted.tsval[candidate])[single] % TIMESTAMP_WRAP)
     echo, echo_share = most_common((arrived.tsecr - emitted.tsecr[candidate])[single] % TIMESTAMP_WRAP)
@@ -278,9 +283,9 @@ def _timestamp_agreement(left: Segments, came: Segments, fitted: bool, same: flo
     if not fitted:
         nats = log_likelihood_ratio(units, share, same, LEAST_CHANCE)
         return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, same, share))
-    # Where delay hardly varies two stacks' clocks too differ by a near constant: a fitted shift must hold nearly
-    # without exception, and even then only supports what other fields say.
-    nats = min(FITTED_NATS, log_likelihood_ratio(units, share, same, 0.9))
+    # Where delay hardly varies two stacks' clocks too differ by a near constant, and where captures lost copies a
+    # firewall's true shift holds for a part of them only: a fitted shift supports what other fields say, either way.
+    nats = max(-FITTED_NATS, min(FITTED_NATS, log_likelihood_ratio(units, share, same, 0.9)))
     return FieldAgreement(units, share, nats, nats)
 
 

@@ -155,6 +155,7 @@ def _compare_direction(
     reverse_data = reverse.take(reverse.length > 0)
     unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
+    data_in = _emitted_to_the_end(data_in, reverse)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
     uncovered_out, uncovered_back = (_uncovered_share(s) if thinning == 1 else 0.0 for s in (data_out, reverse_data))
     lost_data = max(_missed_share(emitter), uncovered_out)
@@ -169,6 +170,13 @@ def _compare_direction(
         if emitter.flow(direction).missing_packets is MissingPackets.NONE
         else PlaceCounts(0, 0, 0, 0),
     )
+
+
+def _emitted_to_the_end(arrived: Segments, reverse: Segments) -> Segments:
+    """The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end."""
+    acknowledged = reverse.acknowledgement.max(initial=-1)
+    settled = arrived.start < acknowledged
+    return arrived.take(settled) if settled.any() else arrived
 
 
 def _uncovered_share(segments: Segments) -> float:
@@ -268,17 +276,20 @@ def _judge(
 
 
 def _acknowledged_by_far_ends(comparisons: Mapping[Direction, DirectionComparison], lost_share: float) -> bool:
-    """Whether the acknowledgements of every direction with several data segments are the receiver's own.
+    """Whether the acknowledgements of the larger direction, and of one with several segments, are the receiver's own.
 
     Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
     none, a box may make them that passes the data on untouched.
     """
+    larger = max(comparisons, key=lambda direction: comparisons[direction].data.arrived)
     for direction, both in comparisons.items():
-        if both.data.arrived < SEVERAL_SEGMENTS:
+        if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
             continue
-        pure = total_nats([comparisons[direction.reverse].acknowledgements])
-        carried = total_nats([comparisons[direction.reverse].data], HARD_FIELDS)
-        places = comparisons[direction.reverse].acknowledgements
+        back = comparisons[direction.reverse]
+        pure = total_nats([back.acknowledgements])
+        # One segment of data, a request, may have left before what it would acknowledge.
+        carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
+        places = back.acknowledgements
         strange = two_makers_nats(places.arrived, places.with_candidate, lost_share) > 0
         if strange or max(pure, carried) < OWN_ACKNOWLEDGEMENT_NATS:
             return False

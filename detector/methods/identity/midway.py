@@ -13,6 +13,9 @@ import numpy as np
 from detector.methods.identity.agreement import compare_data, total_nats
 from detector.methods.identity.segments import Segments
 
+#: Fewer segments than this in either part may be what the end of a capture, or one retransmission, leaves.
+FEWEST_SEGMENTS = 20
+
 #: Places at which a stream is cut in two for the comparison, evenly spread over the arrived segments.
 CUTS = 16
 
@@ -32,7 +35,7 @@ def change_of_maker(emitted: Segments, arrived: Segments, largest_payload: int, 
     places = np.unique(np.linspace(0, len(order), CUTS + 1)[1:-1].astype(np.int64))
     found: list[Change] = []
     for place in places.tolist():
-        if not 0 < place < len(order):
+        if not FEWEST_SEGMENTS <= place <= len(order) - FEWEST_SEGMENTS:
             continue
         parts = (arrived.take(order[:place]), arrived.take(order[place:]))
         early, late = (total_nats([compare_data(emitted, part, largest_payload)]) for part in parts)
