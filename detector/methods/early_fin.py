@@ -60,11 +60,10 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
     if sender is None or receiver is None or reverse is None or not clock.pieces or len(reverse.data_sent_ns) == 0:
         return None
     sent, arrived = _first_fin_ns(sender, direction), _first_fin_ns(receiver, direction)
-    if sent is None or arrived is None:
-        return None
+    if sent is None or arrived is None or _fins(receiver, direction) > _fins(sender, direction):
+        return None  # where more arrived than left, the sender's capture missed one
     x, y = data_points(reverse)
     client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
-    began = sender.connection.first_time_ns
     # What data before a step of a clock allow, they do not allow behind it.
     alike = clock.piece_at(x) == clock.piece_at(np.array([client]))[0]
     if not alike.any():
@@ -72,24 +71,8 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
     room = (y - clock.server_minus_client_ns(x))[alike]
     line = float(clock.server_minus_client_ns(np.array([client]))[0])
     # Data down bound the server's clock from below, data up from above.
-    lead_ns = (
-        room.max() - (server - client - line) if direction is Direction.UP else server - client - line - room.min()
-    )
-    return None if _may_have_missed_one(began, arrived, line, direction, clock) else float(lead_ns) / 1e9
-
-
-def _may_have_missed_one(
-    began_ns: int, arrived_ns: int, line_ns: float, direction: Direction, clock: ClockRelation
-) -> bool:
-    """Whether the sender's capture may have begun only after a FIN had left that arrived then: some clock allows it."""
-    forward = clock.clouds.get(direction)
-    if forward is None or len(forward.data_sent_ns) == 0:
-        return True
-    x, y = data_points(forward)
-    room = y - clock.server_minus_client_ns(x)
-    if direction is Direction.UP:
-        return bool(arrived_ns - began_ns - line_ns <= room.min())
-    return bool(began_ns - arrived_ns - line_ns >= room.max())
+    fin = server - client - line
+    return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9
 
 
 def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
@@ -99,6 +82,11 @@ def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
     if flow is None or flow.first_data_time_ns is None or flow.last_data_time_ns is None:
         return None
     return (flow.last_data_time_ns - flow.first_data_time_ns) / 1e9 or None
+
+
+def _fins(vantage: Vantage, direction: Direction) -> int:
+    packets = vantage.packets
+    return int(np.count_nonzero((packets.direction == direction) & ((packets.flags & TcpFlag.FIN) != 0)))
 
 
 def _first_fin_ns(vantage: Vantage, direction: Direction) -> int | None:
