@@ -24,6 +24,9 @@ SPARED_LEAST = 2
 #: constraints can only make room for a clock, so a sample never accuses where the whole would not.
 POINTS_LIMIT = 1 << 16
 
+#: A copy so soon after the first is the capture's own, taken twice: no sender sends again before a round trip.
+SAME_COPY_NS = 1_000_000
+
 #: With fewer compared pieces, disagreement may lie in a rewritten header alone, and lengths keep the alignment.
 COMPARED_PIECES = 4
 
@@ -73,7 +76,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     returned = receiver.derived(curves.acknowledgements, direction)
     data = _every(len(sent.start))
     arrival = arrived.at(sent.start[data] - shift)
-    known = (arrival != NEVER) & (sent.start[data] >= _first_copies_from(sender, direction, seen))
+    known = (arrival != NEVER) & ~_missed_first_copies(sender, receiver, direction, sent.start[data], shift)
     # Values that were reached before the sender's capture began are late there, which is harmless.
     acks = np.flatnonzero(seen.value > max(seen.floor, 0))
     acks = acks[_every(len(acks))]
@@ -98,15 +101,26 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     )
 
 
-def _first_copies_from(sender: Vantage, direction: Direction, seen: curves.AckTimes) -> int:
-    """The stream offset from which the sender's capture holds first copies.
+def _missed_first_copies(
+    sender: Vantage, receiver: Vantage, direction: Direction, start: Int64Array, shift: int
+) -> curves.BoolArray:
+    """Data of which more copies arrived than the sender's capture holds: it missed one, perhaps the first.
 
-    A capture that began later may open with copies of what was sent before: they fill the receiver's first hole, up to
-    which the second value that it acknowledges reaches.
+    A capture that began within a recovery, or lost records, shows the copy that was sent again as the first.
     """
-    if _began(sender, direction) or len(seen.value) < 2:
-        return 0
-    return int(seen.value[1])
+    left = sender.derived(curves.sent_data, direction).repeats
+    came = receiver.derived(curves.sent_data, direction).repeats
+    return _covered(start - shift, came) & ~_covered(start, left)
+
+
+def _covered(offsets: Int64Array, ranges: curves.ByteTimes) -> curves.BoolArray:
+    """Which offsets lie in one of the ranges (near a long range also some beside it; a constraint less is no loss)."""
+    if len(ranges.start) == 0:
+        return np.zeros(len(offsets), np.bool_)
+    order = np.argsort(ranges.start, kind="stable")
+    reach = np.maximum.accumulate(ranges.end[order])
+    index = np.searchsorted(ranges.start[order], offsets, side="right") - 1
+    return np.asarray((index >= 0) & (reach[np.maximum(index, 0)] > offsets))
 
 
 def _every(count: int) -> Int64Array:
@@ -186,7 +200,9 @@ def _points(
 
 def _repeated(sender: Vantage, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
     """Acknowledgements whose last byte was sent again before they came (Karn)."""
-    repeats = sender.derived(curves.sent_data, direction).repeats
+    sent = sender.derived(curves.sent_data, direction)
+    again = sent.repeats.time_ns - sent.first_copies.at(sent.repeats.start) > SAME_COPY_NS
+    repeats = curves.ByteTimes(sent.repeats.start[again], sent.repeats.end[again], sent.repeats.time_ns[again])
     result = np.zeros(len(value), np.bool_)
     if len(repeats.start) == 0:
         return result

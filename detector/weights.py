@@ -226,11 +226,11 @@ FINDINGS: Mapping[str, Weight] = {
     ),
     "abort-end-to-end": Weight("teardown", 0.0, -0.5, -0.5, -0.5, "The abort reached the sender."),
     "fin-before-sent": Weight(
-        "teardown", -4.0, 0.0, 0.0, -4.0,
-        "A box ended its connection to one end by itself, as relays do that hold the last of the data, too.",
+        "teardown", -2.5, 0.0, 0.0, -2.5,
+        "A box ended its connection to one end by itself; a capture that lost the first of two FINs looks the same.",
     ),
     "fin-before-forwarded": Weight(
-        "teardown", -4.0, -2.0, 0.0, -4.0,
+        "teardown", -2.5, -2.0, 0.0, -2.5,
         "It did so while most of the data was still to be forwarded; relays with large buffers seldom have as much.",
     ),
     "leg-outlives-abort": Weight("teardown", -5.0, 0.0, 0.0, -2.0, "The sender's connection outlives the receiver's."),

@@ -63,13 +63,15 @@ def of_corpora(corpora: Sequence[Path], variants: Sequence[str], workers: int) -
 def of_metamorphic(path: Path) -> list[Flow]:
     """The judgements of a metamorphic run, which keeps no findings."""
     flows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        for judgement in json.loads(line).get("judgements", ()):
-            probability = judgement.get("probability")
-            if probability:
-                named = dict(zip(("regular", "split-tcp", "tcp-proxy"), probability, strict=True))
-                kind_shows = len(set(judgement["acceptable"]) & {"split-tcp", "tcp-proxy"}) == 1
-                flows.append(Flow(_OF_CLASS[judgement["truth"]], (), *_shares(named), kind_shows))
+    with path.open(encoding="utf-8") as file:
+        next(file)  # what was drawn from
+        for line in file:
+            number, _, _, rows = json.loads(line)
+            for _, truth, acceptable, _, probability, _, paired in rows if number >= 0 else ():
+                if probability is not None and paired:
+                    named = dict(zip(("regular", "split-tcp", "tcp-proxy"), probability, strict=True))
+                    kind_shows = len(set(acceptable) & {"split", "proxy"}) == 1
+                    flows.append(Flow(_OF_CLASS[truth], (), *_shares(named), kind_shows))
     return flows
 
 

@@ -252,7 +252,7 @@ def _judge(
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)
         but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
-        finding = "same-packets" if _acknowledged_by_far_ends(comparisons, lost) else "same-data"
+        finding = "same-packets" if _acknowledged_by_far_ends(pair, comparisons, lost) else "same-data"
         return Evidence(
             METHOD, Outcome.INTACT, finding, _strength(total),
             f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
@@ -275,7 +275,9 @@ def _judge(
     )
 
 
-def _acknowledged_by_far_ends(comparisons: Mapping[Direction, DirectionComparison], lost_share: float) -> bool:
+def _acknowledged_by_far_ends(
+    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_share: float
+) -> bool:
     """Whether the acknowledgements of the larger direction, and of one with several segments, are the receiver's own.
 
     Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
@@ -285,6 +287,8 @@ def _acknowledged_by_far_ends(comparisons: Mapping[Direction, DirectionCompariso
     for direction, both in comparisons.items():
         if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
             continue
+        if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
+            return False
         back = comparisons[direction.reverse]
         pure = total_nats([back.acknowledgements])
         # One segment of data, a request, may have left before what it would acknowledge.
