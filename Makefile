@@ -97,6 +97,7 @@ docs: install ## Draw the figures of the documentation and write the pages made 
 	$(BIN)/python docs/draw_figures.py
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py
+	$(BIN)/python docs/worked_verdict.py
 
 wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
 	$(BIN)/pip install --quiet 'build>=1.2'
