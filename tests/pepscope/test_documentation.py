@@ -55,6 +55,12 @@ def test_the_guide_to_scenarios_has_the_fields_that_there_are() -> None:
         assert f"`{field}`" in written
 
 
+def test_the_page_of_verdicts_has_the_weights_that_there_are() -> None:
+    build = runpy.run_path(str(DOCS / "worked_verdict.py"))
+    page = DOCS / "methods" / "verdict.md"
+    assert page.read_text(encoding="utf-8") == build["page"](), "run `make docs`"
+
+
 def test_the_smallest_scenario_is_the_one_in_the_guide() -> None:
     example = (DOCS.parent / "examples" / "scenario.toml").read_text(encoding="utf-8")
     assert example.split("\n", 3)[3] in (DOCS / "scenarios.md").read_text(encoding="utf-8")
