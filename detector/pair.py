@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 
 #: Below this confidence that both captures show one transfer there is no verdict. Of pairs whose confidence is lower,
-#: more than one in twenty is a wrong one (docs/calibration.md).
+#: more than one in twenty is a wrong one (docs/methods/pairing.md).
 LEAST_PAIRING_CONFIDENCE = 0.7
 
 

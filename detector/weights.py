@@ -7,7 +7,7 @@ receiver's name and passes the data segments on untouched (RFC 3135, section 3.1
 beyond that the model is in doubt rather than the hypothesis.
 
 `VERSION` counts the table's versions. `benchmarks/calibration` fits the values on training draws and reports how well
-the probabilities that follow from them hold on others; docs/calibration.md has the figures.
+the probabilities that follow from them hold on others; docs/validation.md has the figures.
 """
 
 from __future__ import annotations
