@@ -93,7 +93,7 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
         seen_ns,
         returned.reaching(value - shift),
         arrived.at(value - 1 - shift),
-        seen.plain[acks] & np.isin(value - shift, returned.value[returned.plain]),
+        seen.plain[acks] & np.isin(value - shift, returned.value[returned.plain & (returned.value > returned.floor)]),
         round_trip,
         curves.missed_packets(sent, seen, from_start=_began(sender, direction)),
         curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),

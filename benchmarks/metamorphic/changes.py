@@ -126,8 +126,10 @@ def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> L
     shift = {}
     for side in sides:
         moved = rewriting.anonymised(other.records[side], parameters["key"])
-        shift[side] = pair.records[side].connections
-        merged = joined(pair.records[side], replace(moved, time_ns=moved.time_ns + move))
+        # Connections of which no packet is left keep their numbers.
+        known_here = (flow.connection.get(side, -1) + 1 for flow in pair.flows)
+        shift[side] = max(pair.records[side].connections, *known_here)
+        merged = joined(pair.records[side], replace(moved, time_ns=moved.time_ns + move), shift[side])
         pair = with_records(pair, side, merged)
     flows = [
         Flow(f"{flow.name}+", flow.truth, flow.acceptable, {side: n + shift[side] for side, n in known.items()})

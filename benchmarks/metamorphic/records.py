@@ -120,9 +120,9 @@ class Records:
         }
 
 
-def joined(one: Records, two: Records) -> Records:
-    """Both in the order of their times; connections of `two` are numbered after those of `one`."""
-    shifted = replace(two, connection=two.connection + one.connections)
+def joined(one: Records, two: Records, shift: int) -> Records:
+    """Both in the order of their times; connections of `two` are numbered `shift` higher, which `one` leaves free."""
+    shifted = replace(two, connection=two.connection + shift)
     both = Records(*(np.concatenate([getattr(one, c.name), getattr(shifted, c.name)]) for c in fields(Records)))
     return both.take(np.argsort(both.time_ns, kind="stable"))
 

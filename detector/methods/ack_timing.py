@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
-from detector.clouds import FlowClouds, loss_share, spared_points
+from detector.clouds import FlowClouds, least_hold_ns, loss_share, spared_points
 from detector.curves import NEVER
 from detector.early_acks import ahead_of_receiver, violations
 from detector.pair import ClockMode, Pair
@@ -145,8 +145,11 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
         summary = "Too few data and acknowledgements at both ends for their timing to say anything."
         return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, tuple(caveats))
     caveats.append("A split point that never queues would fit as well.")
-    path_s = clock.data_high_s - clock.data_low_s
-    numbers["data_round_trip_s"] = _finite(path_s)
+    # End to end the least acknowledgement crosses the path and waits for as long as the receiver's capture shows: where
+    # that was taken in mid-path, the rest of the path is part of the wait.
+    path_s = clock.data_high_s - clock.data_low_s + least_hold_ns(clock.clouds) / 1e9
+    numbers["data_round_trip_s"] = _finite(clock.data_high_s - clock.data_low_s)
+    numbers["receiver_hold_min_s"] = least_hold_ns(clock.clouds) / 1e9
     numbers["round_trip_min_both_ways_s"] = least_s = _least_round_trip_s(clock)
     whole = math.isfinite(path_s) and least_s is not None and path_s >= CREDIBLE_SHARE * least_s
     if whole and least_s is not None and least_s >= WHOLE_PATH_SHARE * path_s:
