@@ -83,7 +83,7 @@ def test_every_change_leaves_well_formed_packets(tmp_path):
                 records = pair.records[side]
                 expected += int((records.held >= records.tcp + 20).sum())
                 if len(records):
-                    everything = records if everything is None else joined(everything, records)
+                    everything = records if everything is None else joined(everything, records, everything.connections)
     assert everything is not None
     write(tmp_path / "all.pcap", everything, "raw")
     assert tshark(tmp_path / "all.pcap", "_ws.malformed && !_ws.short") == 0
