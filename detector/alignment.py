@@ -137,6 +137,11 @@ def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool)
     else:
         stamp = packets.ip_id[chosen].astype(np.int64) << 24
     key = stamp + (packets.payload_bytes[chosen].astype(np.int64) & 0xFFFFFF)
-    key, offset = np.unique(np.stack([key, packets.sequence_offset[chosen]]), axis=1)
+    offset = packets.sequence_offset[chosen]
+    order = np.lexsort((offset, key))
+    key, offset = key[order], offset[order]
+    fresh = np.ones(len(key), np.bool_)
+    fresh[1:] = (key[1:] != key[:-1]) | (offset[1:] != offset[:-1])
+    key, offset = key[fresh], offset[fresh]
     value, first, counts = np.unique(key, return_index=True, return_counts=True)
     return value[counts == 1], offset[first[counts == 1]]
