@@ -14,6 +14,11 @@ COMPARED_PIECES = 64
 #: Share of what could be compared that must agree where little could be.
 MOSTLY = 0.5
 
+#: Packets with a twin in the other capture that lie by one shift: by chance no three do, in streams of many segments.
+FEWEST_TWINS = 3
+#: Share of the twins that agree on the shift, and of the payload that agrees under it.
+NEARLY_ALL = 0.9
+
 #: Overlaps shorter than this say nothing about identity.
 OVERLAP_BYTES = 8
 
@@ -22,27 +27,49 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     """Find the shift of `direction`'s streams, server offset minus client offset, and compare what was captured.
 
     Where both captures hold the SYN the streams begin alike, unless something rewrites the beginning (HTTP headers):
-    then they still end alike. Else the shift is where most payload anchors agree, or, without payload, where most
-    packets do.
+    then they still end alike. Else the shift is where packets have a twin and the payload agrees, or where most payload
+    anchors agree, or, without payload, where most packets do.
     """
     left, right = client_side.payload[direction], server_side.payload[direction]
     both_start = all(v.flow(direction).initial_sequence_number is not None for v in (client_side, server_side))
     compared, matched = compare(left, right, 0)
-    if both_start and (compared == 0 or matched > 0.9):
+    if both_start and (compared == 0 or matched > NEARLY_ALL):
         return StreamAlignment(0, compared, matched)
-    best = StreamAlignment(0, compared, matched)
+    twins = StreamAlignment(0, 0, 0.0)
+    if not both_start:
+        twins = _packet_alignment(client_side.packets, server_side.packets, direction)
+        if _is_sure(twins, left, right):
+            return twins
+    # Of streams whose beginning is unknown, a shift that most pieces contradict is known by nothing, and content that
+    # agrees with itself anywhere agrees by chance.
+    least = 0.0 if both_start else MOSTLY
+    is_known = matched >= least and (both_start or _varies(left))
+    best = StreamAlignment(0, compared, matched) if is_known else StreamAlignment(0, 0, 0.0)
     # Content that repeats itself has few anchors, and misleading ones.
     ends = [server_side.flow(direction).stream_bytes - client_side.flow(direction).stream_bytes] if both_start else []
     for shift in [*ends, *_voted_shifts(left, right, anchors.SKETCH_SIZE)]:
-        best = _better(best, left, right, shift, 0.0)
+        best = _better(best, left, right, shift, least)
     if best.matched == 0.0:
         # Sketches of captures that hold different parts of the stream have nothing in common.
         for shift in _voted_shifts(left, right, anchors.MOST_ANCHORS):
             best = _better(best, left, right, shift, MOSTLY)
     if best.matched == 0.0 and not both_start:
         # Under a shift that nothing supports, bytes that differ say nothing.
-        return _packet_alignment(client_side.packets, server_side.packets, direction)
+        return twins
     return best
+
+
+def _is_sure(twins: StreamAlignment, left: PayloadSample, right: PayloadSample) -> bool:
+    """Whether packets in common settle the shift, and no payload contradicts them."""
+    if twins.matched < NEARLY_ALL or twins.compared * twins.matched < FEWEST_TWINS:
+        return False
+    compared, matched = compare(left, right, twins.shift_bytes)
+    return compared == 0 or matched >= NEARLY_ALL
+
+
+def _varies(sample: PayloadSample) -> bool:
+    """Whether any piece has as many different bytes as an anchor needs."""
+    return any(len(set(piece)) >= anchors.DISTINCT_BYTES for piece in sample.pieces)
 
 
 def _better(
@@ -102,7 +129,7 @@ def _packet_alignment(left: PacketColumns, right: PacketColumns, direction: Dire
 
 
 def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool) -> tuple[Int64Array, Int64Array]:
-    """Keys of data packets that occur once, ascending, and their stream offsets."""
+    """Keys of data packets that occur once, ascending, and their stream offsets; a packet recorded twice is one."""
     chosen = (packets.direction == direction) & (packets.payload_bytes > 0)
     if stamped:
         chosen &= (packets.marks & Mark.HAS_TIMESTAMPS) != 0
@@ -110,5 +137,11 @@ def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool)
     else:
         stamp = packets.ip_id[chosen].astype(np.int64) << 24
     key = stamp + (packets.payload_bytes[chosen].astype(np.int64) & 0xFFFFFF)
+    offset = packets.sequence_offset[chosen]
+    order = np.lexsort((offset, key))
+    key, offset = key[order], offset[order]
+    fresh = np.ones(len(key), np.bool_)
+    fresh[1:] = (key[1:] != key[:-1]) | (offset[1:] != offset[:-1])
+    key, offset = key[fresh], offset[fresh]
     value, first, counts = np.unique(key, return_index=True, return_counts=True)
-    return value[counts == 1], packets.sequence_offset[chosen][first[counts == 1]]
+    return value[counts == 1], offset[first[counts == 1]]

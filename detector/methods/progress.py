@@ -76,7 +76,7 @@ class Lead:
     acknowledged_at_start_bytes: int
     held_back: bool | None  # the window advertised to the sender was closed, or nearly; None where it was not captured
     silence_s: float  # from the first byte sent to the first that arrived
-    sender_duration_s: float
+    sender_duration_s: float  # until the last byte was acknowledged; a FIN may come long after
     receiver_duration_s: float
     least_hold_s: float  # how long even the fastest byte was held on the way; 0 where that is not known
     beyond_buffers_bytes: int  # most by which the lead exceeded what a relay's buffers could hold then; may be negative
@@ -187,12 +187,12 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
     return Lead(
         total,
         int(lead.max()) if len(lead) else 0,
-        (int(at_ack[min(done, len(at_ack) - 1)]) - first) / max(total, 1),
+        (int(at_ack[done]) - first) / max(total, 1),
         acknowledged / max(total, 1),
         acknowledged,
         _held_back(pair, flow.direction),
         float(arrival[0] - flow.data_sent_ns[0]) / 1e9,
-        float(flow.ack_seen_ns[-1] - flow.data_sent_ns[0]) / 1e9,
+        float(flow.ack_seen_ns[done] - flow.data_sent_ns[0]) / 1e9,
         float(arrival[-1] - arrival[0]) / 1e9,
         _least_hold_s(pair, flow.direction, clock),
         beyond,

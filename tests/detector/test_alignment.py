@@ -17,6 +17,7 @@ from tests.captures import containers
 from tests.captures.containers import Frame
 from tests.captures.conversation import Conversation, Endpoint
 
+SEGMENT = 1440
 REQUEST = b"GET /picture HTTP/1.1\r\nHost: server.example\r\n\r\n"
 
 
@@ -27,16 +28,43 @@ def mosaic(length: int, seed: int = 5) -> bytes:
     return b"".join(chance.choice(pieces) for _ in range(length // 90 + 1))[:length]
 
 
-def capture(path: Path, head: bytes, body: bytes, *, segment: int, client: str, closed: bool = True):
+def nearly_repeated(segments: int, seed: int = 7) -> tuple[bytes, bytes]:
+    """A stream in two halves; of every five segments the second half has two at the same places as the first."""
+    chance = random.Random(seed)
+    first = [chance.randbytes(SEGMENT) for _ in range(segments)]
+    second = [piece if number % 5 < 2 else chance.randbytes(SEGMENT) for number, piece in enumerate(first)]
+    return b"".join(first), b"".join(second)
+
+
+def capture(
+    path: Path,
+    head: bytes,
+    body: bytes,
+    *,
+    segment: int,
+    client: str,
+    closed: bool = True,
+    larger_from: int | None = None,
+    seen_from: int = 0,
+    copies: int = 1,
+):
+    """A download as captured: from byte `larger_from` in segments seven times as large, as offloads make them, and from
+    byte `seen_from` of the answer on, each packet so many times.
+    """
     talk = Conversation(Endpoint(client, 40_000, len(head)), Endpoint("192.0.2.80", 80, 7 * len(head))).handshake(20)
     talk.send(Direction.UP, 0, 0, REQUEST)
     content = head + body
-    for offset in range(0, len(content), segment):
-        talk.wait(1).send(Direction.DOWN, offset, len(REQUEST), content[offset : offset + segment])
-        talk.wait(1).send(Direction.UP, len(REQUEST), min(offset + segment, len(content)))
+    offset, unseen = 0, 0
+    while offset < len(content):
+        if offset < seen_from:
+            unseen = len(talk.segments) + 2
+        length = segment if larger_from is None or offset < larger_from else 7 * segment
+        talk.wait(1).send(Direction.DOWN, offset, len(REQUEST), content[offset : offset + length])
+        offset += length
+        talk.wait(1).send(Direction.UP, len(REQUEST), min(offset, len(content)))
     if closed:
         talk.close(len(REQUEST), len(content))
-    frames = [Frame(item.time_ns, item.packet()) for item in talk.segments]
+    frames = [Frame(item.time_ns, item.packet()) for item in talk.segments[unseen:] for _ in range(copies)]
     path.write_bytes(containers.write_pcap(frames, containers.LINK_RAW, snap_length=160))
     return open_capture(str(path))
 
@@ -53,6 +81,28 @@ def test_a_rewritten_head_before_repetitive_content(tmp_path: Path, closed: bool
     assert down.shift_bytes == len(head) - len(longer)
     assert down.matched > 0.9
     assert down.compared > 5
+
+
+def test_a_shift_that_most_pieces_contradict_is_none(tmp_path: Path) -> None:
+    """However many of a late capture's pieces agree with an earlier part of the stream."""
+    first, second = nearly_repeated(70)
+    body, half = first + second, len(first)
+    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT, client="10.0.0.1", larger_from=half)
+    server = capture(tmp_path / "server", b"", body, segment=SEGMENT, client="10.0.0.1", seen_from=half)
+    (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
+    assert pair.alignment[Direction.DOWN].shift_bytes == -half
+    assert pair.alignment[Direction.DOWN].matched > 0.9
+    (judged,) = detect(str(tmp_path / "mobile"), str(tmp_path / "server")).pairs
+    assert "other-bytes" not in {item.finding for item in judged.evidence}
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_packets_lay_late_captures_over_each_other_where_content_is_monotonous(tmp_path: Path, copies: int) -> None:
+    body = b"\0" * 70 * SEGMENT
+    mobile = capture(tmp_path / "mobile", b"", body, segment=SEGMENT, client="10.0.0.1", copies=copies)
+    server = capture(tmp_path / "server", b"", body, segment=SEGMENT, client="10.0.0.1", seen_from=35 * SEGMENT)
+    (pair,) = pair_captures(mobile, server, DetectOptions(first_at_client=True))
+    assert pair.alignment[Direction.DOWN].shift_bytes == -35 * SEGMENT
 
 
 def test_other_content_of_another_size_stays_unaligned(tmp_path: Path) -> None:

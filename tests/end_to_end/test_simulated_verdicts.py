@@ -27,7 +27,8 @@ def test_named_scenarios_are_judged_as_they_are(name: str) -> None:
     judged = judge(name, scenario.with_values({"duration_s": limit}))
     assert judged
     for one in judged:
-        assert one.verdict is one.expectation.truth, one.reason
+        # A kind that the captures do not show may be the other one; that something splits always shows here.
+        assert one.verdict in one.expectation.right - {Kind.INCONCLUSIVE}, one.reason
 
 
 @pytest.mark.parametrize(("variant", "text"), SAMPLE, ids=[f"{i * STEP}-{one[0]}" for i, one in enumerate(SAMPLE)])

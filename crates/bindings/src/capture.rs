@@ -45,7 +45,7 @@ pub(crate) struct Capture {
     tally: Tally,
     summaries: Summaries,
     /// Where packets are loaded from; `None` where all is in memory, or no packets are kept.
-    parked: Option<ParkedPackets>,
+    parked: Option<Box<ParkedPackets>>,
     loaded: Mutex<Option<Loaded>>,
     observed: ObservedFlows,
 }
@@ -79,7 +79,7 @@ impl Capture {
         T: Send,
     {
         let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ParkedPackets { partitions, settings, .. }) = &self.parked {
+        if let Some(ParkedPackets { partitions, settings, .. }) = self.parked.as_deref() {
             if slot.as_ref().is_none_or(|loaded| loaded.part != part) {
                 *slot = None; // let go of the old one first
                 let mut connections = partitions.analyse(part, *settings).map_err(spill_failure)?;

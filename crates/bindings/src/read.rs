@@ -175,7 +175,7 @@ pub(crate) enum Analysed {
     /// are asked for.
     Parked {
         summaries: StoredSummaries,
-        packets: Option<ParkedPackets>,
+        packets: Option<Box<ParkedPackets>>,
     },
 }
 
@@ -272,7 +272,7 @@ fn park(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<Analysed,
         oversize.look_at(&connections);
     }
     let warning = oversize.warning(partitions.len());
-    let packets = ParkedPackets { partitions, settings, warning };
+    let packets = Box::new(ParkedPackets { partitions, settings, warning });
     Ok(Analysed::Parked { summaries: store.finish()?, packets: Some(packets) })
 }
 

@@ -99,7 +99,10 @@ fn a_scale_whose_options_were_cut_is_unknown() {
     assert_eq!(shifts(&whole), (Some(7), Some(7)));
     let [syn, answer, ack] = [whole[0], whole[1], whole[2]];
     assert_eq!(shifts(&[cut(syn), answer, ack]), (None, Some(7)), "the answer offers what the SYN offered");
-    assert_eq!(columns(&analyse(&[cut(syn), answer, ack, down(30_000, ACK, 0, 0, 9)])).window_bytes[2..], [500, 64_000]);
+    assert_eq!(
+        columns(&analyse(&[cut(syn), answer, ack, down(30_000, ACK, 0, 0, 9)])).window_bytes[2..],
+        [500, 64_000]
+    );
     assert_eq!(shifts(&[syn, cut(answer), ack]), (None, None));
     assert_eq!(shifts(&[cut(syn), cut(answer), ack]), (None, None));
     assert_eq!(shifts(&whole[1..]), (None, Some(7)));
