@@ -180,6 +180,9 @@ def _split_reason(
 ) -> str:
     """The strongest evidence for the split, and what tells how it works."""
     leading = _strongest(spoken, 1)
+    changes = [item for item in spoken if item.finding == "maker-changes" and item is not leading]
+    if changes:
+        return f"{leading.summary} {changes[0].summary}"
     if mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT:
         data = [item for item in spoken if item.finding in ("same-data", "acks-nobody-sent")]
         passed = f"{max(data, key=lambda item: item.strength).summary} " if data else ""
@@ -189,7 +192,7 @@ def _split_reason(
         )
     toward_store = kinds.share(Hypothesis.STORE) > 0.5
     sign = 1.0 if toward_store else -1.0
-    said = [item for item in telling if sign * weight_of(item).proxy > 0]
+    said = [item for item in telling if item.outcome is Outcome.SPLIT and sign * weight_of(item).proxy > 0]
     if any(item is leading for item in said):
         return leading.summary
     if said:

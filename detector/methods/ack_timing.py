@@ -18,6 +18,7 @@ from detector.clouds import FlowClouds, least_hold_ns, loss_share, spared_points
 from detector.curves import NEVER
 from detector.early_acks import ahead_of_receiver, violations
 from detector.pair import ClockMode, Pair
+from pepscope.packets import Direction
 from pepscope.results import Evidence, Number, Outcome
 
 METHOD = "ack_timing"
@@ -41,6 +42,9 @@ WHOLE_PATH_SHARE = 0.98
 #: The path's round trip as data show it is not credible below this share of the least acknowledgement's: a clock that
 #: was set in between shortens the one and not the other, by as much as it likes.
 CREDIBLE_SHARE = 0.75
+
+#: The same of the handshake's round trip, which one clock timed; it may be twice the path's where a radio woke up.
+HANDSHAKE_SHARE = 0.5
 
 #: Share of the acknowledgements that have one of the receiver's own beside them from which their being earlier is a
 #: body: a capture that loses records loses few of the first ones only.
@@ -96,6 +100,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "step_s": clock.steps_s[0] if clock.steps_s else None,
         "round_trip_min_s": _finite(clock.round_trip_min_s),
         "timestamp_tick_s": tick_s,
+        "handshake_s": _handshake_s(pair, flow.direction),
     }
     if clock.mode is not ClockMode.GENERAL:
         return _judge_published(flow, clock, first if clock.mode is ClockMode.SYNCHRONISED else second, numbers)
@@ -152,6 +157,8 @@ def _judge_general(clock: ClockRelation, tick_s: float, violating: int, numbers:
     numbers["receiver_hold_min_s"] = least_hold_ns(clock.clouds) / 1e9
     numbers["round_trip_min_both_ways_s"] = least_s = _least_round_trip_s(clock)
     whole = math.isfinite(path_s) and least_s is not None and path_s >= CREDIBLE_SHARE * least_s
+    handshake_s = numbers["handshake_s"]
+    whole &= not isinstance(handshake_s, float) or path_s >= HANDSHAKE_SHARE * handshake_s
     if whole and least_s is not None and least_s >= WHOLE_PATH_SHARE * path_s:
         summary = (
             f"Even the fastest acknowledgement took the whole path's round trip ({least_s:.3g} s; data "
@@ -191,6 +198,16 @@ def _judge_published(flow: FlowClouds, clock: ClockRelation, found: _Published, 
         return Evidence(METHOD, Outcome.INAPPLICABLE, "ack-timing-unknown", 0.0, summary, numbers, caveats)
     summary = f"By {name} no body of acknowledgements came too early."
     return Evidence(METHOD, Outcome.INTACT, "acks-after-data", FIT_STRENGTH, summary, numbers, caveats)
+
+
+def _handshake_s(pair: Pair, direction: Direction) -> float | None:
+    """The handshake's round trip (s) at the sender of `direction`'s data; None where its capture lacks it."""
+    sender = pair.sender(direction)
+    if sender is None:
+        return None
+    connection = sender.connection
+    gap = connection.handshake_syn_ack_ns if direction is Direction.UP else connection.handshake_ack_ns
+    return None if gap is None else gap / 1e9
 
 
 def _least_round_trip_s(clock: ClockRelation) -> float | None:

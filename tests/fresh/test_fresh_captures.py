@@ -57,3 +57,22 @@ def test_aborts_through_a_relay_are_found_without_timestamps():
 def test_the_kind_is_found_where_the_captures_tell_it(run_id):
     scores = score_case(Case(FRESH, RUNS[run_id], AS_RECORDED))
     assert [score.kind_right for score in scores] == [True] * len(scores), [score.reason for score in scores]
+
+
+@pytest.mark.parametrize("run_id", ["spl-localack-clock", "spl-localack-passed", "spl-localack-upload-passed"])
+def test_acknowledgements_in_the_receivers_name_are_a_split_though_the_data_pass_untouched(run_id):
+    first, *rest = score_case(Case(FRESH, RUNS[run_id], AS_RECORDED))
+    assert (first.verdict, first.mechanism) == ("split-tcp", "local-acknowledgement"), first.reason
+    assert "acknowledges in the receiver's name" in first.reason
+    assert not any(score.called_regular for score in rest)
+
+
+def test_a_connection_that_a_box_takes_over_changes_its_maker():
+    run = RUNS["spl-handover"]
+    from_byte = next(flow["split_from_byte"] for flow in run["flows"] if flow["class"] == "split")
+    scores = score_case(Case(FRESH, run, AS_RECORDED))
+    (found,) = [score for score in scores if "maker-changes" in dict(score.findings)]
+    assert found.verdict == "split-tcp"
+    told = int(found.reason.partition("Up to byte ")[2].split(" ")[0])
+    # The stream is cut at sixteen places.
+    assert abs(told - from_byte) < 2_000_000 / 8

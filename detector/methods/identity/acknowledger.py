@@ -8,9 +8,22 @@ few that a capture mistook for one another.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from detector.methods.identity.agreement import SAME, ClassComparison
+from detector.methods.identity.agreement import HARD_FIELDS, SAME, ClassComparison, total_nats
+from detector.pair import Pair
+from pepscope.connections import MissingPackets
+from pepscope.packets import Direction
 
+if TYPE_CHECKING:
+    from detector.methods.identity.examination import DirectionComparison
+
+#: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps says so
+#: nearly, two do.
+OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
+#: Fewer data segments than this are acknowledged by what the other side sends anyway.
+SEVERAL_SEGMENTS = 3
 #: Below this share of equal IP IDs a box on the way gives IP IDs of its own, and they tell nothing of makers.
 _REWRITTEN = 0.05
 
@@ -40,3 +53,28 @@ def two_makers_nats(compared: int, agreeing: int, lost_share: float) -> float:
 
 def _log_likelihood(times: int, probability: float) -> float:
     return times * math.log(probability) if times else 0.0
+
+
+def acknowledged_by_far_ends(
+    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_share: float
+) -> bool:
+    """Whether the acknowledgements of the larger direction, and of one with several segments, are the receiver's own.
+
+    Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
+    none, a box may make them that passes the data on untouched.
+    """
+    larger = max(comparisons, key=lambda direction: comparisons[direction].data.arrived)
+    for direction, both in comparisons.items():
+        if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
+            continue
+        if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
+            return False
+        back = comparisons[direction.reverse]
+        pure = total_nats([back.acknowledgements])
+        # One segment of data, a request, may have left before what it would acknowledge.
+        carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
+        places = back.acknowledgements
+        strange = two_makers_nats(places.arrived, places.with_candidate, lost_share) > 0
+        if strange or max(pure, carried) < OWN_ACKNOWLEDGEMENT_NATS:
+            return False
+    return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.methods.identity.acknowledger import other_maker_nats, two_makers_nats
+from detector.methods.identity.acknowledger import acknowledged_by_far_ends, other_maker_nats
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
@@ -47,11 +47,6 @@ METHOD = "identity"
 DECISIVE_NATS = math.log(1000.0)
 #: Below this share of equal IP IDs in every class somebody else gave them.
 SHARED_IP_IDS = 0.5
-#: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps says so
-#: nearly, two do.
-OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
-#: Fewer data segments than this are acknowledged by what the other side sends anyway.
-SEVERAL_SEGMENTS = 3
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
@@ -202,6 +197,12 @@ def _missed_share(vantage: Vantage) -> float:
     return min(0.5, max(shares, default=0.0))
 
 
+def _lost_share(vantage: Vantage) -> float:
+    """Share of all bytes of both streams that this capture is known to have missed."""
+    flows = (vantage.connection.up, vantage.connection.down)
+    return min(0.5, sum(f.missed_bytes for f in flows) / max(1, sum(f.stream_bytes for f in flows)))
+
+
 def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -> int:
     """Payload that a wire segment can hold at most; more is an offload's super-packet."""
     announced = [v.flow(direction.reverse).maximum_segment_size for v in (emitter, arriver)]
@@ -234,7 +235,7 @@ def _judge(
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
-    lost = max(_missed_share(client), _missed_share(server))
+    lost = max(_lost_share(client), _lost_share(server))
     others = max(other_maker_nats(both.acknowledgements, lost) for both in comparisons.values())
     numbers["other_acknowledger_nats"] = round(others, 2)
     if min(hard_data, data) >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0):
@@ -252,7 +253,7 @@ def _judge(
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)
         but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
-        finding = "same-packets" if _acknowledged_by_far_ends(pair, comparisons, lost) else "same-data"
+        finding = "same-packets" if acknowledged_by_far_ends(pair, comparisons, lost) else "same-data"
         return Evidence(
             METHOD, Outcome.INTACT, finding, _strength(total),
             f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
@@ -275,31 +276,6 @@ def _judge(
     )
 
 
-def _acknowledged_by_far_ends(
-    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_share: float
-) -> bool:
-    """Whether the acknowledgements of the larger direction, and of one with several segments, are the receiver's own.
-
-    Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
-    none, a box may make them that passes the data on untouched.
-    """
-    larger = max(comparisons, key=lambda direction: comparisons[direction].data.arrived)
-    for direction, both in comparisons.items():
-        if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
-            continue
-        if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
-            return False
-        back = comparisons[direction.reverse]
-        pure = total_nats([back.acknowledgements])
-        # One segment of data, a request, may have left before what it would acknowledge.
-        carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
-        places = back.acknowledgements
-        strange = two_makers_nats(places.arrived, places.with_candidate, lost_share) > 0
-        if strange or max(pure, carried) < OWN_ACKNOWLEDGEMENT_NATS:
-            return False
-    return True
-
-
 def _change_of_maker(
     client: Vantage,
     server: Vantage,
@@ -308,7 +284,7 @@ def _change_of_maker(
 ) -> Evidence | None:
     """The finding that a box takes the connection over in its course; None where one stack made all the data."""
     for direction, both in comparisons.items():
-        lost = max(_missed_share(client), _missed_share(server))
+        lost = max(_lost_share(client), _lost_share(server))
         # Where the emitter's capture lacks segments their neighbours look alike but for their place.
         held = both.data.arrived > 0 and both.data.with_candidate >= SAME * (1 - lost) * both.data.arrived
         if not held or other_maker_nats(both.data, lost) <= 0:
