@@ -209,7 +209,7 @@ def _inconclusive_reason(spoken: Sequence[Evidence], silent: Sequence[Evidence])
     against = [item for item in weighty if weight_of(item).split < 0]
     if for_split and against:
         return f"The evidence disagrees: {_strongest(for_split, 1).summary} But: {_strongest(against, -1).summary}"
-    if for_split:
+    if for_split and _strongest(for_split, 1).finding != "acks-nobody-sent":
         return f"A hint of a split, too weak for a verdict: {_strongest(for_split, 1).summary}"
     acknowledged = [item for item in spoken if item.finding == "acks-nobody-sent"]
     if acknowledged:
