@@ -90,7 +90,8 @@ FINDINGS: Mapping[str, Weight] = {
         "Data segments arrive as they left; nothing is known of who made the acknowledgements.",
     ),
     "maker-changes": Weight(
-        "identity", -6.0, 0.0, 0.0, -4.0, "From some byte on the segments are another stack's: a box took over."
+        "identity", -2.5, 0.0, 0.0, -2.5,
+        "From some byte on the segments are another stack's: a box took over, or copies were missed by a capture.",
     ),
     "acks-nobody-sent": Weight(
         "identity", -2.0, CERTAIN, CERTAIN, 0.0,
