@@ -11,7 +11,7 @@ import numpy as np
 from detector import curves
 from detector.curves import NEVER
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Int64Array
+from pepscope.packets import Direction, Int64Array, Mark, PacketColumns
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
 LOSS_TAIL = 1e-4
@@ -109,8 +109,16 @@ def _missed_first_copies(
     A capture that began within a recovery, or lost records, shows the copy that was sent again as the first.
     """
     left = sender.derived(curves.sent_data, direction).repeats
-    came = receiver.derived(curves.sent_data, direction).repeats
-    return _covered(start - shift, came) & ~_covered(start, left)
+    return _covered(start - shift, receiver.derived(_repeated_data, direction)) & ~_covered(start, left)
+
+
+def _repeated_data(packets: PacketColumns, direction: Direction) -> curves.ByteTimes:
+    """Data of which the capture holds another copy before; what was only reordered is no copy."""
+    again = (packets.direction == direction) & (packets.payload_bytes > 0)
+    again &= (packets.marks & np.uint16(Mark.RETRANSMISSION | Mark.DUPLICATE)) != 0
+    again &= (packets.marks & np.uint16(Mark.REORDERED)) == 0
+    start = packets.sequence_offset[again]
+    return curves.ByteTimes(start, start + packets.payload_bytes[again].astype(np.int64), packets.time_ns[again])
 
 
 def _covered(offsets: Int64Array, ranges: curves.ByteTimes) -> curves.BoolArray:

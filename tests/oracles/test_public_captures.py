@@ -47,7 +47,7 @@ def test_captures_are_found_by_their_first_bytes(repository: Path, tmp_path: Pat
 def test_a_plain_directory_is_searched_too(tmp_path: Path) -> None:
     (tmp_path / "scratch").mkdir()
     found = dict(captures(FRESH, tmp_path / "scratch"))
-    assert len(found) == 18
+    assert len(found) == len(list(FRESH.glob("*.pcap.gz"))) >= 18
     assert "manifest.json" not in found
 
 
