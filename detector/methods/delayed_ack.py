@@ -148,7 +148,7 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
     summary = (
         f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), and no round trip at the sender "
-        f"is shorter (least {least:.3g} s of {len(round_trips)}): nobody else acknowledges."
+        f"is shorter (least {least:.3g} s of {len(round_trips)}): only the receiver acknowledges."
     )
     return Evidence(METHOD, Outcome.INTACT, "acks-only-from-receiver", strength, summary, numbers, tuple(caveats))
 

@@ -75,7 +75,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         return Evidence(
             METHOD, Outcome.SPLIT, "window-alternates", strength * pair.pairing_confidence,
             f"The sender saw its receive window shut {seen.times_shut} times, but the receiver never advertised less "
-            f"than {least}: somebody else's buffer filled up.", numbers,
+            f"than {least}: a buffer in between filled up.", numbers,
             ("A window regulator that shuts the window to pace the sender would look alike.",),
         )  # fmt: skip
     if seen.times_shut or made.times_shut:
