@@ -41,7 +41,7 @@ def both_sequence_numbers(connection: Connection) -> Hashable | None:
 
 
 def end_points(connection: Connection) -> Hashable | None:
-    """Both end points, whoever is the client."""
+    """Both end points, without regard to which is the client."""
     return frozenset(
         ((connection.client_address, connection.client_port), (connection.server_address, connection.server_port))
     )

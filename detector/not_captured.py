@@ -1,4 +1,4 @@
-"""What the captures of a pair lack, as their own packets prove, in words for whoever reads the verdict."""
+"""Sentences on the packets and fields that the captures of a pair lack, as their own packets prove."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LACKS = {
     MissingPackets.PURE_ACKNOWLEDGEMENTS: "no pure acknowledgements",
     MissingPackets.DATA: "no packets with data",
 }
-#: Share of packets whose options were cut from which an undecided verdict is told so.
+#: Share of packets with cut options from which the reason of an undecided verdict names the cut.
 _MOSTLY = 0.5
 
 

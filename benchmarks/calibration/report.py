@@ -10,11 +10,11 @@ import numpy as np
 
 from benchmarks.calibration.fit import FittedRow
 from benchmarks.calibration.material import Flow
+from benchmarks.intervals import wilson
 from detector.weights import Hypothesis
 
 #: Edges of the bins of a reliability table; verdicts need 0.05 or 0.95.
 EDGES = (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0)
-_Z = 1.96  # 95 % of a normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +52,12 @@ def table(made: Claims) -> str:
         count = int(inside.sum())
         if count:
             share = float(held[inside].mean())
-            begin, end = wilson(share, count)
+            begin, end = wilson(int(held[inside].sum()), count)
             lines.append(
                 f"| {low:.0%} to {high:.0%} | {count} | {said[inside].mean():.1%} | {share:.1%} | "
                 f"{begin:.1%} to {end:.1%} |"
             )
     return "\n".join(lines)
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a share that was seen in so many cases."""
-    centre = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
-    half = _Z / (1 + _Z**2 / count) * float(np.sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2)))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def fitted_table(rows: Sequence[FittedRow]) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from benchmarks.intervals import wilson
 from benchmarks.metamorphic.changes import CHANGES
 from benchmarks.metamorphic.run import Scored
 from benchmarks.metamorphic.score import KIND_OF_TRUTH, Judgement
 
 BEGIN, END = "<!-- metamorphic: begin -->", "<!-- metamorphic: end -->"
-_Z = 1.96  # 95 % of a normal distribution, for Wilson intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +67,6 @@ def _line(one: _Seen) -> str:
 def _seen(scored: Sequence[Scored]) -> list[_Seen]:
     recorded = {(one.source, j.flow): j.right for one in scored if one.number < 0 for j in one.judgements}
     return [_Seen(one, j, recorded.get((one.source, j.flow), False)) for one in scored for j in one.judgements]
-
-
-def wilson(count: int, of: int) -> tuple[float, float]:
-    """The interval that holds a share with 95 % (Wilson 1927)."""
-    if of == 0:
-        return 0.0, 1.0
-    share, square = count / of, _Z * _Z
-    middle = (share + square / (2 * of)) / (1 + square / of)
-    half = _Z * math.sqrt(share * (1 - share) / of + square / (4 * of * of)) / (1 + square / of)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def _share(count: int, of: int) -> str:

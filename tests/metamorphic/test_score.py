@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.intervals import wilson
 from benchmarks.metamorphic import case as case_module
 from benchmarks.metamorphic.case import draw_case, judge_case, unchanged
 from benchmarks.metamorphic.changes import CHANGES
 from benchmarks.metamorphic.pairs import Source, sources
-from benchmarks.metamorphic.report import failures, section, wilson
+from benchmarks.metamorphic.report import failures, section
 from benchmarks.metamorphic.run import Scored, score
 from benchmarks.metamorphic.score import Answer, Judgement, judged
 from pepscope.results import Kind, PairResult, VantageName
