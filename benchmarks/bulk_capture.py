@@ -188,7 +188,7 @@ def _clock(time_ns: Array, base: int) -> Array:
 
 
 def _echo(at_ns: Array, heard_ns: Array, heard_tsval: Array) -> Array:
-    """What TSecr says at each time: the last TSval heard (0 before any)."""
+    """TSecr at each time: the last received TSval (0 before any)."""
     last = np.searchsorted(heard_ns, at_ns, side="right") - 1
     return np.where(last >= 0, heard_tsval[np.maximum(last, 0)], 0).astype(np.uint32)
 

@@ -1,10 +1,13 @@
 """The captures that the benchmarks read: realistic TCP, generated in seconds, the same on every machine.
 
 - bulk: 8 M packets in 16 connections, seen at the sender and, in a second file, at the receiver;
-- web: 4 M packets in 188,000 connections on fewer four-tuples.
+- web: 4 M packets in 188,000 connections on fewer four-tuples;
+- split: 300 split connections, 6,139 packets each in both files together, copies of the example;
+- mixed: 300 connections of many kinds, half of them split, from the simulator, with drift, a clock step and losses;
+- web pair: 1 M packets in 47,000 such connections, seen at the clients and, in a second file, at the server.
 
 Delayed acknowledgements, timestamps, SACK, losses with fast retransmission, queueing delay, slow start, resets, port
-reuse. The two bulk files come from one transfer, so that `detect` has a true pair to judge.
+reuse. The two files of a pair come from one transfer, so that `detect` has a true pair to judge.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.bulk_capture import bulk_tables, make_bulk
+from benchmarks.mixed_capture import make_mixed
 from benchmarks.packet_table import write_pcap
-from benchmarks.web_capture import make_web
+from benchmarks.split_capture import make_split
+from benchmarks.web_capture import make_web, make_web_pair
 
 WORK = Path(__file__).parent / "work"
 
@@ -34,6 +39,12 @@ def make_missing(directory: Path) -> None:
         make_bulk(directory)
     if not (directory / "web.pcap").exists():
         make_web(directory)
+    if not (directory / "split.mobile.pcap").exists():
+        make_split(directory)
+    if not (directory / "mixed.mobile.pcap").exists():
+        make_mixed(directory)
+    if not (directory / "web.server.pcap").exists():
+        make_web_pair(directory)
     make_small(directory)
 
 

@@ -1,7 +1,7 @@
 """Cut one capture of a pair, the other, or both to every length, and see that no verdict turns into its opposite.
 
 `python -m benchmarks.cut_captures` writes a table: for each length from the IP header on, how many flows are still
-decided as they should be, how many become inconclusive, and how many turn (which fails the run).
+decided as they should be, how many become inconclusive, and how many are reversed (which fails the run).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LENGTHS = range(34, 121)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one flow: `right`, `inconclusive`, `turned` into its opposite, or `refused` for want of TCP."""
+    """The outcome of one flow: `right`, `inconclusive`, `reversed` into its opposite, or `refused` for want of TCP."""
 
     run: str
     length: int
@@ -80,7 +80,7 @@ def _judge_length(
 
 def _result(score: Score) -> str:
     if score.false_alarm or score.called_regular:
-        return "turned"
+        return "reversed"
     return "right" if score.found else "inconclusive"
 
 
@@ -107,13 +107,13 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _cell(outcomes: Sequence[Outcome]) -> str:
-    """Right, inconclusive or refused, turned."""
+    """Right, inconclusive or refused, reversed."""
     counts = Counter(outcome.result for outcome in outcomes)
-    return f"{counts['right']} / {counts['inconclusive'] + counts['refused']} / {counts['turned']}"
+    return f"{counts['right']} / {counts['inconclusive'] + counts['refused']} / {counts['reversed']}"
 
 
 def main() -> int:
-    """Judge, print the table and what turned, and fail if anything did."""
+    """Judge, print the table and every reversed verdict; fail where there is one."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
     parser.add_argument("--only", help="only runs whose name holds this")
@@ -125,13 +125,13 @@ def main() -> int:
     with ProcessPoolExecutor(arguments.workers) as pool:
         found = pool.map(judge_cuts, runs, [lengths] * len(runs), [arguments.corpus] * len(runs))
         outcomes = [outcome for judged in found for outcome in judged]
-    print("Right / inconclusive or refused / turned into the opposite.\n")
+    print("Right / inconclusive or refused / reversed.\n")
     print(table(outcomes))
-    turned = [outcome for outcome in outcomes if outcome.result == "turned"]
-    for outcome in turned:
-        print(f"{outcome.run}, {outcome.cut} cut to {outcome.length}: {outcome.truth} turned: {outcome.reason}")
-    print(f"\n{len(outcomes)} judgements, {len(turned)} turned")
-    return 1 if turned else 0
+    reversed_ones = [outcome for outcome in outcomes if outcome.result == "reversed"]
+    for outcome in reversed_ones:
+        print(f"{outcome.run}, {outcome.cut} cut to {outcome.length}: {outcome.truth} reversed: {outcome.reason}")
+    print(f"\n{len(outcomes)} judgements, {len(reversed_ones)} reversed")
+    return 1 if reversed_ones else 0
 
 
 if __name__ == "__main__":

@@ -24,13 +24,12 @@ from typing import Any
 
 import dpkt
 
-from reference_sim.live import LiveEmulation, live_path
-from reference_sim.live_network import FIRST_MOBILE, SERVER
+from reference_sim.live_path import FIRST_MOBILE, SERVER, LiveEmulation, live_path
 from reference_sim.scenario import Scenario
 
 _SO_TIMESTAMPNS = 35
 _SO_TIMESTAMPING = 37
-#: linux/net_tstamp.h: software times of sending, told with the number of the datagram and without its content.
+#: linux/net_tstamp.h: software times of sending, with the number of the datagram and without its content.
 _TELL_WHEN_SENT = 1 << 1 | 1 << 4 | 1 << 7 | 1 << 11
 _EXTENDED_ERROR = struct.Struct("=IBBBBII")  # sock_extended_err of linux/errqueue.h
 _TIMESPEC = struct.Struct("qq")
@@ -102,11 +101,11 @@ def sent_times(sender: socket.socket) -> Iterator[tuple[int, int]]:
     """The number of each datagram that has left, and when the kernel handed it to the device."""
     while True:
         try:
-            _, told, _, _ = sender.recvmsg(0, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+            _, reported, _, _ = sender.recvmsg(0, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         number = time_ns = None
-        for level, kind, content in told:
+        for level, kind, content in reported:
             if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPING):
                 seconds, nanoseconds = _TIMESPEC.unpack_from(content)
                 time_ns = seconds * 10**9 + nanoseconds
@@ -118,7 +117,7 @@ def sent_times(sender: socket.socket) -> Iterator[tuple[int, int]]:
 
 def delays(seconds: float, *, spin_s: float) -> Delays:
     """Datagrams every 2 to 6 ms."""
-    from reference_sim.live import LiveSettings
+    from reference_sim.live_path import LiveSettings
 
     settings = LiveSettings(spin_s=spin_s)
     with live_path(scenario({"delay_s": _DELAY_S}, seconds), None, settings) as emulation:

@@ -20,7 +20,6 @@ START_NS = 1_700_000_000 * 10**9
 SEGMENT = 1448
 MILLISECOND_NS = 10**6
 TEXT_STRIDE = 7919  # so that neighbouring segments and streams show other text
-NO_SACK = 0
 
 _RECORD = 16
 _ETHERNET = 14

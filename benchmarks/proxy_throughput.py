@@ -179,7 +179,7 @@ def main() -> int:
 
 
 def summarise(kind: str, runs: dict[str, list[Run]], seconds: float) -> dict[str, float]:
-    """Medians, and pepscope's share of HAProxy's; `per_processor_ratio` leaves out whoever waited for the load."""
+    """Medians, and pepscope's share of HAProxy's; `per_processor_ratio` counts processor time only."""
     rate = {name: statistics.median(run.rate for run in done) for name, done in runs.items()}
     efficiency = {
         name: statistics.median(run.rate * seconds / max(run.processor_s, 1 / TICKS_S) for run in done)

@@ -46,7 +46,7 @@ class Row:
 
     origin: str
     name: str
-    state: str = "ok"  # or no TCP, crash, timeout
+    state: str = "ok"  # or refused (a CaptureError), crash, timeout
     detail: str = ""
     differences: list[str] = field(default_factory=list)
     verdicts: list[tuple[str, str]] = field(default_factory=list)  # verdict, sentence
@@ -110,7 +110,7 @@ def _tree(git: Path) -> Iterator[tuple[str, str]]:
 
 def inspected(path: str) -> Counts:
     """TCP packets by four-tuple, as `inspect` counts them."""
-    from pepscope.capture import open_capture
+    from pepscope.captures.capture import open_capture
 
     counts: Counter[str] = Counter()
     for connection in open_capture(path, payload=False, columns=False).connections:
@@ -172,13 +172,13 @@ def _answer(task: str, paths: list[str], pipe: Any) -> None:
         done = inspected(paths[0]) if task == "inspect" else detected(paths)
         pipe.send(("ok", done))
     except CaptureError as error:
-        pipe.send(("no TCP", str(error)))
+        pipe.send(("refused", str(error)))
     except BaseException as error:
         pipe.send(("crash", f"{type(error).__name__}: {error}"))
 
 
 def isolated(task: str, paths: list[str], timeout_s: float) -> tuple[str, Any]:
-    """State (`ok`, `no TCP`, `crash`, `timeout`) and result of `inspect` or `detect`."""
+    """State (`ok`, `refused`, `crash`, `timeout`) and result of `inspect` or `detect`."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["detector.detection"])
     ours, others = context.Pipe(duplex=False)
@@ -203,7 +203,7 @@ def _examined(capture: Found, timeout_s: float) -> tuple[Row, Row]:
     inspection, detection = Row(origin, name), Row(origin, name)
     inspection.state, found = isolated("inspect", [str(path)], timeout_s)
     theirs = seen_by_tshark(str(path))
-    if inspection.state in ("ok", "no TCP"):
+    if inspection.state in ("ok", "refused"):
         inspection.differences = differences(found if inspection.state == "ok" else {}, theirs)
     if inspection.state != "ok":
         inspection.detail = str(found)
@@ -238,12 +238,12 @@ def report(inspections: list[Row], detections: list[Row]) -> str:
         numbers = (len(here), len(tcp), agree, differ, states["crash"], states["timeout"])
         lines.append(f"| {origin} | " + " | ".join(map(str, numbers)) + " |")
     kinds = ("regular", "split-tcp", "tcp-proxy")
-    lines += ["", f"| detect | judged | no TCP | {' | '.join(kinds)} | crash | timeout |", "|---|" + "---:|" * 7]
+    lines += ["", f"| detect | judged | refused | {' | '.join(kinds)} | crash | timeout |", "|---|" + "---:|" * 7]
     for origin in dict.fromkeys(row.origin for row in detections):
         here = [row for row in detections if row.origin == origin]
         states = Counter(row.state for row in here)
         verdicts = Counter(verdict for row in here for verdict, _ in row.verdicts)
-        judged = (states["ok"], states["no TCP"], *(verdicts[k] for k in kinds), states["crash"], states["timeout"])
+        judged = (states["ok"], states["refused"], *(verdicts[k] for k in kinds), states["crash"], states["timeout"])
         lines.append(f"| {origin} | " + " | ".join(map(str, judged)) + " |")
     lines += ["", "## inspect and tshark differ", ""]
     lines += [f"- {row.origin}/{row.name}: {'; '.join(row.differences[:4])}" for row in inspections if row.differences]

@@ -117,6 +117,31 @@ def detect_pair(bench: Bench) -> Outcome:
     return medians, _ratios("detect_pair", "tcptrace", medians, 1.0)
 
 
+def detect_split(bench: Bench) -> Outcome:
+    """`detect` on 300 split connections of 6,139 packets against tcptrace reading both files."""
+    both = bench.path("split.server.pcap"), bench.path("split.mobile.pcap")
+    medians = bench.compare(pepscope=pepscope("detect", "--json", *both), tcptrace=["tcptrace", "-n", "-lr", *both])
+    return medians, _ratios("detect_split", "tcptrace", medians, 1.0)
+
+
+def detect_mixed(bench: Bench) -> Outcome:
+    """`detect` on 300 simulated connections, half of them split, against tcptrace reading both files."""
+    both = bench.path("mixed.server.pcap"), bench.path("mixed.mobile.pcap")
+    medians = bench.compare(pepscope=pepscope("detect", "--json", *both), tcptrace=["tcptrace", "-n", "-lr", *both])
+    return medians, _ratios("detect_mixed", "tcptrace", medians, 1.0)
+
+
+def detect_web(bench: Bench) -> Outcome:
+    """`detect` on 47,000 connections at both ends, to JSON and to Parquet, against tcptrace reading both."""
+    both = bench.path("web.client.pcap"), bench.path("web.server.pcap")
+    medians = bench.compare(
+        pepscope=pepscope("detect", "--json", *both),
+        parquet=pepscope("detect", "--csv", "--parquet", bench.path("web.parquet"), *both),
+        tcptrace=["tcptrace", "-n", "-lr", *both],
+    )
+    return medians, _ratios("detect_web", "tcptrace", medians, 1.0)
+
+
 def start_up(bench: Bench) -> Outcome:
     """How long until help is there, and until a capture of ten packets is analysed."""
     small = bench.path("small.pcap")
@@ -135,7 +160,7 @@ def start_up(bench: Bench) -> Outcome:
 #: Everything that one capture has, held in memory at once: summaries, packet columns and payload samples.
 _HOLD_COLUMNS = """
 import sys
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 capture = open_capture(sys.argv[1], memory_bytes=8 << 30)
 held = [capture.packets(connection.id) for connection in capture.connections]
 assert sum(map(len, held)) == capture.tcp_packet_count
@@ -197,6 +222,9 @@ BENCHMARKS: dict[str, Callable[[Bench], Outcome]] = {
     "inspect_web": inspect_web,
     "fields": fields,
     "detect_pair": detect_pair,
+    "detect_split": detect_split,
+    "detect_mixed": detect_mixed,
+    "detect_web": detect_web,
     "memory": memory,
     "decode": decode,
 }
@@ -241,7 +269,7 @@ def main() -> int:
 
 
 def _size(median: Median) -> str:
-    """Peak memory; what lies below the launcher's own size cannot be told apart."""
+    """Peak memory; values below the launcher's own size cannot be distinguished."""
     sign = "<" if median.peak_bytes <= median.floor_bytes else " "
     return f"{sign}{median.peak_bytes / 2**20:8.1f} MiB"
 

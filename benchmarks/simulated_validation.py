@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope import detect
-from pepscope.results import Kind
+from pepscope.results.verdicts import Verdict
 from reference_sim.library import campaign_path
 from reference_sim.run import Run
 from reference_sim.scenario import Scenario
@@ -47,27 +47,27 @@ Float64Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What may be said of a connection."""
+    """The verdicts that are right for a connection."""
 
-    truth: Kind
+    truth: Verdict
     #: Verdicts that are right.
-    right: frozenset[Kind]
+    right: frozenset[Verdict]
 
     @property
     def shows(self) -> str:
         """What of the truth shows: `class`; `split`, but not by which kind; or `nothing` for sure."""
-        if Kind.INCONCLUSIVE in self.right:
+        if Verdict.INCONCLUSIVE in self.right:
             return "nothing"
         return "class" if self.right == {self.truth} else "split"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One run and what the detector said of it."""
+    """One run and the detector's verdicts on it."""
 
     variant: str
     expectation: Expectation
-    verdict: Kind
+    verdict: Verdict
     reason: str
     seed: int
 
@@ -75,21 +75,21 @@ class Judged:
 def expectation(run: Run, flow: Mapping[str, Any]) -> Expectation:
     """What the captures of `run` can show of a flow, derived from the truth alone.
 
-    Packets tell themselves by timestamps, or by IPv4 identifications, as far as no box strips, shifts or zeroes them;
-    a relay from a store, if more is transferred than the relay can hold, or if the store holds next to everything when
-    the receiver's first byte comes, the unknown clocks taken at their friendliest.
+    Packets tell themselves by timestamps, or by IPv4 identifications, as far as no middlebox strips, shifts or zeroes
+    them; a relay from a store, if more is transferred than the relay can hold, or if the store holds next to everything
+    when the receiver's first byte comes, the unknown clocks taken at their friendliest.
     """
-    truth = Kind(flow["class"])
+    truth = Verdict(flow["class"])
     is_up, sender, receiver = _FORWARDED.get(flow["kind"], (True, "mobile", "server"))
     enough = flow[sender]["tcp"]["data_segments_sent"] >= ENOUGH_SEGMENTS and flow[receiver]["read_bytes"] > 0
-    if truth is Kind.REGULAR:
+    if truth is Verdict.REGULAR:
         shown = enough and (_has_timestamps(run.truth["scenario"]) or _has_identifications(run.truth["scenario"], flow))
-        return Expectation(truth, frozenset({truth} if shown else {truth, Kind.INCONCLUSIVE}))
+        return Expectation(truth, frozenset({truth} if shown else {truth, Verdict.INCONCLUSIVE}))
     right = {truth}
     if not _kind_shows(run, flow, is_up, receiver):
-        right |= {Kind.SPLIT_TCP, Kind.TCP_PROXY}
+        right |= {Verdict.SPLIT_TCP, Verdict.TCP_PROXY}
     if not (enough and _has_timestamps(run.truth["scenario"])):
-        right.add(Kind.INCONCLUSIVE)
+        right.add(Verdict.INCONCLUSIVE)
     return Expectation(truth, frozenset(right))
 
 
@@ -167,7 +167,7 @@ def judge(variant: str, scenario: Scenario) -> list[Judged]:
         # One capture alone may say nothing.
         expected = expectation(run, flow)
         if flow["mobile"]["read_bytes"] and flow["server"]["read_bytes"]:
-            judged.append(Judged(variant, expected, Kind.INCONCLUSIVE, "in one capture only", scenario.seed))
+            judged.append(Judged(variant, expected, Verdict.INCONCLUSIVE, "in one capture only", scenario.seed))
     return judged
 
 
@@ -190,7 +190,7 @@ def points(times: int) -> Iterator[tuple[str, str]]:
 
 def table(judged: list[Judged]) -> str:
     """Class by verdict, where the truth shows and where it does not, as Markdown."""
-    kinds = list(Kind)
+    kinds = list(Verdict)
     counts = Counter((one.variant, one.expectation.truth, one.expectation.shows, one.verdict) for one in judged)
     lines = [
         "| in the path | truth | shows | " + " | ".join(kinds) + " |",
@@ -203,15 +203,13 @@ def table(judged: list[Judged]) -> str:
 
 
 def section(judged: list[Judged]) -> str:
-    """What docs/validation.md says of it."""
+    """The section of docs/validation.md."""
     shown = [one for one in judged if one.expectation.shows == "class"]
     right = sum(one.verdict is one.expectation.truth for one in shown)
     split = [one for one in judged if one.expectation.shows == "split"]
-    found = sum(one.verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY) for one in split)
-    false = sum(
-        one.expectation.truth is Kind.REGULAR and one.verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY) for one in judged
-    )
-    missed = sum(one.expectation.truth is not Kind.REGULAR and one.verdict is Kind.REGULAR for one in judged)
+    found = sum(one.verdict.is_split for one in split)
+    false = sum(one.expectation.truth is Verdict.REGULAR and one.verdict.is_split for one in judged)
+    missed = sum(one.expectation.truth is not Verdict.REGULAR and one.verdict is Verdict.REGULAR for one in judged)
     wrong = sum(one.verdict not in one.expectation.right for one in judged)
     return (
         f"{len(judged)} simulated connections: {false} false alarms, {missed} split ones called regular. Where the "
@@ -240,7 +238,9 @@ def main() -> int:
         page = chosen.write.read_text(encoding="utf-8")
         before, rest = page.split(BEGIN)
         chosen.write.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}", encoding="utf-8")
-    alarms = any(one.expectation.truth is Kind.REGULAR and one.verdict not in one.expectation.right for one in judged)
+    alarms = any(
+        one.expectation.truth is Verdict.REGULAR and one.verdict not in one.expectation.right for one in judged
+    )
     return int(alarms)
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.askings import AS_RECORDED, ASKINGS
 from benchmarks.variants import VARIANTS, TwoEnds
+from pepscope.results.verdicts import SPLIT_VERDICTS
 from tests.captures.containers import CaptureFile, read_capture, write_pcap
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
 UNPAIRED = "unpaired"
 VERDICTS = ("regular", "split-tcp", "tcp-proxy", "inconclusive", UNPAIRED)
-SPLIT_VERDICTS = {"split-tcp", "tcp-proxy"}
 KIND_OF_CLASS = {"regular": "regular", "split": "split-tcp", "proxy": "tcp-proxy"}
-VERDICT_OF_KIND = {**KIND_OF_CLASS, UNPAIRED: "inconclusive"}  # no second vantage point: nobody could tell
+VERDICT_OF_KIND = {**KIND_OF_CLASS, UNPAIRED: "inconclusive"}  # no second vantage point: undecidable
 UNDECIDED = "undecided"
 ALONE = ("ack_timing", "identity")
 
@@ -51,7 +51,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What was said of one flow. `outcomes` are those of each method, `alone` the verdict of one method's evidence."""
+    """The judgement of one flow. `outcomes` are those of each method, `alone` the verdict of one method's evidence."""
 
     case: str
     variant: str
@@ -67,7 +67,7 @@ class Score:
     acceptable_mechanisms: frozenset[str | None] = frozenset()
     #: Of regular, split-tcp and tcp-proxy; empty where the flow was not judged.
     probability: Mapping[str, float] = field(default_factory=dict)
-    #: Findings that speak, and their strengths.
+    #: Findings with an outcome, and their strengths.
     findings: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -205,7 +205,7 @@ def _score_flow(case: Case, flow: dict[str, Any], pairs: list[_JudgedPair], path
 
 
 def _verdict_of(evidence: list[Any]) -> str:
-    from detector.verdict import judge
+    from detector.verdict.weighing import judge
 
     return str(judge(evidence).verdict)
 
@@ -287,7 +287,7 @@ def _confusion(scores: list[Score]) -> str:
 
 
 def _mechanisms(scores: list[Score]) -> str:
-    """How splits were said to be made; only of corpora whose truth names it."""
+    """Reported mechanisms of splits; only of corpora whose truth names them."""
     known = [score for score in scores if score.true_mechanism is not None]
     rows = []
     for mechanism in sorted({str(score.true_mechanism) for score in known}):

@@ -58,7 +58,7 @@ def all_means(seeds: int) -> Means:
 
 
 def distance(by: dict[str, Interval], ours: str) -> float:
-    """How far a mean of ours is above (or, negative, below) what lies between ns-2's and ns-3's."""
+    """How far a mean of ours is above (or, negative, below) the range between ns-2's and ns-3's."""
     low, high = sorted((by["ns-2"].mean, by["ns-3"].mean))
     return min(0.0, by[ours].mean - low) + max(0.0, by[ours].mean - high)
 

@@ -42,7 +42,7 @@ class Setup:
         return (sum(rates[:-1]) * self.period_s + rates[-1] * last_s) / 8
 
     def words(self, directory: Path, duration_s: float | None = None) -> list[str]:
-        """What the peers' programmes want to know; writes the file with the rates."""
+        """Arguments of the peers' programmes; writes the file with the rates."""
         rates = directory / f"rates-{self.seed}-{self.period_s}.txt"
         if not rates.exists():
             rates.write_text("".join(f"{rate}\n" for rate in self.rates_bit_s()))

@@ -90,7 +90,7 @@ def _shrink_window(data: bytearray, _ip: int, tcp: int) -> None:
 
 
 def _shift_sequence(data: bytearray, _ip: int, tcp: int) -> None:
-    """A firewall that randomises initial sequence numbers: each address gets its own constant, told by its last byte.
+    """A firewall that randomises initial sequence numbers: each address gets its own constant, from its last byte.
 
     A segment's own numbers move by its sender's constant, what it acknowledges by its receiver's.
     """
@@ -155,7 +155,7 @@ def _both(edit: Edit) -> Callable[[TwoEnds], TwoEnds]:
 
 
 def _at_server(edit: Edit) -> Callable[[TwoEnds], TwoEnds]:
-    """Somebody on the way changed it, so only one end sees it changed."""
+    """A middlebox changed it, so it is changed at one end only."""
     return lambda ends: replace(ends, server=_edited(ends.server, edit))
 
 

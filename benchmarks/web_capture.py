@@ -1,4 +1,4 @@
-"""Web exchanges as a capture: very many short connections on fewer four-tuples, seen at the client."""
+"""Web exchanges as captures: very many short connections on fewer four-tuples, seen at the client or at both ends."""
 
 from __future__ import annotations
 
@@ -32,6 +32,16 @@ Array = npt.NDArray[Any]
 WEB_PACKETS = 4_000_000
 WEB_CONNECTIONS = 188_000
 WEB_FOUR_TUPLES = 148_000
+
+#: The pair for `detect`: as many packets a connection, a quarter of the connections, at both ends.
+PAIR_PACKETS = 1_000_000
+PAIR_CONNECTIONS = 47_000
+
+_SERVER = 0xC6336450
+
+#: One way, in round trips; the server answers in what is left.
+_ONE_WAY = 0.498
+_SERVER_CLOCK_OFFSET_NS = 1_234_567_891
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +98,28 @@ def _web_script(segments: int, *, abort: bool, loss: bool) -> list[_Step]:
 
 
 def make_web(directory: Path, packets: int = WEB_PACKETS, connections: int = WEB_CONNECTIONS) -> Path:
-    """Write short downloads, started evenly over ten minutes; a fifth of the four-tuples is used again."""
+    """Write short downloads as the clients see them, started evenly over ten minutes."""
+    path = directory / "web.pcap"
+    write_pcap(path, _first(_downloads(connections, at_client=True), packets))
+    return path
+
+
+def make_web_pair(
+    directory: Path, packets: int = PAIR_PACKETS, connections: int = PAIR_CONNECTIONS
+) -> tuple[Path, Path]:
+    """Write short downloads as both ends see them: the clients' capture, and the server's by another clock."""
+    paths = directory / "web.client.pcap", directory / "web.server.pcap"
+    for path, at_client in zip(paths, (True, False), strict=True):
+        write_pcap(path, _first(_downloads(connections, at_client=at_client), packets))
+    return paths
+
+
+def _first(table: PacketTable, packets: int) -> PacketTable:
+    return table.take(np.arange(min(packets, len(table))))
+
+
+def _downloads(connections: int, *, at_client: bool) -> PacketTable:
+    """Short downloads, started evenly over ten minutes; a fifth of the four-tuples is used again."""
     random = np.random.default_rng(2001)
     four_tuples = max(1, connections * WEB_FOUR_TUPLES // WEB_CONNECTIONS)
     number = np.concatenate([np.arange(four_tuples), np.arange(connections - four_tuples)])
@@ -101,11 +132,18 @@ def make_web(directory: Path, packets: int = WEB_PACKETS, connections: int = WEB
     for value in np.unique(kind):
         chosen = np.flatnonzero(kind == value)
         script = _web_script(int(value) // 4, abort=bool(value & 2), loss=bool(value & 1))
-        tables.append(_web_table(script, number[chosen], chosen, start_ns[chosen], round_trip_ns[chosen]))
-    table = joined(tables)
-    path = directory / "web.pcap"
-    write_pcap(path, table.take(np.arange(min(packets, len(table)))))
-    return path
+        table = _web_table(script, number[chosen], chosen, start_ns[chosen], round_trip_ns[chosen])
+        tables.append(table if at_client else _at_server(table, np.repeat(round_trip_ns[chosen], len(script))))
+    return joined(tables)
+
+
+def _at_server(table: PacketTable, round_trip_ns: Array) -> PacketTable:
+    """The same packets where they arrive at the server or leave it."""
+    one_way_ns = (_ONE_WAY * round_trip_ns).astype(np.int64)
+    down = table.source == _SERVER
+    table.time_ns = table.time_ns + np.where(down, -one_way_ns, one_way_ns) + _SERVER_CLOCK_OFFSET_NS
+    table.ttl = np.where(down, 64, 57)
+    return table
 
 
 def _web_table(
@@ -124,7 +162,7 @@ def _web_table(
     )
     client = each(0x0A000001 + four_tuple // 14_000)
     client_port = each(32_768 + four_tuple % 14_000 * 2)
-    server, server_port = np.full(count * width, 0xC6336450), np.full(count * width, 443)
+    server, server_port = np.full(count * width, _SERVER), np.full(count * width, 443)
     client_isn = each(stream * 2_654_435_761 + 12_345 & 0xFFFFFFFF)
     server_isn = each(stream * 2_246_822_519 + 54_321 & 0xFFFFFFFF)
     sequence = spread(lambda step: step.sequence)

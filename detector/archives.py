@@ -33,16 +33,16 @@ def detect_archives(
     files: Mapping[str, str | None],
     fail_on: frozenset[str] | None,
 ) -> None:
-    """Judge archives and write the matrix; `of_captures` says which options were given that are for captures only.
+    """Judge archives and write the matrix; `of_captures` holds the given options that are for captures only.
 
     Raises UsageError, and what the plug-in raises.
     """
-    from pepscope.audit_output import audit_fails, write_audit
-    from pepscope.progress import Progress
+    from pepscope.command_line.progress import Progress
+    from pepscope.results.audit_output import audit_fails, write_audit
 
     for name, is_given in of_captures.items():
         if is_given:
-            raise UsageError(f"{name} is for captures: an archive knows how it was measured")
+            raise UsageError(f"{name} must not be given with an archive, which records how it was measured")
     entry = find(GROUP, "run")
     if entry is None:
         raise UsageError(f"{paths[0]} is an archive, and the room that reads those (prober) is not installed")

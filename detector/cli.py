@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from detector.archives import detect_archives, is_archive
+from pepscope.command_line.options import filter_option, memory_option
 from pepscope.errors import UsageError
-from pepscope.options import filter_option, memory_option
 
 if TYPE_CHECKING:
-    from pepscope.results import DetectionResult
+    from pepscope.results.verdicts import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0
 LEAST_PROBABILITY = 0.95
@@ -109,6 +110,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 @filter_option
 @memory_option
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
 @click.option("--parquet", type=click.Path(dir_okay=False), metavar="FILE", help="Write a Parquet table.")
 @click.option(
@@ -132,21 +134,23 @@ def detect(
     filter_expression: str | None,
     memory_bytes: int | None,
     as_json: bool,
+    as_jsonl: bool,
     as_csv: bool,
     parquet: str | None,
     junit: str | None,
     html: str | None,
     fail_on: frozenset[str] | None,
 ) -> None:
-    """Tell from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
+    """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
     Give the captures of both ends in any order. '-' reads one of them from standard input.
 
     Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
     audit` gives them, a matrix of applications and directions.
     """
-    if as_json and as_csv:
-        raise UsageError("--json and --csv both write to standard output: give one of them.")
+    asked = [name for name, is_asked in (("--json", as_json), ("--jsonl", as_jsonl), ("--csv", as_csv)) if is_asked]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} all write to standard output: give one of them.")
     if any(is_archive(path) for path in captures):
         of_captures = {
             "--clocks": clocks != "general",
@@ -157,14 +161,15 @@ def detect(
             "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
+            "--jsonl": as_jsonl,
             "--parquet": parquet is not None,
         }
         detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
         return
     if len(captures) > 2:
-        raise UsageError(f"detect takes one or two captures, not {len(captures)}.")
+        raise UsageError(f"detect takes one or two captures, got {len(captures)}.")
     from detector.detection import detect as run
-    from pepscope.progress import Progress
+    from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:
         result = run(
@@ -180,22 +185,25 @@ def detect(
             series=html is not None,
             progress=progress,
         )
-    _write(result, as_json, as_csv, {"parquet": parquet, "junit": junit, "html": html})
+    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)
 
 
-def _write(result: DetectionResult, as_json: bool, as_csv: bool, files: dict[str, str | None]) -> None:
+def _write(result: DetectionResult, asked: Sequence[str], files: dict[str, str | None]) -> None:
     """Results to standard output, pages and tables to their files."""
+    from pepscope.results.json_output import write_json, write_json_lines
     from pepscope.writers import writer
 
     for name, path in files.items():
         if path is not None:
             writer(name)(result, path)
             click.echo(f"wrote {path}", err=True)
-    if as_json:
-        sys.stdout.write(result.to_json() + "\n")
-    elif as_csv:
+    if "--json" in asked:
+        write_json(result, sys.stdout)
+    elif "--jsonl" in asked:
+        write_json_lines(result, sys.stdout)
+    elif "--csv" in asked:
         writer("csv")(result, sys.stdout)
     else:
         writer("table")(result, sys.stdout, sys.stdout.isatty())
@@ -206,7 +214,7 @@ def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
 
     A group's verdict counts like a connection's. That a group is inconclusive does not: its connections say it.
     """
-    verdicts = {pair.verdict.value for pair in result.pairs}
+    verdicts = {verdict.value for verdict in result.verdicts}
     verdicts |= {group.verdict.value for group in result.groups} - {"inconclusive"}
     if verdicts <= {"inconclusive"}:
         click.echo("pepscope: no connection could be judged, which --fail-on does not take for success.", err=True)
@@ -226,5 +234,5 @@ def explain(verdict: str) -> None:
     except OSError as error:
         raise UsageError(f"{verdict} cannot be read: {error.strerror}.") from None
     except ValueError:
-        raise UsageError(f"{verdict} is not JSON: give the output of 'pepscope detect --json'.") from None
+        raise UsageError(f"{verdict} must be JSON, the output of 'pepscope detect --json'.") from None
     click.echo(writer("prose")(document))

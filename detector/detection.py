@@ -8,32 +8,32 @@ from pathlib import Path
 
 import numpy as np
 
-from detector.absence import Absence, nothing_in_common
-from detector.clock import relate
+from detector.clocks.relation import relate
 from detector.groups import Member, judge_groups, with_group_verdicts
-from detector.match import Match
-from detector.methods import METHODS, content, encryption, transport
-from detector.mispairing import unless_mispaired
-from detector.not_captured import cut_options, missing_packets
-from detector.one_place import one_place
-from detector.pair import LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions, Pair, Vantage
-from detector.pairing import PairedCaptures, pair_captures
-from detector.rivals import RivalJudge
+from detector.method import Observation
+from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
+from detector.pair import Pair, Vantage
+from detector.pairing.absence import Absence, nothing_in_common
+from detector.pairing.captures import PairedCaptures, pair_captures
+from detector.pairing.match import Match
+from detector.pairing.rivals import RivalJudge
 from detector.series import flow_series
-from detector.stretch import coverage, stretch_of
-from detector.verdict import DECISION_PROBABILITY, TELLING, Judgement, judge
-from pepscope.capture import Capture, open_capture
+from detector.vantage.one_place import one_place
+from detector.vantage.stretch import stretch_of
+from detector.verdict.judging import judge_observation, judge_pair
+from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
-from pepscope.packets import Direction
-from pepscope.results import CaptureSummary, DetectionResult, Evidence, Kind, Outcome, PairResult
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, Verdict
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
 
-#: Pairs whose packets are looked at to tell whether two files are copies of one capture.
+#: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
 
-_ATTENTION = {Kind.SPLIT_TCP: 0, Kind.TCP_PROXY: 0, Kind.INCONCLUSIVE: 1, Kind.REGULAR: 2}
+_ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
 
 
 def detect(
@@ -55,10 +55,10 @@ def detect(
     """Judge every TCP connection in one or two captures.
 
     `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
-    says what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
-    `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` says where `first` was taken, at the `client`
-    (the end that opens the connections) or the `server`, where that need not be found out. `same_transfers` says that
-    both captures show the same transfers, so that equal payload between strangers is no reason to doubt a pairing.
+    is what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
+    `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` is the capture point of `first` if it is known:
+    the `client` (the end that opens the connections) or the `server`. Set `same_transfers` if both captures show the
+    same transfers: then a pair with equal payload is not doubted because its addresses differ.
     Below `least_probability` of its class (end to end, or split), or below `least_pairing_confidence` that both
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
@@ -90,71 +90,15 @@ def detect(
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    members = _judge_all(captures, paired, options, progress)
+    pairs, members = _judge_all(captures, paired, options, progress)
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
-    results = with_group_verdicts([member.result for member in members], groups)
+    results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
         _add_series(paired, results)
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), tuple(results), groups)
-
-
-def judge_pair(pair: Pair, aside: Sequence[Evidence] = ()) -> PairResult:
-    """Examine one pair by every method and weigh what they found.
-
-    `aside` is what the captures as a whole say of this connection: why one of them lacks it, or that both were taken at
-    one place. It stands before what the methods found, and instead of what they say of a missing counterpart.
-    """
-    evidence = (encryption.examine(pair),) if pair.encrypted else _examined(pair)
-    if pair.datagram_leg is not None:
-        # What methods of one vantage cannot tell is no news where the other end was found.
-        spoken = (item for item in evidence if item.outcome is not Outcome.INAPPLICABLE)
-        evidence = (transport.examine(pair), *spoken)
-    if aside:
-        evidence = (*aside, *(item for item in evidence if item.finding != content.NO_COUNTERPART))
-    judgement = judge(_weighed(evidence), least_probability=pair.options.least_probability)
-    judgement = unless_mispaired(judgement, pair, evidence)
-    vantages, leg = pair.vantages, pair.datagram_leg
-    stretch = stretch_of(pair)
-    covers = "" if judgement.verdict is Kind.INCONCLUSIVE else coverage(stretch)
-    return PairResult(
-        vantages=pair.names,
-        verdict=judgement.verdict,
-        probability=judgement.probability,
-        reason=f"{_with_what_is_missing(judgement, pair)} {covers}".strip(),
-        evidence=evidence,
-        packets=sum(v.connection.packets for v in vantages) + (sum(leg.flow.datagrams) if leg else 0),
-        payload_bytes_up=max(v.connection.up.stream_bytes for v in vantages),
-        payload_bytes_down=max(v.connection.down.stream_bytes for v in vantages),
-        duration_s=max(v.connection.last_time_ns - v.connection.first_time_ns for v in vantages) / 1e9,
-        pairing_confidence=pair.pairing_confidence,
-        pairing_ground=pair.pairing_ground,
-        mechanism=judgement.mechanism,
-        stretch=stretch,
-    )
-
-
-def _examined(pair: Pair) -> tuple[Evidence, ...]:
-    """What every method finds."""
-    clock = relate(pair)
-    return tuple(examine(pair, clock) for examine in METHODS)
-
-
-def _weighed(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """What is weighed: where the other capture shows what may be the other leg, not that one cannot decide."""
-    named = any(item.finding == encryption.CANDIDATE for item in evidence)
-    no_news = TELLING - {encryption.CANDIDATE} if named else frozenset()
-    return [item for item in evidence if item.finding not in no_news]
-
-
-def _with_what_is_missing(judgement: Judgement, pair: Pair) -> str:
-    """The reason, and what the captures lack: of options only where they might have decided."""
-    lacking = [missing_packets(pair)]
-    if judgement.verdict is Kind.INCONCLUSIVE:
-        lacking.append(cut_options(pair))
-    return " ".join(sentence for sentence in (judgement.reason, *lacking) if sentence)
+    return DetectionResult(tuple(summaries), results, groups)
 
 
 def _options(
@@ -163,13 +107,13 @@ def _options(
     try:
         mode = ClockMode(clocks)
     except ValueError:
-        raise UsageError(f"clocks is one of {', '.join(ClockMode)}, not {clocks!r}") from None
+        raise UsageError(f"clocks must be one of {', '.join(ClockMode)}, got {clocks!r}") from None
     if ack_delay_s is not None and not ack_delay_s > 0:
-        raise UsageError(f"the ACK delay is a positive time, not {ack_delay_s} s")
+        raise UsageError(f"the ACK delay must be greater than 0 s, got {ack_delay_s}")
     if not 0 <= drift_limit_ppm <= 10_000:
-        raise UsageError(f"the drift limit lies between 0 and 10000 ppm, not at {drift_limit_ppm}")
+        raise UsageError(f"the drift limit must be between 0 and 10000 ppm, got {drift_limit_ppm}")
     if taken_at not in (None, "client", "server"):
-        raise UsageError(f"a capture is taken at the client or the server, not at {taken_at!r}")
+        raise UsageError(f"taken_at must be one of client, server, got {taken_at!r}")
     return DetectOptions(mode, ack_delay_s, drift_limit_ppm, None if taken_at is None else taken_at == "client")
 
 
@@ -183,7 +127,7 @@ def _is_same_file(first: str, second: str) -> bool:
     try:
         return Path(first).samefile(second)
     except OSError:
-        return False  # reading says better what is wrong
+        return False  # opening the capture reports the error with more detail
 
 
 def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
@@ -205,36 +149,38 @@ def _judge_all(
     paired: PairedCaptures,
     options: DetectOptions,
     progress: Callable[[int, int], object] | None,
-) -> list[Member]:
-    members: dict[int, Member] = {}
+) -> tuple[PairTable, list[Member]]:
+    """What was judged, in the order of judging, and the members that it makes, in the order of the matches."""
+    pairs, members = PairTable(), dict[int, Member]()
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     rivals = RivalJudge(paired, judge_pair)
     for number in _loading_order(captures, paired.matches):
         match = paired.matches[number]
         pair = paired.pair(match)
-        members[number] = Member.of(pair, _judge_match(captures[0].path, paired, match, pair, absence, rivals))
+        members[number] = Member.of(pair, pairs, _judge_match(captures[0].path, paired, match, pair, absence, rivals))
         if progress is not None:
             progress(len(members), len(paired))
-    return [members[number] for number in range(len(paired))]
+    return pairs, [members[number] for number in range(len(paired))]
 
 
-def _is_split(pair: Pair) -> bool:
-    return judge_pair(pair).verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+def _is_split(pair: Pair) -> bool | None:
+    verdict = judge_pair(pair).verdict
+    return None if verdict is Verdict.INCONCLUSIVE else verdict is not Verdict.REGULAR
 
 
 def _judge_match(
     first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None, rivals: RivalJudge
 ) -> PairResult:
-    """Judge a pair with what both captures say of it."""
+    """Judge a pair with the information of both captures."""
     if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
-        named = encryption.name_candidates(pair, paired.encrypted_candidates(match))
-        return judge_pair(pair, (absence.examine(match, pair), *named))
+        candidates = paired.encrypted_candidates(match)
+        return judge_observation(Observation(pair, absent=absence.of(match, pair), candidates=candidates))
     place = None if pair.encrypted else one_place(pair)
     if place is None:
         return rivals.judge(match) if match.rivals else judge_pair(pair)
     richer = max(pair.vantages, key=_held).capture
     alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
-    result = judge_pair(paired.pair(replace(alone, turned=False)), (place.evidence(),))
+    result = judge_observation(Observation(paired.pair(replace(alone, sides_swapped=False)), place=place))
     return replace(
         result,
         vantages=pair.names,
@@ -251,12 +197,13 @@ def _held(vantage: Vantage) -> tuple[int, int]:
     return vantage.connection.packets, sampled
 
 
-def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: Sequence[PairResult]) -> tuple[str, ...]:
-    """What the captures are to each other that a reader should know: one sentence each."""
-    if results and paired.has_both and all(len(result.vantages) == 1 for result in results):
+def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTable) -> tuple[str, ...]:
+    """Warnings about how the two captures relate to each other: one sentence each."""
+    places = range(len(results))
+    if results and paired.has_both and not any(map(results.is_seen_twice, places)):
         return (nothing_in_common(captures),)
-    both = [result.stretch for result in results if result.stretch is not None]
-    one = sum(stretch.one_place for stretch in both)
+    both = [at_one for at_one in map(results.at_one_place, places) if at_one is not None]
+    one = sum(both)
     if not one:
         return ()
     names = " and ".join(capture.path for capture in captures)
@@ -279,9 +226,9 @@ def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> lis
     return order if all(capture.partition_count == 1 for capture in captures) else sorted(order, key=partitions)
 
 
-def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
+def _add_series(paired: PairedCaptures, results: PairTable) -> None:
     """Give the connections that deserve attention what a page draws of them."""
-    order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results[i].verdict], -results[i].packets))
+    order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results.verdict(i)], -results.packets(i)))
     for number in sorted(order[:SERIES_LIMIT]):
         match: Match = paired.matches[number]
         pair = paired.pair(match)
@@ -293,7 +240,7 @@ def _add_series(paired: PairedCaptures, results: list[PairResult]) -> None:
             for direction in Direction
             if any(vantage.flow(direction).data_packets for vantage in pair.vantages)
         )
-        results[number] = replace(results[number], series=drawn)
+        results.add_series(number, drawn)
 
 
 def _summary(capture: Capture) -> CaptureSummary:

@@ -1,49 +1,21 @@
-"""A pair: the same transfer seen at one or two vantage points, as every method is given it."""
+"""A pair: the same transfer seen at one or two vantage points, as every method is given it.
+
+At one of them its bytes may travel in UDP datagrams.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TypeVar, cast
 
-from detector.datagram_leg import DatagramLeg
-from detector.verdict import DECISION_PROBABILITY
-from pepscope.connections import Connection, FlowSummary
-from pepscope.packets import Direction, PacketColumns, PayloadSample
-from pepscope.results import VantageName
+from detector.options import DetectOptions
+from pepscope.captures.connections import Connection, FlowSummary
+from pepscope.captures.datagrams import DatagramFlow
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns, PayloadSample
+from pepscope.results.verdicts import VantageName
 
 Made = TypeVar("Made")
-
-
-#: Below this confidence that both captures show one transfer there is no verdict. Of pairs whose confidence is lower,
-#: more than one in twenty is a wrong one (docs/methods/pairing.md).
-LEAST_PAIRING_CONFIDENCE = 0.7
-
-
-class ClockMode(StrEnum):
-    """What is assumed of the two capture clocks."""
-
-    SYNCHRONISED = "synchronised"  # Method 1
-    OFFSET = "offset"  # Method 2 as published: constant offset, first datum
-    GENERAL = "general"  # offset, bounded drift, steps
-
-
-@dataclass(frozen=True, slots=True)
-class DetectOptions:
-    """What the user knows or allows."""
-
-    clocks: ClockMode = ClockMode.GENERAL
-    ack_delay_s: float | None = None  # T of Method 3, put on every ACK by the receiver
-    drift_limit_ppm: float = 500.0
-    #: Whether the first capture was taken at the clients, or else at the servers; None where it is to be found out.
-    first_at_client: bool | None = None
-    #: The captures show the same transfers: that payload makes a pair of strangers is no reason to doubt it.
-    same_transfers: bool = False
-    #: Below this probability of its class (end to end, or split) a connection gets no verdict.
-    least_probability: float = DECISION_PROBABILITY
-    #: Below this confidence that two connections are one transfer they get no verdict.
-    least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +41,62 @@ class Vantage:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedStream:
+    """One direction's TCP stream as it was found in one side's datagrams.
+
+    The arrays have one element for each datagram whose place in the stream is known, in the order of capture: when it
+    was captured and where its part of the stream begins. `compared` of them overlap captured TCP payload, `agreeing`
+    of these have the same bytes there. `coverage` is the share of the TCP payload sample, in equal parts, that
+    located datagrams touch.
+    """
+
+    time_ns: Int64Array
+    stream_offset: Int64Array
+    compared: int
+    agreeing: int
+    coverage: float
+    offset_in_datagram: int  # bytes of something else before the stream's
+    holds_segments: bool  # what precedes the bytes is the connection's own TCP header
+
+    @property
+    def located(self) -> int:
+        """Datagrams whose place in the stream is known."""
+        return len(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class DatagramLeg:
+    """A UDP flow that carries a TCP connection's bytes; `client` is the side (0 or 1) that sends the client's."""
+
+    capture: str
+    flow: DatagramFlow
+    client: int
+    streams: Mapping[Direction, CarriedStream]
+    clock_offset_ns: int | None  # this capture's clock minus the connection's, from other traffic; None without any
+
+    @property
+    def clock_known(self) -> bool:
+        """Whether other traffic gave the offset between the capture clocks."""
+        return self.clock_offset_ns is not None
+
+    @property
+    def client_end_point(self) -> str:
+        """`address:port` of the side that sends the client's bytes."""
+        return self.flow.end_point(self.client)
+
+    @property
+    def server_end_point(self) -> str:
+        """`address:port` of the side that sends the server's bytes."""
+        return self.flow.end_point(1 - self.client)
+
+
+@dataclass(frozen=True, slots=True)
 class StreamAlignment:
-    """How one direction's streams of the two vantages lie over each other.
+    """Alignment of one direction's streams at the two vantage points.
 
     Byte x of the client side's stream is byte x + `shift_bytes` of the server side's stream (not 0 where a SYN is
     missing or a proxy rewrote headers). `matched` is the share of comparable payload pieces that agree, `compared`
-    how many were compared; 0 compared means that only lengths and timing speak.
+    how many were compared; 0 compared means that only lengths and timing are evidence.
     """
 
     shift_bytes: int

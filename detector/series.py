@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from detector.clock import TIMESTAMP_ERROR_S, ClockPiece, ClockRelation
-from detector.clouds import FlowClouds, ack_points, data_points
-from detector.curves import NEVER, acknowledgements
+from detector.clocks.clouds import FlowClouds, ack_points, data_points
+from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
+from detector.clocks.steps import ClockPiece
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Int64Array, TcpFlag
-from pepscope.results import FloatArray, FlowSeries
+from detector.streams.curves import NEVER, acknowledgements
+from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope.results.verdicts import FloatArray, FlowSeries
 
 #: Bins of the throughput curve; fewer where they would be shorter than MIN_BIN_S.
 THROUGHPUT_BINS = 240

@@ -14,7 +14,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import pepscope
-from reports.audit_page import write_audit_page
+from reports.audit.page import write_audit_page
 
 FIGURE = Path(__file__).parent / "figures" / "audit-matrix.png"
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

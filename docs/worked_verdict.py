@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from detector.detection import detect
-from detector.verdict import FAULT, charges, judge, weight_of
-from detector.weights import FINDINGS, PRIOR, Hypothesis
-from pepscope.results import Evidence, Kind, Outcome
+from detector.methods import findings as method_findings
+from detector.verdict.weighing import FAULT, charges, judge, weight_of
+from pepscope.results.hypotheses import PRIOR, Hypothesis
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
 
 PAGE = Path(__file__).parent / "methods" / "verdict.md"
 CORPUS = Path(__file__).parents[1] / "tests" / "corpus"
@@ -47,7 +48,7 @@ def page() -> str:
 def _rows() -> str:
     lines = [f"| finding | family | {_HEAD}", "|---|---|---|---|---|---|"]
     for name in SHOWN:
-        row = FINDINGS[name]
+        row = method_findings()[name].weight
         lines.append(f"| `{name}` | {row.family} | {_cells(f'{row.of(each):g}' for each in Hypothesis)}")
     return "\n".join(lines)
 
@@ -71,7 +72,7 @@ def _example() -> str:
         "Of one family a hypothesis pays its worst charge; those in brackets are not paid. Prior times exp(charge) is "
         f"{weighed[Hypothesis.RELAY]:.2g} for a relay and {store:.3g} for a store, and next to nothing for the others: "
         f"the store has {store:.3g} / {splits:.3g} = {store / splits:.1%} of the split. P(split) is "
-        f"{1 - result.probability[Kind.REGULAR]:.2%}; the verdict is `{result.verdict.value}` with "
+        f"{1 - result.probability[Verdict.REGULAR]:.2%}; the verdict is `{result.verdict.value}` with "
         f"{result.probability[result.verdict]:.1%}, mechanism {result.mechanism}."
     )
     return "\n".join([*lines, "", *textwrap.wrap(said, WIDTH)])
@@ -80,10 +81,10 @@ def _example() -> str:
 def _together() -> str:
     lines = [f"| findings | {_HEAD} P(fault) | verdict |", "|---|---|---|---|---|---|---|"]
     for names in TOGETHER:
-        found = [Evidence("", Outcome.SPLIT, name, 1.0, "") for name in names]
+        found = [method_findings()[name].evidence("", 1.0, "") for name in names]
         paid, made = charges(found), judge(found)
-        kind = f"regular with {made.probability[Kind.REGULAR]:.0%}: inconclusive"
-        if made.verdict is not Kind.INCONCLUSIVE:
+        kind = f"regular with {made.probability[Verdict.REGULAR]:.0%}: inconclusive"
+        if made.verdict is not Verdict.INCONCLUSIVE:
             kind = f"{made.verdict.value}, {made.mechanism}, {made.probability[made.verdict]:.1%}"
         numbers = _cells(f"{paid[each]:g}" for each in Hypothesis)
         lines.append(f"| {', '.join(f'`{name}`' for name in names)} | {numbers} {_fault(paid):.2g} | {kind} |")

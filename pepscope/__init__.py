@@ -1,4 +1,4 @@
-"""pepscope: does something in the network split my TCP connections, and how?
+"""pepscope: does a middlebox in the network split my TCP connections, and how?
 
 `pepscope.detect("server.pcap", "mobile.pcap")` judges, `pepscope.inspect("server.pcap")` reads a capture and
 `pepscope.simulate("bulk-100mbit-40ms")` runs a scenario; what else the entry point group `pepscope.api` names is found
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from detector.detection import detect as detect
-    from pepscope.capture import open_capture as inspect
+    from pepscope.captures.capture import open_capture as inspect
     from reference_sim.simulation import simulate as simulate
 
 __all__ = ["__version__", "detect", "inspect", "simulate"]

@@ -1,27 +1,41 @@
-"""The Rust crates as Python sees them; `pepscope.capture` is the interface for people."""
+"""The Rust crates in Python; `pepscope.captures.capture` is the interface for users."""
 
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
     "Capture",
+    "CaptureFrames",
+    "FieldCounts",
     "LivePath",
     "Simulated",
     "SlidingMode",
     "__version__",
     "acknowledgement_steps",
     "check_scenario",
+    "count_acknowledgement_agreement",
+    "count_data_agreement",
     "data_ranges",
+    "header_kinds",
     "is_release_build",
     "read_capture",
+    "read_frames",
+    "separable_stretches",
+    "separate",
+    "separate_most",
     "simulate",
+    "thin",
 ]
 
+#: x and y of clock constraints (ns).
+_Cloud: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+#: Slack, offset, drift, lowest and highest offset.
+_Line: TypeAlias = tuple[float, float, float, float, float]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 __version__: Final[str]
@@ -56,7 +70,154 @@ def acknowledgement_steps(
     flags: npt.NDArray[np.uint16],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Acknowledgements of the data of direction `wanted` that advance, without resets: value, time, and whether the
-    packet carried neither payload nor SYN or FIN."""
+    packet carried no payload, SYN or FIN."""
+
+def separate(lower: _Cloud, upper: _Cloud, drift_limit: float) -> _Line:
+    """The line in the widest gap between two clouds over all drifts within the limit."""
+
+def separate_most(
+    lower: _Cloud,
+    upper: _Cloud,
+    drift_limit: float,
+    lower_spared: int,
+    upper_spared: int,
+    drift_steps: int,
+    exact: _Line | None,
+) -> _Line:
+    """The same where some points of each cloud may be ignored, over a grid of drifts; `exact` is what `separate` gave,
+    where that is known."""
+
+def thin(cloud: _Cloud, kept: int, bins: int, highest: bool) -> _Cloud | None:
+    """The most binding points of each of `bins` stretches of time; None where all points would stay."""
+
+def separable_stretches(
+    lower: _Cloud,
+    upper: _Cloud,
+    drift_limit: float,
+    lower_spared: int,
+    upper_spared: int,
+    drift_steps: int,
+    needed_ns: float,
+    most_steps: int,
+) -> list[tuple[_Line, float, float]] | None:
+    """The longest stretches of time, one after another, in which a line leaves `needed_ns` between the clouds: line,
+    start and end. None where they are more than `most_steps` + 1."""
+
+class _Segments(Protocol):
+    """Segments of one packet direction, columns of one length."""
+
+    @property
+    def start(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def length(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def acknowledgement(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def window(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def push(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def first_copy(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def has_timestamps(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def stamps_captured(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def tsval(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def tsecr(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ip_id(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ttl(self) -> npt.NDArray[np.int64]: ...
+
+@final
+class FieldCounts:
+    """In how many segments of one class header fields agree between what was emitted and what arrived."""
+
+    @property
+    def arrived(self) -> int:
+        """Arrived segments that were compared."""
+
+    @property
+    def partners(self) -> int:
+        """Those of them that have a partner among the emitted segments."""
+
+    @property
+    def tsval_shift(self) -> int: ...
+    @property
+    def tsecr_shift(self) -> int: ...
+    @property
+    def stamped(self) -> int:
+        """Partners that both have timestamps, with equal ones, and different emitted ones."""
+
+    @property
+    def stamps_equal(self) -> int: ...
+    @property
+    def stamps_distinct(self) -> int: ...
+    @property
+    def stamps_known(self) -> int:
+        """Partners of which both captures show whether there are timestamps, and those where one has none."""
+
+    @property
+    def stamps_on_one_side(self) -> int: ...
+    @property
+    def ip_ids_vary(self) -> bool: ...
+    @property
+    def whole(self) -> int:
+        """Partners of equal extent, and those of them with equal IP IDs."""
+
+    @property
+    def ip_ids_equal(self) -> int: ...
+    @property
+    def window_scale_shift(self) -> int:
+        """The power of two between most windows; then counts of windows under it."""
+
+    @property
+    def windows_equal(self) -> int: ...
+    @property
+    def windows_narrowed(self) -> int: ...
+    @property
+    def windows_shrink(self) -> int:
+        """How often emitted windows shrink from one segment to the next, and how many different ones there are."""
+
+    @property
+    def windows_distinct(self) -> int: ...
+    @property
+    def hops(self) -> int:
+        """Most common difference of the hop limits."""
+
+    @property
+    def push_clear(self) -> int:
+        """Of equal extent and no copy with another PSH, those with equal PSH, and emitted ones with it."""
+
+    @property
+    def push_equal(self) -> int: ...
+    @property
+    def push_set(self) -> int: ...
+    @property
+    def carried(self) -> int:
+        """Different acknowledgements on emitted data of equal extent, and arrived ones that no copy carried."""
+
+    @property
+    def carried_elsewhere(self) -> int: ...
+    @property
+    def boundaries_equal(self) -> int:
+        """Arrived data that begin and end where emitted data do."""
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest data segment on either side."""
+
+def count_data_agreement(
+    emitted: _Segments, arrived: _Segments, parts: Sequence[tuple[int, int]], copies: int, majority: float
+) -> list[FieldCounts]:
+    """Data that arrived, in parts of its rows, held against all that was emitted, `copies` of one byte at most.
+
+    A shift of timestamps or a scale of windows is what a share of `majority` agrees on."""
+
+def count_acknowledgement_agreement(emitted: _Segments, arrived: _Segments, majority: float) -> FieldCounts:
+    """Pure acknowledgements that arrived, held against those that were emitted."""
 
 @final
 class Capture:
@@ -77,10 +238,21 @@ class Capture:
     @property
     def counts(self) -> dict[str, int]: ...
     @property
-    def warnings(self) -> list[str]: ...
+    def damage(self) -> tuple[int, str] | None:
+        """Where reading ended too early (offset in the capture), and what is wrong there."""
+
     @property
-    def link_types(self) -> list[tuple[int, str]]:
-        """Number and name of the known link types that have packets."""
+    def not_captured(self) -> dict[str, int]:
+        """Connections and packets of which something was not captured, by what that is."""
+
+    @property
+    def oversize(self) -> tuple[int, int, tuple[int, int], tuple[int, int]] | None:
+        """Where a partition takes more memory than was allowed: bytes allowed, partitions, packets and bytes of the
+        largest connection, packets and bytes of the largest partition."""
+
+    @property
+    def link_types(self) -> list[tuple[int, str | None, int, bool]]:
+        """Number, name and frames of the link-layer types in the capture, and whether they can be read."""
 
     def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         """Fields of the connection, of its flow up and of its flow down."""
@@ -110,6 +282,36 @@ class Capture:
 
     def payload(self, index: int) -> list[tuple[list[int], list[bytes]]]:
         """Stream offsets and pieces of each direction."""
+
+def header_kinds() -> list[str]:
+    """Names of the kinds of headers, by their number."""
+
+def read_frames(path: str) -> CaptureFrames:
+    """Read a whole capture into memory; up to the damage where it is damaged. Raises CaptureError."""
+
+@final
+class CaptureFrames:
+    """The frames of a capture; `pepscope.captures.frames` gives the columns their names."""
+
+    def frames(self) -> list[bytes]:
+        """The captured bytes of each frame."""
+
+    def headers(
+        self,
+    ) -> tuple[
+        tuple[npt.NDArray[Any], ...],
+        tuple[npt.NDArray[Any], ...],
+        list[tuple[int, bytes, int, bool, tuple[npt.NDArray[Any], ...]]],
+    ]:
+        """Per frame: length on the wire, link-layer type, whether it ends in TCP or UDP, the index behind its last
+        header, the number of the datagram of which it holds a fragment (-1 for none), and where in the datagram the
+        fragment begins. Per header: kind, offset, length, end.
+
+        Then the datagrams that the fragments make, each as the index of the frame that completes it, its captured
+        bytes, its length on the wire, whether it ends in TCP or UDP, and its headers."""
+
+    def with_frames(self, frames: Sequence[bytes | None]) -> bytes:
+        """The file with other frames in the places of its own, `None` for one to leave out."""
 
 def check_scenario(scenario: str) -> str:
     """Check a scenario (JSON); gives it back with every default filled in. Raises ScenarioError."""
@@ -180,7 +382,7 @@ class SlidingMode:
         """Packets to send during the step that begins now, never below 0."""
 
     def correct_last(self, packets: float) -> None:
-        """Say that only this many of the last quota were sent, for want of data."""
+        """Report that only this many of the last quota were sent, because there were no more data."""
 
     @property
     def mean_rate_frames_s(self) -> float: ...

@@ -16,12 +16,12 @@ COMMANDS = "pepscope.commands"
 
 #: One-line helps of the commands in this distribution, so that `--help` imports none of them.
 SUMMARIES = {
-    "audit": "Run a plan, and say which applications are split, how, and in which direction.",
+    "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
-    "explain": "Tell the evidence of a verdict in prose.",
+    "explain": "Explain the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",
-    "model": "Compute what closed forms say of throughput, of a split's gain, of a proxy's parameters.",
+    "model": "Compute throughput, a split's gain and a proxy's parameters in closed form.",
     "probe": "Make measurements that show splits: a server, a mobile, a plan.",
     "proxy": "Run a real proxy of a known kind, and write down the truth.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
@@ -34,7 +34,7 @@ INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
 
 
 class _PipeClosedError(Exception):
-    """The reader of our standard output went away; kept apart because click would call it a failure."""
+    """The reader of our standard output closed it; a separate class because click would treat it as a failure."""
 
 
 class EntryPointGroup(click.Group):
@@ -77,11 +77,11 @@ class EntryPointGroup(click.Group):
 @click.group(
     cls=EntryPointGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`pepscope COMMAND --help` tells more.",
+    epilog="See `pepscope COMMAND --help`.",
 )
 @click.version_option(pepscope.__version__, prog_name="pepscope")
 def pepscope_command() -> None:
-    """Does something in the network split my TCP connections, and how?"""
+    """Does a middlebox in the network split my TCP connections, and how?"""
 
 
 def main() -> None:
@@ -112,6 +112,12 @@ def _run() -> int:
         # What has no name is standard output: everything else is opened by name.
         where = f"{error.filename}: " if error.filename else "standard output cannot be written: "
         return _complain(f"{where}{error.strerror or error}", PepscopeError.exit_status)
+    except ModuleNotFoundError as error:
+        if os.environ.get("PEPSCOPE_DEBUG"):
+            raise
+        from pepscope.extras import missing_package
+
+        return _complain(missing_package(error.name or str(error)), PepscopeError.exit_status)
     except MemoryError:
         return _complain("out of memory; a lower --memory bounds what is held at once", PepscopeError.exit_status)
     except SystemExit:

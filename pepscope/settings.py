@@ -1,30 +1,26 @@
-"""Settings of a service: from TOML and flags to frozen dataclasses, every value checked with one sentence.
+"""Settings of a command: TOML and flags become one document, and the document a checked `Table`.
 
-A settings class is a dataclass of texts, numbers, booleans, enumerations, tuples of these, and other such classes,
-which are the tables of the TOML file. Each room passes its own kind of error.
+A settings type is a `pepscope.strict_reading.Table`: its fields with their bounds and defaults are declared once, as
+types; the tables of the TOML file are fields that are `Table`s themselves. Each room passes its own type of error.
 """
 
 from __future__ import annotations
 
-import math
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
+
+from msgspec import inspect
 
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.sizes import parse_size
+from pepscope.strict_reading import Table, read_as
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Table)
 
-_WANTED = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-
-
-def bounded(default: float, low: float, high: float) -> Any:
-    """A field of numbers with bounds, both allowed."""
-    return field(default=default, metadata={"low": low, "high": high})
+_STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]|(\.)")
 
 
 def read_toml(path: str | Path, error: type[PepscopeError]) -> dict[str, Any]:
@@ -32,79 +28,91 @@ def read_toml(path: str | Path, error: type[PepscopeError]) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise error(f"{path} is not TOML: {reason}") from None
+        raise error(f"{path} must be TOML: {reason}") from None
 
 
-def merge(document: dict[str, Any], name: str, value: Any, error: type[PepscopeError]) -> None:
-    """Set the field called `name` (`limits.connections`) in a document. Raises `error`."""
-    *tables, last = name.split(".")
-    place: Any = document
-    for table in tables:
-        place = place.setdefault(table, {})
-        if not isinstance(place, dict):
-            raise error(f"{name} leads nowhere: {table} is a value, not a table")
-    place[last] = value
+def read_settings(kind: type[S], document: Any, error: type[PepscopeError], *, place: str = "") -> S:
+    """Settings from a document; what it leaves out keeps its default.
 
-
-def read_settings(kind: type[T], document: Any, error: type[PepscopeError]) -> T:
-    """A settings class from a document; what is not said keeps its default.
-
-    Numbers obey the bounds of their field, and those whose name ends in `_bytes` may be written with a unit (`2GiB`).
-    Raises `error`, whose sentence names the field, its value and what is allowed.
+    Beside what `read_as` takes, a list of one entry may be written as that entry, a whole number as `5e8`, and one
+    whose name ends in `_bytes` with a unit, `2GiB`. Raises `error`, whose sentence names the place, what must be there,
+    and what was given.
     """
-    return _Reading(error).table(kind, document, "")
+    return read_as(kind, _in_full(inspect.type_info(kind), document, ""), error, place=place)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    error: type[PepscopeError]
-
-    def table(self, kind: type[T], document: Any, place: str) -> T:
-        if not isinstance(document, Mapping):
-            raise self.error(f"{place.removesuffix('.')} must be a table, but is {document!r}")
-        known = {entry.name: entry for entry in fields(cast(Any, kind))}
-        for name in document:
-            if name not in known:
-                raise self.error(f"there is no field {place}{name}; there are {', '.join(sorted(known))}")
-        hints = get_type_hints(kind)
-        values: dict[str, Any] = {}
-        for name, entry in known.items():
-            if name in document:
-                values[name] = self._value(hints[name], document[name], place + name, entry.metadata)
-            elif entry.default is MISSING:
-                raise self.error(f"{place}{name} is missing")
-        return kind(**values)
-
-    def _value(self, kind: Any, value: Any, name: str, bounds: Mapping[str, Any]) -> Any:
-        if is_dataclass(kind):
-            return self.table(cast(Any, kind), value, f"{name}.")
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            return self._choice(kind, value, name)
-        if get_origin(kind) is tuple:
-            listed = [value] if isinstance(value, str | int) and not isinstance(value, bool) else value
-            if not isinstance(listed, list | tuple):
-                raise self.error(f"{name} must be a list, but is {value!r}")
-            return tuple(self._value(get_args(kind)[0], item, name, bounds) for item in listed)
-        return self._scalar(kind, value, name, bounds)
-
-    def _choice(self, kind: type[Enum], value: Any, name: str) -> Enum:
-        try:
-            return value if isinstance(value, kind) else kind(value)
-        except ValueError:
-            allowed = ", ".join(str(member.value) for member in kind)
-            raise self.error(f"{name} must be one of {allowed}, but is {value!r}") from None
-
-    def _scalar(self, kind: Any, value: Any, name: str, bounds: Mapping[str, Any]) -> Any:
-        if kind is int and isinstance(value, str) and name.endswith("_bytes"):
+def _in_full(kind: inspect.Type, value: Any, name: str) -> Any:
+    match kind:
+        case inspect.StructType() if isinstance(value, Mapping):
+            types = {field.encode_name: field.type for field in kind.fields}
+            return {key: _in_full(types[key], item, key) if key in types else item for key, item in value.items()}
+        case inspect.VarTupleType():
+            is_single = isinstance(value, str | int) and not isinstance(value, bool)
+            items = [value] if is_single else value
+            return (
+                [_in_full(kind.item_type, item, name) for item in items] if isinstance(items, list | tuple) else value
+            )
+        case inspect.IntType() if isinstance(value, float) and value.is_integer():
+            return int(value)
+        case inspect.IntType() if isinstance(value, str) and name.endswith("_bytes"):
             try:
-                value = parse_size(value)
-            except UsageError as reason:
-                raise self.error(f"{name}: {reason}") from None
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        is_wrong = not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)
-        if is_wrong or (kind is float and not math.isfinite(value)):
-            raise self.error(f"{name} must be {_WANTED[kind]}, but is {value!r}")
-        if bounds and not bounds["low"] <= value <= bounds["high"]:
-            raise self.error(f"{name} must lie between {bounds['low']} and {bounds['high']}, but is {value}")
-        return value
+                return parse_size(value)
+            except (UsageError, OverflowError):
+                return value
+    return value
+
+
+def parse_change(text: str, read: Callable[[str], Any]) -> tuple[str, Any]:
+    """Field and value of `--set FIELD=VALUE`; what `read` refuses with ValueError is text. Raises UsageError."""
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--set must be FIELD=VALUE, got {text}")
+    try:
+        return name.strip(), read(value.strip())
+    except ValueError:
+        return name.strip(), value.strip()
+
+
+def toml_value(text: str) -> Any:
+    """A value as TOML writes it. Raises ValueError."""
+    return tomllib.loads(f"value = {text}")["value"]
+
+
+def assign(document: Any, name: str, value: Any, error: type[PepscopeError]) -> None:
+    """Set the field called `name` (`path[0].down.delay_s`), making tables on the way but no list entries.
+
+    Raises `error` where the name leads nowhere.
+    """
+    steps = _steps(name, error)
+    place = document
+    for step in steps[:-1]:
+        if isinstance(step, str) and isinstance(place, dict):
+            place = place.setdefault(step, {})
+        else:
+            place = _entry(place, step, name, error)
+    if not (isinstance(steps[-1], str) and isinstance(place, dict)):
+        _entry(place, steps[-1], name, error)
+    place[steps[-1]] = value
+
+
+def _steps(name: str, error: type[PepscopeError]) -> list[str | int]:
+    steps: list[str | int] = []
+    position = 0
+    while position < len(name):
+        found = _STEP.match(name, position)
+        if found is None:
+            raise error(f"the name of a field must be like path[0].down.delay_s, got {name!r}")
+        position = found.end()
+        if found[1] is not None:
+            steps.append(found[1])
+        elif found[2] is not None:
+            steps.append(int(found[2]))
+    if not steps:
+        raise error("the name of a field must be like path[0].down.delay_s, got an empty one")
+    return steps
+
+
+def _entry(place: Any, step: str | int, name: str, error: type[PepscopeError]) -> Any:
+    if isinstance(place, list) and isinstance(step, int) and step < len(place):
+        return place[step]
+    raise error(f"{name} must name a field that exists: there is no {step!r} at that place")

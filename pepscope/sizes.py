@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
     factor = _UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UsageError(f"{text!r} is no size; write bytes with a unit, such as 512MiB or 1GiB")
+        raise UsageError(f"a size must be bytes with a unit, such as 512MiB or 1GiB, got {text!r}")
     return int(float(match[1]) * factor)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +11,7 @@ from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from reference_proxy.configuration import Configuration
-    from reference_proxy.rules import Command
+    from reference_proxy.interception.rules import Command
     from reference_proxy.sockets import Address
 
 MODES = ("split", "store-and-forward", "window-adaptation", "udp-tunnel")
@@ -59,7 +58,7 @@ def proxy(
     log_level: str,
     **values: str | None,
 ) -> None:
-    """Run a proxy of the kind MODE until it is told to end.
+    """Run a proxy of the kind MODE until a signal ends it.
 
     split relays both ways at once; store-and-forward takes whole objects first (HTTP with cache and recompression);
     window-adaptation sends what a control law allows; udp-tunnel carries the mobile leg in UDP. SIGTERM lets
@@ -73,7 +72,7 @@ def proxy(
     fields = {"mode": mode, **{_field(name): value for name, value in values.items()}, **lists}
     configuration = _configure(file, fields, changes)
     if setup or teardown:
-        from reference_proxy import rules
+        from reference_proxy.interception import rules
 
         _apply(rules.setup(configuration) if setup else rules.teardown(configuration), dry_run)
     else:
@@ -85,7 +84,7 @@ def _field(option: str) -> str:
 
 
 def _read_ports(ports: str | None) -> list[int]:
-    from reference_proxy.consistency import LARGEST_PORT
+    from reference_proxy.sockets import LARGEST_PORT
 
     numbers: list[int] = []
     for span in ports.split(",") if ports else []:
@@ -96,43 +95,33 @@ def _read_ports(ports: str | None) -> list[int]:
             begin = end = 0
         if not 1 <= begin <= end <= LARGEST_PORT:
             raise UsageError(
-                f"--ports must be ports up to {LARGEST_PORT} or ranges of them (21,26900-26931), but has {span!r}"
+                f"--ports must be ports up to {LARGEST_PORT} or ranges of them (21,26900-26931), got {span!r}"
             )
         numbers += range(begin, end + 1)
     return numbers
 
 
 def _configure(file: str | None, values: dict[str, Any], changes: tuple[str, ...]) -> Configuration:
-    from pepscope.settings import merge, read_toml
-    from reference_proxy.configuration import Configuration
+    from pepscope.settings import assign, parse_change, read_toml, toml_value
+    from reference_proxy.consistency import read_configuration
     from reference_proxy.errors import ConfigurationError
 
     document: dict[str, Any] = read_toml(file, ConfigurationError) if file is not None else {}
     for name, value in values.items():
         if value not in (None, []):
-            merge(document, name, value, ConfigurationError)
+            assign(document, name, value, ConfigurationError)
     if values["target"] and not values["interception"]:
         document["interception"] = "fixed"
     for change in changes:
-        name, separator, text = change.partition("=")
-        if not separator:
-            raise UsageError(f"--set {change} has no value: write --set FIELD=VALUE")
-        merge(document, name.strip(), _read_value(text.strip()), ConfigurationError)
+        name, value = parse_change(change, toml_value)
+        assign(document, name, value, ConfigurationError)
     if "mode" not in document:
         raise UsageError(f"name a mode: {', '.join(MODES)}")
-    return Configuration.from_mapping(document)
-
-
-def _read_value(text: str) -> Any:
-    """A value as TOML writes it; what is none is text."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    return read_configuration(document)
 
 
 def _apply(commands: list[Command], dry_run: bool) -> None:
-    from reference_proxy.rules import execute
+    from reference_proxy.interception.rules import execute
 
     if dry_run:
         for command in commands:
@@ -144,7 +133,7 @@ def _apply(commands: list[Command], dry_run: bool) -> None:
 def _run(configuration: Configuration, log_format: str, log_level: str) -> None:
     import logging
 
-    from pepscope.logs import configure
+    from pepscope.command_line.logs import configure
     from reference_proxy.service import run
 
     configure("reference_proxy", log_format, log_level)

@@ -1,17 +1,16 @@
-"""What a proxy is told: from TOML and flags to frozen dataclasses, every value checked with one sentence.
+"""The settings of a proxy, with their bounds and defaults.
 
-The tables of a TOML file are the fields of `Configuration` that are dataclasses themselves; all else stands at the top.
+The tables of a TOML file are the fields of `Configuration` that are `Table`s themselves; all else stands at the top.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Annotated, TypeAlias
 
-from pepscope.settings import bounded, read_settings
-from reference_proxy.errors import ConfigurationError
+from pepscope.strict_reading import Table, between
+
+Port: TypeAlias = Annotated[int, between(1, 65_535)]
 
 
 class Mode(Enum):
@@ -24,7 +23,7 @@ class Mode(Enum):
 
 
 class Interception(Enum):
-    """How the wished destination is known; see `reference_proxy.interception`."""
+    """How the requested destination is known; see `reference_proxy.interception.requested_destination`."""
 
     TRANSPARENT = "transparent"
     DESTINATION_TRANSPARENT = "destination-transparent"
@@ -59,69 +58,60 @@ class RateSource(Enum):
     OFFERED = "offered"
 
 
-def size(default: int, low: int, high: int = 1 << 40) -> Any:
-    """A field in whole numbers, with bounds."""
-    return bounded(default, low, high)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Table, frozen=True):
     """What one proxy takes upon itself; see `reference_proxy.limits`."""
 
-    connections: int = size(1024, 1, 1_000_000)
-    connections_per_client: int = size(1024, 1, 1_000_000)
+    connections: Annotated[int, between(1, 1_000_000)] = 1024
+    connections_per_client: Annotated[int, between(1, 1_000_000)] = 1024
     #: What all relays may hold together; a connection takes two buffers of it while it lives.
-    memory_bytes: int = size(1 << 30, 1 << 20)
+    memory_bytes: Annotated[int, between(1 << 20, 1 << 40)] = 1 << 30
     #: From accepting to knowing the destination, whatever trickles in.
-    handshake_s: float = bounded(10.0, 0.05, 3600.0)
-    connect_s: float = bounded(30.0, 0.05, 3600.0)
+    handshake_s: Annotated[float, between(0.05, 3600.0)] = 10.0
+    connect_s: Annotated[float, between(0.05, 3600.0)] = 30.0
     #: Without a byte in either direction.
-    idle_s: float = bounded(300.0, 0.05, 864_000.0)
+    idle_s: Annotated[float, between(0.05, 864_000.0)] = 300.0
     #: Between SIGTERM and the end of what still runs.
-    drain_s: float = bounded(30.0, 0.0, 864_000.0)
-    header_bytes: int = size(64 << 10, 256, 16 << 20)
+    drain_s: Annotated[float, between(0.0, 864_000.0)] = 30.0
+    header_bytes: Annotated[int, between(256, 16 << 20)] = 64 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Table, frozen=True):
     """TCP of one leg; 0 and "" leave the kernel's choice."""
 
     congestion_control: str = ""
-    receive_buffer_bytes: int = size(0, 0, 1 << 30)
-    send_buffer_bytes: int = size(0, 0, 1 << 30)
-    window_clamp_bytes: int = size(0, 0, 1 << 30)
+    receive_buffer_bytes: Annotated[int, between(0, 1 << 30)] = 0
+    send_buffer_bytes: Annotated[int, between(0, 1 << 30)] = 0
+    window_clamp_bytes: Annotated[int, between(0, 1 << 30)] = 0
     #: Segments before the first acknowledgement; a property of routes, so that only --setup installs it.
-    initial_window_segments: int = size(0, 0, 1000)
+    initial_window_segments: Annotated[int, between(0, 1000)] = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Table, frozen=True):
     """Store-and-forward."""
 
-    #: Silence of the sender after which raw TCP counts as an object.
-    pause_s: float = bounded(0.5, 0.001, 3600.0)
+    #: Pause of the sender after which raw TCP data count as an object.
+    pause_s: Annotated[float, between(0.001, 3600.0)] = 0.5
     #: Larger ones are passed on as they come, once so much is held.
-    object_bytes: int = size(64 << 20, 1024)
+    object_bytes: Annotated[int, between(1024, 1 << 40)] = 64 << 20
     #: Media types of HTTP answers that are taken whole, such as `image/*`; other answers are passed on as they come.
     content_types: tuple[str, ...] = ("*/*",)
     #: What all objects under way may hold together.
-    memory_bytes: int = size(512 << 20, 1 << 20)
+    memory_bytes: Annotated[int, between(1 << 20, 1 << 40)] = 512 << 20
     #: Ports whose connections are taken for HTTP.
-    http_ports: tuple[int, ...] = (80, 8080)
-    cache_bytes: int = size(256 << 20, 0)
-    cache_object_bytes: int = size(16 << 20, 0)
+    http_ports: tuple[Port, ...] = (80, 8080)
+    cache_bytes: Annotated[int, between(0, 1 << 40)] = 256 << 20
+    cache_object_bytes: Annotated[int, between(0, 1 << 40)] = 16 << 20
     #: Share of the time since the last change that an answer without a lifetime stays fresh (RFC 9111, 4.2.2).
-    heuristic_share: float = bounded(0.1, 0.0, 1.0)
-    heuristic_limit_s: float = bounded(86_400.0, 0.0, 31_536_000.0)
+    heuristic_share: Annotated[float, between(0.0, 1.0)] = 0.1
+    heuristic_limit_s: Annotated[float, between(0.0, 31_536_000.0)] = 86_400.0
     recompresses: bool = True
-    image_quality: int = size(40, 1, 95)
+    image_quality: Annotated[int, between(1, 95)] = 40
     #: Larger images are passed on as they are: decoding takes four bytes a pixel.
-    image_pixels: int = size(25_000_000, 1)
+    image_pixels: Annotated[int, between(1, 1 << 40)] = 25_000_000
     compresses_text: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Adaptation:
+class Adaptation(Table, frozen=True):
     """Window adaptation; the defaults are those of seed 003, section 5.1."""
 
     #: Where queue reports are received.
@@ -129,22 +119,21 @@ class Adaptation:
     #: Addresses that reports may come from; none allows all.
     reporters: tuple[str, ...] = ()
     #: Without a report for so long, the proxy goes on as Split-TCP.
-    silence_s: float = bounded(1.0, 0.01, 3600.0)
+    silence_s: Annotated[float, between(0.01, 3600.0)] = 1.0
     rate_source: RateSource = RateSource.SERVED
     spreads_packets: bool = True
-    step_s: float = bounded(0.025, 1e-4, 1000.0)
-    delay_steps: int = size(1, 1, 1000)
-    frames_per_packet: float = bounded(13.0, 1.0, 10_000.0)
-    reference_frames: float = bounded(100.0, 0.0, 1e9)
-    buffer_frames: float = bounded(200.0, 1.0, 1e9)
-    smoothing: float = bounded(0.85, 0.0, 1.0)
-    approach_per_s: float = bounded(35.0, 0.0, 1e6)
-    switching_frames_s: float = bounded(20.0, 0.0, 1e9)
-    extremes_steps: int = size(200, 1, 1_000_000)
+    step_s: Annotated[float, between(1e-4, 1000.0)] = 0.025
+    delay_steps: Annotated[int, between(1, 1000)] = 1
+    frames_per_packet: Annotated[float, between(1.0, 10_000.0)] = 13.0
+    reference_frames: Annotated[float, between(0.0, 1e9)] = 100.0
+    buffer_frames: Annotated[float, between(1.0, 1e9)] = 200.0
+    smoothing: Annotated[float, between(0.0, 1.0)] = 0.85
+    approach_per_s: Annotated[float, between(0.0, 1e6)] = 35.0
+    switching_frames_s: Annotated[float, between(0.0, 1e9)] = 20.0
+    extremes_steps: Annotated[int, between(1, 1_000_000)] = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Tunnel:
+class Tunnel(Table, frozen=True):
     """UDP tunnel."""
 
     end: TunnelEnd = TunnelEnd.SERVER
@@ -153,24 +142,22 @@ class Tunnel:
     #: Where the server end receives datagrams.
     listen: str = "127.0.0.1:9004"
     #: Payload of a datagram; with headers it must fit the path, since nothing here discovers its MTU.
-    payload_bytes: int = size(1200, 64, 8900)
-    window_bytes: int = size(256 << 10, 4096, 64 << 20)
+    payload_bytes: Annotated[int, between(64, 8900)] = 1200
+    window_bytes: Annotated[int, between(4096, 64 << 20)] = 256 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Table, frozen=True):
     """What --setup installs."""
 
     #: Interface that the clients' packets come in by; empty for connections that this machine itself makes.
     device: str = ""
     #: Destination ports to intercept.
-    ports: tuple[int, ...] = (80,)
-    mark: int = size(0x7065, 1, 0x7FFF_FFFF)
-    table: int = size(0x7065, 1, 0x7FFF_FFFF)
+    ports: tuple[Port, ...] = (80,)
+    mark: Annotated[int, between(1, 0x7FFF_FFFF)] = 0x7065
+    table: Annotated[int, between(1, 0x7FFF_FFFF)] = 0x7065
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Table, frozen=True):
     """Everything; `mode` is the only field without a default."""
 
     mode: Mode
@@ -182,9 +169,9 @@ class Configuration:
     #: Destinations that are served: `HOST`, `NETWORK`, `*`, each with `:PORT,...`; explicit modes serve no others.
     allow: tuple[str, ...] = ()
     #: Bytes that each direction of a connection may hold in the proxy.
-    buffer_bytes: int = size(256 << 10, 1024, 1 << 30)
+    buffer_bytes: Annotated[int, between(1024, 1 << 30)] = 256 << 10
     aborts: Aborts = Aborts.AT_ONCE
-    abort_delay_s: float = bounded(5.0, 0.0, 86_400.0)
+    abort_delay_s: Annotated[float, between(0.0, 86_400.0)] = 5.0
     #: File that gets one JSON line a connection; empty for none, `-` for standard output.
     truth: str = ""
     #: Address at which Prometheus finds the metrics; empty for none.
@@ -196,12 +183,3 @@ class Configuration:
     adaptation: Adaptation = Adaptation()
     tunnel: Tunnel = Tunnel()
     rules: Rules = Rules()
-
-    @classmethod
-    def from_mapping(cls, document: Mapping[str, Any]) -> Configuration:
-        """Check every value, and that they fit together. Raises ConfigurationError."""
-        from reference_proxy.consistency import check
-
-        configuration = read_settings(cls, document, ConfigurationError)
-        check(configuration)
-        return configuration

@@ -1,34 +1,17 @@
-"""What fields of a configuration must not be together, and how addresses are written."""
+"""A configuration as it is read: every value by itself, and what fields must not be together."""
 
 from __future__ import annotations
 
-import ipaddress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from reference_proxy.allow_list import AllowList
-from reference_proxy.configuration import Interception, Mode, TunnelEnd
+from pepscope.settings import read_settings
+from reference_proxy.configuration import Configuration, Interception, Mode, TunnelEnd
 from reference_proxy.errors import ConfigurationError
+from reference_proxy.interception.allow_list import AllowList
+from reference_proxy.sockets import read_address
 
 if TYPE_CHECKING:
-    from reference_proxy.configuration import Configuration
-    from reference_proxy.sockets import Address
-
-LARGEST_PORT = 65_535
-
-
-def read_address(text: str, name: str) -> Address:
-    """`ADDRESS:PORT` or `[ADDRESS]:PORT`, the address in digits. Raises ConfigurationError."""
-    host, separator, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    try:
-        ipaddress.ip_address(host)
-        number = int(port)
-    except ValueError:
-        separator = ""
-        number = 0
-    if not separator or not 0 <= number <= LARGEST_PORT:
-        raise ConfigurationError(f"{name} must be ADDRESS:PORT with the address in digits, but is {text!r}")
-    return host, number
+    from collections.abc import Mapping
 
 
 def relay_limit(configuration: Configuration) -> int:
@@ -36,8 +19,14 @@ def relay_limit(configuration: Configuration) -> int:
     return configuration.limits.memory_bytes // (2 * configuration.buffer_bytes)
 
 
-def check(configuration: Configuration) -> None:
-    """Refuse what does not fit together. Raises ConfigurationError."""
+def read_configuration(document: Mapping[str, Any]) -> Configuration:
+    """Check every value, and that they fit together. Raises ConfigurationError."""
+    configuration = read_settings(Configuration, document, ConfigurationError)
+    _check(configuration)
+    return configuration
+
+
+def _check(configuration: Configuration) -> None:
     for text in configuration.listen:
         read_address(text, "listen")
     AllowList(configuration.allow)
@@ -45,20 +34,17 @@ def check(configuration: Configuration) -> None:
         read_address(configuration.metrics, "metrics")
     if relay_limit(configuration) < 1:
         raise ConfigurationError(
-            f"limits.memory_bytes ({configuration.limits.memory_bytes}) holds no connection: each takes two buffers of "
-            f"buffer_bytes ({configuration.buffer_bytes})"
+            f"limits.memory_bytes must be at least two buffers of buffer_bytes ({configuration.buffer_bytes}), "
+            f"got {configuration.limits.memory_bytes}"
         )
     _check_interception(configuration)
     _check_mode(configuration)
-    for port in (*configuration.rules.ports, *configuration.store.http_ports):
-        if not 1 <= port <= LARGEST_PORT:
-            raise ConfigurationError(f"ports must lie between 1 and {LARGEST_PORT}, but one is {port}")
 
 
 def _check_interception(configuration: Configuration) -> None:
     fixed = configuration.interception is Interception.FIXED
     if fixed != bool(configuration.target):
-        raise ConfigurationError("a target and fixed interception belong together: give both or neither")
+        raise ConfigurationError("target must be given exactly where interception is fixed")
     if fixed:
         read_address(configuration.target, "target")
 
@@ -66,11 +52,11 @@ def _check_interception(configuration: Configuration) -> None:
 def _check_mode(configuration: Configuration) -> None:
     if configuration.store.object_bytes < configuration.buffer_bytes:
         raise ConfigurationError(
-            f"store.object_bytes ({configuration.store.object_bytes}) must not be below buffer_bytes "
-            f"({configuration.buffer_bytes})"
+            f"store.object_bytes must be at least buffer_bytes ({configuration.buffer_bytes}), "
+            f"got {configuration.store.object_bytes}"
         )
     if configuration.mode is Mode.WINDOW_ADAPTATION:
-        from reference_proxy.window_adaptation import make_law
+        from reference_proxy.relay.window_adaptation import make_law
 
         read_address(configuration.adaptation.reports, "adaptation.reports")
         make_law(configuration.adaptation)

@@ -14,7 +14,7 @@ class ProxyError(PepscopeError):
 
 
 class RefusedError(Exception):
-    """A connection that is not served; `reason` is a word for the truth and the metrics, the message says more."""
+    """A connection that is not served; `reason` is a word for truth and metrics, the message has the details."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)

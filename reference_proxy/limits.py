@@ -1,4 +1,4 @@
-"""How much a proxy takes upon itself: connections, of one client too, and complaints that do not flood the log."""
+"""How much a proxy takes upon itself: connections, of one client too, and warnings that do not flood the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("reference_proxy")
 
-COMPLAINT_INTERVAL_S = 1.0
+WARNING_INTERVAL_S = 1.0
 
 
 class Admission:
@@ -26,7 +26,7 @@ class Admission:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody else gets in."""
+        """Whether no further connection is accepted."""
         return self.admitted >= self._limit
 
     def admit(self, client: str) -> bool:
@@ -38,7 +38,7 @@ class Admission:
         return True
 
     def release(self, client: str) -> None:
-        """Forget a connection that was admitted."""
+        """Remove an admitted connection."""
         self.admitted -= 1
         self._of_client[client] -= 1
         if not self._of_client[client]:
@@ -64,29 +64,29 @@ class Budget:
         self.taken_bytes -= count
 
 
-class Complaints:
-    """Logs the first complaint of each kind, then how many there were, at most one line a kind and second."""
+class LimitedWarnings:
+    """Logs the first warning of each kind, then how many there were, at most one line a kind and second."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._told_at: dict[str, float] = {}
-        self._untold: Counter[str] = Counter()
+        self._warned_at: dict[str, float] = {}
+        self._suppressed: Counter[str] = Counter()
 
-    def complain(self, kind: str, message: str, **fields: object) -> None:
-        """Say that something was refused or went wrong."""
+    def warn(self, kind: str, message: str, **fields: object) -> None:
+        """Log that something was refused or went wrong."""
         now = self._clock()
-        if now - self._told_at.get(kind, -COMPLAINT_INTERVAL_S) < COMPLAINT_INTERVAL_S:
-            self._untold[kind] += 1
+        if now - self._warned_at.get(kind, -WARNING_INTERVAL_S) < WARNING_INTERVAL_S:
+            self._suppressed[kind] += 1
             return
-        self._told_at[kind] = now
-        others = self._untold.pop(kind, 0)
+        self._warned_at[kind] = now
+        others = self._suppressed.pop(kind, 0)
         extra = {"event": kind, **fields, **({"others_since": others} if others else {})}
         logger.warning(message, extra={"fields": extra})
 
     def flush(self) -> None:
-        """Tell what was kept back, once its second is over."""
+        """Log how many warnings were suppressed, once their second is over."""
         now = self._clock()
-        for kind in [kind for kind in self._untold if now - self._told_at[kind] >= COMPLAINT_INTERVAL_S]:
-            others = self._untold.pop(kind)
-            self._told_at[kind] = now
+        for kind in [kind for kind in self._suppressed if now - self._warned_at[kind] >= WARNING_INTERVAL_S]:
+            others = self._suppressed.pop(kind)
+            self._warned_at[kind] = now
             logger.warning("%d more of %s", others, kind, extra={"fields": {"event": kind, "others_since": others}})

@@ -11,11 +11,11 @@ import socket
 from typing import TYPE_CHECKING
 
 from reference_proxy.configuration import Interception, Mode, TunnelEnd
-from reference_proxy.consistency import read_address, relay_limit
-from reference_proxy.limits import Admission, Complaints
+from reference_proxy.consistency import relay_limit
+from reference_proxy.limits import Admission, LimitedWarnings
 from reference_proxy.metrics import Counts, serve_metrics
 from reference_proxy.serving import Server
-from reference_proxy.sockets import LegSettings, listen, reset, show
+from reference_proxy.sockets import LegSettings, listen, read_address, reset, show
 from reference_proxy.truth import TruthWriter
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ SWEEP_S = 0.25
 #: What a stopped relay may take to write its truth.
 STOP_S = 0.25
 
-#: No descriptors or memory left: try again a little later, since nothing tells when there are some.
+#: No descriptors or memory left: try again a little later, since no event reports when there are some.
 ACCEPT_PAUSE_S = 0.1
 
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -55,7 +55,7 @@ class Service:
         self._configuration = configuration
         limits = configuration.limits
         self._admission = Admission(min(limits.connections, relay_limit(configuration)), limits.connections_per_client)
-        self._complaints = Complaints()
+        self._warnings = LimitedWarnings()
         self._counts = Counts()
         self._truth = TruthWriter(configuration.truth)
         self._listeners: list[socket.socket] = []
@@ -63,10 +63,10 @@ class Service:
         self._paused = False
         self._draining = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._server = Server(configuration, self._counts, self._complaints, self._truth)
+        self._server = Server(configuration, self._counts, self._warnings, self._truth)
 
     async def run(self, ready: Callable[[list[Address]], None]) -> None:
-        """Serve until a signal says otherwise. Raises ProxyError where it cannot begin."""
+        """Serve until a signal. Raises ProxyError where it cannot begin."""
         loop = asyncio.get_running_loop()
         configuration = self._configuration
         stop_metrics: Callable[[], None] | None = None
@@ -136,8 +136,8 @@ class Service:
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
             if self._admission.is_full:
-                # The kernel's queue holds the next ones, and lets the rest wait.
-                self._complaints.complain("full", "as many connections as allowed: no more are accepted for now")
+                # The kernel's queue holds the next ones, the others wait.
+                self._warnings.warn("full", "as many connections as allowed: no more are accepted for now")
                 self._pause()
                 return
             try:
@@ -147,7 +147,7 @@ class Service:
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
                     raise
-                self._complaints.complain("no-resources", f"a connection cannot be accepted: {error.strerror}")
+                self._warnings.warn("no-resources", f"a connection cannot be accepted: {error.strerror}")
                 self._pause()
                 asyncio.get_running_loop().call_later(ACCEPT_PAUSE_S, self._resume_if_paused)
                 return
@@ -157,9 +157,7 @@ class Service:
         self._counts.accepted += 1
         if not self._admission.admit(client):
             self._counts.refused["too-many-of-client"] += 1
-            self._complaints.complain(
-                "too-many-of-client", "a client has as many connections as allowed", client=client
-            )
+            self._warnings.warn("too-many-of-client", "a client has as many connections as allowed", client=client)
             reset(sock)
             return
         sock.setblocking(False)
@@ -195,7 +193,7 @@ class Service:
         while True:
             await asyncio.sleep(SWEEP_S)
             self._server.end_idle(loop.time())
-            self._complaints.flush()
+            self._warnings.flush()
 
     async def _end_tasks(self) -> None:
         """Relays have been stopped; what still shakes hands or dials is cut off."""
@@ -219,11 +217,11 @@ class Service:
             pass
         stopping.cancel()
         if self._tasks:
-            self._complaints.complain("stopped", "connections are ended", connections=len(self._tasks))
+            self._warnings.warn("stopped", "connections are ended", connections=len(self._tasks))
 
 
 def run(configuration: Configuration, ready: Callable[[list[Address]], None]) -> None:
-    """Run a proxy until it is told to end. Raises ProxyError.
+    """Run a proxy until a signal ends it. Raises ProxyError.
 
     On asyncio's own loop, not on uvloop's, which loses aborts: docs/decisions/009-event-loop-of-the-proxy.md.
     """

@@ -1,4 +1,4 @@
-"""One connection from its client's wish to its truth."""
+"""One connection from its accepted socket to its line of ground truth."""
 
 from __future__ import annotations
 
@@ -9,40 +9,43 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
-from reference_proxy.allow_list import AllowList
 from reference_proxy.configuration import Interception, Mode
-from reference_proxy.consistency import read_address
-from reference_proxy.destinations import Destinations, dial
 from reference_proxy.errors import ProxyError, RefusedError
-from reference_proxy.interception import AskedError, Wish, learn
+from reference_proxy.interception.allow_list import AllowList
+from reference_proxy.interception.destinations import Destinations, dial
+from reference_proxy.interception.requested_destination import (
+    AnsweredRefusalError,
+    RequestedDestination,
+    learn_destination,
+)
 from reference_proxy.limits import Budget
-from reference_proxy.passages import AtOnce, Passage, Stored
-from reference_proxy.sockets import LegSettings, end_points, reset, show
-from reference_proxy.split import Relay, RelaySettings
+from reference_proxy.relay.release import ReleaseAtOnce, ReleasePolicy, StoreAndForward
+from reference_proxy.relay.split import Relay, RelaySettings
+from reference_proxy.sockets import LegSettings, end_points, read_address, reset, show
 from reference_proxy.truth import Truth
-from reference_proxy.udp_tunnel import TunnelClientEnd, open_tunnel
+from reference_proxy.tunnel.udp_tunnel import TunnelClientEnd, open_tunnel
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Coroutine, Iterator
 
     from reference_proxy.configuration import Configuration
-    from reference_proxy.http_exchange import HttpServices
-    from reference_proxy.limits import Complaints
+    from reference_proxy.http.exchange import HttpServices
+    from reference_proxy.limits import LimitedWarnings
     from reference_proxy.metrics import Counts
+    from reference_proxy.relay.window_adaptation import Gate
     from reference_proxy.sockets import Address
     from reference_proxy.truth import TruthWriter
-    from reference_proxy.udp_tunnel import TunnelServerEnd
-    from reference_proxy.window_adaptation import Gate
+    from reference_proxy.tunnel.udp_tunnel import TunnelServerEnd
 
 logger = logging.getLogger("reference_proxy")
 
-#: How much of what a refused client has said already is taken out of its way, in pieces.
+#: How much of what a refused client has already sent is read and dropped, in pieces.
 UNREAD_PIECES = 16
 UNREAD_BYTES = 64 << 10
 
 
-class Living(Protocol):
+class OpenConnection(Protocol):
     """What serves a connection."""
 
     def advance(self) -> None:
@@ -59,12 +62,12 @@ class Server:
     """What all connections of a proxy share, and how one is served."""
 
     def __init__(
-        self, configuration: Configuration, counts: Counts, complaints: Complaints, truth: TruthWriter
+        self, configuration: Configuration, counts: Counts, warnings: LimitedWarnings, truth: TruthWriter
     ) -> None:
         leg = configuration.server
         self._configuration = configuration
         self._counts = counts
-        self._complaints = complaints
+        self._warnings = warnings
         self._truth = truth
         self._numbers = count(1)
         self._target: Address | None = None
@@ -81,7 +84,7 @@ class Server:
             AllowList(configuration.allow), needs_allowance=explicit or configuration.mode is Mode.UDP_TUNNEL
         )
         self._store_budget = Budget(configuration.store.memory_bytes)
-        self._live: set[Living] = set()
+        self._live: set[OpenConnection] = set()
         self._http: HttpServices | None = None
         self._gate: Gate | None = None
         self._reports: asyncio.DatagramTransport | None = None
@@ -92,15 +95,15 @@ class Server:
         """Open what a mode needs beside its listeners. Raises ProxyError."""
         configuration = self._configuration
         if configuration.mode is Mode.WINDOW_ADAPTATION:
-            from reference_proxy.report_receiver import receive_reports
-            from reference_proxy.window_adaptation import Gate
+            from reference_proxy.relay.report_receiver import receive_reports
+            from reference_proxy.relay.window_adaptation import Gate
 
             self._gate = Gate(configuration.adaptation)
             self._reports = await receive_reports(
-                configuration.adaptation, self._gate, self._counts, self._complaints, self._release
+                configuration.adaptation, self._gate, self._counts, self._warnings, self._release
             )
         elif configuration.mode is Mode.STORE_AND_FORWARD:
-            from reference_proxy.http_exchange import HttpServices
+            from reference_proxy.http.exchange import HttpServices
 
             self._http = HttpServices(configuration, self.destinations, self._server_leg, self._store_budget)
         elif configuration.mode is Mode.UDP_TUNNEL:
@@ -136,7 +139,7 @@ class Server:
             self._http.close()
 
     @contextlib.contextmanager
-    def living(self, one: Living) -> Iterator[None]:
+    def tracked(self, one: OpenConnection) -> Iterator[None]:
         """Have it end with the proxy, or when it is idle, for as long as it lives."""
         self._live.add(one)
         try:
@@ -144,10 +147,10 @@ class Server:
         finally:
             self._live.discard(one)
 
-    def complain(self, kind: str, message: str, **fields: object) -> None:
+    def warn(self, kind: str, message: str, **fields: object) -> None:
         """Count and log a refusal."""
         self._counts.refused[kind] += 1
-        self._complaints.complain(kind, message, **fields)
+        self._warnings.warn(kind, message, **fields)
 
     def new_truth(self) -> Truth:
         """The truth of a connection that begins."""
@@ -170,12 +173,12 @@ class Server:
             raise
         finally:
             reset(sock)
-            self.tell(truth)
+            self.report(truth)
 
     def _refuse(self, sock: socket.socket, truth: Truth, error: RefusedError) -> None:
         truth.ending = error.reason
-        self.complain(error.reason, str(error), client=show(truth.mobile.remote), wished=truth.wished)
-        if isinstance(error, AskedError) and error.answer:
+        self.warn(error.reason, str(error), client=show(truth.mobile.remote), wished=truth.wished)
+        if isinstance(error, AnsweredRefusalError) and error.answer:
             try:
                 truth.mobile.given_bytes += sock.send(error.answer)
                 # Closing would reset the connection, and the answer with it, if more had come than was read.
@@ -186,7 +189,7 @@ class Server:
                 pass
             sock.close()
 
-    def tell(self, truth: Truth) -> None:
+    def report(self, truth: Truth) -> None:
         """Write the truth of a connection that ended."""
         self._counts.add(truth)
         self._truth.write(truth)
@@ -205,35 +208,35 @@ class Server:
     async def _serve(self, sock: socket.socket, truth: Truth) -> None:
         configuration = self._configuration
         limits = configuration.limits
-        wish = await learn(
+        requested = await learn_destination(
             sock,
             configuration.interception,
             self._target,
             header_bytes=limits.header_bytes,
             handshake_s=limits.handshake_s,
         )
-        truth.wished = show((wish.host, wish.port))
+        truth.wished = show((requested.host, requested.port))
         if self._stopped:
             raise RefusedError("stopped", "the proxy ends")
         if isinstance(self._tunnel, TunnelClientEnd):
-            await self._tunnel.carry(sock, wish, truth)
-        elif self._http is not None and self._is_http(wish):
-            await self._exchange(sock, wish, truth)
+            await self._tunnel.carry(sock, requested, truth)
+        elif self._http is not None and self._is_http(requested):
+            await self._exchange(sock, requested, truth)
         else:
-            await self._relay(sock, wish, truth)
+            await self._relay(sock, requested, truth)
 
-    def _is_http(self, wish: Wish) -> bool:
+    def _is_http(self, requested: RequestedDestination) -> bool:
         explicit = self._configuration.interception is Interception.EXPLICIT
-        return bool(wish.http_request) or (not explicit and wish.port in self._configuration.store.http_ports)
+        return bool(requested.http_request) or (not explicit and requested.port in self._configuration.store.http_ports)
 
     def spoofed(self, truth: Truth) -> Address | None:
         """The address that the server is to see, if not ours."""
         return truth.mobile.remote if self._configuration.interception is Interception.TRANSPARENT else None
 
-    async def connect(self, wish: Wish, truth: Truth) -> socket.socket:
-        """The server's leg, and the client's being told. Raises RefusedError."""
+    async def connect(self, requested: RequestedDestination, truth: Truth) -> socket.socket:
+        """Connect to the server; an explicit client gets the refusal. Raises RefusedError."""
         try:
-            addresses = await self.destinations.resolve(wish)
+            addresses = await self.destinations.resolve(requested)
             server = await dial(
                 addresses,
                 self._server_leg,
@@ -241,41 +244,43 @@ class Server:
                 connect_s=self._configuration.limits.connect_s,
             )
         except RefusedError as error:
-            raise AskedError(error, wish.answers.refusal(error) if wish.answers else b"") from None
+            raise AnsweredRefusalError(error, requested.answers.refusal(error) if requested.answers else b"") from None
         truth.server.local, truth.server.remote = end_points(server)
         truth.server_connected_ns = time.time_ns()
         return server
 
-    async def _relay(self, sock: socket.socket, wish: Wish, truth: Truth) -> None:
-        server = await self.connect(wish, truth)
+    async def _relay(self, sock: socket.socket, requested: RequestedDestination, truth: Truth) -> None:
+        server = await self.connect(requested, truth)
         try:
-            if wish.answers and (acceptance := wish.answers.acceptance()):
+            if requested.answers and (acceptance := requested.answers.acceptance()):
                 await asyncio.get_running_loop().sock_sendall(sock, acceptance)
         except OSError:
             reset(server)
             raise
         truth.manner = "stored" if self._configuration.mode is Mode.STORE_AND_FORWARD else "relayed"
-        passages = self._passage(down=False), self._passage(down=True)
-        relay = Relay(asyncio.get_running_loop(), (sock, server), passages, self.relay_settings, truth)
-        with self.living(relay):
-            relay.start(wish.for_server)
+        policies = self._release_policy(down=False), self._release_policy(down=True)
+        relay = Relay(asyncio.get_running_loop(), (sock, server), policies, self.relay_settings, truth)
+        with self.tracked(relay):
+            relay.start(requested.for_server)
             await relay.over
 
-    def _passage(self, *, down: bool) -> Passage:
+    def _release_policy(self, *, down: bool) -> ReleasePolicy:
         store = self._configuration.store
         if self._configuration.mode is Mode.STORE_AND_FORWARD:
-            return Stored(store.pause_s, store.object_bytes, self.relay_settings.buffer_bytes, self._store_budget)
+            return StoreAndForward(
+                store.pause_s, store.object_bytes, self.relay_settings.buffer_bytes, self._store_budget
+            )
         if self._gate is not None and down:
-            from reference_proxy.window_adaptation import Gated
+            from reference_proxy.relay.window_adaptation import GatedRelease
 
-            return Gated(self._gate)
-        return AtOnce()
+            return GatedRelease(self._gate)
+        return ReleaseAtOnce()
 
-    async def _exchange(self, sock: socket.socket, wish: Wish, truth: Truth) -> None:
-        from reference_proxy.http_exchange import HttpExchange
+    async def _exchange(self, sock: socket.socket, requested: RequestedDestination, truth: Truth) -> None:
+        from reference_proxy.http.exchange import HttpExchange
 
         assert self._http is not None
         truth.manner = "stored"
-        exchange = HttpExchange(self._http, sock, wish, truth, self.spoofed(truth))
-        with self.living(exchange):
+        exchange = HttpExchange(self._http, sock, requested, truth, self.spoofed(truth))
+        with self.tracked(exchange):
             await exchange.run()

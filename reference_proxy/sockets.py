@@ -1,16 +1,17 @@
-"""Socket options that proxies need and Python does not name, with what each does (Linux: ip(7), ipv6(7), tcp(7))."""
+"""Addresses, and the socket options that proxies need and Python does not name (Linux: ip(7), ipv6(7), tcp(7))."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import ipaddress
 import socket
 import struct
 import termios
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from reference_proxy.errors import ProxyError
+from reference_proxy.errors import ConfigurationError, ProxyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +25,8 @@ SIOCOUTQ = termios.TIOCOUTQ
 SIOCOUTQNSD = 0x894B
 
 Address: TypeAlias = tuple[str, int]
+
+LARGEST_PORT = 65_535
 
 _RESET = struct.pack("ii", 1, 0)
 _CONGESTION_NAME_BYTES = 16
@@ -41,6 +44,21 @@ class LegSettings:
     #: Largest window to advertise; 0 for none. The kernel offers between half of it and all.
     window_clamp_bytes: int = 0
     no_delay: bool = True
+
+
+def read_address(text: str, name: str) -> Address:
+    """`ADDRESS:PORT` or `[ADDRESS]:PORT`, the address in digits. Raises ConfigurationError."""
+    host, separator, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        ipaddress.ip_address(host)
+        number = int(port)
+    except ValueError:
+        separator = ""
+        number = 0
+    if not separator or not 0 <= number <= LARGEST_PORT:
+        raise ConfigurationError(f"{name} must be ADDRESS:PORT with the address in digits, got {text!r}")
+    return host, number
 
 
 def family_of(host: str) -> socket.AddressFamily:

@@ -101,13 +101,13 @@ class TruthWriter:
             self._file = sys.stdout
         elif name:
             try:
-                # Line by line, so that what ended is told even if the proxy is killed.
+                # Line by line, so that the file names every ended connection even if the proxy is killed.
                 self._file = Path(name).open("a", buffering=1, encoding="utf-8")  # noqa: SIM115 - closed by close()
             except OSError as error:
                 raise ProxyError(f"the truth cannot be written to {name}: {error.strerror}") from None
 
     def write(self, truth: Truth) -> None:
-        """Tell how a connection was."""
+        """Write the line of a connection."""
         if self._file is not None:
             self._file.write(json.dumps(truth.as_json(time.time_ns())) + "\n")
             if self._file is sys.stdout:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pepscope.errors import SimulationError, UsageError
+from pepscope.whole_file import write_whole
 from reference_sim.intervals import mean_interval
 from reference_sim.measures import measure
 from reference_sim.run import Run
 from reference_sim.scenario import Scenario
-from reference_sim.simulation import simulate, write_whole
+from reference_sim.simulation import simulate
 from reference_sim.sweep import Campaign, Point
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Job:
     scenario: str
     #: Where captures and truth go; None writes neither.
     directory: str | None
-    #: Numbers kept of the run; a function of a module, which another process finds by its name.
+    #: Stored numbers of the run; a function of a module, which another process finds by its name.
     measure: MeasureRun = measure
 
 
@@ -75,8 +76,9 @@ def run_campaign(
 
     Each run's measures are a file of their own under `runs/`, whole or not there: an interrupted campaign goes on where
     it was. `scheduler` is the address of a Dask scheduler; otherwise `processes` (default: one a core) share the work.
-    The results do not depend on who computed them. `progress` gets runs done and in all. `measure` tells what is kept
-    of a run; it must be a function of a module, since other processes look it up there.
+    The results do not depend on the process that computed them. `progress` gets the finished runs and all runs.
+    `measure` returns what is stored of a run; it must be a function of a module, since other processes look it up
+    there.
 
     Raises ScenarioError for points that cannot be run, SimulationError for a run that failed, UsageError for a
     directory that holds another campaign.
@@ -139,7 +141,7 @@ def _over_processes(jobs: list[Job], processes: int | None) -> Iterator[tuple[in
 
 
 def _end_with_parent() -> None:
-    """Lets a worker end when who started it is killed: its siblings hold the pipe open on which it waits for work."""
+    """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
@@ -154,7 +156,7 @@ def _over_dask(jobs: list[Job], scheduler: str) -> Iterator[tuple[int, dict[str,
     try:
         import distributed
     except ImportError:
-        raise UsageError("--scheduler needs Dask: install pepscope[dask]") from None
+        raise UsageError("--scheduler needs the package distributed: pip install 'pepscope[dask]'") from None
     try:
         client: Any = distributed.Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:

@@ -66,24 +66,25 @@ def simulate(
             raise UsageError("a campaign names its scenarios itself: give either SCENARIO or --campaign")
         _run_campaign(campaign, output, processes, scheduler, as_json)
     elif scenario is None:
-        raise UsageError("name a scenario, or a campaign with --campaign; --list tells which there are")
+        raise UsageError("name a scenario, or a campaign with --campaign; --list lists them")
     else:
         if output is None and not (no_captures or html or as_json):
-            raise UsageError("say where the captures go with -o DIR, or that none are wanted with --no-captures")
+            raise UsageError("give -o DIR for the captures, or --no-captures")
         runs = _simulate(_scenario(scenario, seed, changes, html is not None), output, repeat, not no_captures)
         if html is not None:
             from pepscope.writers import writer
 
             writer("simulation-html")(runs[0], html)
             click.echo(f"wrote {html}", err=True)
-        _tell(runs, as_json)
+        _print(runs, as_json)
 
 
 def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool) -> Scenario:
+    from pepscope.settings import parse_change
     from reference_sim.library import load_scenario
 
     scenario = load_scenario(name)
-    values: dict[str, Any] = dict(parse_change(change) for change in changes)
+    values: dict[str, Any] = dict(parse_change(change, json.loads) for change in changes)
     if seed is not None:
         values["seed"] = seed
     if draws:
@@ -93,19 +94,8 @@ def _scenario(name: str, seed: int | None, changes: tuple[str, ...], draws: bool
     return scenario.with_values(values) if values else scenario
 
 
-def parse_change(text: str) -> tuple[str, Any]:
-    """The field and value of a `--set FIELD=VALUE`. Raises UsageError."""
-    name, separator, value = text.partition("=")
-    if not separator:
-        raise UsageError(f"--set {text} has no value: write --set FIELD=VALUE")
-    try:
-        return name.strip(), json.loads(value)
-    except ValueError:
-        return name.strip(), value
-
-
 def _simulate(scenario: Scenario, output: str | None, repeat: int, captures: bool) -> list[Run]:
-    from pepscope.progress import Progress
+    from pepscope.command_line.progress import Progress
     from reference_sim.simulation import simulate
 
     runs = []
@@ -115,15 +105,15 @@ def _simulate(scenario: Scenario, output: str | None, repeat: int, captures: boo
             if directory is not None and repeat > 1:
                 directory /= f"{number:04d}"
 
-            def tell(done: int, total: int, number: int = number) -> None:
+            def report(done: int, total: int, number: int = number) -> None:
                 progress(number * total + done, repeat * total)
 
             seed = scenario.seed + number
-            runs.append(simulate(scenario, directory, seed=seed, captures=captures, progress=tell))
+            runs.append(simulate(scenario, directory, seed=seed, captures=captures, progress=report))
     return runs
 
 
-def _tell(runs: list[Run], as_json: bool) -> None:
+def _print(runs: list[Run], as_json: bool) -> None:
     summaries = [run.summary() for run in runs]
     if as_json:
         sys.stdout.write(json.dumps({"schema": SCHEMA, "runs": summaries}) + "\n")
@@ -145,13 +135,13 @@ def _sentence(summary: dict[str, Any]) -> str:
 
 
 def _run_campaign(name: str, output: str | None, processes: int | None, scheduler: str | None, as_json: bool) -> None:
-    from pepscope.progress import Progress
+    from pepscope.command_line.progress import Progress
     from reference_sim.campaign import RESULTS_FILE, SUMMARY_FILE, run_campaign
     from reference_sim.library import campaign_path
     from reference_sim.sweep import Campaign
 
     if output is None:
-        raise UsageError("say where the results of the campaign go with -o DIR")
+        raise UsageError("give -o DIR for the results of the campaign")
     campaign = Campaign.from_toml(campaign_path(name))
     with Progress(f"simulating {campaign.name}") as progress:
         result = run_campaign(campaign, output, processes=processes, scheduler=scheduler, progress=progress)

@@ -22,7 +22,7 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     """Student's interval of the mean of independent values. Raises ValueError for none."""
     count = len(values)
     if count == 0:
-        raise ValueError("the mean of no values is not defined")
+        raise ValueError("a mean must be of at least one value")
     mean = math.fsum(values) / count
     if count == 1:
         return Interval(mean, None, 1)

@@ -1,4 +1,4 @@
-"""What a simulation left behind."""
+"""Result of a simulation: truth, captures, series, arrivals."""
 
 from __future__ import annotations
 
@@ -102,20 +102,20 @@ class Run:
 
     def _hop(self, index: int, hop: Mapping[str, Any]) -> dict[str, Any]:
         settings = self.scenario.path[index]
-        told: dict[str, Any] = {"name": hop["name"], "kind": settings["kind"]}
+        entry: dict[str, Any] = {"name": hop["name"], "kind": settings["kind"]}
         for direction in ("down", "up"):
             counts = hop[direction]
-            told[direction] = {
+            entry[direction] = {
                 "delivered_packets": counts["delivered_packets"],
                 "delivered_bytes": counts["delivered_bytes"],
                 "overflowed_packets": counts["overflowed_packets"],
                 "lost_packets": counts["lost_packets"],
                 "utilisation": self._utilisation(settings.get(direction), counts),
             }
-        return told
+        return entry
 
     def _utilisation(self, line: Any, counts: Mapping[str, Any]) -> float | None:
-        """Share of what the link could have carried; `None` where the hop does not tell its capacity."""
+        """Share of the link's capacity that was used; `None` where the hop has no stated capacity."""
         capacity_bits = counts.get("capacity_bits")
         if capacity_bits is None and isinstance(line, Mapping) and line.get("rate_bit_s"):
             capacity_bits = line["rate_bit_s"] * self.simulated_s

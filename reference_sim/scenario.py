@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from pepscope import _core
+from pepscope import _core, settings
 from pepscope.errors import ScenarioError
 
 #: A value of a scenario: what JSON can say, with read-only tables and lists.
 Value: TypeAlias = str | int | float | bool | Mapping[str, Any] | tuple[Any, ...] | None
-
-_STEP = re.compile(r"([A-Za-z0-9_-]+)|\[(\d+)\]|(\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +65,14 @@ class Scenario:
         """
         document = _thaw({**self.given, "seed": self.seed})
         for name, value in changes.items():
-            _assign(document, name, value)
+            settings.assign(document, name, _thaw(value), ScenarioError)
         return type(self).from_mapping(document)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The tables of a TOML file, traces that it names read in. Raises ScenarioError, OSError."""
-    path = Path(path)
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path} is not TOML: {error}") from None
-    _read_traces(document, path.parent)
+    document = settings.read_toml(path, ScenarioError)
+    _read_traces(document, Path(path).parent)
     return document
 
 
@@ -91,51 +83,12 @@ def _read_traces(value: Any, directory: Path) -> None:
             try:
                 value["text"] = trace.read_text(encoding="utf-8")
             except UnicodeDecodeError:
-                raise ScenarioError(f"{trace} is no text: a trace has one time or rate a line") from None
+                raise ScenarioError(f"{trace} must be text, with one time or rate in each line") from None
         for inner in value.values():
             _read_traces(inner, directory)
     elif isinstance(value, list):
         for inner in value:
             _read_traces(inner, directory)
-
-
-def _assign(document: Any, name: str, value: Any) -> None:
-    """Set the field called `name` (`path[0].down.delay_s`), making tables on the way but no list entries."""
-    steps = _steps(name)
-    place = document
-    for step in steps[:-1]:
-        if isinstance(step, str) and isinstance(place, dict):
-            place = place.setdefault(step, {})
-        else:
-            place = _entry(place, step, name)
-    if isinstance(steps[-1], str) and isinstance(place, dict):
-        place[steps[-1]] = _thaw(value)
-    else:
-        _entry(place, steps[-1], name)
-        place[steps[-1]] = _thaw(value)
-
-
-def _steps(name: str) -> list[str | int]:
-    steps: list[str | int] = []
-    position = 0
-    while position < len(name):
-        found = _STEP.match(name, position)
-        if found is None:
-            raise ScenarioError(f"{name!r} is no name of a field such as path[0].down.delay_s")
-        position = found.end()
-        if found[1] is not None:
-            steps.append(found[1])
-        elif found[2] is not None:
-            steps.append(int(found[2]))
-    if not steps:
-        raise ScenarioError("the name of a field is empty; it should be one such as path[0].down.delay_s")
-    return steps
-
-
-def _entry(place: Any, step: str | int, name: str) -> Any:
-    if isinstance(place, list) and isinstance(step, int) and step < len(place):
-        return place[step]
-    raise ScenarioError(f"{name} leads nowhere in this scenario: there is no {step!r} where it points")
 
 
 def _dumps(value: Any) -> str:

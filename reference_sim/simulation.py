@@ -1,15 +1,15 @@
-"""Running a scenario and writing down what it left."""
+"""Run a scenario in virtual time and write its captures, truth and series."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope import _core
 from pepscope.errors import UsageError
+from pepscope.whole_file import write_whole
 from reference_sim.library import load_scenario
 from reference_sim.run import Quantity, Run, Series
 from reference_sim.scenario import Scenario
@@ -56,11 +56,11 @@ def simulate(
 def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, int], object] | None) -> Run:
     total_ms = round(scenario.duration_s * 1e3)
 
-    def tell(now_s: float, _events: int) -> None:
+    def report(now_s: float, _events: int) -> None:
         if progress is not None:
             progress(round(now_s * 1e3), total_ms)
 
-    simulated = _core.simulate(scenario.to_json(), None if directory is None else str(directory), tell)
+    simulated = _core.simulate(scenario.to_json(), None if directory is None else str(directory), report)
     columns = simulated.series_columns()
     return Run(
         scenario=scenario,
@@ -90,14 +90,4 @@ def write_parquet(frame: pd.DataFrame, path: Path) -> None:
     try:
         frame.to_parquet(path, index=False)
     except ImportError:
-        raise UsageError("series are written as Parquet, which needs pyarrow: install pepscope[parquet]") from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        raise UsageError("series as Parquet need the package pyarrow: pip install 'pepscope[parquet]'") from None

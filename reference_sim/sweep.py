@@ -9,18 +9,46 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
 
 from pepscope.errors import ScenarioError
+from pepscope.settings import read_settings
+from pepscope.strict_reading import LARGEST_INTEGER, Table, WholeNumber, between, read_as
 from reference_sim.library import load_scenario
 from reference_sim.scenario import Scenario, read_toml
 
-_FIELDS = ("name", "description", "scenarios", "repeats", "seed", "captures", "grid", "random", "variants")
 _MOST_RUNS = 10_000_000
 ABSENT = "absent"
+
+
+_Count: TypeAlias = Annotated[int, between(1, LARGEST_INTEGER)]
+
+
+class _VariantDocument(Table, frozen=True):
+    """One of a campaign's variants as its file writes it."""
+
+    name: str
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class _CampaignDocument(Table, frozen=True):
+    """A campaign as its file writes it; distributions are checked where values are drawn."""
+
+    scenarios: Annotated[tuple[str, ...], Meta(min_length=1)]
+    name: str | None = None
+    description: str = ""
+    repeats: _Count = 1
+    seed: WholeNumber = 1
+    captures: bool = False
+    grid: dict[str, Annotated[list[Any], Meta(min_length=1)]] = msgspec.field(default_factory=dict)
+    random: dict[str, Any] = msgspec.field(default_factory=dict)
+    variants: tuple[_VariantDocument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,27 +95,20 @@ class Campaign:
     @classmethod
     def from_toml(cls, path: str | Path) -> Campaign:
         """Read a campaign file. Raises ScenarioError with the field and what is allowed; OSError."""
-        document = read_toml(path)
-        for name in document:
-            if name not in _FIELDS:
-                raise ScenarioError(f"{name} is not known in a campaign; known are {', '.join(_FIELDS)}")
-        distributions = dict(_table(document, "random"))
+        read = read_settings(_CampaignDocument, read_toml(path), ScenarioError)
+        distributions = dict(read.random)
         draws = distributions.pop("draws", 1 if not distributions else 100)
-        grid = _table(document, "grid")
-        for name, values in grid.items():
-            if not isinstance(values, list) or not values:
-                raise ScenarioError(f"grid.{name} is {values!r}, but must be a list of values")
         return cls(
-            name=str(document.get("name", Path(path).stem)),
-            description=str(document.get("description", "")),
-            scenarios=_scenarios(document, Path(path).parent),
-            variants=_variants(document),
-            grid={name: tuple(values) for name, values in grid.items()},
+            name=Path(path).stem if read.name is None else read.name,
+            description=read.description,
+            scenarios=_scenarios(read.scenarios, Path(path).parent),
+            variants=tuple(Variant(item.name, item.values) for item in read.variants) or (Variant("", {}),),
+            grid={name: tuple(values) for name, values in read.grid.items()},
             distributions=distributions,
-            draws=_whole("random.draws", draws, 1),
-            repeats=_whole("repeats", document.get("repeats", 1), 1),
-            seed=_whole("seed", document.get("seed", 1), 0),
-            captures=bool(document.get("captures", False)),
+            draws=read_as(_Count, draws, ScenarioError, place="random.draws"),
+            repeats=read.repeats,
+            seed=read.seed,
+            captures=read.captures,
         )
 
     @property
@@ -104,7 +125,7 @@ class Campaign:
     def points(self) -> Iterator[Point]:
         """All runs, in order; the same ones each time. Raises ScenarioError for values that are refused."""
         if self.runs > _MOST_RUNS:
-            raise ScenarioError(f"the campaign has {self.runs:,} runs, but at most {_MOST_RUNS:,} are allowed")
+            raise ScenarioError(f"the campaign must have at most {_MOST_RUNS:,} runs, got {self.runs:,}")
         index = 0
         for (name, base), variant in itertools.product(self.scenarios.items(), self.variants):
             for number, values in enumerate(self._values()):
@@ -141,14 +162,14 @@ def _draw(name: str, spec: Mapping[str, Any], source: random.Random) -> Any:
     }
     allowed = "one of {uniform = [a, b]}, {log_uniform = [a, b]}, {choice = [...]}"
     if not isinstance(spec, Mapping) or len(spec) != 1 or next(iter(spec)) not in kinds:
-        raise ScenarioError(f"random.{name} is {spec!r}, but must be {allowed}")
+        raise ScenarioError(f"random.{name} must be {allowed}, got {spec!r}")
     kind, values = next(iter(spec.items()))
     if not isinstance(values, list) or not values or (kind != "choice" and len(values) != 2):
-        raise ScenarioError(f"random.{name}.{kind} is {values!r}, but must be {allowed}")
+        raise ScenarioError(f"random.{name}.{kind} must be {allowed}, got {values!r}")
     try:
         return kinds[kind](values)
     except (TypeError, ValueError):
-        raise ScenarioError(f"random.{name}.{kind} is {values!r}, whose ends make no such range") from None
+        raise ScenarioError(f"random.{name}.{kind} must have ends that make such a range, got {values!r}") from None
 
 
 def _like(ends: list[Any], value: float) -> float | int:
@@ -156,31 +177,6 @@ def _like(ends: list[Any], value: float) -> float | int:
     return round(value) if all(isinstance(end, int) for end in ends) else value
 
 
-def _scenarios(document: Mapping[str, Any], directory: Path) -> dict[str, Scenario]:
-    names = document.get("scenarios")
-    if not isinstance(names, list) or not names:
-        raise ScenarioError("scenarios is missing; it must be a list of names or files")
+def _scenarios(names: Sequence[str], directory: Path) -> dict[str, Scenario]:
     beside = {name: directory / name for name in names}
     return {path.stem: load_scenario(path if path.is_file() else name) for name, path in beside.items()}
-
-
-def _variants(document: Mapping[str, Any]) -> tuple[Variant, ...]:
-    variants = []
-    for number, entry in enumerate(document.get("variants", [])):
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-            raise ScenarioError(f"variants[{number}].name is missing; it must be a text")
-        variants.append(Variant(entry["name"], _table(entry, "values")))
-    return tuple(variants) or (Variant("", {}),)
-
-
-def _table(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = document.get(name, {})
-    if not isinstance(table, Mapping):
-        raise ScenarioError(f"{name} is {table!r}, but must be a table")
-    return table
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ScenarioError(f"{name} is {value!r}, but must be a whole number of at least {least}")
-    return value

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from importlib import resources
 
-from reports.figures import Figure
+from reports.figures.flow_figures import Figure
 
 #: What the browser may do: run and style what is in the file, and load nothing.
 CONTENT_POLICY = (

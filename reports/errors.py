@@ -8,7 +8,7 @@ from pepscope.errors import PepscopeError
 
 
 class ReportError(PepscopeError):
-    """A report cannot be written or read; the message says what to do."""
+    """A report cannot be written or read; the message gives the remedy."""
 
 
 def cannot_write(path: str | Path, error: OSError) -> ReportError:

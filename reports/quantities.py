@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: a few digits and a unit."""
+"""Numbers for readers: a few digits and a unit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def format_bit_rate(bit_s: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Write a share in [0, 1] as a percentage that says 0 % or 100 % only where it is exact."""
+    """Write a share in [0, 1] as a percentage that is 0 % or 100 % only where it is exact."""
     percent = 100 * share
     if 0 < percent < 1:
         return "<1 %"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from pepscope.results import Kind
+from pepscope.results.verdicts import Verdict
 
 _RESET = "\x1b[0m"
 COLOURS = {
-    Kind.REGULAR: "\x1b[32m",
-    Kind.SPLIT_TCP: "\x1b[1;31m",
-    Kind.TCP_PROXY: "\x1b[1;35m",
-    Kind.INCONCLUSIVE: "\x1b[33m",
+    Verdict.REGULAR: "\x1b[32m",
+    Verdict.SPLIT_TCP: "\x1b[1;31m",
+    Verdict.TCP_PROXY: "\x1b[1;35m",
+    Verdict.INCONCLUSIVE: "\x1b[33m",
 }
 FAINT = "\x1b[2m"
 WARNING = "\x1b[33m"

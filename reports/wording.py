@@ -1,32 +1,34 @@
-"""What verdicts and methods are called, and the sentence that says what a verdict means."""
+"""Names of verdicts and methods, and the sentence that explains a verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pepscope.packets import Direction
-from pepscope.results import CaptureSummary, GroupResult, GroupSide, Kind, Mechanism, PairResult, SplitPlace
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import CaptureSummary, GroupResult, GroupSide, Mechanism, PairResult, SplitPlace, Verdict
 from reports.quantities import format_count, format_seconds
 
 if TYPE_CHECKING:
-    from pepscope.audit_results import AuditCell
+    from pepscope.results.audits import AuditCell
 
-KIND_NAMES = {
-    Kind.REGULAR: "regular",
-    Kind.SPLIT_TCP: "split-tcp",
-    Kind.TCP_PROXY: "tcp-proxy",
-    Kind.INCONCLUSIVE: "inconclusive",
+VERDICT_NAMES = {
+    Verdict.REGULAR: "regular",
+    Verdict.SPLIT_TCP: "split-tcp",
+    Verdict.TCP_PROXY: "tcp-proxy",
+    Verdict.INCONCLUSIVE: "inconclusive",
 }
 
-KIND_SENTENCES = {
-    Kind.REGULAR: "This connection is end to end: the two ends speak to each other, and nothing between them answers "
-    "in their name.",
-    Kind.SPLIT_TCP: "This connection is split: something in the network ends it and passes the data on over a second "
-    "connection while the first goes on (Split-TCP).",
-    Kind.TCP_PROXY: "This connection is served by a TCP proxy: something in the network takes the data first and hands "
-    "it on afterwards (store and forward), or answers from its own store.",
-    Kind.INCONCLUSIVE: "These captures do not tell whether this connection is end to end or split.",
+VERDICT_SENTENCES = {
+    Verdict.REGULAR: "This connection is end to end: client and server exchange segments with each other, and no "
+    "middlebox acknowledges or answers for them.",
+    Verdict.SPLIT_TCP: "This connection is split: a middlebox terminates it and relays the data over a second "
+    "connection at the same time (Split-TCP).",
+    Verdict.TCP_PROXY: "This connection is served by a TCP proxy: a middlebox receives the data first and forwards "
+    "them afterwards (store and forward), or answers from its cache.",
+    Verdict.INCONCLUSIVE: "These captures do not show whether this connection is end to end or split.",
 }
 
 #: How a split works, as a sentence to follow the verdict's own.
@@ -34,43 +36,12 @@ MECHANISM_SENTENCES = {
     Mechanism.RELAY: "Mechanism: relay (two TCP connections at the same time).",
     Mechanism.STORE_AND_FORWARD: "Mechanism: store and forward.",
     Mechanism.CACHE: "Mechanism: a cache answers.",
-    Mechanism.REWRITING: "Mechanism: the content is rewritten or recompressed.",
-    Mechanism.TLS_INTERCEPTION: "Mechanism: TLS is ended and begun anew.",
-    Mechanism.LOCAL_ACKNOWLEDGEMENT: "Mechanism: local acknowledgement (RFC 3135): a box acknowledges in the "
-    "receiver's name and passes the data segments on untouched.",
+    Mechanism.REWRITING: "Mechanism: a proxy rewrites or recompresses the content.",
+    Mechanism.TLS_INTERCEPTION: "Mechanism: a middlebox terminates TLS.",
+    Mechanism.LOCAL_ACKNOWLEDGEMENT: "Mechanism: local acknowledgement (RFC 3135): a middlebox acknowledges before "
+    "the receiver has the data, and forwards the data segments unchanged.",
     Mechanism.TUNNEL: "Mechanism: a tunnel; one leg uses another transport protocol.",
     Mechanism.UNDECIDED: "Mechanism: undecided.",
-}
-
-METHOD_NAMES = {
-    "ack_timing": "acknowledgement timing",
-    "delayed_ack": "delayed acknowledgements",
-    "identity": "packet identity",
-    "handshake": "handshake",
-    "receive_window": "receive window",
-    "progress": "transfer progress",
-    "content": "content",
-    "teardown": "teardown",
-    "early_fin": "end of stream",
-    "single_vantage": "single capture",
-}
-
-#: What experiments of the prober are called; others by their own names.
-EXPERIMENT_NAMES = {
-    "transfers": "transfers",
-    "delayed-ack": "held back acknowledgements",
-    "slow-reader": "slow reader",
-    "ttl-syn": "handshake with a short TTL",
-    "dead-port": "port where nobody answers",
-    "handshake-rtt": "handshake time",
-    "options": "handshakes and segments at both ends",
-    "odd-requests": "odd requests",
-    "cache": "repeated downloads",
-    "recompress": "recompressed images",
-    "abort": "aborted downloads",
-    "gain": "gain of a split",
-    "uplink-buffer": "upload to a server that reads nothing",
-    "window": "download into a small buffer",
 }
 
 APPLICATION_NAMES = {
@@ -85,18 +56,18 @@ DIRECTION_NAMES = {Direction.DOWN: "download", Direction.UP: "upload"}
 
 #: The same in the words of a cell: one application in one direction.
 CELL_SENTENCES = {
-    Kind.REGULAR: "Connections are end to end.",
-    Kind.SPLIT_TCP: "Connections are split: something in the network ends them and relays the data over connections of "
-    "its own (Split-TCP).",
-    Kind.TCP_PROXY: "Connections are served by a TCP proxy: something in the network takes the data first and hands it "
-    "on afterwards, or answers from its own store.",
-    Kind.INCONCLUSIVE: "What was measured does not tell whether connections are end to end or split.",
+    Verdict.REGULAR: "Connections are end to end.",
+    Verdict.SPLIT_TCP: "Connections are split: a middlebox terminates them and relays the data over connections of its "
+    "own (Split-TCP).",
+    Verdict.TCP_PROXY: "Connections are served by a TCP proxy: a middlebox receives the data first and forwards them "
+    "afterwards, or answers from its cache.",
+    Verdict.INCONCLUSIVE: "The measurements do not show whether connections are end to end or split.",
 }
 
 
 def verdict_sentence(pair: PairResult) -> str:
     """What the verdict on a connection means, and how a split works."""
-    meaning = KIND_SENTENCES[pair.verdict]
+    meaning = VERDICT_SENTENCES[pair.verdict]
     return meaning if pair.mechanism is None else f"{meaning} {MECHANISM_SENTENCES[pair.mechanism]}"
 
 
@@ -104,8 +75,8 @@ def cell_sentence(cell: AuditCell) -> str:
     """What the verdict on a cell means, and how the split works."""
     if cell.mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT:
         return (
-            "Connections are split: a box in the network acknowledges in the receiver's name and passes the data "
-            "segments on untouched, so that the sender's control loop ends there (local acknowledgement, RFC 3135)."
+            "Connections are split: a middlebox acknowledges before the receiver has the data, and forwards the data "
+            "segments unchanged, so that the sender's control loop ends there (local acknowledgement, RFC 3135)."
         )
     meaning = CELL_SENTENCES[cell.verdict]
     return meaning if cell.mechanism is None else f"{meaning} {MECHANISM_SENTENCES[cell.mechanism]}"
@@ -127,20 +98,28 @@ def cell_name(application: str | None, direction: Direction | None) -> str:
     return name if direction is None else f"{name}, {DIRECTION_NAMES[direction]}"
 
 
-def experiment_name(experiment: str) -> str:
-    """What an experiment is called in prose."""
-    return EXPERIMENT_NAMES.get(experiment, experiment.replace("-", " "))
+def experiment_name(experiment: str, titles: Mapping[str, str]) -> str:
+    """What an experiment is called in prose; `titles` are those of the run."""
+    return titles.get(experiment, experiment.replace("-", " "))
 
 
-def method_name(method: str) -> str:
-    """The name of a method in prose; one that is not known here keeps its own, without underscores."""
-    return METHOD_NAMES.get(method) or EXPERIMENT_NAMES.get(method) or method.replace("_", " ").replace("-", " ")
+def method_name(method: str, titles: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The name of a method in prose, or of one of the experiments in `titles`; without either its own, in words."""
+    return _method_titles().get(method) or titles.get(method) or method.replace("_", " ").replace("-", " ")
+
+
+@cache
+def _method_titles() -> dict[str, str]:
+    # Loaded when the first evidence is written: what shows none needs no method.
+    from detector.methods import methods
+
+    return {method.name: method.title for method in methods()}
 
 
 #: The same in the words of a group: connections of one network of clients to one port.
 GROUP_SENTENCES = {
     **CELL_SENTENCES,
-    Kind.INCONCLUSIVE: "What was captured gives no one answer for these connections.",
+    Verdict.INCONCLUSIVE: "The captures do not show one verdict for these connections.",
 }
 
 _PLACES = {SplitPlace.NETWORK: "in the network", SplitPlace.SERVER: "with the server"}

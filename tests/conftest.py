@@ -2,8 +2,76 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
 
 # A shell that starts the tests in the background has them ignore SIGINT, and so would all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Hundreds of processes that tests start, and every worker, would compile the same modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# How long an example takes says how busy the machine is, nothing of what is tested.
+settings.register_profile("busy-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy-machine")
+
+#: Files that take longest, the longest first. Workers begin with them: one that began last would run alone at the end.
+LONGEST_FIRST = (
+    "packaging/test_distribution.py",
+    "reference_sim/test_extending.py",
+    "end_to_end/audits/test_providers.py",
+    "prober/experiments/live_path/test_end_to_end.py",
+    "prober/experiments/live_path/test_split.py",
+    "prober/experiments/live_path/test_intermediaries.py",
+    "end_to_end/test_proxies_on_live_paths.py",
+    "end_to_end/test_reference_proxy.py",
+    "prober/anonymise/test_sharing.py",
+    "detector/test_detect_command.py",
+    "end_to_end/audits/test_no_split.py",
+    "end_to_end/audits/test_other_proxies.py",
+    "prober/experiments/live_path/test_local_acknowledgement.py",
+    "prober/experiments/live_path/test_firewalls.py",
+    "metamorphic/test_slice.py",
+    "oracles/test_corpus_agrees.py",
+    "prober/run/test_interrupted_runs.py",
+    "prober/run/test_path_away.py",
+    "prober/commands/test_tutorial.py",
+    "papers/test_ren_lin.py",
+    "papers/test_hu_and_wei.py",
+    "papers/test_jersey.py",
+    "end_to_end/audits/test_own_proxies.py",
+    "end_to_end/test_audit.py",
+    "end_to_end/test_emulate.py",
+    "reports/test_page.py",
+    "fresh/test_fresh_captures.py",
+    "metamorphic/test_changes.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have pytest-xdist keep the order; otherwise it starts files with many tests first, however short these are."""
+    if config.getoption("loadscopereorder", False):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort the files of `LONGEST_FIRST` to the front; a name that is no file stops the run."""
+    ranks = {TESTS / file: rank for rank, file in enumerate(LONGEST_FIRST)}
+    if missing := [str(path) for path in ranks if not path.is_file()]:
+        raise pytest.UsageError(f"LONGEST_FIRST must name files of {TESTS}, got {', '.join(missing)}")
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Three a processor: most tests wait, for paths with delays and for processes, and none minds a busy machine."""
+    return 3 * len(os.sched_getaffinity(0))

@@ -1,1 +1,1 @@
-"""Do probabilities mean what they say? Reliability and Brier score of verdicts, and a fit of the detector's table."""
+"""Are the probabilities calibrated? Reliability and Brier score of verdicts, and a fit of the detector's table."""

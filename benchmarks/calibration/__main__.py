@@ -1,8 +1,9 @@
-"""Calibration of the detector: `python -m benchmarks.calibration --train DIR... --score DIR... [--metamorphic FILE]`.
+"""Calibration of the detector: `python -m benchmarks.calibration --train DIR... --score DIR... [--simulated N] ...`.
 
 Prints Brier scores and reliability tables on the scored material, and what a fit on the training material would make of
-the table of weights. Training and scored material must come from different seeds. `--write` puts the section into a
-page, `--diagram` the reliability diagram into a file.
+the table of weights. Training and scored material must come from different seeds; simulated captures come from
+campaigns whose seeds nothing else draws. `--write` puts the section into a page, `--diagram` the reliability diagram
+into a file.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from pathlib import Path
 from benchmarks.calibration.fit import fit
 from benchmarks.calibration.material import Flow, of_corpora, of_metamorphic
 from benchmarks.calibration.report import Claims, claims, diagram, fitted_table, table
-from detector.weights import VERSION
+from benchmarks.metamorphic.simulated import make_simulated
+from pepscope.results.finding import VERSION
 
+#: Seed of the first simulated campaign: beyond those of the validation and of the metamorphic tests.
+SIMULATED_SEED = 50_000_000
+
+ROOT = Path(__file__).parents[2]
 BEGIN, END = "<!-- calibration: begin -->", "<!-- calibration: end -->"
 
 
@@ -27,6 +33,10 @@ def main() -> None:
     material: dict[str, list[Flow]] = {}
     if arguments.score:
         material["fresh captures"] = of_corpora(arguments.score, (), workers)
+    if arguments.simulated:
+        directory = arguments.work / f"simulated-{SIMULATED_SEED}-{arguments.simulated}"
+        make_simulated(directory, arguments.simulated, workers, SIMULATED_SEED)
+        material["simulated captures"] = of_corpora([directory], (), workers)
     for path in arguments.metamorphic:
         material["changed captures"] = of_metamorphic(path)
     parts = [f"Table of weights, version {VERSION}."]
@@ -60,6 +70,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--train", type=Path, nargs="*", default=several, help="corpora to fit the weights to")
     parser.add_argument("--variant", nargs="*", default=(), help="variants of the training captures to add")
     parser.add_argument("--score", type=Path, nargs="*", default=several, help="corpora that nothing was fitted to")
+    parser.add_argument("--simulated", type=int, default=0, metavar="N", help="also score N simulated runs")
+    parser.add_argument("--work", type=Path, default=ROOT / "build" / "calibration", help="for what is simulated")
     parser.add_argument("--metamorphic", type=Path, nargs="*", default=several, help="results of metamorphic runs")
     parser.add_argument("--write", type=Path, help="a page with the marked section")
     parser.add_argument("--diagram", type=Path, help="an SVG file for the reliability diagram")

@@ -1,9 +1,10 @@
 """A fit of the detector's table to training draws, near what an engineer wrote into it.
 
 Every number of a row (nats at strength 1, one a hypothesis) is a parameter. The data are flows with known truth; their
-log-likelihood is that of the truth's posterior as `detector.verdict` computes it. A Gaussian prior around the written
-value, of standard deviation `PRIOR_SD_NATS`, keeps rows where few flows speak; the least number of a row stays 0, and
-no number falls below its bound. Every truth weighs alike, however many flows it has, as the table's own prior expects.
+log-likelihood is that of the truth's posterior as `detector.verdict.weighing` computes it. A Gaussian prior around the
+written value, of standard deviation `PRIOR_SD_NATS`, keeps rows where few flows speak; the least number of a row stays
+0, and no number falls below its bound. Every truth weighs alike, however many flows it has, as the table's own prior
+expects.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from benchmarks.calibration.material import Flow
-from detector.weights import FINDINGS, PRIOR, Hypothesis
+from detector.methods import findings as method_findings
+from pepscope.results.hypotheses import PRIOR, Hypothesis
 
 #: A factor of 4.5 in a likelihood: what an engineer's estimate may be off by.
 PRIOR_SD_NATS = 1.5
@@ -38,13 +40,16 @@ class FittedRow:
 
 def fit(flows: Sequence[Flow]) -> list[FittedRow]:
     """Fit the rows of all findings that occur in these flows."""
+    findings = method_findings()
     names = sorted({name for flow in flows for name, _ in flow.findings})
     place = {name: index for index, name in enumerate(names)}
-    written = np.array([[FINDINGS[name].of(each) for each in _HYPOTHESES] for name in names])
+    written = np.array([[findings[name].weight.of(each) for each in _HYPOTHESES] for name in names])
     bound = np.minimum(written.min(axis=1, keepdims=True), -8.0)
     counts = Counter(flow.truth for flow in flows)
     weights = np.array([1.0 / counts[flow.truth] for flow in flows]) * len(flows) / len(counts)
-    families = [[(place[name], strength, FINDINGS[name].family) for name, strength in flow.findings] for flow in flows]
+    families = [
+        [(place[name], strength, findings[name].weight.family) for name, strength in flow.findings] for flow in flows
+    ]
     truths = np.array([_HYPOTHESES.index(flow.truth) for flow in flows])
     prior = np.log([PRIOR[each] for each in _HYPOTHESES])
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.validation import Case, Score, score_case
-from detector.weights import Hypothesis
+from pepscope.results.hypotheses import Hypothesis
 
-#: A truth's class, or its mechanism where that says more, as a hypothesis of the detector.
+#: A truth's class, or its mechanism where that is more specific, as a hypothesis of the detector.
 _OF_CLASS = {"regular": Hypothesis.END, "split": Hypothesis.RELAY, "proxy": Hypothesis.STORE}
 _OF_MECHANISM = {"local-acknowledgement": Hypothesis.LOCAL}
 
@@ -25,7 +25,7 @@ class Flow:
     split: float
     #: Of a TCP proxy, given a split.
     stored: float
-    #: Whether the set-up lets a relay and a store be told apart.
+    #: Whether the set-up allows a relay and a store to be distinguished.
     kind_shows: bool
 
     @property

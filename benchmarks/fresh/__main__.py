@@ -43,7 +43,7 @@ def main() -> int:
     arguments.output.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
     wanted = scenarios(arguments.seed, arguments.only)
-    left_out = {name: missing for name, s in wanted.items() if (missing := [n for n in s.needs if _missing(n)])}
+    left_out = {name: missing for name, s in wanted.items() if (missing := [n for n in s.programmes if _missing(n)])}
     for name, missing in left_out.items():
         print(f"{name}: left out, needs {', '.join(missing)}", file=sys.stderr)
 

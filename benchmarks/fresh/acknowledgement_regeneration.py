@@ -1,4 +1,4 @@
-"""A box that thins, rewrites or multiplies ACKs, but never acknowledges what the receiver has not acknowledged.
+"""A middlebox that thins, rewrites or multiplies ACKs, but never acknowledges what the receiver has not acknowledged.
 
 ACK filtering and reconstruction as RFC 3449 (5.2.1, 5.2.2) describes them, and an intermediary that issues each ACK
 anew. The connection stays end to end: all its ACKs come after the receiver's own.

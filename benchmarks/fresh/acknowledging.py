@@ -1,4 +1,4 @@
-"""Experiments with a box that acknowledges: in the receiver's name and early (split), or only once data arrived."""
+"""Experiments with a middlebox that acknowledges: before the receiver has the data (split), or only after."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _without_timestamps(chance: random.Random) -> Scenario:
 
 
 def _upload(chance: random.Random) -> Scenario:
-    """The wire behind the box is the bottleneck: bytes are acknowledged long before the server has them."""
+    """The wire behind the middlebox is the bottleneck: bytes are acknowledged long before the server has them."""
     plan = cellular(chance, slow_cell=False)
     size = int(plan.wired_up.rate_bit_s / 8 * 2.5)
     return _local(chance, plan, {"directions": ("up",)}, jobs=uploads(chance, [size, 20_000]))
@@ -142,7 +142,7 @@ def _regenerated(mode: str, **rest: object) -> Draw:
 
 
 def _at_router(place: str, device: str) -> Draw:
-    """One of the captures is taken at the middle, before or behind the box."""
+    """One of the captures is taken at the middle, before or behind the middlebox."""
     return lambda chance: _local(chance, capture_at={place: ("middle", device)})
 
 

@@ -1,4 +1,4 @@
-"""The mobile of an experiment: opens connections as told and logs which of them carried which token.
+"""The mobile of an experiment: opens the configured connections and logs which of them carried which token.
 
 `python -m benchmarks.fresh.client JOBS LOG`: a JSON list of `Job`, all at once, each from its own start time.
 """

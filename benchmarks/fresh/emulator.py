@@ -159,7 +159,7 @@ def _set_timer(library: ctypes.CDLL, timer: int, at_ns: int) -> None:
 
 
 def main() -> None:
-    """`python -m benchmarks.fresh.emulator SETTINGS`, a JSON file; says `ready` on standard output."""
+    """`python -m benchmarks.fresh.emulator SETTINGS`, a JSON file; prints `ready` on standard output."""
     settings = json.loads(Path(sys.argv[1]).read_text())
     first = open_tun(settings["first_namespace"], settings["first_device"])
     second = open_tun(settings["second_namespace"], settings["second_device"])

@@ -86,7 +86,7 @@ def _transfer(scenario: Scenario, path: NetworkPath, directory: Path) -> list[Jo
 
 
 def _capture(path: NetworkPath, place: str, scenario: Scenario, directory: Path) -> subprocess.Popen[str]:
-    """Start tcpdump at a host (or where else the scenario wants it) and wait until it listens."""
+    """Start tcpdump at a host (or at another place of the scenario) and wait until it listens."""
     host, device = scenario.capture_at.get(place, (place, path.device[place]))
     link_type = ["-y", scenario.capture_link_type] if scenario.capture_link_type and device == "any" else []
     capture = subprocess.Popen(

@@ -1,7 +1,8 @@
-"""A box that lets hosts shake hands end to end and takes the connection over in the middle, with sockets of its own.
+"""A middlebox that forwards the handshake and later takes over the connection, with sockets of its
+own.
 
 The sockets come into being with TCP_REPAIR (Linux): with the sequence numbers, windows, options and unacknowledged
-data that the box has seen pass. From then on the middle is a relay.
+data that the middlebox has seen pass. From then on the middle is a relay.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Side:
 
 @dataclass(slots=True)
 class Connection:
-    """The two hosts of a connection that the box watches."""
+    """The two hosts of a connection that the middlebox watches."""
 
     client: Side
     server: Side

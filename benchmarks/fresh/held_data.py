@@ -1,7 +1,8 @@
-"""Segments that a box has taken in and must bring to their receiver: congestion window, SACK, retransmission timer.
+"""Segments that a middlebox has taken in and must bring to their receiver: congestion window, SACK, retransmission
+timer.
 
-Slow start and congestion avoidance (RFC 5681), loss by SACK (RFC 6675: three segments above), timer (RFC 6298).
-First copies go on as they came, in the order in which they came. A copy that the box sends again bears the highest
+Slow start and congestion avoidance (RFC 5681), loss by SACK (RFC 6675: three segments above), timer (RFC 6298). First
+copies go on as they came, in the order in which they came. A copy that the middlebox sends again bears the highest
 TSval that it has passed on, or the receiver would take it for an old duplicate (PAWS, RFC 7323, 5).
 """
 
@@ -31,7 +32,7 @@ class _Held:
 
 
 class HeldData:
-    """The data of one direction between the box and the receiver until the receiver acknowledges them."""
+    """The data of one direction between the middlebox and the receiver until the receiver acknowledges them."""
 
     def __init__(self, first: int) -> None:
         self.confirmed = first
@@ -53,7 +54,7 @@ class HeldData:
         self._lost: list[_Held] = []
 
     def append(self, packet: bytes, segment: Segment, *, sent_at: float | None) -> None:
-        """Keep a segment; `sent_at` where the box has already passed it on."""
+        """Keep a segment; `sent_at` where the middlebox has already passed it on."""
         held = _Held(packet, segment.sequence, segment.end, None)
         self._queue.append(held)
         self.bytes += _length(held)

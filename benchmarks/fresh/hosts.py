@@ -46,7 +46,7 @@ def _opened_fast_through_relay(chance: random.Random) -> Scenario:
 
 
 def _multipath(*, subflows: int = 1, relayed: bool = False) -> Draw:
-    """Multipath TCP; a relay that does not speak it answers with plain TCP."""
+    """Multipath TCP; a relay without support answers with plain TCP."""
 
     def middle(path: NetworkPath) -> None:
         _require_multipath()

@@ -1,8 +1,8 @@
-"""A box that acknowledges data in the receiver's name and passes the data segments untouched (RFC 3135, 3.1.2).
+"""A middlebox that acknowledges data in the receiver's name and passes the data segments untouched (RFC 3135, 3.1.2).
 
 Each data segment is kept, acknowledged towards its sender at once, and sent on as it came when the receiver's window
-and the box's own congestion window allow it. What is lost behind the box is sent again by the box. Handshake and FIN
-are acknowledged by the hosts themselves.
+and the middlebox's own congestion window allow it. What is lost behind the middlebox is sent again by the middlebox.
+Handshake and FIN are acknowledged by the hosts themselves.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Settings:
 
 @dataclass(slots=True)
 class Host:
-    """What the box saw of one host of a connection: what its ACKs look like."""
+    """What the middlebox saw of one host of a connection: what its ACKs look like."""
 
     address: bytes
     port: int
@@ -181,7 +181,7 @@ class LocalAcknowledgement:
         assert held is not None
         self._note_timestamp(stream, segment)
         if not stream.active:
-            self._send(packet)  # the hosts are still on their own: the box only keeps copies
+            self._send(packet)  # the hosts are still on their own: the middlebox only keeps copies
         new = packets.after(segment.end, stream.expected) and not any(
             packets.distance(segment.sequence, left) >= 0 >= packets.distance(segment.end, right)
             for left, right in stream.early
@@ -201,13 +201,13 @@ class LocalAcknowledgement:
             stream.recent_timestamp = segment.timestamps[0]
 
     def _is_replaced(self, stream: Stream, segment: Segment) -> bool:
-        """Whether the receiver's ACK says nothing that the box does not say itself: all but the FIN."""
+        """Whether the receiver's ACK has no information beyond the middlebox's own ACKs: all but that of the FIN."""
         assert stream.held is not None
         acknowledges_fin = stream.held.fin is not None and packets.after(segment.acknowledgement, stream.held.fin)
         return self._settings.receivers_acknowledgements == "dropped" and not acknowledges_fin
 
     def _window(self, stream: Stream) -> int:
-        """What the box offers the sender, in bytes."""
+        """What the middlebox offers the sender, in bytes."""
         assert stream.held is not None
         offered = stream.receiver.window << stream.receiver.scale
         if self._settings.window == "own":

@@ -19,7 +19,7 @@ _BOX_TABLE, _BOX_DEVICE = "101", "box0"
 _READY_S = 20.0
 _START_S = 0.5
 
-#: A connection that the middle has taken over is delivered to it, all else goes to the box.
+#: A connection that the middle has taken over is delivered to it, all else goes to the middlebox.
 _OWN_PRIORITY, _BOX_PRIORITY = "1000", "1010"
 
 
@@ -114,7 +114,7 @@ def packet_box(path: NetworkPath, behaviour: str, **settings: object) -> None:
     deadline = time.monotonic() + _READY_S
     while not log.with_name("box.jsonl.ready").exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise RuntimeError((path.directory / "packet_box.out").read_text().strip() or "the box did not start")
+            raise RuntimeError((path.directory / "packet_box.out").read_text().strip() or "the middlebox did not start")
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""A box that rewrites headers as a packet filter's scrubbing does, and ends nothing.
+"""A middlebox that rewrites headers as a packet filter's scrubbing does, and ends nothing.
 
 As pf(4) does with `modulate state`, `scrub random-id no-df max-mss min-ttl reassemble tcp` (RFC 6528 is the reason for
 other ISNs), and as firewalls do that strip options: all shifts stay the same for the whole connection, and each is

@@ -1,4 +1,4 @@
-"""The server of an experiment: HTTP/1.1 and a chat, and a log that says which connection carried which token.
+"""The server of an experiment: HTTP/1.1 and a chat, and a log of the token that each connection carried.
 
 `python -m benchmarks.fresh.origin LOG CONGESTION_CONTROL PROTOCOL PORT...`, the protocol `tcp` or `mptcp`; the last
 port is the chat's. HTTP requests name what they want in the query: `token`, `bytes` (answer's size), `delay` (s),
@@ -111,7 +111,7 @@ def _serve_http(connection: socket.socket, log: Log, names: dict[str, object]) -
 
 
 def _serve_chat(connection: socket.socket, log: Log, names: dict[str, object]) -> None:
-    """The first line is the token; every further line begins with the size of the answer that it wants."""
+    """The first line is the token; every further line begins with the size of the requested answer."""
     lines = connection.makefile("rb")
     token = lines.readline().decode().strip()
     log.write(token=token, **names)

@@ -1,4 +1,4 @@
-"""A box in mid-path that sees every TCP packet and sends what it wants; a process of its own.
+"""A middlebox in mid-path that reads every TCP packet and may send others; a separate process.
 
 `python -m benchmarks.fresh.packet_box NAMESPACE DEVICE LOG SETTINGS`: reads packets from a TUN device to which the
 namespace routes all TCP that it forwards (`middleboxes.packet_box`), and writes packets into it, which are then
@@ -30,7 +30,7 @@ Send = Callable[[bytes], None]
 
 
 class Behaviour(Protocol):
-    """What a box does. `now` is in seconds of a monotonic clock."""
+    """What a middlebox does. `now` is in seconds of a monotonic clock."""
 
     def take(self, packet: bytes, now: float) -> None:
         """A packet has come in."""
@@ -67,7 +67,7 @@ def carry(device: int, behaviour: Behaviour) -> None:
 
 
 def main() -> None:
-    """Serve packets until killed; says `ready` on standard output."""
+    """Serve packets until killed; prints `ready` on standard output."""
     namespace, name, log, text = sys.argv[1:]
     settings = json.loads(text)
     device = open_tun(namespace, name)

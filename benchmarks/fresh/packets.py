@@ -1,4 +1,4 @@
-"""TCP segments as boxes in mid-path read, make and change them: IPv4 or IPv6, options, checksums.
+"""TCP segments as middleboxes in mid-path read, make and change them: IPv4 or IPv6, options, checksums.
 
 Formats: RFC 791, RFC 8200 (no extension headers), RFC 9293, RFC 7323 (timestamps), RFC 2018 (SACK).
 """

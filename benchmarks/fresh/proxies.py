@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.fresh import middleboxes, namespaces
-from benchmarks.fresh.scenario import CHAT, HTTP
+from benchmarks.fresh.scenario import CHAT, HTTP, UnavailableError
 
 if TYPE_CHECKING:
     from benchmarks.fresh.path import NetworkPath
@@ -115,17 +115,20 @@ def redsocks(path: NetworkPath) -> None:
 
 
 def microsocks(path: NetworkPath) -> None:
-    """A SOCKS server that the mobile speaks to."""
+    """A SOCKS server for the mobile."""
     path.start(path.middle, "microsocks", "-p", "1080", log="microsocks.out")
     path.wait_listening(path.middle, 1080)
 
 
 def nginx_stream(path: NetworkPath) -> None:
-    """Layer 4 with the smallest buffer that it takes."""
+    """Layer 4 with the smallest buffer that it takes. Raises UnavailableError where nginx lacks that module."""
+    module = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
+    if not module.exists():
+        raise UnavailableError("the stream module of nginx")
     directory = _directory(path, "nginx")
     configuration = directory / "nginx.conf"
     configuration.write_text(
-        f"load_module /usr/lib/nginx/modules/ngx_stream_module.so;\ndaemon off;\npid {directory}/pid;\n"
+        f"load_module {module};\ndaemon off;\npid {directory}/pid;\n"
         f"error_log {directory}/error.log;\nuser root;\nworker_processes 1;\nevents {{}}\n"
         f"stream {{ server {{ listen 8880 rcvbuf=8k sndbuf=8k; proxy_buffer_size 1k;"
         f" proxy_pass {path.server_address}:{HTTP}; }} }}\n"
@@ -136,7 +139,7 @@ def nginx_stream(path: NetworkPath) -> None:
 
 
 def varnish(path: NetworkPath) -> None:
-    """A cache that takes an object in at its own pace."""
+    """A cache that takes an object in at its own pace and streams it to its first client: a relay without bounds."""
     directory = _directory(path, "varnish")
     path.start(
         path.middle, "varnishd", "-F", "-n", str(directory), "-a", ":6081", "-b", f"{path.server_address}:{HTTP}", "-s",

@@ -123,7 +123,7 @@ def _short_without_timestamps(chance: random.Random) -> Scenario:
 
 
 def _same_object(chance: random.Random) -> Scenario:
-    """Several connections that fetch the same bytes: only the token in the request tells them apart."""
+    """Several connections that fetch the same bytes: only the token in the request distinguishes them."""
     plan = cellular(chance)
 
     def jobs(path: NetworkPath) -> list[Job]:
@@ -265,7 +265,7 @@ def _resets(chance: random.Random) -> Scenario:
 
 
 def _fast_path(chance: random.Random) -> Scenario:
-    """Both links fast and short: timing says little."""
+    """Both links fast and short: timing is weak evidence."""
     plan = cellular(chance, slow_cell=False)
     near = {"delay_ms": 0.4, "rate_bit_s": 20e6}
     plan = with_links(plan, wired_down=near, wired_up=near, cell_down=near, cell_up=near)

@@ -1,4 +1,4 @@
-"""Experiments with boxes that rewrite headers or answer handshakes, and end no connection."""
+"""Experiments with middleboxes that rewrite headers or answer handshakes, and end no connection."""
 
 from __future__ import annotations
 

@@ -49,13 +49,13 @@ class Edits:
 class Scenario:
     """`truth` is the class of intercepted connections (`regular`, `split`, `proxy`); `kind_shows` whether a split of
     large transfers can be told from a store-and-forward proxy; `relays` how many stand in a row; `other_content` that
-    the two legs carry different bytes, so that nobody can pair them; `needs` are programmes without which it cannot
+    the two legs carry different bytes, so that no method can pair them; `needs` are programmes without which it cannot
     run; `must_log` is a file and what a proxy must have written into it for the truth to hold; `mechanism` how the
     split is made, where that does not follow from its kind (see `truth.MECHANISM_OF_KIND`); `rewrites_heads` that the
-    proxy writes HTTP heads anew (RFC 9110, 7.6), so that "rewriting" names it, too; `says_itself` that the box logs
-    each connection that it split, and that all others are end to end; `capture_at` is where a capture is taken other
-    than at its host, as the path's place and a device; `same_leg` that both are taken on the mobile's leg of a split;
-    `protocol` what the server speaks, `tcp` or `mptcp`."""
+    proxy writes HTTP heads anew (RFC 9110, 7.6), so that "rewriting" names it, too; `says_itself` that the middlebox
+    logs each connection that it split, and that all others are end to end; `capture_at` is where a capture is taken
+    other than at its host, as the path's place and a device; `same_leg` that both are taken on the mobile's leg of a
+    split; `protocol` the server's protocol, `tcp` or `mptcp`."""
 
     truth: str
     plan: PathPlan
@@ -78,6 +78,11 @@ class Scenario:
     snap_length: int = 128
     edits: Edits = field(default_factory=Edits)
     origin_congestion_control: str = "cubic"
+
+    @property
+    def programmes(self) -> tuple[str, ...]:
+        """The programmes that this experiment runs: what it names itself, and what sets offloads on Ethernet."""
+        return (*self.needs, "ethtool") if self.plan.ethernet else self.needs
 
 
 #: An experiment as it is drawn from chance.

@@ -344,7 +344,7 @@ SPLIT: Mapping[str, Draw] = {
     "rinetd": _packaged(proxies.rinetd, "rinetd"),
     "redir": _packaged(proxies.redir, "redir"),
     "sslh": _packaged(proxies.sslh, "sslh-select"),
-    "varnish": _packaged(proxies.varnish, "varnishd", rewrites_heads=True, truth="proxy"),
+    "varnish": _packaged(proxies.varnish, "varnishd", rewrites_heads=True, kind_shows=False),
     "stunnel": _explicit(
         proxies.stunnel, "stunnel4", "tls", 8443, other_content=True, kind_shows=False, mechanism="tls-interception"
     ),

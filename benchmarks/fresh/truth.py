@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from benchmarks.fresh.client import Job
     from benchmarks.fresh.scenario import Scenario
 
-#: How a split is made, where neither the experiment nor our own proxy's log says otherwise.
+#: The mechanism of a split, unless the experiment or our own proxy's log gives another one.
 MECHANISM_OF_KIND = {"split": "relay", "proxy": "store-and-forward"}
 CACHE, REWRITING = "cache", "rewriting"
 LOCAL_ACKNOWLEDGEMENT = "local-acknowledgement"
 
-#: What our own proxy and our own box log of a connection: the class that follows.
+#: What our own proxy and our own middlebox log of a connection: the class that follows.
 _KIND_DONE = {
     "relayed": "split",
     "acknowledged locally": "split",
@@ -58,7 +58,7 @@ def flows(scenario: Scenario, jobs: list[Job], directory: Path, socket_bytes: in
         if scenario.same_leg:
             found.append(_on_one_leg(job, f"{entry['local']} > {entry['peer']}"))
             continue
-        # A token that the server did not see (again) was answered by somebody else.
+        # A token that the server did not see (again) was answered by a middlebox.
         far = next((at_server[token].pop(0) for token in entry["tokens"] if at_server[token]), None)
         found.append(
             _flow(scenario, job, f"{entry['local']} > {entry['peer']}", far, done.get(entry["local"]), socket_bytes)
@@ -86,7 +86,7 @@ def _kind_shows(scenario: Scenario, job: Job, kind: str, socket_bytes: int) -> b
 
 
 def _on_one_leg(job: Job, leg: str) -> dict[str, Any]:
-    """Both captures hold the same leg: what lies between them is end to end, whatever comes behind."""
+    """Both captures hold the same leg: the path between them is end to end, whatever is beyond."""
     return {
         "mobile_capture": leg, "server_capture": leg, "class": "regular", "acceptable_kinds": ["regular"],
         "direction": _direction(job), "bytes": _size(job), "passive_detectable": None, "proxy_log": None,
@@ -112,10 +112,10 @@ def _flow(
 ) -> dict[str, Any]:
     split = scenario.truth != "regular" and (job.proxy is not None or job.port in scenario.intercepted)
     if split and done is None and scenario.says_itself:
-        split = False  # the box did not touch this connection
+        split = False  # the middlebox did not touch this connection
     kind = scenario.truth if split else "regular"
     if done is not None:
-        kind = _KIND_DONE[done["done"]]  # our own proxy says itself what it did
+        kind = _KIND_DONE[done["done"]]  # our own proxy logs what it did
     acceptable = [kind]
     mechanism = _mechanism(scenario, kind, done, answered_here=far is None)
     mechanisms = [mechanism]

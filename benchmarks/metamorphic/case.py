@@ -1,4 +1,4 @@
-"""One case: a labelled pair, one to three changes drawn for it, and what the detector says of the result."""
+"""One case: a labelled pair, one to three changes drawn for it, and the detector's verdict on the result."""
 
 from __future__ import annotations
 
@@ -82,4 +82,4 @@ def _answer(pair: LabelledPair, directory: Path) -> Answer:
         return Answer((), {path: side for side, path in paths.items()}, refusal=str(error))
     except Exception as error:
         return Answer((), {path: side for side, path in paths.items()}, crash=f"{type(error).__name__}: {error}")
-    return Answer(result.pairs, {path: side for side, path in paths.items()})
+    return Answer(tuple(result.pairs), {path: side for side, path in paths.items()})

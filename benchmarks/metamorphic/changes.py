@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.metamorphic import clocks, losses, offloads, rewriting
-from benchmarks.metamorphic.pairs import SIDES, Flow, LabelledPair, Source
+from benchmarks.metamorphic.pairs import SIDES, LabelledPair, Source
 from benchmarks.metamorphic.records import SYN, Array, Records, joined
 from benchmarks.metamorphic.writing import LARGEST_TUNNELLED_BYTES, LINKS
 
@@ -81,10 +81,6 @@ def _log_uniform(low: float, high: float) -> Callable[[random.Random], float]:
     return lambda chance: round(low * (high / low) ** chance.random(), 6)
 
 
-def _uniform(low: float, high: float) -> Callable[[random.Random], float]:
-    return lambda chance: round(chance.uniform(low, high), 6)
-
-
 def _either_sign(draw: Callable[[random.Random], float]) -> Callable[[random.Random], float]:
     return lambda chance: draw(chance) * chance.choice((1, -1))
 
@@ -132,7 +128,7 @@ def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> L
         merged = joined(pair.records[side], replace(moved, time_ns=moved.time_ns + move), shift[side])
         pair = with_records(pair, side, merged)
     flows = [
-        Flow(f"{flow.name}+", flow.truth, flow.acceptable, {side: n + shift[side] for side, n in known.items()})
+        replace(flow, name=f"{flow.name}+", connection={side: n + shift[side] for side, n in known.items()})
         for flow in other.flows
         if (known := {side: number for side, number in flow.connection.items() if side in shift})
     ]
@@ -174,7 +170,7 @@ CHANGES: Sequence[Change] = (
         lambda chance: {"up": chance.random() < 0.5}, at_one_side(lambda r, _, p, __: losses.one_direction(r, p["up"])),
     ),
     Change(
-        "one in k ACKs", "a filter, or (at one side) a box that thins acknowledgements", _ANY_SIDE,
+        "one in k ACKs", "a filter, or (at one side) a middlebox that thins acknowledgements", _ANY_SIDE,
         lambda chance: {"k": chance.choice((2, 3, 4, 8, 20, 1000))},
         at_one_side(lambda r, _, p, __: losses.thinned_acks(r, p["k"])),
     ),
@@ -225,15 +221,15 @@ CHANGES: Sequence[Change] = (
         _seeded(), at_one_side(lambda r, _, __, c: rewriting.with_shifted_sequence_numbers(r, c)),
     ),
     Change(
-        "zero IP IDs", "a box on the way clears what RFC 6864 leaves free", _ANY_SIDE,
+        "zero IP IDs", "a middlebox on the way clears what RFC 6864 leaves free", _ANY_SIDE,
         _seeded(), at_one_side(lambda r, side, _, c: rewriting.with_identification(r, received(r, side), False, c)),
     ),
     Change(
-        "random IP IDs", "a box on the way draws identifications anew", _ANY_SIDE,
+        "random IP IDs", "a middlebox on the way draws identifications anew", _ANY_SIDE,
         _seeded(), at_one_side(lambda r, side, _, c: rewriting.with_identification(r, received(r, side), True, c)),
     ),
     Change(
-        "strip timestamps", "a box takes the option out of the SYN, so that no segment but the opener's SYN has it",
+        "strip timestamps", "a middlebox strips the option from the SYN; no segment but the opener's SYN has it",
         ("pair",), lambda _: {}, _strip_on_the_way,
     ),
     Change(
@@ -243,6 +239,10 @@ CHANGES: Sequence[Change] = (
     Change(
         "shift timestamps", "a firewall that hides uptimes, between the two ends", _ONE_SIDE,
         _seeded(), at_one_side(lambda r, _, __, c: rewriting.with_shifted_timestamps(r, c)),
+    ),
+    Change(
+        "zero the payload", "a tool that sanitises captures overwrites what was said and keeps its length", _ANY_SIDE,
+        lambda _: {}, at_one_side(lambda r, *_: rewriting.with_zeroed_payload(r)),
     ),
     Change(
         "narrow windows", "a regulator clamps what an end receives, above what it used", _ANY_SIDE,

@@ -35,7 +35,7 @@ def lost_bursts(records: Records, share: float, longest: int, chance: np.random.
 
 
 def between(records: Records, begin: float, end: float) -> Records:
-    """What lies in the part of the capture's duration from `begin` to `end` (0 to 1)."""
+    """The records in the part of the capture's duration from `begin` to `end` (0 to 1)."""
     if len(records) == 0:
         return records
     first, last = int(records.time_ns.min()), int(records.time_ns.max())

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.metamorphic.records import Records, records_of
+from benchmarks.metamorphic.records import SYN, Records, records_of
 from tests.captures.containers import read_capture
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SIDES = ("server", "mobile")
 
@@ -24,18 +24,46 @@ _EPOCH_NS = 10**18
 #: Pairs that a process keeps read: some 2 MB each, and reading one takes as long as judging it.
 _KEPT = 400
 
+#: Half of the sequence numbers: offsets are counted up to it, either way.
+_HALF = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """A middlebox takes part in a connection from byte `from_byte` of the stream `up` (or down) on.
+
+    `base` is the sequence number of that stream's byte 0 at each side, and `stream_bytes` how far the stream went
+    there, as recorded.
+    """
+
+    from_byte: int
+    up: bool
+    base: dict[str, int]
+    stream_bytes: dict[str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """A connection whose class is known: its number in each capture that ever held it.
 
     `truth` is `regular`, `split` or `proxy`, `acceptable` what it may be called (`unpaired`: one capture holds it).
+    With a `takeover` all of that holds only of captures that reach so far.
     """
 
     name: str
     truth: str
     acceptable: frozenset[str]
     connection: dict[str, int]
+    takeover: Takeover | None = None
+
+    def as_kept(self, records: Mapping[str, Records]) -> Flow:
+        """The flow as far as these records show it: end to end where those of a side end before a takeover."""
+        if self.takeover is None or all(
+            _reach(records[side], number, self.takeover, side) > self.takeover.from_byte
+            for side, number in self.connection.items()
+        ):
+            return self
+        return replace(self, truth="regular", acceptable=frozenset({"regular"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +121,7 @@ def _read(directory: str, name: str) -> LabelledPair:
         openers = {frozenset(pair): pair[0] for pair in ends}
         records[side] = _later(records_of(read_capture(Path(directory) / run["files"][side]["name"]), openers))
         numbers[side] = {frozenset(pair): number for number, pair in records[side].ends().items()}
-    flows = tuple(_flow(run, flow, numbers, place) for place, flow in enumerate(run["flows"]))
+    flows = tuple(_flow(run, flow, numbers, place, records) for place, flow in enumerate(run["flows"]))
     regular = all(flow.truth == "regular" for flow in flows)
     return LabelledPair(records, flows, regular, dict.fromkeys(SIDES, "raw"))
 
@@ -103,14 +131,57 @@ def _later(records: Records) -> Records:
     return replace(records, time_ns=records.time_ns + np.where(records.time_ns < _EPOCH_NS, _EPOCH_NS, 0))
 
 
-def _flow(run: dict[str, Any], flow: dict[str, Any], numbers: dict[str, dict[frozenset[str], int]], place: int) -> Flow:
+def _flow(
+    run: dict[str, Any],
+    flow: dict[str, Any],
+    numbers: dict[str, dict[frozenset[str], int]],
+    place: int,
+    records: dict[str, Records],
+) -> Flow:
     seen = {
         side: numbers[side].get(frozenset(_ends(flow[f"{side}_capture"])))
         for side in SIDES
         if flow.get(f"{side}_capture")
     }
     connection = {side: number for side, number in seen.items() if number is not None}
-    return Flow(f"{run['id']}#{place}", flow["class"], frozenset(flow["acceptable_kinds"]), connection)
+    name, acceptable = f"{run['id']}#{place}", frozenset(flow["acceptable_kinds"])
+    return Flow(name, flow["class"], acceptable, connection, _takeover(flow, connection, records))
+
+
+def _takeover(flow: dict[str, Any], connection: dict[str, int], records: dict[str, Records]) -> Takeover | None:
+    from_byte = flow.get("split_from_byte")
+    if from_byte is None:
+        return None
+    up = flow["direction"] == "upload"
+    bases = {side: _base(records[side], number, up) for side, number in connection.items()}
+    known = {side: base for side, base in bases.items() if base is not None}
+    unbounded = Takeover(from_byte, up, known, dict.fromkeys(known, _HALF))
+    reached = {side: _reach(records[side], connection[side], unbounded, side) for side in known}
+    return replace(unbounded, stream_bytes=reached)
+
+
+def _base(records: Records, number: int, up: bool) -> int | None:
+    """The sequence number of byte 0 of a stream; None where its SYN is missing."""
+    opening = (records.connection == number) & (records.is_up == up) & ((records.flags & SYN) > 0)
+    return int(records.sequence[opening][0]) + 1 if opening.any() else None
+
+
+def _reach(records: Records, number: int, takeover: Takeover, side: str) -> int:
+    """How many bytes of the stream a capture reaches; all of them where that is unknown.
+
+    It is unknown where the capture holds no data of the stream, or neither its beginning nor the recorded numbers.
+    """
+    data = (records.connection == number) & (records.is_up == takeover.up) & (records.payload_bytes > 0)
+    base = _base(records, number, takeover.up)
+    is_recorded = base is None
+    base = takeover.base.get(side) if base is None else base
+    if base is None or not data.any():
+        return takeover.from_byte + 1
+    begins = (records.sequence[data] - base + _HALF) % (2 * _HALF) - _HALF
+    ends = begins + records.payload_bytes[data]
+    if is_recorded and (begins.min() < 0 or ends.max() > takeover.stream_bytes.get(side, 0)):
+        return takeover.from_byte + 1
+    return int(ends.max())
 
 
 def _ends(text: str) -> tuple[str, str]:

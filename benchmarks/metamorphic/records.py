@@ -147,7 +147,7 @@ def end_points(packet: bytes, tcp: int) -> Ends:
 
 
 def records_of(capture: CaptureFile, openers: Mapping[frozenset[str], str]) -> Records:
-    """The TCP packets of a capture that show their ports; `openers` says which end opened a connection, where known.
+    """The TCP packets of a capture that show their ports; `openers`: which end opened a connection, where known.
 
     Elsewhere the end with the higher port did, as ephemeral ports lie above those of services.
     """
@@ -196,7 +196,7 @@ def _tcp_start(packet: bytes) -> int | None:
 
 
 def _length(packet: bytes) -> int:
-    """What the IP header says, 0 where it says nothing."""
+    """The value in the IP header, 0 where there is none."""
     if packet[0] >> 4 == 6:
         length = int.from_bytes(packet[4:6], "big")
         return 40 + length if length else 0

@@ -1,7 +1,7 @@
 """What NATs, firewalls and window regulators write into the packets that pass, and what anonymisers do.
 
-A box on the way changes what an end *receives*; both directions are changed alike only where a box translates
-(addresses, sequence numbers, timestamps), so that each end sees its own numbers back.
+A middlebox on the way changes what an end *receives*; both directions are changed alike only where a middlebox
+translates (addresses, sequence numbers, timestamps), so that each end sees its own numbers back.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def without_timestamps(records: Records, where: Array) -> Records:
 
 
 def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Records:
-    """A box that hides uptimes: TSval off by a constant for each direction, TSecr translated back."""
+    """A middlebox that hides uptimes: TSval off by a constant for each direction, TSecr translated back."""
     constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
     has = records.timestamps > 0
     value, echo = records.timestamps + 2, records.timestamps + 6
@@ -94,6 +94,12 @@ def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Re
     echoed = records.get(echo, 4)
     made = records.put(value, 4, records.get(value, 4) + own, has)
     return made.put(echo, 4, echoed + others, has & (echoed > 0))
+
+
+def with_zeroed_payload(records: Records) -> Records:
+    """Every payload byte is zero; lengths, headers and options stay."""
+    is_header = np.arange(records.data.shape[1]) < records.header_bytes[:, None]
+    return replace(records, data=np.where(is_header, records.data, np.uint8(0)))
 
 
 def with_narrower_windows(records: Records, received: Array) -> Records:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pepscope.results import Kind
+from pepscope.results.verdicts import SPLIT_VERDICTS, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.metamorphic.pairs import LabelledPair
-    from pepscope.results import PairResult
+    from pepscope.results.verdicts import PairResult
 
-SPLIT_KINDS = frozenset({Kind.SPLIT_TCP, Kind.TCP_PROXY})
-KIND_OF_TRUTH = {"regular": Kind.REGULAR, "split": Kind.SPLIT_TCP, "proxy": Kind.TCP_PROXY}
+KIND_OF_TRUTH = {"regular": Verdict.REGULAR, "split": Verdict.SPLIT_TCP, "proxy": Verdict.TCP_PROXY}
 
 #: No kind that the captures cannot show may be claimed with more than this.
 SURE_OF_KIND = 0.9
@@ -22,7 +21,7 @@ SURE_OF_KIND = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the detector made of a pair; `sides` says which capture path is which side."""
+    """The detector's result for a pair; `sides` maps capture paths to sides."""
 
     pairs: tuple[PairResult, ...]
     sides: Mapping[str, str]
@@ -32,7 +31,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was said of one true flow, or of a pair that does not exist. `probability`: regular, split-tcp, proxy."""
+    """The judgement of one true flow, or of a pair that does not exist. `probability`: regular, split-tcp, proxy."""
 
     flow: str
     truth: str
@@ -45,7 +44,7 @@ class Judgement:
     @property
     def is_split(self) -> bool:
         """The verdict is a split of whichever kind."""
-        return self.verdict in SPLIT_KINDS
+        return self.verdict in SPLIT_VERDICTS
 
     @property
     def false_alarm(self) -> bool:
@@ -55,7 +54,7 @@ class Judgement:
     @property
     def called_regular(self) -> bool:
         """A split connection called regular."""
-        return self.truth != "regular" and self.verdict == Kind.REGULAR
+        return self.truth != "regular" and self.verdict == Verdict.REGULAR
 
     @property
     def crashed(self) -> bool:
@@ -69,7 +68,7 @@ class Judgement:
 
     @property
     def undecidable_kind_claimed(self) -> bool:
-        """A kind is claimed as good as sure where the truth says that captures may not show it."""
+        """A kind is claimed with high probability where captures may not show it by the truth."""
         return {"split", "proxy"} <= self.acceptable and self.sure_of_kind
 
     @property
@@ -81,7 +80,7 @@ class Judgement:
     @property
     def right(self) -> bool:
         """The class is right; which kind of split is another question."""
-        return self.verdict == Kind.REGULAR if self.truth == "regular" else self.is_split
+        return self.verdict == Verdict.REGULAR if self.truth == "regular" else self.is_split
 
     def row(self) -> list[Any]:
         """For a file; the reason only where it will be read."""
@@ -100,14 +99,14 @@ class Judgement:
 
 def judged(pair: LabelledPair, answer: Answer) -> list[Judgement]:
     """One judgement a true flow, and one for each split verdict on what exists in no truth but in regular captures."""
-    silent = "crash" if answer.crash else "refused" if answer.refusal else Kind.INCONCLUSIVE
+    silent = "crash" if answer.crash else "refused" if answer.refusal else Verdict.INCONCLUSIVE
     numbers = {
         side: {frozenset(ends): number for number, ends in records.ends().items()}
         for side, records in pair.records.items()
     }
     touched = [_connections(result, answer, numbers) for result in answer.pairs]
     judgements = []
-    for flow in pair.flows:
+    for flow in (flow.as_kept(pair.records) for flow in pair.flows):
         near = [
             (result, where)
             for result, where in zip(answer.pairs, touched, strict=True)
@@ -120,7 +119,7 @@ def judged(pair: LabelledPair, answer: Answer) -> list[Judgement]:
     known = {(side, number) for flow in pair.flows for side, number in flow.connection.items()}
     stray = ("a pair that does not exist", "regular", frozenset({"regular"}))
     for result, where in zip(answer.pairs, touched, strict=True):
-        if pair.all_regular and not known & set(where.items()) and result.verdict in SPLIT_KINDS:
+        if pair.all_regular and not known & set(where.items()) and result.verdict.is_split:
             judgements.append(_judgement(stray, result, answer, False))
     return judgements
 
@@ -140,7 +139,9 @@ def _connections(
 
 def _judgement(about: tuple[str, str, frozenset[str]], result: PairResult, answer: Answer, paired: bool) -> Judgement:
     """A result as judgement; its sentence names captures by side, as their directories differ from run to run."""
-    regular, split, proxy = (float(result.probability[k]) for k in (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY))
+    regular, split, proxy = (
+        float(result.probability[k]) for k in (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+    )
     reason = result.reason
     for path, side in answer.sides.items():
         reason = reason.replace(path, f"the {side}'s capture")

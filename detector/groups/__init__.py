@@ -1,9 +1,17 @@
-"""Groups: what many connections to one port, from one network of clients, say together that none says alone."""
+"""Groups: a verdict on all connections to one port from one network of clients, from their evidence together."""
 
 from __future__ import annotations
 
-from detector.groups.disagreement import SPLIT, Stand, apart, camps, disagreement
+from detector.groups.disagreement import JudgedConnection, disagreement, distinction, split_and_regular
 from detector.groups.judging import judge_groups, with_group_verdicts
 from detector.groups.membership import Member
 
-__all__ = ["SPLIT", "Member", "Stand", "apart", "camps", "disagreement", "judge_groups", "with_group_verdicts"]
+__all__ = [
+    "JudgedConnection",
+    "Member",
+    "disagreement",
+    "distinction",
+    "judge_groups",
+    "split_and_regular",
+    "with_group_verdicts",
+]

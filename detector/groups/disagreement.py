@@ -1,27 +1,47 @@
-"""Connections that one rule governs and that disagree beyond doubt: who they are, and what sets them apart."""
+"""Connections of one group with contradicting verdicts: which ones they are, and how split and regular ones differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from pepscope.results import Kind, Mechanism, PairResult
+from pepscope.results.verdicts import Mechanism, Verdict
 
-SPLIT = (Kind.SPLIT_TCP, Kind.TCP_PROXY)
-
-#: Findings that say that a box makes acknowledgements, early or not.
+#: Findings that a middlebox makes acknowledgements, early or not.
 _MADE_BY_A_BOX = frozenset({"acks-nobody-sent", "acks-not-from-receiver"})
 
-#: Connections of the smaller camp, and traits of the split ones, that are named one by one.
+#: Connections of the smaller side, and traits of the split ones, that are named one by one.
 _NAMED = 3
 
 Judged = TypeVar("Judged")
 
 
+class _Finding(Protocol):
+    @property
+    def finding(self) -> str:
+        """The key of what was found."""
+
+
+class Result(Protocol):
+    """What a `PairResult` has, and a member of a group."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict."""
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """How the connection is split."""
+
+    @property
+    def evidence(self) -> Sequence[_Finding]:
+        """What methods found."""
+
+
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """One connection of a camp, and by what it may differ from others.
+class JudgedConnection:
+    """A split or a regular connection of a group, and the properties in which it may differ from others.
 
     `traits` are properties that several connections may share (an experiment, a host), each with the preposition that
     leads to it; those at one place in the tuple are of one sort.
@@ -34,36 +54,38 @@ class Stand:
     traits: tuple[str, ...] = ()
 
 
-def camps(judged: Sequence[Judged], result_of: Callable[[Judged], PairResult]) -> tuple[list[Judged], list[Judged]]:
-    """Those that are split, and those that are end to end and so contradict them.
+def split_and_regular(
+    judged: Sequence[Judged], result_of: Callable[[Judged], Result]
+) -> tuple[list[Judged], list[Judged]]:
+    """The split connections, and the end-to-end connections that contradict them.
 
-    A connection whose data arrive as they left, but whose acknowledgements a box makes, does not contradict local
-    acknowledgement: that none came early was not seen, or could not be in a transfer without a queue.
+    A connection whose data segments arrive as they left, but whose acknowledgements a middlebox makes, does not
+    contradict local acknowledgement: in a transfer without a queue early acknowledgements cannot show.
     """
-    split = [item for item in judged if result_of(item).verdict in SPLIT]
-    regular = [item for item in judged if result_of(item).verdict is Kind.REGULAR]
+    split = [item for item in judged if result_of(item).verdict.is_split]
+    regular = [item for item in judged if result_of(item).verdict is Verdict.REGULAR]
     if all(result_of(item).mechanism is Mechanism.LOCAL_ACKNOWLEDGEMENT for item in split):
         regular = [item for item in regular if _MADE_BY_A_BOX.isdisjoint(e.finding for e in result_of(item).evidence)]
     return split, regular
 
 
-def disagreement(split: Sequence[Stand], regular: Sequence[Stand]) -> str:
-    """How many are of either camp, what sets the camps apart, who the fewer ones are, and both camps' reasons."""
+def disagreement(split: Sequence[JudgedConnection], regular: Sequence[JudgedConnection]) -> str:
+    """How many connections are split and regular, how these differ, which the fewer ones are, and a reason of each."""
     return (
         f"The connections disagree: {_counted(regular, split)} end to end and {_counted(split, regular)} split"
-        f"{apart(split, regular)}. Split, {split[0].name}: {split[0].reason} End to end, {regular[0].name}: "
+        f"{distinction(split, regular)}. Split, {split[0].name}: {split[0].reason} End to end, {regular[0].name}: "
         f"{regular[0].reason}"
     )
 
 
-def apart(split: Sequence[Stand], regular: Sequence[Stand]) -> str:
-    """Whether a trait, the size or the time sets the two camps apart, as the end of a sentence that counts them."""
+def distinction(split: Sequence[JudgedConnection], regular: Sequence[JudgedConnection]) -> str:
+    """The trait, size or time in which all split connections differ from all regular ones: the end of a sentence."""
     for sort in range(len(split[0].traits)):
-        traits = {stand.traits[sort] for stand in split}
-        if len(traits) <= _NAMED and traits.isdisjoint(stand.traits[sort] for stand in regular):
+        traits = {item.traits[sort] for item in split}
+        if len(traits) <= _NAMED and traits.isdisjoint(item.traits[sort] for item in regular):
             return f", the split ones all {' or '.join(sorted(traits))}"
     sizes, times = (
-        [sorted(getattr(stand, name) for stand in camp) for camp in (split, regular)]
+        [sorted(getattr(item, name) for item in side) for side in (split, regular)]
         for name in ("payload_bytes", "started_ns")
     )
     for (ones, others), above, below in ((sizes, "larger", "smaller"), (times, "later", "earlier")):
@@ -74,10 +96,10 @@ def apart(split: Sequence[Stand], regular: Sequence[Stand]) -> str:
     return ""
 
 
-def _counted(camp: Sequence[Stand], other: Sequence[Stand]) -> str:
-    """The size of a camp, with names where it is the smaller one; the first one is named with its reason anyway."""
-    count = "one" if len(camp) == 1 else str(len(camp))
-    if len(camp) >= len(other) or len(camp) == 1:
+def _counted(side: Sequence[JudgedConnection], other: Sequence[JudgedConnection]) -> str:
+    """The number of connections, with names if `side` is the smaller one; the first is named with its reason anyway."""
+    count = "one" if len(side) == 1 else str(len(side))
+    if len(side) >= len(other) or len(side) == 1:
         return count
-    names = ", ".join(stand.name for stand in camp[:_NAMED])
-    return f"{count} ({names}{', ...' if len(camp) > _NAMED else ''})"
+    names = ", ".join(item.name for item in side[:_NAMED])
+    return f"{count} ({names}{', ...' if len(side) > _NAMED else ''})"

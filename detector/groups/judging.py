@@ -1,22 +1,26 @@
 """The verdict on a group: one rule of the network governs its connections, so their evidence is weighed together.
 
-Of each family of the detector's table only the strongest voice on each side counts, however many connections say it:
-what misled a method once (a clock, a path) misleads it again. Packet identity alone adds up over connections, as far as
-they are independent witnesses (`detector.groups.pooling`). The kind is read off the largest transfers, because what
-fits into a relay's buffers looks stored. Connections whose pairing is doubtful are counted and not weighed.
+Of each family of findings only the strongest finding on each side counts, however many connections have it: what misled
+a method once (a clock, a path) misleads it again. Only packet identity adds up over connections, as far as they are
+independent observations (`detector.groups.pooling`). The mechanism is taken from the largest transfers, because a
+transfer that fits into a relay's buffers looks stored. Connections with a doubtful pairing are counted, not weighed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from detector.groups.disagreement import SPLIT, Stand, camps, disagreement
+from detector.groups.disagreement import JudgedConnection, disagreement, split_and_regular
 from detector.groups.membership import GroupKey, Member, grouped, least_s
 from detector.groups.pooling import pooled_identity
-from detector.verdict import DECISION_PROBABILITY, TELLING, Judgement, judge
-from pepscope.results import Evidence, GroupResult, Kind, Outcome, PairResult, SplitPlace
+from detector.options import DECISION_PROBABILITY
+from detector.verdict.weighing import Judgement, judge
+from pepscope.results.evidence_table import Found
+from pepscope.results.finding import is_missing
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import SPLIT_VERDICTS, Evidence, GroupResult, Outcome, PairResult, SplitPlace, Verdict
 
 #: The largest transfers are those of at least this share of the largest one's payload: sizes that differ in kind do so
 #: by more, while headers, compression and lost captures change a size by less.
@@ -36,24 +40,24 @@ def judge_groups(
     )
 
 
-def with_group_verdicts(results: Sequence[PairResult], groups: Sequence[GroupResult]) -> list[PairResult]:
-    """The results, where the reason of an undecided one says what its group is. No verdict is changed."""
-    told = list(results)
+def with_group_verdicts(results: Sequence[PairResult], groups: Sequence[GroupResult]) -> PairTable:
+    """The results, with the group's verdict added to the reason of undecided connections. No verdict is changed."""
+    completed = PairTable.of(results)
     for group in groups:
-        if group.verdict is Kind.INCONCLUSIVE or len(group.pairs) < 2:
+        if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
         what = f"Its group (port {group.port}, clients in {group.network}) is {group.verdict.value}."
         for place in group.pairs:
-            if told[place].verdict is Kind.INCONCLUSIVE:
-                told[place] = replace(told[place], reason=f"{told[place].reason} {what}")
-    return told
+            if completed.verdict(place) is Verdict.INCONCLUSIVE:
+                completed.add_remark(place, what)
+    return completed
 
 
 def _judge_group(
     key: GroupKey, places: Sequence[int], members: Sequence[Member], two_captures: bool, least_probability: float
 ) -> GroupResult:
     judgement, evidence = _weigh(members, least_probability)
-    is_split = judgement.verdict in SPLIT
+    is_split = judgement.verdict.is_split
     return GroupResult(
         side=key.side,
         network=key.network,
@@ -74,12 +78,12 @@ def _judge_group(
 
 
 def _at_one_place(members: Sequence[Member]) -> bool:
-    """Whether nothing lies between the captures of some connection, so that what splits may lie beyond them."""
-    return any(stretch.one_place for member in members if (stretch := member.result.stretch) is not None)
+    """Whether some connection has no path between its captures, so that the split point may be beyond them."""
+    return any(member.pairs.at_one_place(member.place) for member in members)
 
 
 def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgement, tuple[Evidence, ...]]:
-    """What the members say together, and what it rests on; one alone says what it says."""
+    """The judgement on all members together and its evidence; the member's own if there is only one."""
     if len(members) == 1:
         alone = members[0].result
         return Judgement(alone.verdict, alone.probability, alone.reason, alone.mechanism), alone.evidence
@@ -92,19 +96,20 @@ def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgeme
         of_kind=[*together, *(item for item, _ in _firmest(_largest(counting)))],
         least_probability=least_probability,
     )
-    evidence = (*together, *_told(found, len(counting)))
-    split, regular = ([_stand(member) for member in camp] for camp in camps(members, lambda member: member.result))
+    evidence = (*together, *_reported(found, len(counting)))
+    both = split_and_regular(members, lambda member: member)
+    split, regular = ([_judged_connection(member) for member in side] for side in both)
     if split and regular:
-        judgement = Judgement(Kind.INCONCLUSIVE, _of_any(members), disagreement(split, regular))
-    elif judgement.verdict is Kind.INCONCLUSIVE:
+        judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(members), disagreement(split, regular))
+    elif judgement.verdict is Verdict.INCONCLUSIVE:
         judgement = replace(judgement, reason=_undecided_reason(judgement, members, counting))
     else:
         judgement = replace(judgement, reason=f"{_extent(judgement.verdict, members)} {judgement.reason}")
     return judgement, evidence
 
 
-def _evidence(members: Sequence[Member]) -> list[Evidence]:
-    return [item for member in members for item in member.result.evidence]
+def _found(members: Sequence[Member]) -> Iterator[tuple[Member, Found]]:
+    return ((member, found) for member in members for found in member.evidence)
 
 
 def _largest(members: Sequence[Member]) -> list[Member]:
@@ -112,19 +117,20 @@ def _largest(members: Sequence[Member]) -> list[Member]:
     return [member for member in members if member.payload_bytes >= LARGEST_SHARE * most]
 
 
-def _stand(member: Member) -> Stand:
+def _judged_connection(member: Member) -> JudgedConnection:
     result, shown = member.result, member.result.vantages[0]
     client = shown.client.rpartition(":")[0].strip("[]")
-    return Stand(
+    return JudgedConnection(
         shown.client, result.reason, member.payload_bytes, member.started_ns,
         (f"to {member.host}", f"from {client}"),
     )  # fmt: skip
 
 
-def _of_any(members: Sequence[Member]) -> dict[Kind, float]:
+def _of_any(members: Sequence[Member]) -> dict[Verdict, float]:
     """The probabilities of a connection of these drawn at random."""
-    kinds = (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY)
-    return {kind: sum(member.result.probability.get(kind, 0.0) for member in members) / len(members) for kind in kinds}
+    kinds = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+    shares = [member.pairs.probability(member.place) for member in members]
+    return {kind: sum(each.get(kind, 0.0) for each in shares) / len(members) for kind in kinds}
 
 
 def _firmest(members: Sequence[Member]) -> list[tuple[Evidence, int]]:
@@ -132,20 +138,20 @@ def _firmest(members: Sequence[Member]) -> list[tuple[Evidence, int]]:
 
     Weighing these is weighing all: of a family the worst charge counts once.
     """
-    firmest: dict[tuple[str, str], Evidence] = {}
+    firmest: dict[tuple[str, str], tuple[Member, Found]] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for item in _evidence(members):
+    for member, item in _found(members):
         key = (item.method, item.finding)
         counts[key] += 1
-        if key not in firmest or item.strength > firmest[key].strength:
-            firmest[key] = item
-    return [(item, counts[key]) for key, item in firmest.items()]
+        if key not in firmest or item.strength > firmest[key][1].strength:
+            firmest[key] = member, item
+    return [(member.in_full(item), counts[key]) for key, (member, item) in firmest.items()]
 
 
-def _told(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:
-    """The findings that speak, or say what is missing, those of most connections first."""
-    told = [(item, n) for item, n in found if item.outcome is not Outcome.INAPPLICABLE or item.finding in TELLING]
-    ordered = sorted(told, key=lambda each: (each[0].outcome is Outcome.INAPPLICABLE, -each[1]))
+def _reported(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:
+    """The decided findings and those that name what is missing, the findings of most connections first."""
+    reported = [(item, n) for item, n in found if item.outcome is not Outcome.INAPPLICABLE or is_missing(item)]
+    ordered = sorted(reported, key=lambda each: (each[0].outcome is Outcome.INAPPLICABLE, -each[1]))
     return [_counted(item, count, total) for item, count in ordered]
 
 
@@ -155,11 +161,11 @@ def _counted(item: Evidence, count: int, total: int) -> Evidence:
     return replace(item, summary=f"{where}{which}: {item.summary}", numbers={"connections": count, **item.numbers})
 
 
-def _extent(verdict: Kind, members: Sequence[Member]) -> str:
-    """How many connections say the same by themselves."""
-    kinds = SPLIT if verdict in SPLIT else (verdict,)
-    agreeing, total = sum(member.result.verdict in kinds for member in members), len(members)
-    word = "split" if verdict in SPLIT else "end to end"
+def _extent(verdict: Verdict, members: Sequence[Member]) -> str:
+    """How many connections have the same verdict by themselves."""
+    kinds = SPLIT_VERDICTS if verdict.is_split else (verdict,)
+    agreeing, total = sum(member.verdict in kinds for member in members), len(members)
+    word = "split" if verdict.is_split else "end to end"
     if agreeing == total:
         return f"{'Both' if total == 2 else f'All {total}'} connections are {word}."
     if agreeing == 0:
@@ -172,20 +178,22 @@ def _extent(verdict: Kind, members: Sequence[Member]) -> str:
 def _undecided_reason(judgement: Judgement, members: Sequence[Member], counting: Sequence[Member]) -> str:
     """Why nothing is decided: what most connections lack, where the evidence as a whole does not disagree."""
     if not counting:
-        return members[0].result.reason
-    if any(item.outcome is not Outcome.INAPPLICABLE for item in _evidence(counting)):
+        return members[0].reason
+    if any(item.outcome is not Outcome.INAPPLICABLE for _, item in _found(counting)):
         return judgement.reason
-    reasons = Counter(member.result.reason for member in members)
+    reasons = Counter(member.reason for member in members)
     reason, count = reasons.most_common(1)[0]
     if count == len(members):
         return reason
     if count > 1:
         return f"In {count} of {len(members)} connections: {reason}"
-    return f"For example {members[0].result.vantages[0].client}: {members[0].result.reason}"
+    return f"For example {members[0].result.vantages[0].client}: {members[0].reason}"
 
 
 def _exchanges(members: Sequence[Member]) -> int | None:
     """Questions with answers in the connections that one capture holds, where they were counted."""
-    counted = [item.numbers["exchanges"] for item in _evidence(members) if "exchanges" in item.numbers]
+    counted = [
+        member.in_full(item).numbers["exchanges"] for member, item in _found(members) if "exchanges" in item.numbers
+    ]
     known = [count for count in counted if isinstance(count, int)]
     return sum(known) if known and len(known) == len(members) else None

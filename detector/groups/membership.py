@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ipaddress
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from detector.mispairing import is_doubtful
 from detector.pair import Pair
-from pepscope.connections import Connection
-from pepscope.results import GroupSide, PairResult, VantageName
+from detector.verdict.mispairing import is_doubtful
+from pepscope.captures.connections import Connection
+from pepscope.results.evidence_table import Found
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, PairResult, Verdict
 
 #: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
 PREFIX_IPV4 = 24
 PREFIX_IPV6 = 48
+
+#: Keys and networks of clients that are made once.
+_REMEMBERED = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +37,8 @@ class GroupKey:
 class Member:
     """One judged connection with what a group needs to know of it; times in nanoseconds."""
 
-    result: PairResult
+    pairs: PairTable
+    place: int  # of the connection in `pairs`
     key: GroupKey
     host: str  # the server's address
     started_ns: int  # by the clock of the client's side, else of the server's
@@ -39,17 +47,18 @@ class Member:
     doubtful: bool = False  # whether the captures may show two transfers
 
     @classmethod
-    def of(cls, pair: Pair, result: PairResult) -> Member:
-        """The member that `pair`, judged as `result`, is."""
+    def of(cls, pair: Pair, pairs: PairTable, result: PairResult) -> Member:
+        """The member that `pair` is, judged as `result`, which is added to `pairs`."""
         client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
         shown = next(name for name in reversed(result.vantages) if name.transport == "tcp")
         address, port = _address_and_port(shown.server)
         side = GroupSide.BOTH if len(result.vantages) > 1 else GroupSide.CLIENT if client else GroupSide.SERVER
         far_ns = _handshake_ns(server, at_client=False)
         return cls(
-            result,
-            GroupKey(side, _network(shown), port),
-            address,
+            pairs,
+            pairs.append(result),
+            _key(side, _network(_address_and_port(shown.client)[0]), port),
+            sys.intern(address),
             pair.vantages[0].connection.first_time_ns,
             far_ns if client is None else _handshake_ns(client, at_client=True),
             None if client is None else far_ns,
@@ -57,9 +66,38 @@ class Member:
         )
 
     @property
+    def result(self) -> PairResult:
+        """The verdict in full, made anew."""
+        return self.pairs[self.place]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict alone."""
+        return self.pairs.verdict(self.place)
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """How it is split."""
+        return self.pairs.mechanism(self.place)
+
+    @property
+    def reason(self) -> str:
+        """Why it has its verdict."""
+        return self.pairs.reason(self.place)
+
+    @property
+    def evidence(self) -> list[Found]:
+        """What methods found, in short."""
+        return self.pairs.found(self.place)
+
+    def in_full(self, found: Found) -> Evidence:
+        """A piece of its evidence with sentence and figures."""
+        return self.pairs.evidence(self.place)[found.place]
+
+    @property
     def payload_bytes(self) -> int:
         """What it carried in both directions."""
-        return self.result.payload_bytes_up + self.result.payload_bytes_down
+        return self.pairs.payload_bytes(self.place)
 
 
 def grouped(members: Sequence[Member]) -> dict[GroupKey, list[int]]:
@@ -76,8 +114,14 @@ def least_s(times_ns: Iterable[int | None]) -> float | None:
     return min(known) / 1e9 if known else None
 
 
-def _network(vantage: VantageName) -> str:
-    address = ipaddress.ip_address(_address_and_port(vantage.client)[0])
+@lru_cache(_REMEMBERED)
+def _key(side: GroupSide, network: str, port: int) -> GroupKey:
+    return GroupKey(side, network, port)
+
+
+@lru_cache(_REMEMBERED)
+def _network(client: str) -> str:
+    address = ipaddress.ip_address(client)
     prefix = PREFIX_IPV4 if address.version == 4 else PREFIX_IPV6
     return str(ipaddress.ip_network((address, prefix), strict=False))
 

@@ -1,12 +1,12 @@
 """Packet identity over a group: each connection compared too little, and all of them together may be enough.
 
-The connections are independent draws, so their natural-log likelihood ratios add up, field by field. What is not
-independent is what one box, or one habit of two stacks, does to every connection alike. Such a cause counts once,
+The connections are independent draws, so their natural-log likelihood ratios add up, field by field. What one
+middlebox, or one habit of two stacks, does to every connection alike is not independent. Such a cause counts once,
 however many connections show it:
 
-- a box that gives packets IP IDs of its own or takes timestamps away, one that regulates acknowledgements and windows,
-  one that cuts segments anew: each passes one connection in a hundred, so that all disagreement it explains is bounded
-  by ln 100;
+- a middlebox that gives packets its own IP IDs or removes timestamps, one that regulates acknowledgements and windows,
+  one that resegments: each is on the path of one connection in a hundred, so that all disagreement it explains is
+  bounded by ln 100;
 - two stacks of one kind push, acknowledge and widen windows alike, and may have one clock: all agreement there together
   is worth e^3, as in one connection, and never makes a group end to end;
 - one counter numbers the packets of all connections of a host: agreement of IP IDs is worth no more than its 16 bits.
@@ -14,30 +14,30 @@ however many connections show it:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from detector.groups.membership import Member
+from detector.logistic import logistic
 from detector.methods.identity import (
     DECISIVE_NATS,
     FITTED_NATS,
     IP_ID_NATS,
     REWRITABLE_NATS,
-    Voice,
+    ClassField,
+    class_field_name,
     field_nats,
-    voice_name,
 )
-from pepscope.results import Evidence, Outcome
-
-METHOD = "identity"
+from detector.methods.identity.findings import NAME, IdentityFinding
+from pepscope.results.verdicts import Evidence
 
 #: Findings of comparisons that decided nothing.
-_UNDECIDED = frozenset({"too-alike", "too-few-segments"})
+_UNDECIDED = frozenset({IdentityFinding.TOO_ALIKE, IdentityFinding.TOO_FEW_SEGMENTS})
 
-#: The field whose agreement adds up over connections, as far as one counter explains it; elsewhere it is a habit.
+#: The field whose agreement adds up over connections, up to the bits of one counter; in other fields it is a habit.
 _COUNTED = "ip-id"
 
-#: Fields whose disagreement one box explains in all connections; those of one box are bounded together.
+#: Fields whose disagreement one middlebox explains in all connections; the fields of one middlebox are bounded
+#: together.
 _BOXES: Mapping[str, str] = {
     "ip-id": "rewrites",
     "timestamps-present": "rewrites",
@@ -46,11 +46,11 @@ _BOXES: Mapping[str, str] = {
     "boundaries": "cuts",
 }
 
-#: Fields whose disagreement nothing but another stack explains: each connection is a witness of its own.
+#: Fields whose disagreement only another stack explains: each connection is an independent observation.
 _INDEPENDENT = frozenset({"push"})
 
-#: What one connection says, by class of segments and field, in nats for same packets.
-Voices = Mapping[Voice, float]
+#: One connection's log-likelihood ratio for same packets, by class of segments and field, in nats.
+FieldNats = Mapping[ClassField, float]
 
 
 def pooled_identity(members: Sequence[Member]) -> Evidence | None:
@@ -62,8 +62,8 @@ def pooled_identity(members: Sequence[Member]) -> Evidence | None:
     undecided = [
         (member, nats)
         for member in members
-        for item in member.result.evidence
-        if item.method == METHOD and item.finding in _UNDECIDED and (nats := field_nats(item.numbers))
+        for item in member.evidence
+        if item.method == NAME and item.finding in _UNDECIDED and (nats := field_nats(member.in_full(item).numbers))
     ]
     if len(undecided) < 2:
         return None
@@ -71,73 +71,75 @@ def pooled_identity(members: Sequence[Member]) -> Evidence | None:
     total = sum(pooled.values())
     if abs(total) < DECISIVE_NATS or _are_divided([nats for _, nats in undecided]):
         return None
-    data, acks = (sum(nats for voice, nats in pooled.items() if voice.of == of) for of in ("data", "acks"))
-    strength = 1.0 / (1.0 + math.exp(-abs(total)))
+    data, acks = (sum(nats for field, nats in pooled.items() if field.of == of) for of in ("data", "acks"))
+    strength = logistic(abs(total))
     numbers = {
         "pooled_nats": round(total, 2),
         "pooled_connections": len(undecided),
-        **{voice_name(voice): round(nats, 2) for voice, nats in sorted(pooled.items())},
+        **{class_field_name(field): round(nats, 2) for field, nats in sorted(pooled.items())},
     }
-    fields = _loudest(pooled, total)
+    fields = _strongest_fields(pooled, total)
     if total > 0:
-        return Evidence(
-            METHOD, Outcome.INTACT, "same-packets" if acks >= DECISIVE_NATS else "same-data", strength,
-            f"In {len(undecided)} connections, none of which decides alone, the segments that arrive are the ones that "
-            f"left: together {fields} agree too often for another sender's.", numbers,
+        same = IdentityFinding.SAME_PACKETS if acks >= DECISIVE_NATS else IdentityFinding.SAME_DATA
+        return same.evidence(
+            NAME, strength,
+            f"In {len(undecided)} connections, none of which decides alone, the segments that arrive are the segments "
+            f"that left: together {fields} agree too often for segments of another sender.", numbers,
         )  # fmt: skip
-    confidence = min(member.result.pairing_confidence for member, _ in undecided)
-    return Evidence(
-        METHOD, Outcome.SPLIT, "other-packets" if data < 0 else "other-acknowledgements", strength * confidence,
+    confidence = min(member.pairs.pairing_confidence(member.place) for member, _ in undecided)
+    other = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
+    return other.evidence(
+        NAME, strength * confidence,
         f"In {len(undecided)} connections, none of which decides alone, segments arrive that the far end never sent: "
-        f"together {fields} differ too often for the same packets.", numbers,
+        f"together {fields} differ too often for segments of the far end.", numbers,
     )  # fmt: skip
 
 
-def _pool(connections: Sequence[Voices]) -> dict[Voice, float]:
-    """The sum over connections by voice, with what one cause explains counted once."""
-    voices = sorted({voice for nats in connections for voice in nats})
-    said = {voice: [nats[voice] for nats in connections if voice in nats] for voice in voices}
-    total = {voice: _for_other(voice.field, nats) for voice, nats in said.items()}
+def _pool(connections: Sequence[FieldNats]) -> dict[ClassField, float]:
+    """The sum over connections by class and field, with what one cause explains counted once."""
+    fields = sorted({field for nats in connections for field in nats})
+    by_field = {field: [nats[field] for nats in connections if field in nats] for field in fields}
+    total = {field: _for_other(field.field, nats) for field, nats in by_field.items()}
     for box in sorted(set(_BOXES.values())):
-        explained = {voice: nats for voice, nats in total.items() if _BOXES.get(voice.field) == box and nats < 0}
+        explained = {field: nats for field, nats in total.items() if _BOXES.get(field.field) == box and nats < 0}
         share = min(1.0, REWRITABLE_NATS / -sum(explained.values())) if explained else 1.0
-        total |= {voice: nats * share for voice, nats in explained.items()}
-    for voice, nats in _for_same(said).items():
-        total[voice] += nats
+        total |= {field: nats * share for field, nats in explained.items()}
+    for field, nats in _for_same(by_field).items():
+        total[field] += nats
     return total
 
 
-def _for_same(said: Mapping[Voice, Sequence[float]]) -> dict[Voice, float]:
-    """What agreement is worth over all connections, by voice: where it is a habit, what the loudest one says."""
-    agreeing = {voice: sum(nats for nats in each if nats > 0) for voice, each in said.items()}
-    worth = {voice: min(IP_ID_NATS, nats) for voice, nats in agreeing.items() if voice.field == _COUNTED}
-    habits = {voice: max(said[voice]) for voice, nats in agreeing.items() if voice.field != _COUNTED and nats > 0}
+def _for_same(by_field: Mapping[ClassField, Sequence[float]]) -> dict[ClassField, float]:
+    """The weight of agreement over all connections by class and field; of habits only the strongest one counts."""
+    agreeing = {field: sum(nats for nats in each if nats > 0) for field, each in by_field.items()}
+    worth = {field: min(IP_ID_NATS, nats) for field, nats in agreeing.items() if field.field == _COUNTED}
+    habits = {field: max(by_field[field]) for field, nats in agreeing.items() if field.field != _COUNTED and nats > 0}
     if habits:
-        loudest = max(habits, key=lambda voice: habits[voice])
-        worth[loudest] = min(FITTED_NATS, habits[loudest])
+        strongest = max(habits, key=lambda field: habits[field])
+        worth[strongest] = min(FITTED_NATS, habits[strongest])
     return worth
 
 
-def _for_other(field: str, said: Sequence[float]) -> float:
-    """What disagreement in a field is worth over all connections, before what boxes explain is bounded."""
-    differing = [nats for nats in said if nats < 0]
+def _for_other(field: str, by_connection: Sequence[float]) -> float:
+    """The weight of disagreement in a field over all connections, before what middleboxes explain is bounded."""
+    differing = [nats for nats in by_connection if nats < 0]
     if field in _INDEPENDENT or field in _BOXES:
         return sum(differing)
     return min(differing, default=0.0)
 
 
-def _are_divided(connections: Sequence[Voices]) -> bool:
+def _are_divided(connections: Sequence[FieldNats]) -> bool:
     """Whether some of the connections together would decide for end to end and the others for a split."""
-    camps = ([nats for nats in connections if (sum(nats.values()) > 0) is wanted] for wanted in (True, False))
-    for_same, for_other = (sum(_pool(camp).values()) for camp in camps)
+    sides = ([nats for nats in connections if (sum(nats.values()) > 0) is wanted] for wanted in (True, False))
+    for_same, for_other = (sum(_pool(side).values()) for side in sides)
     return for_same >= DECISIVE_NATS and for_other <= -DECISIVE_NATS
 
 
-def _loudest(pooled: Voices, total: float) -> str:
-    """The fields that say most for the conclusion, in words."""
+def _strongest_fields(pooled: FieldNats, total: float) -> str:
+    """The fields with the largest weight for the conclusion, in words."""
     sums: dict[str, float] = {}
-    for voice, nats in pooled.items():
-        sums[voice.field] = sums.get(voice.field, 0.0) + nats
+    for field, nats in pooled.items():
+        sums[field.field] = sums.get(field.field, 0.0) + nats
     ranked = sorted((name for name, nats in sums.items() if nats * total > 0), key=lambda name: -abs(sums[name]))
     words = [name.replace("-", " ") for name in ranked[:3]]
     return " and ".join(([", ".join(words[:-1])] if words[:-1] else []) + words[-1:])

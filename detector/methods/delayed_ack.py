@@ -1,10 +1,10 @@
 """Delayed acknowledgements: Method 3 of Wei et al. (UMass TR 2005-59, section III-A).
 
-When the receiver holds back every acknowledgement by T, no end-to-end round trip at the sender can be shorter than T.
-Shorter ones come from somebody else. T is given by the user, or read off the receiver's own capture. Round trips are
+When the receiver delays every acknowledgement by T, no end-to-end round trip at the sender can be shorter than T.
+A middlebox makes shorter ones. The user gives T, or the receiver's own capture shows it. Round trips are
 timed from the first copy of the last byte that an acknowledgement covers and left out where it was sent again (Karn);
 only acknowledgements without data, SYN, FIN and RST count at the sender and at the receiver, since a delay put on pure
-acknowledgements lets the others through.
+acknowledgements does not delay the others.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector import curves
-from detector.clock import ClockRelation
-from detector.clouds import SPARED_LEAST
-from detector.curves import NEVER, BoolArray
+from detector.clocks.clouds import SPARED_LEAST
+from detector.clocks.relation import ClockRelation
+from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Int64Array
-from pepscope.results import Evidence, FloatArray, Number, Outcome
+from detector.streams import curves
+from detector.streams.curves import NEVER, BoolArray
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.finding import Finding, inapplicable
+from pepscope.results.transfer_findings import TransferFinding
+from pepscope.results.verdicts import Evidence, FloatArray, Number
 
-METHOD = "delayed_ack"
+NAME = "delayed_ack"
 
 #: Longest delay that a receiver may put on an acknowledgement by itself (RFC 9293 section 3.8.6.3: below 0.5 s).
 DELAYED_ACK_LIMIT_S = 0.5
@@ -32,7 +35,7 @@ DELAYED_ACK_LIMIT_S = 0.5
 BULK_ACKS = 20
 BULK_DELAY_S = 0.2
 
-#: Fewer acknowledgements say nothing.
+#: Fewer acknowledgements are no evidence.
 LEAST_ACKS = 3
 
 #: A step of the sender's clock explains short round trips only while they are fewer than this share.
@@ -51,14 +54,21 @@ class _Held:
     given: bool
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+class DelayedAckFinding(Finding):
+    """Round trips against the delay that the receiver put on its acknowledgements."""
+
+    NO_ACK_DELAY = inapplicable("no-ack-delay")
+
+
+def examine(observation: Observation) -> Evidence:
     """Compare the least round trip at the sender with the delay that the receiver put on its acknowledgements."""
+    pair = observation.pair
     held = [found for direction in Direction if (found := _held(pair, direction)) is not None]
-    judged = [made for item in held if (made := _judge(pair, item, clock)) is not None]
+    judged = [made for item in held if (made := _judge(pair, item, observation.clock)) is not None]
     if not judged:
-        summary = "The receiver did not hold back its acknowledgements, as far as is known (--ack-delay tells)."
-        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary)
-    return max(judged, key=lambda item: (item.outcome is Outcome.SPLIT, item.strength))
+        summary = "No delay on the receiver's acknowledgements is known (--ack-delay sets one)."
+        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary)
+    return max(judged, key=lambda item: (item.finding is TransferFinding.ACKS_NOT_FROM_RECEIVER, item.strength))
 
 
 def acknowledgement_delays_s(receiver: Vantage, direction: Direction, at_most: int | None = None) -> FloatArray:
@@ -117,7 +127,7 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     path_s = _path_s(sender, held.direction, clock)
     too_short = round_trips < held.delay_s - TIMER_ERROR_S
     short = int(too_short.sum())
-    source = "as given" if held.given else "as its own capture shows"
+    source = "given by the user" if held.given else "measured in its own capture"
     numbers: dict[str, Number] = {
         "direction": held.direction.name.lower(),
         "ack_delay_s": held.delay_s,
@@ -127,30 +137,33 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
         "shorter_than_delay": short,
         "path_round_trip_s": path_s,
     }
-    caveats = ["Radio networks that make acknowledgements themselves do the same without splitting the payload."]
+    caveats = ["A radio network that makes acknowledgements itself, without relaying the payload, looks the same."]
     if held.given:
-        caveats.append("The delay was taken as given; it must hold for every acknowledgement.")
+        caveats.append("The user gave the delay; it must hold for every acknowledgement.")
     if _body(came, round_trips, too_short):
         strength = short / (short + SPARED_LEAST)
         summary = (
-            f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), yet {short} of "
-            f"{len(round_trips)} round trips at the sender are shorter, down to {least:.3g} s: somebody else "
+            f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), yet {short} of "
+            f"{len(round_trips)} round trips at the sender are shorter, down to {least:.3g} s: a middlebox "
             "acknowledges."
         )
-        return Evidence(METHOD, Outcome.SPLIT, "acks-not-from-receiver", strength, summary, numbers, tuple(caveats))
+        return TransferFinding.ACKS_NOT_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
     if short > SPARED_LEAST:
-        summary = f"{short} round trips are shorter than the delay, all at one time, as when the sender's clock is set."
-        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary, numbers, tuple(caveats))
+        summary = (
+            f"{short} round trips are shorter than the delay, all at one time, as after a step of the sender's clock."
+        )
+        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     if short:
         summary = f"{short} of {len(round_trips)} round trips are shorter than the delay: too few for a finding."
-        return Evidence(METHOD, Outcome.INAPPLICABLE, "no-ack-delay", 0.0, summary, numbers, tuple(caveats))
+        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     # A path slower than the delay would pass however it is made.
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
     summary = (
-        f"The receiver held every acknowledgement for {held.delay_s:.3g} s ({source}), and no round trip at the sender "
-        f"is shorter (least {least:.3g} s of {len(round_trips)}): only the receiver acknowledges."
+        f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), and none of "
+        f"{len(round_trips)} round trips at the sender is shorter (least {least:.3g} s): only the receiver "
+        "acknowledges."
     )
-    return Evidence(METHOD, Outcome.INTACT, "acks-only-from-receiver", strength, summary, numbers, tuple(caveats))
+    return TransferFinding.ACKS_ONLY_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
 
 
 def _body(came: FloatArray, round_trips: FloatArray, too_short: BoolArray) -> bool:
@@ -187,3 +200,6 @@ def _within(offsets: Int64Array, start: Int64Array, end: Int64Array) -> BoolArra
     reach = np.maximum.accumulate(end[order])
     index = np.searchsorted(start[order], offsets, side="right") - 1
     return np.asarray((index >= 0) & (reach[np.maximum(index, 0)] > offsets), np.bool_)
+
+
+METHOD = Method(NAME, "delayed acknowledgements", (DelayedAckFinding, TransferFinding), by_connection(examine))

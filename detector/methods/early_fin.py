@@ -4,21 +4,23 @@ A FIN takes a place in its stream behind the last byte, so end to end it arrives
 proxy that has taken an answer whole ends its connection to the server while it still forwards the answer; the server
 then gets a FIN that the client sends only when it has everything. A relay passes a FIN on when it gets one.
 
-Data in both directions bound the clock relation without any acknowledgement (`detector.clock`), so the clock is taken
-at its friendliest: moved as far towards the FIN as data of the other direction allow.
+Data in both directions bound the clock relation without any acknowledgement (`detector.clocks.relation`), so the clock
+is taken at its friendliest: moved as far towards the FIN as data of the other direction allow.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from detector.clock import TIMESTAMP_ERROR_S, ClockRelation
-from detector.clouds import data_points
+from detector.clocks.clouds import data_points
+from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
+from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from pepscope.packets import Direction, Mark, TcpFlag
-from pepscope.results import Evidence, Number, Outcome
+from pepscope.captures.packets import Direction, Mark, TcpFlag
+from pepscope.results.finding import Finding, Weight, inapplicable, split
+from pepscope.results.verdicts import Evidence, Number
 
-METHOD = "early_fin"
+NAME = "early_fin"
 
 #: Lead at which the finding counts half: what interrupt coalescing and coarse clocks can shift (1/64 s timers).
 HALF_LEAD_S = 1 / 64
@@ -27,28 +29,50 @@ HALF_LEAD_S = 1 / 64
 MOSTLY_UNSENT = 0.5
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
-    """Compare when each stream's FIN left its sender with when one arrived.
+class EarlyFinFinding(Finding):
+    """When FINs arrive."""
 
-    Findings: `fin-before-sent` (split), `fin-before-forwarded` (split, while most of the other stream was still to be
-    forwarded), `fin-in-order` and `no-fin` (inapplicable: they tell nothing).
-    """
+    FIN_BEFORE_SENT = split(
+        "fin-before-sent",
+        Weight(
+            "teardown", -2.5, 0.0, 0.0, -2.5,
+            "A middlebox ended its connection to one end by itself; a capture that lost the first of two FINs looks "
+            "the same.",
+        ),
+    )  # fmt: skip
+    FIN_BEFORE_FORWARDED = split(
+        "fin-before-forwarded",
+        Weight(
+            "teardown", -2.5, -2.0, 0.0, -2.5,
+            "It did so while most of the data was still to be forwarded; relays with large buffers seldom have as "
+            "much.",
+        ),
+    )  # fmt: skip
+    FIN_IN_ORDER = inapplicable("fin-in-order")
+    NO_FIN = inapplicable("no-fin")
+
+
+def examine(observation: Observation) -> Evidence:
+    """Compare when each stream's FIN left its sender with when one arrived."""
+    pair, clock = observation.pair, observation.clock
     leads = {direction: lead for direction in Direction if (lead := _lead_s(pair, direction, clock)) is not None}
     if not leads:
-        return _inapplicable("no-fin", "The end of no stream was seen at both ends, or nothing relates the clocks.", {})
+        return EarlyFinFinding.NO_FIN.undecided(
+            NAME, "No FIN was captured at both ends, or the relation between the capture clocks is unknown."
+        )
     direction = max(leads, key=lambda each: leads[each])
     lead_s = leads[direction]
     numbers: dict[str, Number] = {"direction": direction.name.lower(), "fin_lead_s": lead_s}
     if lead_s <= TIMESTAMP_ERROR_S:
-        return _inapplicable("fin-in-order", "No FIN arrives before it was sent.", numbers)
+        return EarlyFinFinding.FIN_IN_ORDER.undecided(NAME, "No FIN arrives before it was sent.", numbers)
     numbers["forwarding_s"] = forwarding_s = _forwarding_s(pair, direction.reverse)
     early = forwarding_s is not None and lead_s >= MOSTLY_UNSENT * forwarding_s
-    finding = "fin-before-forwarded" if early else "fin-before-sent"
+    finding = EarlyFinFinding.FIN_BEFORE_FORWARDED if early else EarlyFinFinding.FIN_BEFORE_SENT
     far, near = ("client", "server") if direction is Direction.UP else ("server", "client")
-    return Evidence(
-        METHOD, Outcome.SPLIT, finding, lead_s / (lead_s + HALF_LEAD_S),
-        f"The {near} got the {far}'s FIN {lead_s:.3g} s before the {far} sent one, whatever the clocks: a box in "
-        f"between ended its connection to the {near} first.",
+    return finding.evidence(
+        NAME, lead_s / (lead_s + HALF_LEAD_S),
+        f"The {near} got the {far}'s FIN {lead_s:.3g} s before the {far} sent one, under every admissible clock "
+        f"relation: a middlebox ended its connection to the {near} first.",
         numbers, (f"A {far}-side capture that lost the first of several FINs looks the same.",),
     )  # fmt: skip
 
@@ -64,6 +88,9 @@ def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | N
         return None  # where more arrived than left, the sender's capture missed one
     x, y = data_points(reverse)
     client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
+    # A clock that was set at an unknown time may have been set just before the FIN.
+    if clock.unusual_steps or (len(clock.pieces) == 1 and not clock.fits_data):
+        return None
     # What data before a step of a clock allow, they do not allow behind it.
     alike = clock.piece_at(x) == clock.piece_at(np.array([client]))[0]
     if not alike.any():
@@ -86,17 +113,16 @@ def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
 
 def _fins(vantage: Vantage, direction: Direction) -> int:
     packets = vantage.packets
-    return int(np.count_nonzero((packets.direction == direction) & ((packets.flags & TcpFlag.FIN) != 0)))
+    return int(np.count_nonzero(packets.going(direction) & packets.flagged(TcpFlag.FIN)))
 
 
 def _first_fin_ns(vantage: Vantage, direction: Direction) -> int | None:
     """When the stream's first FIN passed; None where there is none, or where an earlier one was plainly missed."""
     packets = vantage.packets
-    fins = np.flatnonzero((packets.direction == direction) & ((packets.flags & TcpFlag.FIN) != 0))
-    if len(fins) == 0 or packets.marks[fins[0]] & Mark.RETRANSMISSION:
+    fins = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.FIN))
+    if len(fins) == 0 or packets.marked(Mark.RETRANSMISSION)[fins[0]]:
         return None
     return int(packets.time_ns[fins[0]])
 
 
-def _inapplicable(finding: str, summary: str, numbers: dict[str, Number]) -> Evidence:
-    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers)
+METHOD = Method(NAME, "end of stream", (EarlyFinFinding,), by_connection(examine))

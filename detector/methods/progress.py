@@ -1,11 +1,11 @@
 """Progress: how far the sender is ahead of the receiver.
 
 End to end, no byte is acknowledged to the sender before it has arrived. What is acknowledged and has not arrived sits
-in a box in between. A relay (Split-TCP) holds a buffer's worth; a store-and-forward proxy takes the transfer in at the
-wired rate and forwards it later, so that the sender is done when the receiver has little, or has not even begun.
+in a middlebox. A relay (Split-TCP) holds a buffer's worth; a store-and-forward proxy receives the transfer at the wired
+rate and forwards it later, so that the sender is done when the receiver has few bytes or none.
 
-The clocks are taken at their friendliest: the offset under which the flow's own data arrive as early as causality
-allows (`detector.clock`), so that an unknown clock cannot fake a lead.
+The clock offset is the one most favourable to end to end: the flow's own data arrive as early as causality allows
+(`detector.clocks.relation`), so that an unknown clock cannot fake a lead.
 """
 
 from __future__ import annotations
@@ -15,32 +15,34 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clock import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
-from detector.clouds import FlowClouds
-from detector.curves import NEVER, BoolArray, first_arrivals
-from detector.early_acks import violations
+from detector.clocks.clouds import FlowClouds
+from detector.clocks.early_acks import violations
+from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
+from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from detector.window_course import window_captured, window_course
-from pepscope.packets import Direction, Int64Array, TcpFlag
-from pepscope.results import Evidence, Number, Outcome
+from detector.streams.curves import NEVER, BoolArray, first_arrivals
+from detector.streams.window_course import window_captured, window_course
+from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
+from pepscope.results.verdicts import Evidence, Number
 
-METHOD = "progress"
+NAME = "progress"
 
 #: Weight of a fit; the same observation as the acknowledgements' timing, seen in bytes.
 FIT_STRENGTH = 0.2
 
-#: Flows smaller than the initial window (RFC 6928) are on their way before anybody answers.
+#: Flows smaller than the initial window (RFC 6928) are under way before the first acknowledgement.
 LEAST_BYTES = 10 * 1460
 
 #: A sender that is done while the receiver has less than this, and was never held back, was taken in at its own rate.
 FAR_AHEAD_SHARE = 0.5
 
-#: A receive window below this share of what it had been holds the sender back. Auto-tuned windows of a box that reads
-#: as fast as it receives stay above half; one that is closed by a full buffer falls to a segment or to zero.
+#: A receive window below this share of what it had been holds the sender back. Auto-tuned windows of a middlebox that
+#: reads as fast as it receives stay above half; one that is closed by a full buffer falls to a segment or to zero.
 HELD_BACK_SHARE = 0.1
 
 #: A relay may hold this much of a transfer without closing its window: Linux's default limits for one receive and one
-#: send buffer (6 MiB and 4 MiB). A lead below it tells less of a relay from a proxy.
+#: send buffer (6 MiB and 4 MiB). A lead below it hardly distinguishes a relay from a proxy.
 RELAY_BUFFER_BYTES = 10 * 2**20
 
 #: Linux lets a send buffer grow to two congestion windows (tcp_sndbuf_expand), each segment with its bookkeeping in a
@@ -83,13 +85,63 @@ class Lead:
     buffers_bytes: int  # what they could hold at that time
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+class ProgressFinding(Finding):
+    """How far the sender is ahead of the receiver."""
+
+    SENDER_IN_STEP = intact(
+        "sender-in-step",
+        Weight(
+            "timing", 0.0, -1.5, -1.5, 0.0,
+            "As `acks-after-data`, in bytes.",
+        ),
+    )  # fmt: skip
+    SENDER_AHEAD = split(
+        "sender-ahead",
+        Weight(
+            "timing", -6.0, 0.0, -0.5, 0.0,
+            "The lead is a buffer's; a store that streams leads by no more.",
+        ),
+    )  # fmt: skip
+    SENDER_FAR_AHEAD = split(
+        "sender-far-ahead",
+        Weight(
+            "timing", -6.0, 0.0, 0.0, 0.0,
+            "Most of the transfer was taken in early, but a relay's socket buffers may hold as much.",
+        ),
+    )  # fmt: skip
+    SENDER_BEYOND_BUFFERS = split(
+        "sender-beyond-buffers",
+        Weight(
+            "timing", -6.0, -4.0, 0.0, -4.0,
+            "The sender led by more than the socket buffers of a relay hold.",
+        ),
+    )  # fmt: skip
+    STORED_BEFORE_FORWARDED = split(
+        "stored-before-forwarded",
+        Weight(
+            "timing", -6.0, -6.0, 0.0, -6.0,
+            "Nothing was forwarded while much more than a receive window was taken in.",
+        ),
+    )  # fmt: skip
+    HELD_BEFORE_FORWARDED = split(
+        "held-before-forwarded",
+        Weight(
+            "timing", -6.0, -4.0, 0.0, -6.0,
+            "Even the fastest byte waited for much of the transfer's duration; a relay behind a queue that other "
+            "connections had filled does the same.",
+        ),
+    )  # fmt: skip
+    PROGRESS_UNKNOWN = inapplicable("progress-unknown")
+
+
+def examine(observation: Observation) -> Evidence:
     """Measure how many acknowledged bytes the receiver did not have yet."""
+    pair, clock = observation.pair, observation.clock
     flow = max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
     found = None if flow is None else measure_lead(pair, flow, clock)
     if flow is None or found is None or found.total_bytes < LEAST_BYTES:
         summary = "The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead."
-        return Evidence(METHOD, Outcome.INAPPLICABLE, "progress-unknown", 0.0, summary)
+        return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary)
     violating = int(violations(flow, clock).sum())
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
@@ -107,53 +159,53 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         "lead_beyond_buffers_bytes": found.beyond_buffers_bytes,
     }
     if clock.separable or clock.slack_s >= -TIMESTAMP_ERROR_S or found.most_bytes <= 0:
-        summary = "Under some admissible clock nothing was acknowledged to the sender before it had arrived."
+        summary = "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived."
         queueless = ("A split point that never queues looks the same.",)
-        return Evidence(METHOD, Outcome.INTACT, "sender-in-step", FIT_STRENGTH, summary, numbers, queueless)
+        return ProgressFinding.SENDER_IN_STEP.evidence(NAME, FIT_STRENGTH, summary, numbers, queueless)
     spared = clock.lower_spared + clock.upper_spared
     strength = max(violating, 1) / (max(violating, 1) + spared)
     if found.acknowledged_share_at_start >= STORED_SHARE and found.acknowledged_at_start_bytes >= STORED_BYTES:
         summary = (
             f"{found.acknowledged_share_at_start:.0%} of {found.total_bytes} bytes had been acknowledged to the sender "
-            "before the first byte reached the receiver: stored first, then forwarded."
+            "before the first byte reached the receiver: a middlebox stored them first and then forwarded them."
         )
-        return Evidence(METHOD, Outcome.SPLIT, "stored-before-forwarded", strength, summary, numbers)
+        return ProgressFinding.STORED_BEFORE_FORWARDED.evidence(NAME, strength, summary, numbers)
     shorter_s = min(found.sender_duration_s, found.receiver_duration_s)
     if found.least_hold_s >= HELD_SHARE * shorter_s and found.total_bytes >= STORED_BYTES:
         summary = (
             f"Even the fastest byte took {found.least_hold_s:.3g} s longer than both legs' round trips explain, of a "
-            f"transfer of {shorter_s:.3g} s: stored first, then forwarded."
+            f"transfer of {shorter_s:.3g} s: a middlebox stored the data first and then forwarded them."
         )
         queue = ("A relay behind a queue that other connections had filled before looks the same.",)
-        return Evidence(METHOD, Outcome.SPLIT, "held-before-forwarded", strength, summary, numbers, queue)
+        return ProgressFinding.HELD_BEFORE_FORWARDED.evidence(NAME, strength, summary, numbers, queue)
     return _lead(found, strength, numbers)
 
 
 def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
-    """What the size of the lead says of the box that holds it."""
+    """The finding for the size of the lead: a relay's buffers, or more than they hold."""
     if found.beyond_buffers_bytes > 0:
         # The further beyond, the less an unusual relay's larger buffers explain it.
         strength *= found.beyond_buffers_bytes / (found.beyond_buffers_bytes + found.buffers_bytes)
         summary = (
             f"{found.beyond_buffers_bytes + found.buffers_bytes} bytes were acknowledged to the sender and had not "
-            f"reached the receiver, where the socket buffers of a relay hold {found.buffers_bytes} at most: the "
-            "transfer was taken in and forwarded later."
+            f"reached the receiver, but the socket buffers of a relay hold {found.buffers_bytes} at most: a middlebox "
+            "stored the transfer and forwarded it later."
         )
-        tuned = ("A relay whose socket buffers were set larger by hand looks the same.",)
-        return Evidence(METHOD, Outcome.SPLIT, "sender-beyond-buffers", strength, summary, numbers, tuned)
+        tuned = ("A relay with socket buffers configured larger looks the same.",)
+        return ProgressFinding.SENDER_BEYOND_BUFFERS.evidence(NAME, strength, summary, numbers, tuned)
     if found.delivered_share_when_done <= FAR_AHEAD_SHARE and found.held_back is False:
         summary = (
             f"When all {found.total_bytes} bytes had been acknowledged to the sender, the receiver had "
-            f"{found.delivered_share_when_done:.0%} of them, and the sender was never held back: a box in between held "
-            "the rest."
+            f"{found.delivered_share_when_done:.0%} of them, and no closed receive window held the sender back: a "
+            "middlebox held the rest."
         )
-        fits = ("Socket buffers of a relay hold as much as a store would here.",)
-        return Evidence(METHOD, Outcome.SPLIT, "sender-far-ahead", strength, summary, numbers, fits)
+        fits = ("The socket buffers of a relay can hold as much.",)
+        return ProgressFinding.SENDER_FAR_AHEAD.evidence(NAME, strength, summary, numbers, fits)
     summary = (
         f"Up to {found.most_bytes} bytes were acknowledged to the sender before they reached the receiver; when the "
         f"sender was done, {found.delivered_share_when_done:.0%} had arrived."
     )
-    return Evidence(METHOD, Outcome.SPLIT, "sender-ahead", strength, summary, numbers)
+    return ProgressFinding.SENDER_AHEAD.evidence(NAME, strength, summary, numbers)
 
 
 def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | None:
@@ -171,7 +223,7 @@ def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | N
     arrival = _on_sender_clock(flow, clock, came_ns)
     best = int((flow.data_sent_ns - _on_sender_clock(flow, clock, flow.data_arrived_ns)).max())
     if clock.basis is ClockBasis.ASSUMED:
-        best = max(best, 0)  # the user says how the clocks relate
+        best = max(best, 0)  # the user gave the clock relation
     arrival = np.maximum.accumulate(arrival + best)
     reached = np.maximum.accumulate(end) + shift
     arrived = np.concatenate([[int(held.start.min()) + shift], reached])
@@ -206,8 +258,8 @@ def _beyond_buffers(
     """The most by which the lead exceeds what a relay's buffers held, and what they held then.
 
     A relay's send buffer follows its congestion window, which follows what the receiver got; what waits in its receive
-    buffer is missing from the window that it advertises: nothing is known of that, and 0 of both told, where the
-    windows or the SYN options that scale them were not captured.
+    buffer is missing from the window that it advertises. Returns 0 for both if the capture lacks the windows or the SYN
+    options that scale them.
     """
     sender = pair.sender(flow.direction)
     if sender is None or len(lead) == 0 or not _windows_in_bytes(sender, flow.direction.reverse):
@@ -230,7 +282,7 @@ def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64A
     at 65,535 bytes), so that as much again is never excluded.
     """
     packets = sender.packets
-    advertising = (packets.direction == flow.direction.reverse) & ((packets.flags & TcpFlag.SYN) == 0)
+    advertising = packets.going(flow.direction.reverse) & ~packets.flagged(TcpFlag.SYN)
     windows = packets.window_bytes[advertising].astype(np.int64)
     if len(windows) == 0:
         return np.full(int(known.sum()), STORED_BYTES // 2, np.int64)
@@ -240,7 +292,7 @@ def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64A
 
 
 def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:
-    """How long the fastest byte was held by whoever is in between; needs the beginning of the connection at both ends.
+    """How long a middlebox held the fastest byte; needs the beginning of the connection at both ends.
 
     The least delays of data in both directions add up to a round trip in which the clocks' offset cancels. Each leg's
     least round trip is known from its acknowledgements; one more of the longer leg is left to a proxy that connects
@@ -277,3 +329,6 @@ def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64A
     # The relation runs over client times; its drift over one delay is below a microsecond per millisecond.
     client = receiver_ns - round(clock.pieces[0].offset_ns)
     return receiver_ns - np.rint(clock.server_minus_client_ns(client)).astype(np.int64)
+
+
+METHOD = Method(NAME, "transfer progress", (ProgressFinding,), by_connection(examine))

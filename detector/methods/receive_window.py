@@ -1,50 +1,80 @@
 """Receive window at the sender: a split point's buffer fills and empties, a store-and-forward proxy's stays open.
 
-Wei et al., section III-A, tell Split-TCP from a TCP proxy by it. A slow reader closes its window end to end, so what
-the sender saw is held against what the receiver itself advertised.
+Wei et al., section III-A, distinguish Split-TCP from a TCP proxy by it. A slow reader closes its window end to end, so
+the window at the sender is compared with the window that the receiver itself advertised.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from detector.curves import acknowledgements, first_arrivals, sent_data
+from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from detector.window_course import WindowCourse, bulk_direction, window_captured, window_course
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
+from detector.streams.curves import acknowledgements, first_arrivals, sent_data
+from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
+from pepscope.captures.packets import Direction
+from pepscope.results.finding import Finding, Weight, inapplicable, split
+from pepscope.results.verdicts import Evidence, Number
 
-if TYPE_CHECKING:
-    from detector.clock import ClockRelation
-
-METHOD = "receive_window"
+NAME = "receive_window"
 #: A receiver whose window never fell below this share of what it had been kept up with the network.
 KEPT_UP_SHARE = 0.25
 #: The sender's transfer must take less than this share of the receiver's for the receiver to be far behind.
 FAR_BEHIND_SHARE = 0.7
 #: Streams shorter than this fill no buffer.
 SHORTEST_STREAM_BYTES = 64 * 1024
+#: A buffer that fills and empties in turn shuts the window twice at least. Any buffer that has an end shuts it once: a
+#: full store does, and opens it when it begins to forward.
+ALTERNATING = 2
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
-    """Compare the receive window that the sender saw with the one that the receiver advertised.
+class ReceiveWindowFinding(Finding):
+    """The window at the sender against the one that the receiver advertised."""
 
-    Findings: `window-alternates` (split, Split-TCP), `window-open-receiver-behind` (split, TCP proxy), `slow-reader`,
-    `alternation-unexplained`, `window-unremarkable`, `window-not-captured`, `too-short`, `needs-sender-capture`.
-    """
+    WINDOW_ALTERNATES = split(
+        "window-alternates",
+        Weight(
+            "window", -4.0, 0.0, -5.0, -1.0,
+            "A middlebox's buffer fills and empties; a store takes everything.",
+        ),
+    )  # fmt: skip
+    WINDOW_SHUT_ONCE = split(
+        "window-shut-once",
+        Weight(
+            "window", -4.0, 0.0, 0.0, -1.0, "A middlebox's buffer filled up: a relay's, or a bounded store's.",
+        ),
+    )  # fmt: skip
+    WINDOW_OPEN_RECEIVER_BEHIND = split(
+        "window-open-receiver-behind",
+        Weight(
+            "window", -3.0, 0.0, 0.0, -1.0,
+            "The data waited in a middlebox; a relay's large socket buffers do that as well as a store.",
+        ),
+    )  # fmt: skip
+    SLOW_READER = inapplicable("slow-reader")
+    ALTERNATION_UNEXPLAINED = inapplicable("alternation-unexplained")
+    WINDOW_UNREMARKABLE = inapplicable("window-unremarkable")
+    WINDOW_NOT_CAPTURED = inapplicable("window-not-captured")
+    TOO_SHORT = inapplicable("too-short")
+    NEEDS_SENDER_CAPTURE = inapplicable("needs-sender-capture")
+
+
+def examine(observation: Observation) -> Evidence:
+    """Compare the receive window that the sender saw with the one that the receiver advertised."""
+    pair = observation.pair
     if not pair.vantages:
-        return _inapplicable("needs-sender-capture", "No capture of this connection.", {})
+        return ReceiveWindowFinding.NEEDS_SENDER_CAPTURE.undecided(NAME, "No capture of this connection.")
     direction = bulk_direction(pair)
     sender, receiver = pair.sender(direction), pair.receiver(direction)
     if sender is None:
-        return _inapplicable("needs-sender-capture", "The window that the sender sees needs the sender's capture.", {})
+        return ReceiveWindowFinding.NEEDS_SENDER_CAPTURE.undecided(
+            NAME, "The window that reaches the sender needs the sender's capture."
+        )
     if sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES:
-        return _inapplicable("too-short", "Too little data to fill a receive buffer.", {})
+        return ReceiveWindowFinding.TOO_SHORT.undecided(NAME, "Too little data to fill a receive buffer.")
     if not all(window_captured(vantage, direction.reverse) for vantage in (sender, receiver) if vantage is not None):
-        return _inapplicable(
-            "window-not-captured", "A capture lacks the acknowledgements that advertise the receive window.", {}
+        return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
+            NAME, "A capture lacks the acknowledgements that advertise the receive window.", {}
         )
     seen = sender.derived(window_course, direction.reverse)
     numbers: dict[str, Number] = {
@@ -55,12 +85,14 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     }
     if receiver is None:
         if seen.cycles >= 1:
-            return _inapplicable(
-                "alternation-unexplained",
+            return ReceiveWindowFinding.ALTERNATION_UNEXPLAINED.undecided(
+                NAME,
                 f"The window at the sender went from full to shut and back {seen.cycles} times: a split point's buffer "
-                "or a slow reader; the receiver's capture would tell.", numbers,
+                "or a slow reader; a capture at the receiver would decide.", numbers,
             )  # fmt: skip
-        return _inapplicable("window-unremarkable", "The window at the sender stayed open.", numbers)
+        return ReceiveWindowFinding.WINDOW_UNREMARKABLE.undecided(
+            NAME, "The window at the sender stayed open.", numbers
+        )
     made = receiver.derived(window_course, direction.reverse)
     numbers |= {
         "receiver_cycles": made.cycles,
@@ -72,16 +104,18 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
         strength = 1.0 - 0.5 ** (1 + seen.cycles)
         scaled = receiver.flow(direction.reverse).window_shift is not None
         least = f"{made.least_bytes} bytes" if scaled else f"{made.least_share:.0%} of what it had before"
-        return Evidence(
-            METHOD, Outcome.SPLIT, "window-alternates", strength * pair.pairing_confidence,
-            f"The sender saw its receive window shut {seen.times_shut} times, but the receiver never advertised less "
-            f"than {least}: a buffer in between filled up.", numbers,
+        alternates = seen.times_shut >= ALTERNATING
+        finding = ReceiveWindowFinding.WINDOW_ALTERNATES if alternates else ReceiveWindowFinding.WINDOW_SHUT_ONCE
+        return finding.evidence(
+            NAME, strength * pair.pairing_confidence,
+            f"The sender saw its receive window shut {_times(seen.times_shut)}, but the receiver never advertised less "
+            f"than {least}: a middlebox's buffer filled up.", numbers,
             ("A window regulator that shuts the window to pace the sender would look alike.",),
         )  # fmt: skip
     if seen.times_shut or made.times_shut:
-        return _inapplicable(
-            "slow-reader",
-            "The receiver itself shuts its window (a slow reader), so a shut window at the sender says nothing.",
+        return ReceiveWindowFinding.SLOW_READER.undecided(
+            NAME,
+            "The receiver itself shuts its window (a slow reader), so a shut window at the sender is no evidence.",
             numbers,
         )
     return _open_window(pair, direction, sender, receiver, seen, made, numbers)
@@ -101,13 +135,15 @@ def _open_window(
         steady = seen.least_share > KEPT_UP_SHARE
         if share < FAR_BEHIND_SHARE and behind > made.largest_bytes and steady:
             numbers["behind_bytes"] = int(behind)
-            return Evidence(
-                METHOD, Outcome.SPLIT, "window-open-receiver-behind", min(0.95, 1.0 - share) * pair.pairing_confidence,
+            return ReceiveWindowFinding.WINDOW_OPEN_RECEIVER_BEHIND.evidence(
+                NAME, min(0.95, 1.0 - share) * pair.pairing_confidence,
                 f"The window at the sender stayed open, all was acknowledged in {sender_s:.2f} s, and the receiver "
-                f"needed {receiver_s:.2f} s for the same bytes: they waited in a store that takes everything at once.",
+                f"needed {receiver_s:.2f} s for the same bytes: they waited in a middlebox that stores everything.",
                 numbers, ("A Split-TCP buffer larger than the transfer looks the same.",),
             )  # fmt: skip
-    return _inapplicable("window-unremarkable", "The window at the sender says nothing special.", numbers)
+    return ReceiveWindowFinding.WINDOW_UNREMARKABLE.undecided(
+        NAME, "The window at the sender is unremarkable.", numbers
+    )
 
 
 def transfer_spans(
@@ -132,5 +168,8 @@ def transfer_spans(
     return (acknowledged - began) / 1e9, (last_arrival - first_arrival) / 1e9, high - low
 
 
-def _inapplicable(finding: str, summary: str, numbers: dict[str, Number]) -> Evidence:
-    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers)
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+METHOD = Method(NAME, "receive window", (ReceiveWindowFinding,), by_connection(examine))

@@ -1,24 +1,21 @@
-"""One capture only: what it can honestly say. It hints and measures; it never accuses.
+"""One capture only: measurements and hints, never a verdict.
 
-Everything that a split does to one end's view, something harmless does too: a slow reader shuts windows, a near CDN
-answers handshakes quickly, a busy server thinks. So this method reports numbers and says which capture would settle it.
+Every sign of a split at one end has a harmless cause as well: a slow reader shuts windows, a near CDN answers
+handshakes quickly, a busy server answers late. So this method reports numbers and names the capture that would decide.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from detector.window_course import bulk_direction, window_course
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
-from pepscope.results import Evidence, Number, Outcome
+from detector.streams.window_course import bulk_direction, window_course
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope.results.finding import Finding, inapplicable
+from pepscope.results.verdicts import Evidence, Number
 
-if TYPE_CHECKING:
-    from detector.clock import ClockRelation
-
-METHOD = "single_vantage"
+NAME = "single_vantage"
 #: Answers that never come sooner than this multiple of the handshake, over enough exchanges, are worth a hint.
 ANSWER_RATIO = 3.0
 FEWEST_EXCHANGES = 3
@@ -26,15 +23,24 @@ FEWEST_EXCHANGES = 3
 INITIAL_TTLS = frozenset({64, 128, 255})
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
+class SingleVantageFinding(Finding):
+    """Findings from one capture; none of them decides."""
+
+    BOTH_ENDS_CAPTURED = inapplicable("both-ends-captured")
+    HINTS_OF_SPLIT = inapplicable("hints-of-split", is_missing=True)
+    NEEDS_SECOND_CAPTURE = inapplicable("needs-second-capture", is_missing=True)
+
+
+def examine(observation: Observation) -> Evidence:
     """Measure what one capture shows: handshake, data and application round trips, window, hops.
 
-    Findings, all inapplicable: `needs-second-capture`, `hints-of-split` (numbers name the hints), `both-ends-captured`.
+    The numbers of `hints-of-split` name the hints.
     """
+    pair = observation.pair
     if len(pair.vantages) != 1:
-        return Evidence(
-            METHOD, Outcome.INAPPLICABLE, "both-ends-captured", 0.0,
-            "Both ends are captured: the two-ended methods say more." if pair.vantages else "No capture to look at.",
+        return SingleVantageFinding.BOTH_ENDS_CAPTURED.undecided(
+            NAME,
+            "Both ends are captured: methods that compare both apply." if pair.vantages else "There is no capture.",
         )  # fmt: skip
     vantage = pair.vantages[0]
     at_client = pair.client_side is not None
@@ -43,16 +49,16 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
     hints = _hints(pair, vantage, remote, numbers)
     numbers["hints"] = ", ".join(hints)
     where = "server" if at_client else "client (mobile)"
-    settle = f"A capture of the same transfer at the {where} would settle it."
+    settle = f"A capture of the same transfer at the {where} would decide."
     if hints:
-        return Evidence(
-            METHOD, Outcome.INAPPLICABLE, "hints-of-split", 0.0,
-            f"One capture cannot decide; it hints at something in between ({', '.join(hints)}). {settle}", numbers,
+        return SingleVantageFinding.HINTS_OF_SPLIT.undecided(
+            NAME,
+            f"One capture cannot decide; it has hints of a middlebox ({', '.join(hints)}). {settle}", numbers,
             ("Slow readers, near CDN nodes and server think time cause the same hints.",),
         )  # fmt: skip
-    return Evidence(
-        METHOD, Outcome.INAPPLICABLE, "needs-second-capture", 0.0,
-        f"Only the {'client' if at_client else 'server'}'s side was captured, which cannot tell a split. {settle}",
+    return SingleVantageFinding.NEEDS_SECOND_CAPTURE.undecided(
+        NAME,
+        f"Only the {'client' if at_client else 'server'}'s side was captured, which cannot show a split. {settle}",
         numbers,
     )  # fmt: skip
 
@@ -78,7 +84,7 @@ def answer_times_ns(packets: PacketColumns, asked: Direction) -> Int64Array:
 
     A new question begins where data follows data of the other direction; an answer must acknowledge the question whole.
     """
-    at = np.flatnonzero((packets.payload_bytes > 0) & ((packets.flags & TcpFlag.SYN) == 0))
+    at = np.flatnonzero((packets.payload_bytes > 0) & ~packets.flagged(TcpFlag.SYN))
     way = packets.direction[at]
     turn = np.flatnonzero((way[:-1] == asked) & (way[1:] == asked.reverse))
     question, answer = at[turn], at[turn + 1]
@@ -104,10 +110,10 @@ def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, N
     if course.cycles and bulk_direction(pair) is remote.reverse:
         hints.append("the far window alternates between full and shut")
     packets = vantage.packets
-    arrived = (packets.direction == remote) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
-    arrived &= (packets.flags & TcpFlag.RST) == 0
-    opening = arrived & ((packets.flags & TcpFlag.SYN) != 0)
-    later = arrived & ((packets.flags & TcpFlag.SYN) == 0)
+    arrived = packets.going(remote) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
+    arrived &= ~packets.flagged(TcpFlag.RST)
+    opening = arrived & packets.flagged(TcpFlag.SYN)
+    later = arrived & ~packets.flagged(TcpFlag.SYN)
     if later.any():
         common = int(np.bincount(packets.ttl[later]).argmax())
         numbers["arriving_ttl"] = common
@@ -116,3 +122,6 @@ def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, N
         if opening.any() and int(packets.ttl[opening][0]) != common:
             hints.append("the handshake and the data have different TTL")
     return hints
+
+
+METHOD = Method(NAME, "single capture", (SingleVantageFinding,), by_connection(examine))

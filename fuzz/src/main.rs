@@ -1,7 +1,8 @@
 //! Fuzzes the parsers: `pepscope-fuzz [--seconds N] [--seed S] [--target NAME] [--replay FILE]`.
 //!
-//! Every target runs for `--seconds`; the same seed makes the same inputs. An input that panics, breaks an invariant or
-//! takes too long is saved under `fuzz/artifacts/`, and the exit status is 1. `--replay` runs one such input alone.
+//! Every target runs for `--seconds`, as many at once as there are processors; the same seed makes the same inputs. An
+//! input that panics, breaks an invariant or takes too long is saved under `fuzz/artifacts/`, and the exit status is 1.
+//! `--replay` runs one such input alone.
 
 mod mutation;
 mod random;
@@ -9,6 +10,7 @@ mod seeds;
 mod session;
 mod targets;
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -48,7 +50,7 @@ fn arguments() -> Result<Arguments, String> {
 
 fn run() -> Result<bool, String> {
     let arguments = arguments()?;
-    let chosen: Vec<&Target> =
+    let chosen: Vec<&'static Target> =
         TARGETS.iter().filter(|target| arguments.target.as_ref().is_none_or(|name| name == target.name)).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
@@ -64,16 +66,25 @@ fn run() -> Result<bool, String> {
     }
     std::panic::set_hook(Box::new(|_| {}));
     let mut clean = true;
-    for target in chosen {
-        let session = Session::new(target, arguments.seed);
-        match session.run(Duration::from_secs_f64(arguments.seconds)) {
-            Outcome::Clean { inputs, kinds } => {
-                println!("{}: {inputs} inputs of {kinds} kinds, 0 failures", target.name);
-            }
-            Outcome::Failed { inputs, cause, input } => {
-                clean = false;
-                let path = session::save(target.name, &input)?;
-                println!("{}: {inputs} inputs, 1 failure: {cause}; saved as {}", target.name, path.display());
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    for group in chosen.chunks(processors) {
+        let running: Vec<_> = group
+            .iter()
+            .map(|&target| {
+                let session = Session::new(target, arguments.seed);
+                (target, std::thread::spawn(move || session.run(Duration::from_secs_f64(arguments.seconds))))
+            })
+            .collect();
+        for (target, thread) in running {
+            match thread.join().map_err(|_| format!("the thread that watches {} died", target.name))? {
+                Outcome::Clean { inputs, kinds } => {
+                    println!("{}: {inputs} inputs of {kinds} kinds, 0 failures", target.name);
+                }
+                Outcome::Failed { inputs, cause, input } => {
+                    clean = false;
+                    let path = session::save(target.name, &input)?;
+                    println!("{}: {inputs} inputs, 1 failure: {cause}; saved as {}", target.name, path.display());
+                }
             }
         }
     }

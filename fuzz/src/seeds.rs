@@ -38,6 +38,10 @@ pub fn tunnels() -> Vec<Vec<u8>> {
         Envelope::GreEthernet(8),
         Envelope::GreMpls,
         Envelope::Vxlan(9),
+        Envelope::GeneveOptions(13),
+        Envelope::Erspan(2),
+        Envelope::Erspan(3),
+        Envelope::Wccp,
         Envelope::GtpU(10),
         Envelope::GtpUSequence(11),
         Envelope::GtpUExtensions(12),
@@ -61,7 +65,16 @@ pub fn frames() -> Vec<Vec<u8>> {
     }
     for link in LINKS_WITH_ETHER_TYPE {
         out.push(named(link, link_frame(link, 0x0800, &packet)));
-        for tag in [Tag::Vlan, Tag::QinQ, Tag::Mpls, Tag::MplsEthernet, Tag::Pppoe, Tag::PppoeCompressed] {
+        for tag in [
+            Tag::Vlan,
+            Tag::QinQ,
+            Tag::Mpls,
+            Tag::MplsEthernet,
+            Tag::Pppoe,
+            Tag::PppoeCompressed,
+            Tag::VirtualInterface,
+            Tag::FabricPath,
+        ] {
             let (ether_type, tagged) = tag.wrap(&packet);
             out.push(named(link, link_frame(link, ether_type, &tagged)));
         }

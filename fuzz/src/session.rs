@@ -40,7 +40,7 @@ impl Session {
         Session { target, seed }
     }
 
-    /// Runs on a thread of its own, so that an input that never ends can be told from outside.
+    /// Runs on a thread of its own, so that an endless input can be detected from outside.
     pub fn run(&self, duration: Duration) -> Outcome {
         let current = Arc::new(Mutex::new(Vec::new()));
         let (sender, receiver) = channel();
@@ -98,7 +98,7 @@ fn fuzz(target: &Target, seed: u64, duration: Duration, current: &Mutex<Vec<u8>>
                     .cloned()
                     .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
                     .unwrap_or_else(|| "it panics".to_owned());
-                // Nobody listens any more only where the input was given up as endless.
+                // The receiver is gone only where the input was abandoned as endless.
                 let _ = sender.send(Message::Done(Outcome::Failed { inputs: inputs as u64, cause, input }));
                 return;
             }

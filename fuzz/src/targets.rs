@@ -8,7 +8,8 @@ use std::io::Cursor;
 
 use pepscope_wire::bpf::{Instruction, Program};
 use pepscope_wire::segment::Segment;
-use pepscope_wire::{tcp, CaptureReader, Decoder, Frame, Reject, Tally, KNOWN_LINK_TYPES};
+use pepscope_wire::{dissect, tcp, CaptureReader, Decoder, EditableCapture, Frame};
+use pepscope_wire::{HeaderKind, Reject, Tally, KNOWN_LINK_TYPES};
 
 use crate::seeds;
 
@@ -68,6 +69,20 @@ fn check_tally(tally: &Tally, segments: u64) {
     assert_eq!(tally.link_types.iter().map(|count| count.frames).sum::<u64>(), tally.frames);
 }
 
+/// A capture whose frames are all written again holds as many frames, and damage no longer.
+fn check_rewriting(input: &[u8], tally: &Tally) {
+    let Ok(capture) = EditableCapture::from_reader(Box::new(Cursor::new(input.to_vec()))) else { return };
+    assert_eq!(capture.frames().count() as u64, tally.frames, "frames differ between the two readers");
+    let again = capture.with_frames(capture.frames().map(|frame| Some(capture.bytes(frame))));
+    let reader = CaptureReader::from_reader(Box::new(Cursor::new(again)));
+    assert!(reader.is_ok(), "a rewritten capture cannot be read");
+    let Ok(mut reader) = reader else { return };
+    while let Ok(Some(_)) = reader.next_segment() {}
+    let written = reader.tally();
+    assert_eq!((written.frames, written.tcp_segments), (tally.frames, tally.tcp_segments), "rewriting lost frames");
+    assert!(written.damage.is_none(), "a rewritten capture is damaged");
+}
+
 fn capture(input: &[u8]) -> u64 {
     let mut reader = match CaptureReader::from_reader(Box::new(Cursor::new(input.to_vec()))) {
         Ok(reader) => reader,
@@ -80,9 +95,10 @@ fn capture(input: &[u8]) -> u64 {
     }
     let tally = reader.tally();
     check_tally(tally, segments);
+    check_rewriting(input, tally);
     let damage = tally.damage.as_ref().map(|damage| {
-        assert!(!damage.sentence.contains('\n'), "more than one line");
-        damage.sentence.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>()
+        assert!(!damage.cause.contains('\n'), "more than one line");
+        damage.cause.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>()
     });
     kind_of((
         magnitude(tally.frames),
@@ -124,10 +140,21 @@ fn link(input: &[u8]) -> u64 {
     let mut decoder = Decoder::new();
     let decoded = decoder.decode(frame(number, bytes, bytes.len()));
     assert_eq!(known, !matches!(decoded, Err(Reject::UnknownLinkType)), "the list of link types is wrong");
+    let mut headers = Vec::new();
+    let dissected = dissect(number, bytes, bytes.len() as u32, &mut headers);
+    match &decoded {
+        Ok(_) => assert_eq!(dissected, Ok(()), "the dissector refuses a frame that holds a segment"),
+        // The dissector does not look whether the fragments of a datagram fit together.
+        Err(_) if dissected == Err(Reject::FragmentHeld) => {}
+        Err(reject) => assert_eq!(dissected.err().unwrap_or(Reject::NotTcp), *reject, "the two walks differ"),
+    }
+    for header in headers.iter().filter(|header| header.kind != HeaderKind::Tcp) {
+        assert!(header.offset + header.length <= bytes.len(), "a header beyond the frame");
+    }
     kind_of((known.then_some(number), kind_of_decoded(&decoded)))
 }
 
-/// A packet must read the same behind a VLAN tag, where the short way does not see it, and cut anywhere.
+/// A packet must read the same behind a VLAN tag, where the fast path does not apply, and cut anywhere.
 fn ip(input: &[u8]) -> u64 {
     let mut decoder = Decoder::new();
     let decoded = decoder.decode(frame(101, input, input.len()));
@@ -137,9 +164,9 @@ fn ip(input: &[u8]) -> u64 {
     let mut second = Decoder::new();
     let again = second.decode(frame(1, &tagged, tagged.len()));
     match (&decoded, &again) {
-        (Ok(one), Ok(two)) => assert_eq!(format!("{one:?}"), format!("{two:?}"), "the two ways differ"),
-        (Err(one), Err(two)) => assert_eq!(one, two, "the two ways differ"),
-        (one, two) => assert_eq!(one.is_ok(), two.is_ok(), "the two ways differ"),
+        (Ok(one), Ok(two)) => assert_eq!(format!("{one:?}"), format!("{two:?}"), "fast and slow path differ"),
+        (Err(one), Err(two)) => assert_eq!(one, two, "fast and slow path differ"),
+        (one, two) => assert_eq!(one.is_ok(), two.is_ok(), "fast and slow path differ"),
     }
     for captured in [input.len() / 2, input.len().saturating_sub(1)] {
         let mut third = Decoder::new();
@@ -197,9 +224,9 @@ fn tcp_options(input: &[u8]) -> u64 {
     assert!(options.sack_count <= 4, "more SACK blocks than fit");
     let unused = &options.sack_blocks[usize::from(options.sack_count).min(4)..];
     assert!(unused.iter().all(|block| *block == (0, 0)) || options.sack_count > 0, "blocks without a count");
-    // No-operations in front change nothing, wherever the short way applies.
+    // No-operations in front change nothing, wherever the fast path applies.
     let behind_no_operation = tcp::parse_options(&[&[1], input].concat());
-    assert_eq!(options, behind_no_operation, "the two ways differ");
+    assert_eq!(options, behind_no_operation, "fast and slow path differ");
     kind_of((
         options.maximum_segment_size.is_some(),
         options.window_scale.is_some(),
@@ -224,7 +251,7 @@ fn bpf(input: &[u8]) -> u64 {
     match Program::new(&instructions) {
         Ok(program) => {
             let result = program.run(frame, frame.len() as u32);
-            assert_eq!(result, program.run(frame, frame.len() as u32), "a program remembers");
+            assert_eq!(result, program.run(frame, frame.len() as u32), "a program keeps state");
             kind_of((true, result.min(4), instructions.len()))
         }
         Err(error) => kind_of(std::mem::discriminant(&error)),

@@ -1,33 +1,27 @@
-"""A capture with everyone hidden: read, taken apart, rewritten, checksums made right again, written."""
+"""A capture rewritten so that it names no person or host, with correct checksums."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pepscope.captures.frames import Fragment, Frame, HeaderKind, read_frames
+from pepscope.errors import CaptureError
 from prober.anonymise.crypto_pan import CryptoPan
+from prober.anonymise.frame_layout import Hidden, Layout, fragment_layout, layout, word_sum
 from prober.anonymise.http_heads import LONGEST_BYTES, HeadHider, find_head
 from prober.anonymise.keys import SecretKey
-from prober.anonymise.packet_layout import Hidden, Layout, UnknownLinkTypeError, layout, word_sum
 from prober.anonymise.stream_bytes import WINDOW_BYTES, Hashable, Stream, hash_all, shortened, with_following
 from prober.errors import ArchiveError
 
-_ORDERS: Mapping[bytes, str] = {
-    b"\xa1\xb2\xc3\xd4": ">",
-    b"\xd4\xc3\xb2\xa1": "<",
-    b"\xa1\xb2\x3c\x4d": ">",
-    b"\x4d\x3c\xb2\xa1": "<",
-}
-_LARGEST_FRAME_BYTES = 1 << 20
 _FIN, _SYN = 0x01, 0x02
 _GROUP_BIT, _LOCAL_BIT = 0x01, 0x02
 
 
 @dataclass(slots=True)
 class RewritingCounts:
-    """What became of the packets of one or more captures."""
+    """Numbers of packets of one or more captures that were kept and left out."""
 
     kept: int = 0
     left_out: int = 0
@@ -37,15 +31,23 @@ class RewritingCounts:
 
 @dataclass(slots=True)
 class _Packet:
-    """A frame on its way."""
+    """A frame, or a datagram put together from fragments, that is being rewritten."""
 
-    header: bytes  # both halves of its time, as they were
-    wire_bytes: int
     frame: bytearray
+    captured_bytes: int
     layout: Layout
     stream: Stream | None = None  # of TCP
     offset: int = 0
     payload: bytes = b""
+    fragment: Fragment | None = None  # what a frame ends in instead of TCP or UDP
+
+
+@dataclass(slots=True)
+class _Datagram:
+    """A datagram put together from fragments, and where in the packet its payload begins; `None` to leave it out."""
+
+    packet: _Packet | None
+    payload_start: int
 
 
 @dataclass(slots=True)
@@ -67,9 +69,7 @@ class _Connections:
     def place(self, packet: _Packet) -> None:
         """Find the packet's place in its stream, and put its payload there."""
         found, frame = packet.layout, packet.frame
-        header = found.headers[-1]
-        addresses = bytes(frame[header.start + 8 : header.start + 40] if header.version == 6 else
-                          frame[header.start + 12 : header.start + 20])  # fmt: skip
+        addresses = _addresses(packet)
         tunnels = b"".join(
             bytes(frame[p.start : p.start + p.length]) for p in found.places if p.hidden is Hidden.TUNNEL
         )
@@ -91,7 +91,7 @@ class _Connections:
 
 
 class CaptureRewriter:
-    """Rewrites captures under one key; equal things become equal in all of them."""
+    """Rewrites captures under one key: equal values stay equal in all of them."""
 
     def __init__(self, key: SecretKey, addresses: CryptoPan, heads: HeadHider) -> None:
         self._key = key
@@ -100,47 +100,65 @@ class CaptureRewriter:
         self.counts = RewritingCounts()
 
     def rewrite(self, source: Path, target: Path) -> None:
-        """Write `source` hidden to `target`. Raises ArchiveError for what is no pcap of a known link type, OSError."""
-        data = source.read_bytes()
-        order = _ORDERS.get(data[:4])
-        if order is None or len(data) < 24:
-            raise ArchiveError(f"{source.name} is no pcap file, and only those can be anonymised")
-        link_type = struct.unpack(f"{order}I", data[20:24])[0] & 0xFFFF
-        try:
-            packets = list(self._packets(data, order, link_type))
-        except UnknownLinkTypeError as error:
-            raise ArchiveError(f"{source.name}: {error}") from None
-        self._hide_payload(packets)
-        with target.open("wb") as stream:
-            stream.write(data[:24])
-            for packet in packets:
-                self._finish(packet)
-                stream.write(packet.header + struct.pack(f"{order}II", len(packet.frame), packet.wire_bytes))
-                stream.write(packet.frame)
-        self.counts.kept += len(packets)
+        """Write `source`, anonymised and not compressed, to `target`.
 
-    def _packets(self, data: bytes, order: str, link_type: int) -> Iterator[_Packet]:
-        connections, at = _Connections(), 24
-        record = struct.Struct(f"{order}IIII")
-        while at + record.size <= len(data):
-            _, _, captured_bytes, wire_bytes = record.unpack_from(data, at)
-            begin, end = at + record.size, at + record.size + captured_bytes
-            if captured_bytes > _LARGEST_FRAME_BYTES or end > len(data):
-                break
-            frame = bytearray(data[begin:end])
-            found = layout(bytes(frame), max(wire_bytes, captured_bytes), link_type)
-            if found is None or found.end < found.payload:
-                self.counts.left_out += 1
-            else:
-                packet = _Packet(data[at : at + 8], wire_bytes, frame, found)
-                packet.payload = bytes(frame[found.payload : min(found.end, len(frame))])
-                if found.is_tcp:
-                    connections.place(packet)
-                yield packet
-            at = end
+        Raises ArchiveError for what is no capture, OSError.
+        """
+        try:
+            capture = read_frames(str(source))
+        except CaptureError as error:
+            raise ArchiveError(f"{source.name} cannot be anonymised: {error}") from None
+        packets, datagrams = self._packets(capture)
+        segments = [packet for packet in packets if packet is not None and packet.fragment is None]
+        segments += [datagram.packet for datagram in datagrams.values() if datagram.packet is not None]
+        self._hide_payload(segments)
+        for packet in segments:
+            self._finish(packet)
+        rewritten = [self._frame(packet, datagrams) for packet in packets]
+        target.write_bytes(capture.with_frames(rewritten))
+        self.counts.left_out += rewritten.count(None)
+        self.counts.kept += len(rewritten) - rewritten.count(None)
+
+    def _packets(self, frames: Iterable[Frame]) -> tuple[list[_Packet | None], dict[int, _Datagram]]:
+        """Each frame taken apart, `None` for one to leave out, and the datagrams that fragments make, by number.
+
+        The payload of TCP stands in its stream, in the order in which segments are whole.
+        """
+        connections = _Connections()
+        packets: list[_Packet | None] = []
+        datagrams: dict[int, _Datagram] = {}
+        for frame in frames:
+            if frame.fragment is None:
+                packets.append(_packet(frame, layout(frame), connections))
+                continue
+            packets.append(_packet(frame, fragment_layout(frame), connections, frame.fragment))
+            if (made := frame.datagram) is not None:
+                whole = _packet(made.frame, layout(made.frame), connections)
+                datagrams[frame.fragment.datagram] = _Datagram(whole, made.payload_start)
+        return packets, datagrams
+
+    def _frame(self, packet: _Packet | None, datagrams: dict[int, _Datagram]) -> bytes | None:
+        """The bytes to write in a frame's place."""
+        if packet is None or packet.fragment is None:
+            return None if packet is None else bytes(packet.frame)
+        datagram = datagrams.get(packet.fragment.datagram)
+        if datagram is None:
+            # The detector counts a datagram of which fragments are missing, and reads none of its payload.
+            hidden = bytes(len(packet.payload))
+        elif datagram.packet is None:
+            return None
+        else:
+            start = datagram.payload_start + packet.fragment.offset
+            end = start + len(packet.payload)
+            hidden = bytes(datagram.packet.frame[start:end])
+            # What was captured behind a hole belongs to no segment that could be put together.
+            self.counts.cut_bytes += min(len(packet.payload), max(0, end - datagram.packet.captured_bytes))
+        self._put_payload(packet, hidden)
+        self._hide_headers(packet)
+        return bytes(packet.frame)
 
     def _hide_payload(self, packets: list[_Packet]) -> None:
-        """Replace all payload; frames end where it does, or where its hash can no longer be known."""
+        """Replace all payload; frames end where its hash can no longer be known. Padding behind it becomes zeros."""
         heads: dict[int, tuple[bytes, bytes, bool]] = {}
         divided = [
             self._of_datagram(packet) if packet.stream is None else self._of_stream(packet, packet.stream, heads)
@@ -148,11 +166,17 @@ class CaptureRewriter:
         ]
         hashed = iter(hash_all(self._key, [part for parts in divided for part in parts if isinstance(part, Hashable)]))
         for packet, parts in zip(packets, divided, strict=True):
-            was = len(packet.payload)
-            packet.payload = b"".join(next(hashed) if isinstance(part, Hashable) else part for part in parts)
-            self.counts.cut_bytes += was - len(packet.payload)
-            del packet.frame[packet.layout.payload :]
-            packet.frame += packet.payload
+            hidden = b"".join(next(hashed) if isinstance(part, Hashable) else part for part in parts)
+            self.counts.cut_bytes += len(packet.payload) - len(hidden)
+            self._put_payload(packet, hidden)
+
+    @staticmethod
+    def _put_payload(packet: _Packet, hidden: bytes) -> None:
+        """Replace the payload; a frame whose payload became shorter ends there, other frames keep their length."""
+        del packet.frame[packet.layout.payload :]
+        packet.frame += hidden
+        if len(hidden) == len(packet.payload):
+            packet.frame += bytes(packet.captured_bytes - len(packet.frame))
 
     def _of_datagram(self, packet: _Packet) -> list[Hashable | bytes]:
         """A datagram's payload in parts. Nothing is known to follow it; where it was cut it ends early."""
@@ -195,22 +219,26 @@ class CaptureRewriter:
         return known
 
     def _finish(self, packet: _Packet) -> None:
-        """Hide everything but the payload, then make the checksums right, innermost first."""
+        """Hide everything but the payload, and make the checksums right."""
+        self._hide_headers(packet)
+        self._transport_checksum(packet)
+
+    def _hide_headers(self, packet: _Packet) -> None:
+        """Hide what the headers hold, and make the checksums of IP right."""
         frame = packet.frame
         for place in packet.layout.places:
             stop = min(place.start + place.length, packet.layout.payload, len(frame))
             if place.start < stop:
                 frame[place.start : stop] = self._hidden(bytes(frame[place.start : stop]), place.hidden)
-        self._transport_checksum(packet)
         for start in packet.layout.tunnels:
             # No checksum: allowed for tunnels in IPv6, too (RFC 6935).
             frame[start + 6 : start + 8] = b"\0\0"
-        for header in packet.layout.headers:
-            if header.version == 4:
-                end = header.start + header.header_bytes
-                frame[header.start + 10 : header.start + 12] = b"\0\0"
-                checksum = 0xFFFF - word_sum(bytes(frame[header.start : end]))
-                frame[header.start + 10 : header.start + 12] = checksum.to_bytes(2, "big")
+        for header in packet.layout.internet:
+            if header.kind is HeaderKind.IPV4:
+                end = header.offset + header.length
+                frame[header.offset + 10 : header.offset + 12] = b"\0\0"
+                checksum = 0xFFFF - word_sum(bytes(frame[header.offset : end]))
+                frame[header.offset + 10 : header.offset + 12] = checksum.to_bytes(2, "big")
 
     def _transport_checksum(self, packet: _Packet) -> None:
         """The checksum of TCP or UDP; zero where not all of the segment is there to sum."""
@@ -219,10 +247,8 @@ class CaptureRewriter:
         frame[at : at + 2] = b"\0\0"[: max(0, len(frame) - at)]
         if found.end > len(frame) or at + 2 > len(frame):
             return
-        header, length = found.headers[-1], found.end - found.transport
-        addresses = frame[header.start + 8 : header.start + 40] if header.version == 6 else (
-            frame[header.start + 12 : header.start + 20])  # fmt: skip
-        pseudo = bytes(addresses) + length.to_bytes(4, "big") + bytes((0, 6 if found.is_tcp else 17))
+        length = found.end - found.transport
+        pseudo = _addresses(packet) + length.to_bytes(4, "big") + bytes((0, 6 if found.is_tcp else 17))
         checksum = 0xFFFF - word_sum(pseudo + bytes(frame[found.transport : found.end]))
         frame[at : at + 2] = (checksum or (0 if found.is_tcp else 0xFFFF)).to_bytes(2, "big")
 
@@ -246,3 +272,23 @@ class CaptureRewriter:
         made = bytearray(self._key.hashed("hardware", address[:6], 6) + bytes(max(0, len(address) - 6)))
         made[0] = made[0] & ~_GROUP_BIT & 0xFF | _LOCAL_BIT | address[0] & _GROUP_BIT
         return bytes(made[: len(address)])
+
+
+def _packet(
+    frame: Frame, found: Layout | None, connections: _Connections, fragment: Fragment | None = None
+) -> _Packet | None:
+    """A frame taken apart, with the payload of TCP in its stream."""
+    if found is None:
+        return None
+    payload = frame.data[found.payload : min(found.end, len(frame.data))]
+    packet = _Packet(bytearray(frame.data), len(frame.data), found, payload=payload, fragment=fragment)
+    if found.is_tcp and fragment is None:
+        connections.place(packet)
+    return packet
+
+
+def _addresses(packet: _Packet) -> bytes:
+    """Source and destination address of the innermost IP header."""
+    header = packet.layout.internet[-1]
+    begin, end = (8, 40) if header.kind is HeaderKind.IPV6 else (12, 20)
+    return bytes(packet.frame[header.offset + begin : header.offset + end])

@@ -20,7 +20,7 @@ class CryptoPan:
     def __init__(self, key: bytes) -> None:
         """`key` has `KEY_BYTES`."""
         if len(key) != KEY_BYTES:
-            raise ValueError(f"a key of Crypto-PAn has {KEY_BYTES} bytes, not {len(key)}")
+            raise ValueError(f"a key of Crypto-PAn must have {KEY_BYTES} bytes, got {len(key)}")
         # One block at a time, as the scheme is defined.
         self._encryptor = Cipher(algorithms.AES(key[:16]), modes.ECB()).encryptor()
         self._padding = int.from_bytes(self._encryptor.update(key[16:]), "big")

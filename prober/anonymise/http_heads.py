@@ -1,7 +1,7 @@
 """The head of an HTTP message with everything hidden but the protocol's own words.
 
 Methods look at heads: whether a proxy wrote them anew, whether two requests are the same. So a head stays a head: its
-method, its version, its status, and names of fields that standards or proxies are known for are kept. Every other name,
+method, its version, its status, and names of standard and proxy header fields are kept. Every other name,
 each segment of a path, and every value is replaced as a whole by a keyed hash of itself, letter by letter, digit by
 digit; punctuation stays. Equal parts stay equal, and what differs anywhere differs all over.
 
@@ -89,7 +89,7 @@ class HeadHider:
         return text if text.strip().lower() in FIELD_NAMES else self.value(text)
 
     def host(self, text: bytes) -> bytes:
-        """A host's name; the port behind it says which service is meant, and is kept."""
+        """A host's name; the port behind it identifies the service, and is kept."""
         name, colon, port = text.rpartition(b":")
         if colon and port.isdigit():
             return self.value(name) + colon + port

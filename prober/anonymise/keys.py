@@ -19,7 +19,7 @@ class SecretKey:
         """`secret` has at least `KEY_BYTES`; without one it is drawn anew, and gone with this object."""
         self._secret = secrets.token_bytes(KEY_BYTES) if secret is None else secret
         if len(self._secret) < KEY_BYTES:
-            raise ValueError(f"a key has at least {KEY_BYTES} bytes")
+            raise ValueError(f"a key must have at least {KEY_BYTES} bytes")
         self._digests: dict[str, bytes] = {}
 
     def derived(self, purpose: str) -> bytes:

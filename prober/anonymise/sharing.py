@@ -7,18 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pepscope.audit_results import AuditRun
-from pepscope.packets import Direction
-from pepscope.results import Kind
+import msgspec
+
+from pepscope.captures.direction import Direction
+from pepscope.results.audits import AuditRun
+from pepscope.results.verdicts import Verdict
 from prober.anonymise.capture_rewriting import CaptureRewriter, RewritingCounts
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider
 from prober.anonymise.keys import SecretKey
 from prober.anonymise.texts import TextHider
-from prober.archive import Archive, Manifest, capture_name, open_archive, write_archive
+from prober.archive.archive_file import Archive, Manifest, capture_name, open_archive, write_archive
+from prober.audit.judging import judge_run
 from prober.errors import ArchiveError
-from prober.experiment import Observation
-from prober.judging import judge_run
+from prober.measurement.task import Observation
 
 #: Keys tried before it is given up: methods look at few places of a stream, chosen by its bytes, so that another key
 #: may find what one key hid.
@@ -41,7 +43,7 @@ def anonymise_archive(
     secret: bytes | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Shared:
-    """Write the archive `source` with everyone hidden to `target`.
+    """Write the archive `source`, anonymised, to `target`.
 
     Both are judged; where a verdict would change, another key is tried, unless `secret` gives one that is to be used.
     Nothing is written where no key keeps the verdicts. Raises ArchiveError, OSError.
@@ -84,8 +86,8 @@ def _rewrite(archive: Archive, target: Path, key: SecretKey) -> RewritingCounts:
                 if before:
                     captures[after] = Path(directory) / f"{len(captures)}.pcap"
                     rewriter.rewrite(archive.captures[before], captures[after])
-        facts = texts.json(dict(archive.facts))
-        write_archive(target, _manifest(archive.manifest, key, texts), observations, facts, captures)
+        metadata = texts.json(dict(archive.metadata))
+        write_archive(target, _manifest(archive.manifest, key, texts), observations, metadata, captures)
     return rewriter.counts
 
 
@@ -103,20 +105,24 @@ def _observation(observation: Observation, texts: TextHider) -> Observation:
 
 
 def _manifest(manifest: Manifest, key: SecretKey, texts: TextHider) -> Manifest:
-    server = manifest.plan.server
+    plan = manifest.plan
+    unread = {name: replace(table, settings=texts.json(dict(table.settings))) for name, table in plan.unread.items()}
+    server = msgspec.structs.replace(plan.server, host=texts.host(plan.server.host), key="")
     return replace(
         manifest,
         run_id=f"anonymous-{key.hashed('run', manifest.run_id.encode(), 8).hex()}",
-        plan=replace(manifest.plan, server=replace(server, host=texts.host(server.host), key="")),
+        plan=replace(plan, server=server, unread=unread),
         reason=texts.text(manifest.reason),
     )
 
 
-def _verdicts(run: AuditRun) -> dict[tuple[str, Direction], Kind]:
+def _verdicts(run: AuditRun) -> dict[tuple[str, Direction], Verdict]:
     return {(cell.application, cell.direction): cell.verdict for cell in run.cells}
 
 
-def _differences(before: dict[tuple[str, Direction], Kind], after: dict[tuple[str, Direction], Kind]) -> list[str]:
+def _differences(
+    before: dict[tuple[str, Direction], Verdict], after: dict[tuple[str, Direction], Verdict]
+) -> list[str]:
     return [
         f"{application} {direction.name.lower()} would become {after.get((application, direction), 'nothing')} "
         f"instead of {kind}"

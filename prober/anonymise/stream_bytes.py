@@ -2,8 +2,8 @@
 
 Each byte becomes a keyed hash of itself and the seven bytes that follow it in its stream. So streams with the same
 content in some place are the same there afterwards, at any offset, in any segmentation, in both captures, and streams
-that differ stay different; what was said is not to be found without the key, except that equal stretches of at least
-eight bytes can be told to be equal.
+that differ stay different; the payload cannot be found without the key, except that equal stretches of at least
+eight bytes are equal afterwards.
 
 What follows a byte may not have been captured (snap length, losses). Then its hash is not known, and the capture ends
 there: up to seven bytes fewer of such a segment are kept. At the end of a stream the hash is of fewer bytes. Where a
@@ -40,7 +40,7 @@ class Stream:
     _is_sorted: bool = True
 
     def add(self, offset: int, captured: bytes, sent_bytes: int) -> None:
-        """A segment; of copies the first counts. One without payload says nothing: a FIN takes up a number, too."""
+        """A segment; of copies the first counts. One without payload is ignored: a FIN has a sequence number, too."""
         if sent_bytes <= 0:
             return
         self.end = max(self.end, offset + sent_bytes)

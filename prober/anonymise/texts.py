@@ -1,4 +1,4 @@
-"""Texts and JSON with everyone hidden: addresses, hardware addresses, names of hosts, sessions, digests, heads of HTTP.
+"""Texts and JSON without identities: addresses, hardware addresses, names of hosts, sessions, digests, heads of HTTP.
 
 What is hidden is hidden as in the captures: an address in a sentence becomes what it became in the packets.
 """
@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider
 from prober.anonymise.keys import SecretKey
-from prober.experiment import Json
+from prober.protocol.json_documents import Json
 
 _HARDWARE = re.compile(r"(?<![0-9A-Fa-f:])(?:[0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}(?![0-9A-Fa-f:])")
 _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)")
 _IPV6 = re.compile(
     r"(?<![0-9A-Za-z:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:(?:\d{1,3}\.){3}\d{1,3})?(?![0-9A-Za-z:])"
 )
-#: What names somebody without being a word: digests, sessions, tokens.
+#: Identifiers that are no words: digests, sessions, tokens.
 _HEXADECIMAL = re.compile(r"(?<![0-9A-Za-z])[0-9A-Fa-f]{16,}(?![0-9A-Za-z])")
 _TOKEN = re.compile(
     r"(?<![0-9A-Za-z_-])(?=[A-Za-z_-]*\d)(?=[0-9a-z_-]*[A-Z])(?=[0-9A-Z_-]*[a-z])[0-9A-Za-z_-]{20,}(?![0-9A-Za-z_-])"
@@ -35,9 +35,9 @@ _NAME = re.compile(
     re.IGNORECASE,
 )
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-#: Parts of a measurement that came from whoever answered: nothing of their values is kept.
+#: Parts of a measurement that a server or middlebox sent: none of their values is kept.
 _FOREIGN = frozenset({"answer_fields", "answer_head", "added_fields", "status_line", "request_head"})
-#: Parts of the facts that their owner wrote, or that name a host.
+#: Parts of the metadata that their owner wrote, or that name a host.
 _DROPPED = frozenset({"notes", "hostname", "node", "host_name"})
 
 
@@ -81,7 +81,7 @@ class TextHider:
         return _NAME.sub(lambda match: match[0] if match[0].endswith(".invalid") else self.host(match[0]), text)
 
     def host(self, name: str) -> str:
-        """A host: an address as in the captures, a name as one that no resolver knows (RFC 6761)."""
+        """A host: an address as in the captures, a name as one that no resolver resolves (RFC 6761)."""
         if _is_address(name):
             return self._addresses.text(name)
         return f"host-{self._key.hashed('host', name.lower().encode(), 5).hex()}.invalid" if name else ""

@@ -1,15 +1,15 @@
-"""Does a connection come about although the server answers no SYN?
+"""Does a handshake complete although the server answers no SYN?
 
 The mobile connects to the server's dead port, and to each application's port while the server leaves SYNs to it
-unanswered for some seconds. A handshake that completes was answered by a box in between. Then the mobile sends a
-request and more: payload that is acknowledged was taken by a box that cannot have handed it on over a new connection.
-Where the request reaches the server all the same, the server's log says on which connection: one that was there before
-the silence began is older than the mobile's, so that two connections carried the request. HTTP proxies keep connections
-to servers for that; an echo before the silence lets them have one.
+unanswered for some seconds. A handshake that completes was answered by a middlebox. Then the mobile sends a request and
+more: acknowledged payload was accepted by a middlebox, which cannot have forwarded it over a new connection. Where the
+request reaches the server, the server's log shows the connection: one that existed before the silence began is older
+than the mobile's, so two connections carried the request. HTTP proxies keep such connections to servers; an echo before
+the silence makes them open one.
 
-What fools it: firewalls that answer SYNs in a server's stead (SYN proxies) complete the handshake, too. They take no
-payload before the server has answered them, so they are told apart by that; those that read the first request before
-they choose a server take a single segment of it. Splits that connect to the server first are not seen.
+Possible errors: firewalls that answer SYNs instead of the server (SYN proxies) complete the handshake, too. They differ
+in that they accept no payload before the server has answered them; load balancers that read the first request before
+they choose a server accept a single segment of it. Splits that connect to the server first are not found.
 """
 
 from __future__ import annotations
@@ -17,27 +17,34 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
-import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pepscope.results import Evidence, Number, Outcome
+import msgspec
+
+from pepscope.results.finding import Finding, Weight, intact, split
+from pepscope.results.verdicts import Evidence, Number
+from pepscope.strict_reading import Amount, Table, WholeNumber
+from prober.client.http_fetch import fetch
+from prober.client.tls_hello import client_hello
+from prober.client.transfer import Flow
 from prober.errors import ImpossibleError, MeasurementError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
-from prober.http_fetch import fetch
-from prober.intermediaries import older_connection_evidence
-from prober.measured import entries, number, optional_number, text
-from prober.plain_requests import TcpRequest, echo_target, upload_target
-from prober.strengths import WEAK
-from prober.tcp_info import tcp_info
-from prober.tls_hello import client_hello
+from prober.host.reset import reset_on_close
+from prober.host.tcp_info import tcp_info
+from prober.measurement.evidence_strength import WEAK
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.intermediaries import IntermediaryFinding, older_connection_evidence
+from prober.measurement.measured import Count, FiniteNumber, Measured
+from prober.measurement.task import Measurement, Task
+from prober.protocol.application import Application
+from prober.protocol.json_documents import Json
+from prober.protocol.plain_requests import TcpRequest, echo_target, upload_target
 
 if TYPE_CHECKING:
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
-    from prober.protocol import Served
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
+    from prober.protocol.control_messages import Served
 
 #: A firewall that waits for a request before it chooses a server takes what fits into one segment, at most 9000 bytes.
 FIRST_SEGMENT_BYTES = 9_000
@@ -48,7 +55,6 @@ ONE_SEGMENT = 0.4
 _OFFERED_BYTES = 20_000
 _DEAD, _SILENCED = "dead", "silenced"
 _SILENT, _REFUSED, _ANSWERED = "silent", "refused", "answered"
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _LOOK_S = 0.05
 #: What a server that did get a connection takes to write it down once it has ended.
 _SETTLE_S = 0.5
@@ -56,40 +62,101 @@ _TLS_APPLICATION_DATA = b"\x17\x03\x03\x40\x00"
 _PLAIN_HTTP = (Application.HTTP_DATA, Application.HTTP_IMAGE)
 
 
-class DeadPort(Experiment):
+class DeadPortFinding(Finding):
+    """What a port that answers nothing shows. Firewalls answer SYNs, so that a handshake alone does not decide."""
+
+    DEAD_PORT_ANSWERED = split(
+        "dead-port-answered",
+        Weight(
+            "handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies in firewalls do so, too.",
+        ),
+    )  # fmt: skip
+    DEAD_PORT_SILENT = intact(
+        "dead-port-silent",
+        Weight(
+            "handshake", 0.0, -0.5, -0.5, 0.0, "Splits that connect first do so, too.",
+        ),
+    )  # fmt: skip
+    DEAD_PORT_TOOK_DATA = split(
+        "dead-port-took-data",
+        Weight(
+            "taken-in-between", -6.0, 0.0, 0.0, 0.0, "No host was there to take it.",
+        ),
+    )  # fmt: skip
+
+
+class DeadPortOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    attempts: WholeNumber = 2
+    connect_timeout_s: Amount = 4.0
+    take_s: Amount = 3.0
+    repeats: WholeNumber = 1
+
+
+class Attempt(Measured, frozen=True, kw_only=True):
+    """One handshake, and what the mobile's kernel had acknowledged of what it offered afterwards."""
+
+    acked_bytes: Count
+    sent_bytes: Count = 0
+    answer_head: str = ""
+    ending: str = ""
+    #: `silent`, `refused` or `answered`.
+    outcome: str
+    connect_s: FiniteNumber = 0.0
+    #: By how much the connection is older on which its request reached the server, if it did.
+    older_by_s: FiniteNumber | msgspec.UnsetType = msgspec.UNSET
+
+
+class DeadPortMeasured(Measured, frozen=True, kw_only=True):
+    """The attempts at one port."""
+
+    target: str
+    port: Count = 0
+    attempts: tuple[Attempt, ...]
+
+
+class DeadPort(Experiment[DeadPortOptions, DeadPortMeasured]):
     """Connects where the server does not answer."""
 
     name = "dead-port"
+    title = "port that the server does not answer"
     summary = "Connect to ports while the server answers no SYN there."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
-        {"attempts": 2, "connect_timeout_s": 4.0, "take_s": 3.0, "repeats": 1}
+    findings = (
+        DeadPortFinding,
+        IntermediaryFinding,
     )
+    options = DeadPortOptions
+    measured = DeadPortMeasured
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
-        """One task an application with its port made silent, and the port that is always dead as one of raw TCP."""
-        settings = plan.experiments[self.name]
-        parameters = {name: settings[name] for name in ("attempts", "connect_timeout_s", "take_s")}
-        longest_s = int(settings["attempts"]) * (float(settings["connect_timeout_s"]) + float(settings["take_s"]))
-        for application in plan.applications:
+    def tasks(self, options: DeadPortOptions, scope: Scope) -> Iterable[Task]:
+        """One task for each application, whose port is silenced, and one for raw TCP with the dead port."""
+        parameters = {
+            "attempts": options.attempts,
+            "connect_timeout_s": options.connect_timeout_s,
+            "take_s": options.take_s,
+        }
+        longest_s = options.attempts * (options.connect_timeout_s + options.take_s)
+        for application in scope.applications:
             targets = (_SILENCED, _DEAD) if application is Application.TCP else (_SILENCED,)
             for target in targets:
-                for repeat in range(1, int(settings["repeats"]) + 1):
+                for repeat in range(1, options.repeats + 1):
                     yield Task(
                         self.name,
                         repeat,
                         application,
                         None,
                         {"target": target, **parameters},
-                        bytes_up=int(settings["attempts"]) * _OFFERED_BYTES,
+                        bytes_up=options.attempts * _OFFERED_BYTES,
                         bytes_down=2_000,
                         expected_s=longest_s,
                     )
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
-        """Try to connect and to send, while the server is silent; see before and after that the path is there."""
+        """Try to connect and to send while the server is silent; check before and after that the path works."""
         assert task.application is not None
         is_dead = task.parameters["target"] == _DEAD
-        # The port beside: whatever happens to the path while one is silent happens to it, too.
+        # The reference port: an interruption of the path affects it as well.
         beside = end.port(Application.TCP if is_dead else task.application)
         port = end.about.ports.dead if is_dead else beside
         if is_dead and not port:
@@ -116,18 +183,25 @@ class DeadPort(Experiment):
             reached = [row for row in end.control.served(before) if row.local_port == port]
         _see_the_path(end, beside)
         note_arrivals(attempts, reached, silent_since_ns)
-        return Measurement({"target": task.parameters["target"], "port": port, "attempts": attempts}, tuple(flows))
+        return Measurement.of(
+            DeadPortMeasured(
+                target=str(task.parameters["target"]),
+                port=port,
+                attempts=tuple(Attempt(**attempt) for attempt in attempts),
+            ),
+            flows,
+        )
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:
         """Findings: `request-on-older-connection`, `dead-port-took-data`, `dead-port-answered` (split).
 
         The last cannot decide; and `dead-port-silent` (intact, weak).
         """
-        attempts = [entry for item in seen for entry in entries(item.observation.measurement.values, "attempts")]
+        attempts = [attempt for item in observed for attempt in self.kept(item).attempts]
         return (*self._older(attempts), *self._answers(attempts))
 
-    def _older(self, attempts: Sequence[Mapping[str, Json]]) -> tuple[Evidence, ...]:
-        ages_s = [age_s for entry in attempts if (age_s := optional_number(entry, "older_by_s")) is not None]
+    def _older(self, attempts: Sequence[Attempt]) -> tuple[Evidence, ...]:
+        ages_s = [entry.older_by_s for entry in attempts if not isinstance(entry.older_by_s, msgspec.UnsetType)]
         if not ages_s:
             return ()
         numbers: dict[str, Number] = {
@@ -137,15 +211,15 @@ class DeadPort(Experiment):
         }
         summary = (
             f"While the server answered no SYN, requests on {len(ages_s)} of {len(attempts)} new connections reached "
-            f"it on a connection that had been there {max(ages_s):.3g} s before: a box in between ends the mobile's "
+            f"it on a connection that had been there {max(ages_s):.3g} s before: a middlebox ends the mobile's "
             "connections and passes requests on over its own."
         )
         return (older_connection_evidence(self.name, summary, numbers),)
 
-    def _answers(self, attempts: Sequence[Mapping[str, Json]]) -> tuple[Evidence, ...]:
-        answered = [entry for entry in attempts if text(entry, "outcome") == _ANSWERED]
-        taken = [taken_bytes for entry in answered if (taken_bytes := number(entry, "acked_bytes")) > 0]
-        silent = sum(text(entry, "outcome") == _SILENT for entry in attempts)
+    def _answers(self, attempts: Sequence[Attempt]) -> tuple[Evidence, ...]:
+        answered = [entry for entry in attempts if entry.outcome == _ANSWERED]
+        taken = [float(entry.acked_bytes) for entry in answered if entry.acked_bytes > 0]
+        silent = sum(entry.outcome == _SILENT for entry in attempts)
         numbers: dict[str, Number] = {
             "attempts": len(attempts),
             "answered": len(answered),
@@ -156,19 +230,19 @@ class DeadPort(Experiment):
             return (self._took(numbers, max(taken)),)
         if answered:
             return (
-                Evidence(
-                    self.name, Outcome.SPLIT, "dead-port-answered", 1.0 - 0.5 ** len(answered),
+                DeadPortFinding.DEAD_PORT_ANSWERED.evidence(
+                    self.name, 1.0 - 0.5 ** len(answered),
                     f"{len(answered)} of {len(attempts)} handshakes completed although the server answered none, but "
-                    "no payload was taken: a box in between answers, as firewalls against SYN floods do.",
+                    "no payload was taken: a middlebox answers, as firewalls against SYN floods do.",
                     numbers, ("Firewalls that answer SYNs in a server's stead do just this, and split nothing.",),
                 ),
             )  # fmt: skip
         if silent and silent == len(attempts):
             return (
-                Evidence(
-                    self.name, Outcome.INTACT, "dead-port-silent", WEAK,
+                DeadPortFinding.DEAD_PORT_SILENT.evidence(
+                    self.name, WEAK,
                     f"None of {len(attempts)} handshakes completed while the server was silent.",
-                    numbers, ("A split point that connects to the server first is silent, too.",),
+                    numbers, ("A split point that connects to the server first does not answer either.",),
                 ),
             )  # fmt: skip
         return ()
@@ -178,42 +252,42 @@ class DeadPort(Experiment):
         caveats = () if is_more else (
             "Firewalls that read the first request before they choose a server take one segment, and split nothing.",
         )  # fmt: skip
-        return Evidence(
-            self.name, Outcome.SPLIT, "dead-port-took-data", 1.0 if is_more else ONE_SEGMENT,
-            f"While the server answered no SYN, {most:.0f} bytes of payload were acknowledged to the mobile: a box "
-            "in between took them.", numbers, caveats,
+        return DeadPortFinding.DEAD_PORT_TOOK_DATA.evidence(
+            self.name, 1.0 if is_more else ONE_SEGMENT,
+            f"While the server answered no SYN, a middlebox acknowledged {most:.0f} bytes of payload to the mobile.",
+            numbers, caveats,
         )  # fmt: skip
 
-    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def metrics(self, observed: Sequence[ObservedTask]) -> Mapping[str, Json]:
         """What each attempt met."""
         rows = [
-            {"target": text(item.observation.measurement.values, "target"), **entry}
-            for item in seen
-            for entry in entries(item.observation.measurement.values, "attempts")
+            {"target": values.target, **msgspec.to_builtins(attempt)}
+            for values in map(self.kept, observed)
+            for attempt in values.attempts
         ]
         return {"attempts": rows} if rows else {}
 
 
 def task_s(task: Task) -> float:
-    """How long the server is to be silent at most: all attempts, and something for the control channel."""
+    """The longest silence of the server: all attempts, and a margin for the control channel."""
     tries = int(task.parameters["attempts"])
     each_s = float(task.parameters["connect_timeout_s"]) + float(task.parameters["take_s"])
     return tries * (each_s + 1.0) + 20.0
 
 
 def _see_the_path(end: MobileEnd, port: int) -> None:
-    """Connect where the server answers. Raises MeasurementError where that fails, since silence would prove nothing."""
+    """Connect where the server answers. Raises MeasurementError where silence would prove nothing."""
     try:
         with end.connect(port) as link:
-            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+            reset_on_close(link)
     except OSError as error:
-        raise MeasurementError(f"port {port} does not answer even when the server does ({error})") from None
+        raise MeasurementError(f"port {port} does not answer although the server does ({error})") from None
 
 
 def note_arrivals(attempts: list[dict[str, Json]], reached: Sequence[Served], silent_since_ns: int) -> None:
     """Note of each attempt by how much the connection is older on which its request reached the server.
 
-    Raises MeasurementError where a request came on a connection that is not older: the server was not silent.
+    Raises MeasurementError where a request arrived on a connection that is not older: the server was not silent.
     """
     names = [str(entry.pop("nonce")).encode("ascii") for entry in attempts]
     for row in reached:
@@ -238,7 +312,7 @@ def _attempt(task: Task, end: MobileEnd, port: int, nonce: int) -> tuple[dict[st
     connect_s = time.monotonic() - began_s
     with link:
         mobile_port = int(link.getsockname()[1])
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        reset_on_close(link)
         result |= _offer(link, _payload(task.application, end, nonce), float(task.parameters["take_s"]))
     return {**result, "outcome": _ANSWERED, "connect_s": connect_s}, mobile_port
 

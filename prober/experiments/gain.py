@@ -1,7 +1,7 @@
-"""What a split is worth: the same object through a port that is split and through one that is not, by turns.
+"""Gain of a split: the same object, alternately through a port that is split and through one that is not.
 
 Table II of Wei et al. (UMass TR 2005-59, section IV-A) for one's own network. A gain is no evidence for a split:
-queues that favour a port do the same. So it is a fact for reports, and speaks for no verdict.
+queues that prefer a port cause one, too. So it is a metric for reports, and affects no verdict.
 """
 
 from __future__ import annotations
@@ -9,55 +9,83 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
-from pepscope.packets import Direction
-from pepscope.results import Evidence
-from prober.costs import transfer_cost
+from pepscope.captures.direction import Direction
+from pepscope.results.verdicts import Evidence
+from pepscope.strict_reading import Table, WholeNumber
+from prober.client.transfer import Transfer
 from prober.errors import ImpossibleError, MeasurementError, PlanError
-from prober.experiment import Application, Experiment, Json, Measurement, Seen, Task
-from prober.measured import number, text
-from prober.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
-from prober.transfer import Transfer
+from prober.measurement.cost_estimate import transfer_cost
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.measured import Count, FiniteNumber, Measured
+from prober.measurement.task import Measurement, Task
+from prober.protocol.application import Application
+from prober.protocol.json_documents import Json
+from prober.protocol.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
 
 if TYPE_CHECKING:
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
 
 #: File sizes of Table II.
 TABLE_II_BYTES = (1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000)
 CONFIDENCE = 0.95
 RESAMPLES = 5_000
-#: With fewer pairs no interval can hold a median with 95 %: all of n lie on one side of it with probability 2^(1-n).
+#: With fewer pairs no interval can hold a median with 95 %: all n values are on one side of it with probability
+#: 2^(1-n).
 LEAST_PAIRS = 6
 #: Resampling is chance; equal measurements are to give equal intervals.
 _SEED = 2005
 
 
-class Gain(Experiment):
+class GainOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    applications: Annotated[tuple[str, ...], Meta(min_length=1)] = ("http-data",)
+    sizes_bytes: Annotated[tuple[WholeNumber, ...], Meta(min_length=1)] = TABLE_II_BYTES
+    repeats: WholeNumber = 20
+
+
+class GainMeasured(Measured, frozen=True, kw_only=True):
+    """A pair of downloads of one size, through the application's usual port and through a free one."""
+
+    size_bytes: FiniteNumber
+    #: Which port came first.
+    first: Literal["usual", "free"]
+    usual_port: Count
+    free_port: Count
+    usual_total_s: FiniteNumber
+    free_total_s: FiniteNumber
+    usual_first_byte_s: FiniteNumber = 0.0
+    free_first_byte_s: FiniteNumber = 0.0
+    usual_moved_bytes: FiniteNumber
+    free_moved_bytes: FiniteNumber = 0.0
+
+
+class Gain(Experiment[GainOptions, GainMeasured]):
     """Times pairs of downloads, one from the application's usual port and one from a free port."""
 
     name = "gain"
-    summary = "Time downloads from the application's port against a free port, by turns (Table II)."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
-        {"applications": ("http-data",), "sizes_bytes": TABLE_II_BYTES, "repeats": 20}
-    )
+    title = "gain of a split"
+    summary = "Time downloads from the application's port and from a free port alternately (Table II)."
+    options = GainOptions
+    measured = GainMeasured
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
+    def tasks(self, options: GainOptions, scope: Scope) -> Iterable[Task]:
         """One task a pair; all sizes in turn, so that a slow hour touches every size alike."""
-        settings = plan.experiments[self.name]
-        if Direction.DOWN not in plan.directions:
+        if Direction.DOWN not in scope.directions:
             return
-        for repeat in range(1, int(settings["repeats"]) + 1):
-            for application in _applications(settings):
-                if application not in plan.applications:
+        for repeat in range(1, options.repeats + 1):
+            for application in _applications(options):
+                if application not in scope.applications:
                     continue
-                for size_bytes in _sizes(settings, application):
-                    cost = transfer_cost(application, Direction.DOWN, size_bytes, plan.rates)
+                for size_bytes in _sizes(options, application):
+                    cost = transfer_cost(application, Direction.DOWN, size_bytes, scope.rates)
                     yield Task(
                         self.name,
                         repeat,
@@ -77,19 +105,19 @@ class Gain(Experiment):
         order = [usual_port, free_port] if task.repeat % 2 else [free_port, usual_port]
         moved = {port: self._download(task, end, port) for port in order}
         usual, free = moved[usual_port], moved[free_port]
-        values = {
-            "size_bytes": usual.size_bytes,
-            "first": "usual" if order[0] == usual_port else "free",
-            "usual_port": usual_port,
-            "free_port": free_port,
-            "usual_total_s": usual.total_s,
-            "free_total_s": free.total_s,
-            "usual_first_byte_s": usual.first_byte_s,
-            "free_first_byte_s": free.first_byte_s,
-            "usual_moved_bytes": usual.moved_bytes,
-            "free_moved_bytes": free.moved_bytes,
-        }
-        return Measurement(values, (*usual.flows, *free.flows))
+        values = GainMeasured(
+            size_bytes=usual.size_bytes,
+            first="usual" if order[0] == usual_port else "free",
+            usual_port=usual_port,
+            free_port=free_port,
+            usual_total_s=usual.total_s,
+            free_total_s=free.total_s,
+            usual_first_byte_s=usual.first_byte_s,
+            free_first_byte_s=free.first_byte_s,
+            usual_moved_bytes=usual.moved_bytes,
+            free_moved_bytes=free.moved_bytes,
+        )
+        return Measurement.of(values, (*usual.flows, *free.flows))
 
     def _download(self, task: Task, end: MobileEnd, port: int) -> Transfer:
         assert task.application is not None
@@ -101,24 +129,24 @@ class Gain(Experiment):
             )
         return moved
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:  # noqa: ARG002
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:  # noqa: ARG002
         """Nothing: a port may be faster for other reasons than a split."""
         return ()
 
-    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def metrics(self, observed: Sequence[ObservedTask]) -> Mapping[str, Json]:
         """A row for each size: medians of both ports, and by how much the usual one is faster, with its interval."""
         pairs: dict[int, list[tuple[float, float]]] = defaultdict(list)
         changed, ports = 0, set()
-        for item in seen:
-            values = item.observation.measurement.values
-            size_bytes = number(values, "size_bytes")
-            if text(values, "first") not in ("usual", "free") or size_bytes < 1:
+        for item in observed:
+            values = self.kept(item)
+            size_bytes = values.size_bytes
+            if size_bytes < 1:
                 continue
-            times = number(values, "usual_total_s"), number(values, "free_total_s")
+            times = values.usual_total_s, values.free_total_s
             if min(times) <= 0:
                 continue
-            ports.add((int(number(values, "usual_port")), int(number(values, "free_port"))))
-            changed += number(values, "usual_moved_bytes") != size_bytes
+            ports.add((values.usual_port, values.free_port))
+            changed += values.usual_moved_bytes != size_bytes
             pairs[int(size_bytes)].append(times)
         if not pairs:
             return {}
@@ -168,7 +196,7 @@ def gain_interval(times: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 def _reading(gain: float, interval: tuple[float, float] | None, pairs: int) -> str:
     if interval is None:
-        return f"too few pairs to tell: {pairs}, at least {LEAST_PAIRS} are needed for an interval"
+        return f"too few pairs for an interval: at least {LEAST_PAIRS} are needed, got {pairs}"
     low, high = interval
     bounds = f"{_percent(low)} to {_percent(high)}"
     if low <= 0 <= high:
@@ -181,19 +209,19 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %" if abs(share) < 0.1 and not math.isclose(share, 0) else f"{100 * share:.0f} %"
 
 
-def _applications(settings: Mapping[str, Json]) -> tuple[Application, ...]:
+def _applications(options: GainOptions) -> tuple[Application, ...]:
     try:
-        chosen = tuple(Application(name) for name in settings["applications"])
+        chosen = tuple(Application(name) for name in options.applications)
     except ValueError as error:
         raise PlanError(f"experiments.gain.applications: {error}") from None
     if Application.TCP in chosen:
-        raise PlanError("experiments.gain.applications holds tcp, whose usual port is the free one")
+        raise PlanError("experiments.gain.applications must not hold tcp, whose usual port is the free one")
     return chosen
 
 
-def _sizes(settings: Mapping[str, Json], application: Application) -> list[int]:
+def _sizes(options: GainOptions, application: Application) -> list[int]:
     least = LEAST_PICTURE_BYTES if application is Application.HTTP_IMAGE else 1
-    return sorted({max(least, int(size)) for size in settings["sizes_bytes"]})
+    return sorted({max(least, int(size)) for size in options.sizes_bytes})
 
 
 def _free_port(application: Application, end: MobileEnd) -> int:

@@ -1,15 +1,15 @@
-"""Is the handshake answered sooner than anything can come back from the server?
+"""Does a middlebox answer the handshake sooner than the server can?
 
-On an otherwise idle line, by turns: the time of a handshake with the application's port, of one with the free port, of
-a datagram that the server echoes, and of a request that the server answers (a greeting, a TLS hello), less the
-server's own think time. End to end none of the first kind can come from nearer than the others.
+On an otherwise idle line, alternating: the time of a handshake with the application's port, of one with the free port,
+of a datagram that the server echoes, and of a request that the server answers (a greeting, a TLS hello), less the
+server's own think time. End to end no handshake can be shorter than the other times.
 
-The rule compares floors by a test of ranks that knows nothing of how times are distributed (precedence test, Nelson
+The rule compares least times by a rank test that assumes no distribution of times (precedence test, Nelson
 1963): if handshakes and references came from one distribution, the k shortest of all n + m times would all be
 handshakes with probability n(n-1)...(n-k+1) / (n+m)(n+m-1)...(n+m-k+1).
 
-What fools it: firewalls that answer SYNs in a server's stead, and a network that favours the port. Therefore it never
-decides alone. The first rounds are left out: a radio bearer that sleeps adds seconds to them (RRC states, 3GPP TS
+Possible errors: firewalls that answer SYNs instead of the server, and a network that prefers the port. Therefore it
+never decides alone. The first rounds are left out: a radio bearer that sleeps adds seconds to them (RRC states, 3GPP TS
 36.331).
 """
 
@@ -18,24 +18,29 @@ from __future__ import annotations
 import contextlib
 import secrets
 import socket
-import struct
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pepscope.results import Evidence, Number, Outcome
+from pepscope.results.finding import Finding, Weight, intact, split
+from pepscope.results.verdicts import Evidence, Number
+from pepscope.strict_reading import Amount, Table, WholeNumber
+from prober.client.tls_hello import client_hello
+from prober.client.transfer import Flow
 from prober.errors import ArchiveError, MeasurementError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task
-from prober.measured import number
-from prober.plain_requests import TcpRequest, echo_target
-from prober.strengths import WEAK
-from prober.tls_hello import client_hello
+from prober.host.reset import reset_on_close
+from prober.measurement.evidence_strength import WEAK
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.measured import FiniteNumber, Measured
+from prober.measurement.task import Measurement, Task
+from prober.protocol.application import Application
+from prober.protocol.json_documents import Json
+from prober.protocol.plain_requests import TcpRequest, echo_target
 
 if TYPE_CHECKING:
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
 
 #: Probability at which a coincidence is called none.
 CHANCE = 1e-3
@@ -59,8 +64,24 @@ _SKIPPED_ROUNDS = 2
 #: A lost SYN is sent again after 1 and 3 s (RFC 6298); the times of such handshakes are long, which moves no floor.
 _SYN_TIMEOUT_S = 5.0
 _ECHO_TIMEOUT_S = 2.0
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _ROUND_BYTES = 1_200
+
+
+class HandshakeRttFinding(Finding):
+    """How long handshakes take beside echoes."""
+
+    HANDSHAKE_SHORTER_THAN_PATH = split(
+        "handshake-shorter-than-path",
+        Weight(
+            "handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies in firewalls do so, too.",
+        ),
+    )  # fmt: skip
+    HANDSHAKE_AS_LONG_AS_PATH = intact(
+        "handshake-as-long-as-path",
+        Weight(
+            "handshake", 0.0, -0.5, -0.5, 0.0, "Splits that connect first do so, too.",
+        ),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +95,7 @@ class _Reference:
 
 
 #: Strengths: the echo is certainly the server's own; the free port may be treated otherwise for other reasons; what
-#: an application takes at the server is only known as far as it tells.
+#: an application takes at the server is known only where the server reports it.
 _REFERENCES = (
     _Reference(_ECHO, ECHO_ALLOWANCE_S, 1.0, "an echo of the server"),
     _Reference(_FREE, 0.0, 0.8, "a handshake with the free port"),
@@ -82,19 +103,39 @@ _REFERENCES = (
 )
 
 
-class HandshakeRtt(Experiment):
+class HandshakeRttOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    rounds: WholeNumber = 20
+    pause_s: Amount = 0.05
+    repeats: WholeNumber = 1
+
+
+class HandshakeRttMeasured(Measured, frozen=True, kw_only=True):
+    """Times in seconds, one a round in which something came back."""
+
+    handshake_s: tuple[FiniteNumber, ...] = ()
+    free_s: tuple[FiniteNumber, ...] = ()
+    echo_s: tuple[FiniteNumber, ...] = ()
+    answer_s: tuple[FiniteNumber, ...] = ()
+    clock_resolution_s: FiniteNumber
+
+
+class HandshakeRtt(Experiment[HandshakeRttOptions, HandshakeRttMeasured]):
     """Times handshakes against what only the server can answer."""
 
     name = "handshake-rtt"
+    title = "handshake time"
     summary = "Compare the shortest handshakes with the shortest echoes and answers of the server."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"rounds": 20, "pause_s": 0.05, "repeats": 1})
+    findings = (HandshakeRttFinding,)
+    options = HandshakeRttOptions
+    measured = HandshakeRttMeasured
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
+    def tasks(self, options: HandshakeRttOptions, scope: Scope) -> Iterable[Task]:
         """One task an application; both directions share a handshake."""
-        settings = plan.experiments[self.name]
-        rounds, pause_s = int(settings["rounds"]), float(settings["pause_s"])
-        for application in plan.applications:
-            for repeat in range(1, int(settings["repeats"]) + 1):
+        rounds, pause_s = options.rounds, options.pause_s
+        for application in scope.applications:
+            for repeat in range(1, options.repeats + 1):
                 yield Task(
                     self.name,
                     repeat,
@@ -104,7 +145,7 @@ class HandshakeRtt(Experiment):
                     bytes_up=rounds * _ROUND_BYTES,
                     bytes_down=rounds * _ROUND_BYTES,
                     expected_s=rounds
-                    * (5 * plan.rates.round_trip_time_s + 3 * max(pause_s, plan.rates.round_trip_time_s)),
+                    * (5 * scope.rates.round_trip_time_s + 3 * max(pause_s, scope.rates.round_trip_time_s)),
                     captured=False,
                 )
 
@@ -135,18 +176,21 @@ class HandshakeRtt(Experiment):
         if not times[_HANDSHAKE]:
             raise MeasurementError(f"no handshake with port {usual} completed in time")
         resolution_s = time.get_clock_info("perf_counter").resolution
-        return Measurement({**times, "clock_resolution_s": resolution_s}, tuple(flows))
+        return Measurement.of(
+            HandshakeRttMeasured(**{kind: tuple(times[kind]) for kind in times}, clock_resolution_s=resolution_s), flows
+        )
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:
         """Findings: `handshake-shorter-than-path` (split), `handshake-as-long-as-path` (intact, weak); none decides."""
-        own = _times(seen, _HANDSHAKE)
+        measured = [self.kept(item) for item in observed]
+        own = _times(measured, _HANDSHAKE)
         if len(own) < LEAST_TIMES:
             return ()
-        resolution_s = max(number(item.observation.measurement.values, "clock_resolution_s") for item in seen)
+        resolution_s = max(values.clock_resolution_s for values in measured)
         gap_s = max(LEAST_GAP_S, 2 * resolution_s)
-        known = {item: times for item in _REFERENCES if len(times := _times(seen, item.name)) >= LEAST_TIMES}
+        known = {item: times for item in _REFERENCES if len(times := _times(measured, item.name)) >= LEAST_TIMES}
         certain = [item for item in known if item.name in (_ECHO, _FREE)]
-        # An answer's length and the server's work are known too badly to speak where anything better does.
+        # An answer's transmission time and the server's work are too uncertain where another reference exists.
         references = {item: known[item] for item in certain or known}
         allowed = {item: _allowance_s(item, min(own)) for item in references}
         found = [item for item, times in references.items() if _is_shorter(own, times, allowed[item], gap_s)]
@@ -160,10 +204,10 @@ class HandshakeRtt(Experiment):
             least_s = min(references[strongest])
             chance = chance_of_precedence(own, [one - allowed[strongest] for one in references[strongest]])
             return (
-                Evidence(
-                    self.name, Outcome.SPLIT, "handshake-shorter-than-path", strongest.strength,
+                HandshakeRttFinding.HANDSHAKE_SHORTER_THAN_PATH.evidence(
+                    self.name, strongest.strength,
                     f"Handshakes take {min(own) * 1e3:.1f} ms at best, but {strongest.words} {least_s * 1e3:.1f} ms: "
-                    "somebody nearer answers them.", {**numbers, "chance": chance},
+                    "a nearer middlebox answers them.", {**numbers, "chance": chance},
                     ("Firewalls that answer SYNs in a server's stead do the same.",
                      "So does a network that carries this port faster."),
                 ),
@@ -171,26 +215,27 @@ class HandshakeRtt(Experiment):
         if not certain or any(min(own) < min(references[item]) - item.allowance_s - gap_s for item in certain):
             return ()
         return (
-            Evidence(
-                self.name, Outcome.INTACT, "handshake-as-long-as-path", WEAK,
+            HandshakeRttFinding.HANDSHAKE_AS_LONG_AS_PATH.evidence(
+                self.name, WEAK,
                 f"Handshakes take {min(own) * 1e3:.1f} ms at best, no less than {certain[0].words} "
                 f"({min(references[certain[0]]) * 1e3:.1f} ms).", numbers,
                 ("A split point that connects to the server first answers no sooner.",),
             ),
         )  # fmt: skip
 
-    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def metrics(self, observed: Sequence[ObservedTask]) -> Mapping[str, Json]:
         """Least, median and number of each kind of time, in seconds."""
+        measured = [self.kept(item) for item in observed]
         rows = {}
         for kind in (_HANDSHAKE, _FREE, _ECHO, _ANSWER):
-            times = sorted(_times(seen, kind))
+            times = sorted(_times(measured, kind))
             if times:
                 rows[kind] = {"min": times[0], "median": times[len(times) // 2], "count": len(times)}
         return {"times": rows} if rows else {}
 
 
 def chance_of_precedence(first: Sequence[float], second: Sequence[float]) -> float:
-    """How likely as many of `first` lie below all of `second`, if both are drawn from one distribution."""
+    """Probability that as many of `first` are below all of `second`, if both are drawn from one distribution."""
     least = min(second)
     below = sum(one < least for one in first)
     chance = 1.0
@@ -208,16 +253,11 @@ def _is_shorter(own: Sequence[float], reference: Sequence[float], allowance_s: f
     return min(lowered) - min(own) > gap_s and chance_of_precedence(own, lowered) < CHANCE
 
 
-def _times(seen: Iterable[Seen], kind: str) -> list[float]:
+def _times(measured: Iterable[HandshakeRttMeasured], kind: str) -> list[float]:
     """All times of a kind. Raises ArchiveError."""
-    times: list[float] = []
-    for item in seen:
-        given = item.observation.measurement.values.get(kind, [])
-        if not isinstance(given, list | tuple):
-            raise ArchiveError(f"the measurement's {kind} is a list of times")
-        times += [number({kind: one}, kind) for one in given]
+    times: list[float] = [one for values in measured for one in getattr(values, kind)]
     if any(one <= 0 for one in times):
-        raise ArchiveError(f"the measurement's {kind} holds times that are not positive")
+        raise ArchiveError(f"measurement.{kind} must hold times above 0, got {min(times):g}")
     return times
 
 
@@ -246,12 +286,13 @@ def _timed_connection(end: MobileEnd, port: int) -> Iterator[tuple[socket.socket
     connect_s = time.perf_counter() - began_s
     with link:
         link.settimeout(min(_ECHO_TIMEOUT_S, end.remaining_s))
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        reset_on_close(link)
         yield link, connect_s
 
 
 def _answer(application: Application, end: MobileEnd, link: socket.socket) -> float | None:
-    """From asking to the first byte of the answer, less the server's think time where it tells; `None` without one."""
+    """From the request to the first byte of the answer, less the server's think time where it is reported; `None`
+    without one."""
     link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     question = _question(application, end)
     began_s = time.perf_counter()

@@ -1,38 +1,41 @@
-"""Does somebody on the way read HTTP? Requests that are odd but legal, echoed by the server as they arrived.
+"""Does a middlebox parse HTTP? The server echoes odd but legal requests as they arrived.
 
-Decision: the server sends back the very bytes of the request's head that reached it. Other bytes than those that left
-mean that somebody wrote the request anew; an answer to a request that never reached the server means that somebody
-answered in its stead. A request that is cut off (a reset, no answer) says that something looks into the stream, which
-firewalls without a split do, too: it is told, and counts for nothing.
+Decision: the server returns the bytes of the request's head that reached it. Changed bytes mean that a proxy rewrote
+the request; an answer to a request that never reached the server means that a proxy answered it. A request that is cut
+off (a reset, no answer) shows deep packet inspection, which firewalls without a split do, too: it is reported, and is
+no evidence.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
-from prober.errors import ArchiveError
-from prober.experiment import Application, Experiment, Flow, Json, Measurement, Seen, Task, repeated
-from prober.intermediaries import (
-    added_to_answer,
+from pepscope.captures.direction import Direction
+from pepscope.results.finding import Finding, Weight, inapplicable, split
+from pepscope.results.transfer_findings import TransferFinding
+from pepscope.results.verdicts import Evidence, Number
+from pepscope.strict_reading import Table, WholeNumber
+from prober.client.header_fields import request_fields
+from prober.client.transfer import Flow
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.intermediaries import (
+    Arrival,
+    HeaderFields,
+    IntermediaryFinding,
+    answer_fields,
     arrivals,
-    declared,
     intermediary_evidence,
-    optional_entries,
-    request_fields,
 )
-from prober.measured import entries, table, text
-from prober.plain_requests import echo_target
+from prober.measurement.measured import Measured
+from prober.measurement.task import Measurement, Task, repeated
+from prober.protocol.application import Application
+from prober.protocol.plain_requests import echo_target
 
 if TYPE_CHECKING:
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
 
 #: An answer is not read beyond this.
 _LONGEST_ANSWER_BYTES = 1 << 16
@@ -56,16 +59,61 @@ def requests(host: str, path: str) -> Mapping[str, bytes]:
     }
 
 
-class OddRequests(Experiment):
+class OddRequestsFinding(Finding):
+    """What came of odd requests."""
+
+    ANSWERED_FOR_THE_SERVER = split(
+        "answered-for-the-server",
+        Weight(
+            "answers", -2.5, 0.0, 0.0, -2.5, "Filters answer in streams that they pass on.",
+        ),
+    )  # fmt: skip
+    REQUESTS_ARRIVED_AS_SENT = inapplicable("requests-arrived-as-sent")
+
+
+class OddRequestsOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    repeats: WholeNumber = 1
+
+
+class OddRequest(Measured, frozen=True, kw_only=True):
+    """One request, what of it reached the server, and what came back. Heads name no session."""
+
+    oddity: str
+    sent: bytes
+    arrived: tuple[bytes, ...]
+    status_line: str = ""
+    answered: bool = False
+    #: `None` where an earlier version kept none.
+    answer: HeaderFields | None = None
+    arrivals: tuple[Arrival, ...] = ()
+    failure: str = ""
+
+
+class OddRequestsMeasured(Measured, frozen=True, kw_only=True):
+    """One entry a request."""
+
+    requests: tuple[OddRequest, ...]
+
+
+class OddRequests(Experiment[OddRequestsOptions, OddRequestsMeasured]):
     """Sends odd but legal requests to the server's echo."""
 
     name = "odd-requests"
+    title = "odd requests"
     summary = "Send odd but legal HTTP requests, and compare them with what reached the server."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"repeats": 1})
+    findings = (
+        OddRequestsFinding,
+        TransferFinding,
+        IntermediaryFinding,
+    )
+    options = OddRequestsOptions
+    measured = OddRequestsMeasured
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
+    def tasks(self, options: OddRequestsOptions, scope: Scope) -> Iterable[Task]:
         """One task a repeat, over plain HTTP."""
-        if Application.HTTP_DATA not in plan.applications:
+        if Application.HTTP_DATA not in scope.applications:
             return
         count = len(requests("", ""))
         task = Task(
@@ -75,13 +123,14 @@ class OddRequests(Experiment):
             Direction.DOWN,
             bytes_up=300 * count,
             bytes_down=1000 * count,
-            expected_s=3 * count * plan.rates.round_trip_time_s,
+            expected_s=3 * count * scope.rates.round_trip_time_s,
         )
-        yield from repeated(task, plan.experiments[self.name]["repeats"])
+        yield from repeated(task, options.repeats)
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:  # noqa: ARG002
         """Send each request on a connection of its own, and keep what came back."""
         flows, results = [], []
+        session = end.control.session.encode()
         port = end.port(Application.HTTP_DATA)
         for oddity, head in requests(_host_field(end.host), echo_target(end.control.session)).items():
             before = end.control.last_served_number()
@@ -89,47 +138,43 @@ class OddRequests(Experiment):
             reached = [served for served in end.control.served(before) if served.request_head]
             flows.append(Flow(mobile_port, port))
             results.append(
-                {
-                    "oddity": oddity,
-                    "sent": _encoded(head.replace(end.control.session.encode(), b"S")),
-                    "arrived": [
-                        _encoded(served.request_head.replace(end.control.session.encode(), b"S")) for served in reached
-                    ],
-                    "status_line": answer.split(b"\r\n", 1)[0].decode("latin-1")[:200],
-                    "answered": bool(answer),
-                    "answer": _answer_fields(answer),
+                OddRequest(
+                    oddity=oddity,
+                    sent=head.replace(session, b"S"),
+                    arrived=tuple(served.request_head.replace(session, b"S") for served in reached),
+                    status_line=answer.split(b"\r\n", 1)[0].decode("latin-1")[:200],
+                    answered=bool(answer),
+                    # Our server refuses odd requests with no other fields than it sends otherwise.
+                    answer=answer_fields(request_fields(answer.partition(b"\r\n\r\n")[0])),
                     # What the request itself adds is odd on purpose.
-                    "arrivals": [{**row, "proxy_fields": [], "added_fields": []} for row in arrivals(reached)],
-                    "failure": failure,
-                }
+                    arrivals=tuple(Arrival(requests_before=row.requests_before) for row in arrivals(reached)),
+                    failure=failure,
+                )
             )
-        return Measurement({"requests": results}, tuple(flows))
+        return Measurement.of(OddRequestsMeasured(requests=tuple(results)), flows)
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:
         """Findings: `rewritten-headers`, `answered-for-the-server` (split), `requests-arrived-as-sent`.
 
         And what intermediaries leave; fields that were added to the request are part of `rewritten-headers`.
         """
-        results = [row for item in seen for row in entries(item.observation.measurement.values, "requests")]
-        requests = [row for result in results for row in optional_entries(result, "arrivals")]
-        answers = [table(result, "answer") for result in results if "answer" in result]
-        return (*self._compared(seen), *intermediary_evidence(self.name, requests, answers))
+        results = [result for item in observed for result in self.kept(item).requests]
+        requests = [row for result in results for row in result.arrivals]
+        answers = [result.answer for result in results if result.answer is not None]
+        return (*self._compared(results), *intermediary_evidence(self.name, requests, answers))
 
-    def _compared(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def _compared(self, results: Sequence[OddRequest]) -> tuple[Evidence, ...]:
         rewritten: list[str] = []
         usurped: list[str] = []
         cut: list[str] = []
         whole = 0
-        for item in seen:
-            for result in entries(item.observation.measurement.values, "requests"):
-                oddity = text(result, "oddity")
-                arrived = [_decoded(head) for head in _list(result, "arrived")]
-                if not arrived:
-                    (usurped if result.get("answered") else cut).append(oddity)
-                elif _decoded(result.get("sent")) in arrived:
-                    whole += 1
-                else:
-                    rewritten.append(oddity)
+        for result in results:
+            if not result.arrived:
+                (usurped if result.answered else cut).append(result.oddity)
+            elif result.sent in result.arrived:
+                whole += 1
+            else:
+                rewritten.append(result.oddity)
         numbers: dict[str, Number] = {
             "arrived_as_sent": whole,
             "rewritten": ", ".join(rewritten),
@@ -140,27 +185,27 @@ class OddRequests(Experiment):
         found = []
         if rewritten:
             found.append(
-                Evidence(
-                    self.name, Outcome.SPLIT, "rewritten-headers", 0.98,
+                TransferFinding.REWRITTEN_HEADERS.evidence(
+                    self.name, 0.98,
                     f"Requests arrive at the server with another head than they left with ({', '.join(rewritten)}): "
-                    "somebody who reads HTTP wrote them anew.", numbers, caveats,
+                    "a middlebox that reads HTTP wrote them anew.", numbers, caveats,
                 )
             )  # fmt: skip
         if usurped:
             found.append(
-                Evidence(
-                    self.name, Outcome.SPLIT, "answered-for-the-server", 0.9,
-                    f"Requests were answered that never reached the server ({', '.join(usurped)}): somebody who reads "
-                    "HTTP answered them.", numbers,
+                OddRequestsFinding.ANSWERED_FOR_THE_SERVER.evidence(
+                    self.name, 0.9,
+                    f"Requests were answered that never reached the server ({', '.join(usurped)}): a middlebox that "
+                    "reads HTTP answered them.", numbers,
                     (*caveats, "Filters that put an answer into a stream need not split it."),
                 )
             )  # fmt: skip
         if not found and (whole or cut):
             found.append(
-                Evidence(
-                    self.name, Outcome.INAPPLICABLE, "requests-arrived-as-sent", 0.0,
+                OddRequestsFinding.REQUESTS_ARRIVED_AS_SENT.undecided(
+                    self.name,
                     f"{whole} odd requests reached the server byte by byte as they left, and {len(cut)} were cut off: "
-                    "whoever does not read HTTP leaves them so, split or not.", numbers, caveats,
+                    "a middlebox that does not read HTTP leaves them so, split or not.", numbers, caveats,
                 )
             )  # fmt: skip
         return tuple(found)
@@ -169,7 +214,7 @@ class OddRequests(Experiment):
 def _exchange(end: MobileEnd, port: int, head: bytes) -> tuple[bytes, int, str]:
     """Answer (as much of it as came), the mobile's port, and what cut it off."""
     answer = bytearray()
-    patience_s = _PATIENCE_S + 10 * end.plan.rates.round_trip_time_s
+    patience_s = _PATIENCE_S + 10 * end.expected_round_trip_s
     deadline_s = time.monotonic() + patience_s
     with end.connect(port) as link:
         mobile_port = int(link.getsockname()[1])
@@ -188,29 +233,5 @@ def _exchange(end: MobileEnd, port: int, head: bytes) -> tuple[bytes, int, str]:
     return bytes(answer), mobile_port, ""
 
 
-def _answer_fields(answer: bytes) -> dict[str, Json]:
-    """What the answer's head has that our server did not send; it refuses odd requests without more than it sends."""
-    names = request_fields(answer.partition(b"\r\n\r\n")[0])
-    return {"proxy_fields": declared(names), "added_fields": added_to_answer(names)}
-
-
 def _host_field(host: str) -> str:
     return f"[{host}]" if ":" in host else host
-
-
-def _encoded(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
-
-
-def _decoded(value: Json) -> bytes:
-    try:
-        return base64.b64decode(value, validate=True)
-    except (binascii.Error, TypeError, ValueError):
-        raise ArchiveError("the measurement's request heads are base64, and this one is not") from None
-
-
-def _list(values: Mapping[str, Json], name: str) -> list[Json]:
-    value = values.get(name)
-    if not isinstance(value, list | tuple):
-        raise ArchiveError(f"the measurement's {name} is a list")
-    return list(value)

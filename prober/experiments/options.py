@@ -1,34 +1,39 @@
-"""What became of the handshake on the way: addresses, ports, sequence numbers, options, window, segments.
+"""Changes of the handshake on the path: addresses, ports, sequence numbers, options, window, segments.
 
-A short download is captured at both ends, and its SYN and SYN-ACK are compared as they left and as they arrived.
-Network address translators change addresses and ports, clamping lowers the maximum segment size, firewalls randomise
-initial sequence numbers and take options out: none of this is evidence. An option that the sender never sent, another
-window scale, or a larger maximum segment size than was offered was written by another TCP. Firewalls that answer SYNs
-in a server's stead (SYN proxies) write such SYNs too, so that this alone decides nothing.
+A short download is captured at both ends, and each SYN and SYN-ACK is compared with the segment that arrived. Network
+address translators change addresses and ports, clamping lowers the maximum segment size, firewalls randomise initial
+sequence numbers and strip options: none of this is evidence. An option that the sender never sent, another window
+scale, or a larger maximum segment size than was offered was written by another TCP. Firewalls that answer SYNs instead
+of the server (SYN proxies) write such SYNs too, so this finding never decides alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
+from pepscope.captures.direction import Direction
 from pepscope.errors import CaptureError
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
-from prober.costs import transfer_cost
-from prober.experiment import Experiment, Json, Measurement, Seen, Task, Want, repeated
+from pepscope.results.finding import Finding, Weight, inapplicable, split
+from pepscope.results.verdicts import Evidence, Number
+from pepscope.strict_reading import Table, WholeNumber
+from prober.client.capabilities import Capability
+from prober.measurement.cost_estimate import transfer_cost
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.measured_transfer import OneTransfer, measured_transfer
+from prober.measurement.task import Measurement, Task, repeated
+from prober.protocol.json_documents import Json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pepscope.connections import Connection, FlowSummary
-    from pepscope.results import PairResult
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
+    from pepscope.captures.connections import Connection, FlowSummary
+    from pepscope.results.verdicts import PairResult
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
 
-#: TCP option kinds (IANA) by the name that an engineer knows; end of list and padding are no options.
+#: TCP option kinds (IANA) by their usual names; end of list and padding do not count as options.
 OPTION_NAMES = {
     2: "mss",
     3: "window-scale",
@@ -41,19 +46,40 @@ OPTION_NAMES = {
 _PADDING = (0, 1)
 
 
-class Options(Experiment):
+class OptionsFinding(Finding):
+    """SYNs as they left and as they arrived."""
+
+    SYN_OF_ANOTHER_STACK = split(
+        "syn-of-another-stack",
+        Weight(
+            "handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies in firewalls write SYNs, too.",
+        ),
+    )  # fmt: skip
+    HANDSHAKE_AS_SENT = inapplicable("handshake-as-sent")
+
+
+class OptionsOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    size_bytes: WholeNumber = 20_000
+    repeats: WholeNumber = 1
+
+
+class Options(Experiment[OptionsOptions, OneTransfer]):
     """Compares handshakes as they left with what arrived."""
 
     name = "options"
+    title = "handshakes and segments at both ends"
     summary = "Compare SYN, options, sequence numbers and segments at both ends."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType({"size_bytes": 20_000, "repeats": 1})
+    findings = (OptionsFinding,)
+    options = OptionsOptions
+    measured = OneTransfer
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
+    def tasks(self, options: OptionsOptions, scope: Scope) -> Iterable[Task]:
         """One short download an application and a repeat."""
-        settings = plan.experiments[self.name]
-        size_bytes = int(settings["size_bytes"])
-        for application in plan.applications:
-            cost = transfer_cost(application, Direction.DOWN, size_bytes, plan.rates)
+        size_bytes = options.size_bytes
+        for application in scope.applications:
+            cost = transfer_cost(application, Direction.DOWN, size_bytes, scope.rates)
             task = Task(
                 self.name,
                 1,
@@ -63,19 +89,19 @@ class Options(Experiment):
                 bytes_up=cost.bytes_up,
                 bytes_down=cost.bytes_down,
                 expected_s=cost.expected_s,
-                wants=frozenset({Want.MOBILE_CAPTURE, Want.SERVER_CAPTURE}),
+                requires=frozenset({Capability.MOBILE_CAPTURE, Capability.SERVER_CAPTURE}),
             )
-            yield from repeated(task, settings["repeats"])
+            yield from repeated(task, options.repeats)
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Fetch one object; the captures hold the rest."""
         assert task.application is not None
         moved = end.transfer(task.application, Direction.DOWN, int(task.parameters["size_bytes"]))
-        return Measurement({"transfer": moved.to_mapping()}, moved.flows)
+        return Measurement.of(OneTransfer(transfer=measured_transfer(moved)), moved.flows)
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:
         """Findings: `syn-of-another-stack` (split, cannot decide), `handshake-as-sent`."""
-        compared = [table for item in seen for table in _comparisons(item)]
+        compared = [table for item in observed for table in _comparisons(item)]
         foreign = [mark for table in compared for mark in table["foreign"]]
         if not compared:
             return ()
@@ -83,26 +109,26 @@ class Options(Experiment):
         if not foreign:
             changed = ", ".join(dict.fromkeys(what for table in compared for what in table["changed"]))
             return (
-                Evidence(
-                    self.name, Outcome.INAPPLICABLE, "handshake-as-sent", 0.0,
+                OptionsFinding.HANDSHAKE_AS_SENT.undecided(
+                    self.name,
                     f"Nothing in {len(compared)} handshakes was written by another TCP"
                     f"{f'; changed as NATs and firewalls do: {changed}' if changed else ''}.", numbers,
                 ),
             )  # fmt: skip
         return (
-            Evidence(
-                self.name, Outcome.SPLIT, "syn-of-another-stack", 0.9,
+            OptionsFinding.SYN_OF_ANOTHER_STACK.evidence(
+                self.name, 0.9,
                 f"The handshake arrives with what its sender never sent: {foreign[0]}.", numbers,
                 ("Firewalls that answer SYNs for a server (SYN proxies) write handshakes anew, too.",),
             ),
         )  # fmt: skip
 
-    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def metrics(self, observed: Sequence[ObservedTask]) -> Mapping[str, Json]:
         """The handshakes of each connection at both ends, and what changed."""
-        return {"handshakes": [table for item in seen for table in _comparisons(item)]}
+        return {"handshakes": [table for item in observed for table in _comparisons(item)]}
 
 
-def _comparisons(item: Seen) -> list[dict[str, Json]]:
+def _comparisons(item: ObservedTask) -> list[dict[str, Json]]:
     """One table a connection of the task that both captures show with its handshake."""
     if item.mobile_capture is None or item.server_capture is None:
         return []
@@ -110,7 +136,7 @@ def _comparisons(item: Seen) -> list[dict[str, Json]]:
     try:
         connections = {name: _by_ends(path) for name, path in paths.items()}
     except CaptureError:
-        return []  # judging the captures says better what is wrong with them
+        return []  # judging the captures reports their errors better
     tables = []
     for pair in item.pairs:
         ends = _both_ends(pair, item, connections)
@@ -124,7 +150,7 @@ def _by_ends(path: Path) -> dict[tuple[str, str], Connection]:
 
 
 def _both_ends(
-    pair: PairResult, item: Seen, connections: Mapping[str, Mapping[tuple[str, str], Connection]]
+    pair: PairResult, item: ObservedTask, connections: Mapping[str, Mapping[tuple[str, str], Connection]]
 ) -> tuple[Connection, Connection] | None:
     found = {vantage.capture: connections.get(vantage.capture, {}).get((vantage.client, vantage.server))
              for vantage in pair.vantages}  # fmt: skip

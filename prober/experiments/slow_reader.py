@@ -1,16 +1,16 @@
 """How much is acknowledged to a sender whose receiver has stopped reading?
 
-A receiver that reads no more fills its own kernel's buffer and closes its window. End to end nothing more can be
-acknowledged than the receiver's kernel took in, which it counts (`tcpi_bytes_received`). More sits in a box in between.
+A receiver that stops reading fills its own kernel's buffer and closes its window. End to end no more can be
+acknowledged than the receiver's kernel received, which it counts (`tcpi_bytes_received`). A middlebox holds the rest.
 Neither root nor a clock is needed.
 
-- Down, each application: the mobile stops reading early, waits until nothing more comes, notes its count, and resets;
-  the server then says what was acknowledged to it (`tcpi_bytes_acked`).
-- Up, all but FTP, whose server cannot be asked to pause: the server reads no more; the mobile notes what was
-  acknowledged to it before that pause can be over, and the server says what its kernel had taken in when it was.
+- Down, each application: the mobile stops reading early, waits until no more data arrive, records its count, and
+  resets; the server then reports how much was acknowledged to it (`tcpi_bytes_acked`).
+- Up, all but FTP, whose server cannot be asked to pause: the server stops reading; the mobile records how much was
+  acknowledged to it before the end of that pause, and the server reports how much its kernel had received at that end.
 
-What fools it: radio networks that acknowledge in the receiver's stead. A receiver that is slow by itself does not: the
-counts are those of its own kernel.
+Possible errors: radio networks that acknowledge instead of the receiver. A slow receiver causes none, since the counts
+are those of its own kernel.
 """
 
 from __future__ import annotations
@@ -19,27 +19,32 @@ import contextlib
 import os
 import secrets
 import socket
-import struct
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
+import msgspec
+
+from pepscope.captures.direction import Direction
+from pepscope.results.finding import Finding, Weight, intact, split
+from pepscope.results.verdicts import Evidence, Number, Outcome
+from pepscope.strict_reading import Amount, Table, WholeNumber
+from prober.client.paused_upload import APPLICATIONS as PAUSABLE
+from prober.client.paused_upload import STALL_S, paused_upload
+from prober.client.transfer import SUFFIXES, Flow
 from prober.errors import ImpossibleError
-from prober.experiment import Experiment, Flow, Json, Measurement, Seen, Task
-from prober.measured import number, optional_number, truth
-from prober.objects import Kind, ObjectName
-from prober.paused_upload import APPLICATIONS as PAUSABLE
-from prober.paused_upload import STALL_S, paused_upload
-from prober.strengths import WEAK
-from prober.tcp_info import tcp_info
-from prober.transfer import SUFFIXES
+from prober.host.reset import reset_on_close
+from prober.host.tcp_info import tcp_info
+from prober.measurement.evidence_strength import WEAK
+from prober.measurement.experiment import Experiment, ObservedTask
+from prober.measurement.measured import Count, Measured
+from prober.measurement.task import Measurement, Task
+from prober.protocol.json_documents import Json
+from prober.protocol.objects import ObjectKind, ObjectName
 
 if TYPE_CHECKING:
-    from prober.mobile_end import MobileEnd
-    from prober.plan import Plan
+    from prober.client.mobile_end import MobileEnd
+    from prober.measurement.experiment import Scope
 
 #: Asked of the receiver's kernel, which doubles it for its own book-keeping (socket(7)).
 RECEIVE_BUFFER_BYTES = 32_768
@@ -47,35 +52,72 @@ RECEIVE_BUFFER_BYTES = 32_768
 JOINED_SEGMENT_BYTES = 65_536
 _LOOK_S = 0.05
 _WATCH_S = 20.0
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _PROBE = "probe"
+
+
+class SlowReaderFinding(Finding):
+    """What a receiver that does not read shows."""
+
+    MORE_TAKEN_THAN_RECEIVER_HOLDS = split(
+        "more-taken-than-receiver-holds",
+        Weight(
+            "taken-in-between", -6.0, 0.0, 0.0, 0.0, "A middlebox holds the data.",
+        ),
+    )  # fmt: skip
+    NO_MORE_TAKEN_THAN_RECEIVER_HOLDS = intact(
+        "no-more-taken-than-receiver-holds",
+        Weight(
+            "taken-in-between", 0.0, -1.0, -1.0, -1.0, "A split with small buffers looks the same.",
+        ),
+    )  # fmt: skip
 
 
 class _StoppedReadingError(Exception):
     """Ends a transfer from within its own progress report."""
 
 
-class SlowReader(Experiment):
+class SlowReaderOptions(Table, frozen=True):
+    """What a plan may set."""
+
+    size_bytes: WholeNumber = 2_000_000
+    fill_s: Amount = 3.0
+    pause_s: Amount = 10.0
+    repeats: WholeNumber = 1
+
+
+class SlowReaderMeasured(Measured, frozen=True, kw_only=True):
+    """Bytes, by the kernels' own counts; `None` where one did not say."""
+
+    acked_bytes: Count | None
+    receiver_bytes: Count | None
+    #: What the receiver may have taken in that it had not counted yet.
+    room_bytes: Count
+    offered_bytes: Count
+    #: Whether nothing more came for a while, with more on offer.
+    stalled: bool
+
+
+class SlowReader(Experiment[SlowReaderOptions, SlowReaderMeasured]):
     """Stops reading in the middle of a transfer."""
 
     name = "slow-reader"
-    summary = "Stop reading, and see whether more is acknowledged than the receiver can hold."
-    defaults: ClassVar[Mapping[str, Json]] = MappingProxyType(
-        {"size_bytes": 2_000_000, "fill_s": 3.0, "pause_s": 10.0, "repeats": 1}
-    )
+    title = "slow reader"
+    summary = "Stop reading, and check whether more is acknowledged than the receiver can hold."
+    findings = (SlowReaderFinding,)
+    options = SlowReaderOptions
+    measured = SlowReaderMeasured
 
-    def tasks(self, plan: Plan) -> Iterable[Task]:
+    def tasks(self, options: SlowReaderOptions, scope: Scope) -> Iterable[Task]:
         """Downloads of every application, and uploads of those in which the server can be asked to pause."""
-        settings = plan.experiments[self.name]
-        size_bytes = int(settings["size_bytes"])
+        size_bytes = options.size_bytes
         taken_bytes = 2 * RECEIVE_BUFFER_BYTES + JOINED_SEGMENT_BYTES
-        for repeat in range(1, int(settings["repeats"]) + 1):
-            for application in plan.applications:
-                for direction in plan.directions:
+        for repeat in range(1, options.repeats + 1):
+            for application in scope.applications:
+                for direction in scope.directions:
                     is_down = direction is Direction.DOWN
                     if not is_down and application not in PAUSABLE:
                         continue
-                    wait_s = float(settings["fill_s"] if is_down else settings["pause_s"])
+                    wait_s = float(options.fill_s if is_down else options.pause_s)
                     yield Task(
                         self.name,
                         repeat,
@@ -84,24 +126,24 @@ class SlowReader(Experiment):
                         {"size_bytes": size_bytes, "wait_s": wait_s},
                         bytes_up=2_000 if is_down else size_bytes,
                         bytes_down=taken_bytes if is_down else 2_000,
-                        expected_s=wait_s + 5 * plan.rates.round_trip_time_s + STALL_S,
+                        expected_s=wait_s + 5 * scope.rates.round_trip_time_s + STALL_S,
                     )
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:
         """Stop reading at the receiver and count at both ends."""
         return _measure_down(task, end) if task.direction is Direction.DOWN else _measure_up(task, end)
 
-    def examine(self, seen: Sequence[Seen]) -> tuple[Evidence, ...]:
+    def examine(self, observed: Sequence[ObservedTask]) -> tuple[Evidence, ...]:
         """Findings: `more-taken-than-receiver-holds` (split), `no-more-taken-than-receiver-holds` (intact, weak)."""
-        told = [made for item in seen if (made := self._examine_one(item.observation.measurement.values)) is not None]
-        split = [made for made in told if made.outcome is Outcome.SPLIT]
-        return (max(split, key=lambda made: made.strength),) if split else tuple(told[:1])
+        findings = [made for item in observed if (made := self._examine_one(self.kept(item))) is not None]
+        split = [made for made in findings if made.outcome is Outcome.SPLIT]
+        return (max(split, key=lambda made: made.strength),) if split else tuple(findings[:1])
 
-    def _examine_one(self, values: Mapping[str, Json]) -> Evidence | None:
-        acked, held = optional_number(values, "acked_bytes"), optional_number(values, "receiver_bytes")
-        room, offered = max(0.0, number(values, "room_bytes")), number(values, "offered_bytes")
-        if acked is None or held is None:
+    def _examine_one(self, values: SlowReaderMeasured) -> Evidence | None:
+        if values.acked_bytes is None or values.receiver_bytes is None:
             return None
+        acked, held = float(values.acked_bytes), float(values.receiver_bytes)
+        room, offered = float(values.room_bytes), float(values.offered_bytes)
         numbers: dict[str, Number] = {
             "acked_bytes": acked,
             "receiver_bytes": held,
@@ -110,25 +152,24 @@ class SlowReader(Experiment):
         }
         excess = acked - held
         if excess > room:
-            return Evidence(
-                self.name, Outcome.SPLIT, "more-taken-than-receiver-holds", 1.0 - room / (2.0 * excess),
+            return SlowReaderFinding.MORE_TAKEN_THAN_RECEIVER_HOLDS.evidence(
+                self.name, 1.0 - room / (2.0 * excess),
                 f"{acked:.0f} bytes were acknowledged to the sender while the receiver, which had stopped reading, "
-                f"had taken in {held:.0f}: somebody in between holds the rest.", numbers,
+                f"had taken in {held:.0f}: a middlebox holds the rest.", numbers,
                 ("Radio networks that acknowledge in the receiver's stead would do so, too.",),
             )  # fmt: skip
-        if not truth(values, "stalled") or acked + room >= offered:
+        if not values.stalled or acked + room >= offered:
             return None
-        return Evidence(
-            self.name, Outcome.INTACT, "no-more-taken-than-receiver-holds", WEAK,
+        return SlowReaderFinding.NO_MORE_TAKEN_THAN_RECEIVER_HOLDS.evidence(
+            self.name, WEAK,
             f"The receiver stopped reading, and no more than the {held:.0f} bytes that its kernel took in were "
             "acknowledged to the sender.", numbers,
             ("A split point whose buffers are as small as the receiver's looks the same.",),
         )  # fmt: skip
 
-    def facts(self, seen: Sequence[Seen]) -> Mapping[str, Json]:
+    def metrics(self, observed: Sequence[ObservedTask]) -> Mapping[str, Json]:
         """What was acknowledged and what the receiver held, in bytes."""
-        names = ("acked_bytes", "receiver_bytes", "room_bytes", "offered_bytes", "stalled")
-        rows = [{name: item.observation.measurement.values.get(name) for name in names} for item in seen]
+        rows = [msgspec.to_builtins(self.kept(item)) for item in observed]
         return {"stops": rows} if rows else {}
 
 
@@ -144,7 +185,7 @@ class _Stop:
         self._links: list[socket.socket] = []
 
     def prepare(self, link: socket.socket) -> None:
-        """Small buffers before the window is first advertised; a descriptor of our own, whoever wraps the socket."""
+        """Small buffers before the window is first advertised; an own descriptor, since TLS may wrap the socket."""
         link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)
         self._links.append(socket.socket(fileno=os.dup(link.fileno())))
 
@@ -166,7 +207,7 @@ class _Stop:
                 self.stalled = True
                 break
             time.sleep(_LOOK_S)
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+        reset_on_close(link)
         raise _StoppedReadingError
 
     def close(self) -> None:
@@ -178,7 +219,7 @@ class _Stop:
 def _measure_down(task: Task, end: MobileEnd) -> Measurement:
     assert task.application is not None
     wanted = ObjectName(
-        Kind(SUFFIXES[task.application]), int(task.parameters["size_bytes"]), secrets.randbelow(1 << 32)
+        ObjectKind(SUFFIXES[task.application]), int(task.parameters["size_bytes"]), secrets.randbelow(1 << 32)
     )
     before = end.control.last_served_number()
     stop = _Stop(float(task.parameters["wait_s"]))
@@ -195,17 +236,17 @@ def _measure_down(task: Task, end: MobileEnd) -> Measurement:
     finally:
         stop.close()
     if stop.received_bytes is None:
-        raise ImpossibleError("the mobile's kernel does not count what it took in (tcpi_bytes_received, Linux 4.1)")
+        raise ImpossibleError("the mobile's kernel does not count received bytes (tcpi_bytes_received, Linux 4.1)")
     acked = _acked_at_server(end, before, str(wanted))
-    values: dict[str, Json] = {
-        "acked_bytes": acked,
-        "receiver_bytes": stop.received_bytes,
+    values = SlowReaderMeasured(
+        acked_bytes=acked,
+        receiver_bytes=stop.received_bytes,
         # What may still have come between the last look and the reset.
-        "room_bytes": stop.buffer_bytes + JOINED_SEGMENT_BYTES,
-        "offered_bytes": wanted.size_bytes,
-        "stalled": stop.stalled,
-    }
-    return Measurement(values, (Flow(stop.mobile_port, end.port(task.application), _PROBE),))
+        room_bytes=stop.buffer_bytes + JOINED_SEGMENT_BYTES,
+        offered_bytes=wanted.size_bytes,
+        stalled=stop.stalled,
+    )
+    return Measurement.of(values, (Flow(stop.mobile_port, end.port(task.application), _PROBE),))
 
 
 def _acked_at_server(end: MobileEnd, before: int, name: str) -> int | None:
@@ -226,12 +267,12 @@ def _measure_up(task: Task, end: MobileEnd) -> Measurement:
     assert task.application is not None
     size_bytes, pause_s = int(task.parameters["size_bytes"]), float(task.parameters["wait_s"])
     made = paused_upload(end, task.application, size_bytes, pause_s, RECEIVE_BUFFER_BYTES)
-    values: dict[str, Json] = {
-        "acked_bytes": made.acked_bytes,
-        "receiver_bytes": made.taken_bytes,
+    values = SlowReaderMeasured(
+        acked_bytes=made.acked_bytes,
+        receiver_bytes=made.taken_bytes,
         # What the kernel had begun to take when it was asked.
-        "room_bytes": JOINED_SEGMENT_BYTES,
-        "offered_bytes": size_bytes,
-        "stalled": made.stalled,
-    }
-    return Measurement(values, (Flow(made.mobile_port, made.port, _PROBE),))
+        room_bytes=JOINED_SEGMENT_BYTES,
+        offered_bytes=size_bytes,
+        stalled=made.stalled,
+    )
+    return Measurement.of(values, (Flow(made.mobile_port, made.port, _PROBE),))

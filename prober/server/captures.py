@@ -13,9 +13,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from pepscope.captures.live_capture import LiveCapture
 from pepscope.errors import CaptureError, PepscopeError
-from pepscope.live_capture import LiveCapture
-from prober.protocol import CaptureSummary, Ports
+from prober.protocol.control_messages import CaptureSummary, Ports
 from prober.server.refusal import RefusedError
 from prober.server.settings import LimitsTable
 
@@ -25,7 +25,7 @@ _PIECE_BYTES = 1 << 16
 
 
 def service_filter(ports: Ports) -> str:
-    """Everything that concerns measured connections, whoever they are with: a proxy's address is not known."""
+    """Everything that concerns measured connections, with any peer: a proxy's address is not known."""
     tcp = [f"port {port}" for port in (*ports.services, ports.dead)]
     tcp.append(f"portrange {ports.ftp_data[0]}-{ports.ftp_data[1]}")
     return f"(tcp and ({' or '.join(tcp)})) or (udp and port {ports.udp_echo})"
@@ -49,7 +49,8 @@ class Capture:
         return self._running is not None
 
     def finish(self, why: str = "") -> CaptureSummary:
-        """Stop, once, and pack; `why` says what ended it if nobody asked. Raises RefusedError for a full disk."""
+        """Stop, once, and compress; `why` is the reason if the mobile did not end it. Raises RefusedError for a full
+        disk."""
         with self._lock:
             if self._running is not None:
                 running, self._running = self._running, None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass, field
 
-from prober.server.admission import Admission, Complaints, Rate
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session, Sessions
 from prober.server.settings import LimitsTable
+from prober.server.sockets.admission import Admission, Complaints, Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,6 @@ class ServiceContext:
         """The session that lives under this name. Raises RefusedError; `address` is who asks."""
         session = self.sessions.find(name)
         if session is None:
-            self.complaints.complain("no-session", "somebody asks without a session that lives", address=address)
-            raise RefusedError(403, "there is no session of this name; it may be over")
+            self.complaints.complain("no-session", "a client asks without a session that exists", address=address)
+            raise RefusedError(403, "there is no session of this name; it may have ended")
         return session

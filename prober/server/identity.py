@@ -1,4 +1,4 @@
-"""Who this server is: a certificate, its key and a token, made at the first start and kept where only the owner reads.
+"""The server's identity: a certificate, its key and a token, made at the first start and readable by the owner only.
 
 The mobile knows the server by the fingerprint of its certificate alone, so that no authority is needed and none is
 trusted; the same directory means the same fingerprint at the next start.
@@ -20,8 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pepscope.whole_file import write_whole
 from prober.errors import ServerError
-from prober.protocol import Key
+from prober.protocol.control_messages import Key
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
 _CERTIFICATE_NAME = "probe-server.pepscope.invalid"
@@ -77,7 +78,7 @@ class StateDirectory:
             yield Path(directory)
 
     def identity(self) -> Identity:
-        """The identity kept here; made where there is none. Raises ServerError."""
+        """The stored identity; made where there is none. Raises ServerError."""
         certificate, token = self.path / "certificate.pem", self.path / "token"
         if not certificate.exists():
             self._write(certificate, _new_certificate())
@@ -94,14 +95,8 @@ class StateDirectory:
         return identity
 
     def _write(self, path: Path, data: bytes) -> None:
-        part = path.with_suffix(".part")
         try:
-            part.unlink(missing_ok=True)
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            write_whole(path, data, mode=0o600, durable=True)
         except OSError as error:
             raise ServerError(f"{path} cannot be written: {error.strerror}") from None
 

@@ -1,4 +1,4 @@
-"""What the mobile may have done at this end while it measures: captures, ACKs held back, ports that fall silent."""
+"""Functions of the server that the mobile uses during a measurement: captures, delayed ACKs, silenced ports."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pepscope.errors import CaptureError, PepscopeError
-from prober.devices import device_of
-from prober.hold import ack_hold
-from prober.hold.ack_hold import AckHold
-from prober.hold.packet_rules import HeldTraffic
-from prober.protocol import Abilities, CaptureSummary, HoldReport, Ports
-from prober.server import listening
+from prober.host.hold import ack_hold
+from prober.host.hold.ack_hold import AckHold
+from prober.host.hold.packet_rules import HeldTraffic
+from prober.host.network_devices import device_of
+from prober.protocol.control_messages import CaptureSummary, HoldReport, Ports, ServerCapabilities
 from prober.server.captures import Capture, excess, lacking, no_room, service_filter
 from prober.server.leases import Leases
-from prober.server.listening import Port
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session
 from prober.server.settings import LimitsTable
+from prober.server.sockets import listening
+from prober.server.sockets.listening import Port
 
 
 class Instruments:
@@ -30,14 +30,14 @@ class Instruments:
         self._limits, self._ports, self._listeners = limits, ports, listeners
         self._directory, self._interface = directory, interface
         self._filter = service_filter(ports)
-        # Finished captures wait for being fetched, so that more are kept than may run.
+        # Finished captures wait until they are fetched, so more are stored than may run.
         self.captures: Leases[Capture] = Leases("capture", limits.captures_kept * limits.sessions, Capture.close)
         self.holds: Leases[AckHold] = Leases("hold", limits.holds, AckHold.close)
         self.silences: Leases[Port] = Leases("silence", limits.silences, Port.end_silence)
 
-    def abilities(self) -> Abilities:
+    def capabilities(self) -> ServerCapabilities:
         """What works here, tried."""
-        return Abilities(self._no_captures(), self._no_holds(), self._no_silences())
+        return ServerCapabilities(self._no_captures(), self._no_holds(), self._no_silences())
 
     def _no_captures(self) -> str:
         if not self._limits.captures:
@@ -51,7 +51,7 @@ class Instruments:
 
     def _no_silences(self) -> str:
         if not self._limits.silences:
-            return "this server lets no port fall silent (limits.silences is 0)"
+            return "this server silences no port (limits.silences is 0)"
         return listening.lacking()
 
     def start_capture(self, session: Session, local_address: str, snap_bytes: int) -> str:
@@ -61,9 +61,9 @@ class Instruments:
             raise RefusedError(507, full)
         running = sum(capture.is_running for capture in self.captures.things())
         if running >= self._limits.captures:
-            raise RefusedError(409, f"the server makes {running} captures at once, as many as it may")
+            raise RefusedError(409, f"the server must make at most {running} captures at once")
         if self.captures.count(session) >= self._limits.captures_kept:
-            raise RefusedError(409, f"the session has {self._limits.captures_kept} captures: delete some")
+            raise RefusedError(409, f"a session must have at most {self._limits.captures_kept} captures: delete some")
 
         def make() -> Capture:
             device = self._interface or device_of(local_address)
@@ -81,7 +81,7 @@ class Instruments:
         return self.captures.find(session, name).finish()
 
     def delete_capture(self, session: Session, name: str) -> None:
-        """Forget a capture. Raises RefusedError."""
+        """Delete a capture. Raises RefusedError."""
         self.captures.end(session, name).close()
 
     def begin_hold(self, session: Session, port: int, delay_s: float, lease_s: float) -> str:
@@ -122,7 +122,7 @@ class Instruments:
         try:
             return self.silences.begin(session, self._lease(lease_s), make)
         except OSError as error:
-            raise RefusedError(409, f"port {port} cannot fall silent: {error.strerror}") from None
+            raise RefusedError(409, f"port {port} cannot be silenced: {error.strerror}") from None
 
     def end_silence(self, session: Session, name: str) -> None:
         """Answer again. Raises RefusedError."""
@@ -151,9 +151,7 @@ class Instruments:
         return min(lease_s, self._limits.lease_s)
 
     def _listener(self, port: int) -> Port:
-        """A service's own port: the control channel must never fall silent, and nobody else's ports are ours."""
+        """A service's own port, since the control channel must never be silenced, nor ports of other programs."""
         if port not in self._ports.services:
-            raise RefusedError(
-                404, f"port {port} has none of this server's services, only {', '.join(map(str, self._ports.services))}"
-            )
+            raise RefusedError(404, f"the port must be one of {', '.join(map(str, self._ports.services))}, got {port}")
         return self._listeners[port]

@@ -1,4 +1,4 @@
-"""Things that a session has for a while: each ends when it is told to, when its time is over, or with the session."""
+"""Leases of a session: each ends on request, when its time is over, or with the session."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Leases(Generic[Thing]):
         """Make a thing and lease it; its name. Raises RefusedError where there are too many, and what `make` raises."""
         with self._lock:
             if len(self._held) + self._making >= self._most:
-                raise RefusedError(409, f"the server has as many {self._what}s as it may")
+                raise RefusedError(409, f"the server has the maximum number of {self._what}s")
             self._making += 1
         try:
             thing = make()
@@ -50,7 +50,7 @@ class Leases(Generic[Thing]):
         """A thing of this session. Raises RefusedError."""
         held = self._held.get(name)
         if held is None or held[0] is not session:
-            raise RefusedError(404, f"the session has no {self._what} of this name; it may be over")
+            raise RefusedError(404, f"the session has no {self._what} of this name; it may have ended")
         return held[1]
 
     def end(self, session: Session, name: str) -> Thing:
@@ -58,7 +58,7 @@ class Leases(Generic[Thing]):
         with self._lock:
             held = self._held.get(name)
             if held is None or held[0] is not session:
-                raise RefusedError(404, f"the session has no {self._what} of this name; it may be over")
+                raise RefusedError(404, f"the session has no {self._what} of this name; it may have ended")
             del self._held[name]
         return held[1]
 

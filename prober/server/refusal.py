@@ -1,4 +1,4 @@
-"""What the server will not do: a sentence for whoever asked, and the status that HTTP has for it."""
+"""What the server refuses: one sentence for the client, and the status that HTTP has for it."""
 
 from __future__ import annotations
 

@@ -8,15 +8,15 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
-from prober.experiment import Application
-from prober.protocol import MOST_HEAD_BYTES, MOST_SERVED_ENTRIES, UNDER_WAY, Served, ServedPage
+from prober.protocol.application import Application
+from prober.protocol.control_messages import MOST_HEAD_BYTES, MOST_SERVED_ENTRIES, UNDER_WAY, Served, ServedPage
 
 #: What a page of entries may take of one control message, with room to spare for its other fields.
 _PAGE_BYTES = 400_000
 
 
 class Entry:
-    """An entry from the beginning of what it tells of; `end` completes it, once."""
+    """One request or transfer from its beginning on; `end` completes the entry, once."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Entry:
             self._ending = ending
 
     def served(self) -> Served:
-        """As the mobile is told."""
+        """As it is sent to the mobile."""
         # The ending is looked at first: what it comes with was written before it.
         ending = self._ending
         return Served(
@@ -74,7 +74,7 @@ class Entry:
             self._started_unix_ns,
             self._ended_unix_ns,
             ending,
-            self._tcp_info,
+            dict(self._tcp_info),
             self._syn,
             *self._connection,
         )

@@ -13,24 +13,24 @@ from types import FrameType
 
 import pepscope
 from pepscope.errors import PepscopeError
-from prober.facts import host_facts
-from prober.objects import Kind, object_bytes
-from prober.pictures import LEAST_BYTES
-from prober.protocol import SCHEMA, About, Key, Ports
-from prober.server.admission import Admission, Complaints, Rate
-from prober.server.answers import Answers
-from prober.server.connections import Acceptor
+from prober.host.host_description import describe_host
+from prober.protocol.control_messages import SCHEMA, About, Key, Ports
+from prober.protocol.objects import ObjectKind, object_bytes
+from prober.protocol.pictures import LEAST_BYTES
 from prober.server.context import ServiceContext
-from prober.server.control import Control
-from prober.server.ftp import FtpService
-from prober.server.http_objects import serve_http, serve_https
 from prober.server.identity import Identity, StateDirectory
 from prober.server.instruments import Instruments
-from prober.server.listening import Port, listen
-from prober.server.raw_tcp import serve_raw_tcp
+from prober.server.services.answers import Answers
+from prober.server.services.control import Control
+from prober.server.services.ftp import FtpService
+from prober.server.services.http_objects import serve_http, serve_https
+from prober.server.services.raw_tcp import serve_raw_tcp
+from prober.server.services.udp_echo import UdpEcho
 from prober.server.sessions import Sessions
 from prober.server.settings import LimitsTable, ServerSettings
-from prober.server.udp_echo import UdpEcho
+from prober.server.sockets.admission import Admission, Complaints, Rate
+from prober.server.sockets.connections import Acceptor
+from prober.server.sockets.listening import Port, listen
 
 logger = logging.getLogger("prober")
 
@@ -40,7 +40,7 @@ Ready = Callable[[Key, Ports, About], None]
 
 
 def run(settings: ServerSettings, ready: Ready) -> None:
-    """Serve until a signal says otherwise; `ready` is called once everybody can come. Raises ServerError."""
+    """Serve until a signal; `ready` is called once all services listen. Raises ServerError."""
     # A descriptor a connection: the kernel's default for programmes (1024) is for those that do not know better.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -66,13 +66,13 @@ def run(settings: ServerSettings, ready: Ready) -> None:
 
 @contextlib.contextmanager
 def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[], None]]]:
-    """A server that serves while this context lasts: its key, what it says of itself, and what sweeps up."""
+    """A server that serves while this context lasts: its key, its description, and the clean-up thread."""
     with contextlib.ExitStack() as closing:
         state = StateDirectory(settings.state_directory)
         closing.callback(state.close)
         identity = state.identity()
         listeners = _Listeners(settings, closing)
-        for kind in Kind:
+        for kind in ObjectKind:
             # What objects are made of is made once: the first request should not be the one that waits for it.
             object_bytes(kind, LEAST_BYTES, 0)
         directory = closing.enter_context(state.captures())
@@ -145,7 +145,7 @@ def _context(limits: LimitsTable, identity: Identity) -> ServiceContext:
 
 
 def _about(limits: LimitsTable, ports: Ports, instruments: Instruments) -> About:
-    told = (
+    reported = (
         "object_bytes",
         "session_bytes",
         "capture_bytes",
@@ -153,12 +153,12 @@ def _about(limits: LimitsTable, ports: Ports, instruments: Instruments) -> About
         "datagram_bytes",
         "connections_per_address",
     )
-    numbers = {name: int(getattr(limits, name)) for name in told}
+    numbers = {name: int(getattr(limits, name)) for name in reported}
     numbers |= {name: int(getattr(limits, name)) for name in ("lease_s", "hold_delay_s", "idle_s", "transfer_s")}
-    facts = host_facts(None)
-    settings = facts.pop("settings")
-    host = {name: str(value) for name, value in (*facts.items(), *settings.items())}
-    return About(SCHEMA, pepscope.__version__, ports, instruments.abilities(), numbers, host)
+    description = describe_host(None)
+    settings = description.pop("settings")
+    host = {name: str(value) for name, value in (*description.items(), *settings.items())}
+    return About(SCHEMA, pepscope.__version__, ports, instruments.capabilities(), numbers, host)
 
 
 def _serve(

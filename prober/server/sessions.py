@@ -49,9 +49,9 @@ class Session:
         """Account for payload that is about to move. Raises RefusedError."""
         with self._lock:
             if count > self._left_bytes:
-                raise RefusedError(507, "the session has moved as many bytes as it may; begin a new one")
+                raise RefusedError(507, "the session has reached its limit of bytes; begin a new one")
             if not self._day.take(count):
-                raise RefusedError(507, "the server has moved as many bytes as it may in a day")
+                raise RefusedError(507, "the server has reached its limit of bytes for this day")
             self._left_bytes -= count
 
 
@@ -69,7 +69,7 @@ class Sessions:
         name = base64.b32encode(secrets.token_bytes(17)).decode("ascii")[:26].lower()
         with self._lock:
             if len(self._living) >= self._limits.sessions:
-                raise RefusedError(503, f"there are {len(self._living)} sessions, as many as allowed; try again later")
+                raise RefusedError(503, f"the server has {len(self._living)} sessions, the maximum; try again later")
             session = self._living[name] = Session(name, self._limits, self._day, self._clock())
         return session
 
@@ -83,7 +83,7 @@ class Sessions:
         session.deadline = self._clock() + self._limits.session_s
 
     def end(self, session: Session) -> None:
-        """Forget a session."""
+        """Remove a session."""
         with self._lock:
             self._living.pop(session.name, None)
 

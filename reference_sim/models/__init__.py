@@ -1,1 +1,1 @@
-"""What theory says of TCP: closed forms with their units, the domain in which each holds, and a refusal outside it."""
+"""Analytical models of TCP throughput: closed forms with units and domains; arguments outside a domain are refused."""

@@ -35,7 +35,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Write the numbers 
 def model() -> None:
     """Compute what the papers' closed forms say.
 
-    docs/models tells what each of them assumes, and how the simulator stands to it.
+    docs/models describes the assumptions of each, and compares it with the simulator.
     """
 
 
@@ -86,7 +86,7 @@ def throughput(context: click.Context, /, name: str, as_json: bool, segment_byte
     for option in given:
         is_given = context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
         if is_given and option not in ("round_trip", *_HEEDED[name]):
-            raise UsageError(f"the model {name} takes no --{option.replace('_', '-')}")
+            raise UsageError(f"the model {name} must not have --{option.replace('_', '-')}")
     require_positive("segment_bytes", segment_bytes)
     numbers = _throughput(name, given)
     numbers["goodput_bit_s"] = 8.0 * segment_bytes * numbers["segments_s"]
@@ -94,7 +94,7 @@ def throughput(context: click.Context, /, name: str, as_json: bool, segment_byte
     sentence = f"{name}: {numbers['segments_s']:.4g} segments/s, {numbers['goodput_bit_s'] / 1e6:.4g} Mbit/s"
     if numbers.get("pipe_runs_dry"):
         sentence += "; the buffer is smaller than the pipe, which the model was not made for: it is too high"
-    _tell(sentence, numbers, as_json)
+    _print(sentence, numbers, as_json)
 
 
 def _throughput(name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def _variable(given: dict[str, Any]) -> dict[str, Any]:
     try:
         rates = [float(rate) for rate in text.split(",")]
     except ValueError:
-        raise UsageError(f"--rates {text} is no list of numbers: write --rates 80,120,95") from None
+        raise UsageError(f"--rates must be a list of numbers such as 80,120,95, got {text}") from None
     found = variable_throughput(
         rates, given["round_trip"], _required(given, "buffer", "variable"), drops=given["drops"]
     )
@@ -185,7 +185,7 @@ def split_gain(
         f"(the paper's short form: {found.approximate_gain_s:.3f} s)"
     )
     names = ("regular_s", "split_s", "gain_s", "approximate_gain_s")
-    _tell(sentence, {name: getattr(found, name) for name in names}, as_json)
+    _print(sentence, {name: getattr(found, name) for name in names}, as_json)
 
 
 @model.command()
@@ -241,7 +241,7 @@ def window_parameters(
             for constraint in found.constraints
         ],
     }
-    _tell("\n".join(lines), numbers, as_json)
+    _print("\n".join(lines), numbers, as_json)
 
 
 def _required(given: dict[str, Any], name: str, model_name: str) -> Any:
@@ -250,7 +250,7 @@ def _required(given: dict[str, Any], name: str, model_name: str) -> Any:
     return given[name]
 
 
-def _tell(text: str, numbers: dict[str, Any], as_json: bool) -> None:
+def _print(text: str, numbers: dict[str, Any], as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps({"schema": SCHEMA, **numbers}, allow_nan=False) + "\n")
     else:

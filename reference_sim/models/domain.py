@@ -1,4 +1,4 @@
-"""The range in which a model says something."""
+"""The domain in which a model is valid."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class OutsideDomainError(PepscopeError):
-    """An argument for which a model says nothing; the message names it, its value and what is allowed."""
+    """An argument outside a model's domain; the message names it, its allowed range and its value."""
 
 
 def computable(model: Callable[P, R]) -> Callable[P, R]:
@@ -27,7 +27,7 @@ def computable(model: Callable[P, R]) -> Callable[P, R]:
         except ArithmeticError:
             found = None
         if found is None or (isinstance(found, float) and not math.isfinite(found)):
-            raise OutsideDomainError("arguments of this size are beyond what floating-point numbers can compute")
+            raise OutsideDomainError("arguments must be within the range of floating-point numbers")
         return found
 
     return compute
@@ -53,4 +53,4 @@ def require_probability(name: str, value: float, most: float | None = None, reas
 
 def _require(name: str, value: float, holds: bool, allowed: str) -> None:
     if not holds:
-        raise OutsideDomainError(f"{name} is {value:g}, but must be {allowed}")
+        raise OutsideDomainError(f"{name} must be {allowed}, got {value:g}")

@@ -3,7 +3,7 @@
 A loss takes all further segments of its round with it, rounds are independent, a loss is found by three duplicates or
 by a timeout of T0 that doubles up to 64 T0, the time of a round does not depend on the window, and the sender always
 has something to send. `loss_probability` is thus that of a segment whose predecessors in the round arrived: the rate of
-loss indications, at most the rate of losses. Slow start is left out, and a timer forgets its backing off at once, so
+loss indications, at most the rate of losses. Slow start is left out, and a timer resets its backoff at once, so
 rates are too high where timeouts are most of what happens: from a loss probability of about 0.1 on
 (docs/models/tcp_throughput.md).
 """

@@ -42,7 +42,7 @@ def split_gain(
 ) -> SplitGain:
     """Both times for a mobile's rate v, packets of s bytes, and round trips r1 (wired) and r2 (cellular).
 
-    `downstream_slow_start` says whether the split point begins with one packet or with r2 v.
+    `downstream_slow_start`: whether the split point begins with one packet or with r2 v.
     Raises OutsideDomainError unless all are above 0 and r2 v holds more than one packet: otherwise the first packet
     fills the link, and there is nothing to gain.
     """
@@ -57,8 +57,8 @@ def split_gain(
     packets_s = rate_bit_s / 8.0 / packet_bytes
     if r2 * packets_s <= 1.0:
         raise OutsideDomainError(
-            f"downstream_round_trip_s * rate_bit_s is {r2 * packets_s:g} packets, but must be above 1: below, one "
-            "packet fills the link"
+            f"downstream_round_trip_s * rate_bit_s must be above 1 packet, got {r2 * packets_s:g}: below, one packet "
+            "fills the link"
         )
     doublings = math.log2(r2 * packets_s)
     regular_s = (r1 + r2) * math.log2((r1 + r2) * packets_s)

@@ -39,7 +39,7 @@ from reference_sim.models.padhye import send_rate_segments_s
 _LOW, _HIGH = 2.0 / 3.0, 4.0 / 3.0
 _STEPS = 48
 
-#: Share of a round trip that stands for no timeout at all where the time lost to timeouts is told apart.
+#: Share of a round trip that stands for no timeout at all where the time lost to timeouts is separated.
 _NO_TIMEOUT = 1e-9
 
 
@@ -69,9 +69,7 @@ class Half:
         ceiling = self._ceiling_segments_s()
         if math.isinf(mean):
             if math.isinf(ceiling):
-                raise OutsideDomainError(
-                    "a half that loses nothing needs a window or a link that limits it: without either it has no rate"
-                )
+                raise OutsideDomainError("a half without losses must have a window or a link that limits its rate")
             yield 1.0, ceiling
             return
         yield waiting, 0.0

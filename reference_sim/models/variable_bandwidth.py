@@ -5,15 +5,15 @@ All in packets and seconds. A flow alone on a link with a drop-tail buffer of B 
 the queue: windows go from half of `largest_window_packets` to it and back, as in Lakshman and Madhow's closed form for
 a fixed rate; with probability p1 a loss ends in a timeout, and a slow start comes first.
 
-Where the paper is silent or cannot be followed:
-* p1 divides spurious timeouts by drops, which no bandwidth profile tells: without `drops` each decrease of the rate
-  counts as one, since the paper lets each abrupt decrease overflow the buffer. p1 is at most 1.
+Where the paper gives no value, or one that cannot be:
+* p1 divides spurious timeouts by drops, which no bandwidth profile has: without `drops` each decrease of the rate
+  counts as one, since in the paper each abrupt decrease overflows the buffer. p1 is at most 1.
 * A half window may exceed what the pipe holds without a queue; (6) and (7) would then be negative. The pipe is full
   from the start: epoch A takes no time, and epoch B begins at the half window.
 
 Domain: one rate a change, each lasting several round trips, and a buffer of at least the pipe (B >= b tau). With a
 smaller one the pipe runs dry after each loss and each rise of the rate, for which there is no term: rates are too high,
-by 6 to 49 % at a delay of 100 ms and a buffer of 15 packets. `Throughput.pipe_runs_dry` tells that case. On the other
+by 6 to 49 % at a delay of 100 ms and a buffer of 15 packets. `Throughput.pipe_runs_dry` reports that case. On the other
 side slow start (10, 11) outruns the link where the pipe holds less than w_0 / log2(w_0) packets.
 """
 
@@ -29,7 +29,7 @@ from reference_sim.models.domain import OutsideDomainError, computable, require_
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What the model says of a flow, with the terms that it is made of."""
+    """The model's result for a flow, with its terms."""
 
     #: T_h, equation (15).
     rate_packets_s: float
@@ -63,7 +63,7 @@ def throughput(
     """
     _check(rates_packets_s, round_trip_s, buffer_packets)
     if drops is not None and drops < 0:
-        raise OutsideDomainError(f"drops is {drops}, but must be at least 0")
+        raise OutsideDomainError(f"drops must be at least 0, got {drops}")
     cycles = len(rates_packets_s)
     mean = math.fsum(rates_packets_s) / cycles
     full = [rate * round_trip_s + buffer_packets + 1.0 for rate in rates_packets_s]
@@ -121,9 +121,9 @@ def relative_error(actual: float, estimated: float) -> float:
 
 def _check(rates_packets_s: Sequence[float], round_trip_s: float, buffer_packets: float) -> None:
     if not rates_packets_s or not any(rates_packets_s):
-        raise OutsideDomainError("the bandwidth profile serves nothing, but must have a rate above 0")
+        raise OutsideDomainError("the bandwidth profile must have a rate above 0")
     for rate in rates_packets_s:
         if not (math.isfinite(rate) and rate >= 0.0):
-            raise OutsideDomainError(f"the bandwidth profile has a rate of {rate:g}, but rates must be 0 or above")
+            raise OutsideDomainError(f"rates of the bandwidth profile must be 0 or above, got {rate:g}")
     require_positive("round_trip_s", round_trip_s)
     require_at_least_one("buffer_packets", buffer_packets)

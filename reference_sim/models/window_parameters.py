@@ -18,7 +18,7 @@ class Constraint:
     """One line of the guideline, and how a choice stands to it."""
 
     name: str
-    #: What it says, in the paper's symbols.
+    #: The inequality in the paper's symbols.
     rule: str
     #: The side that is chosen, and what it must stay below.
     value: float
@@ -44,7 +44,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Guideline:
-    """What the guideline says of one choice."""
+    """The guideline's result for one choice."""
 
     constraints: tuple[Constraint, ...]
     #: How far the queue strays from q0 while the law slides; infinite where delta Ts >= 1.
@@ -97,7 +97,7 @@ def check(
         require_positive(name, value)
     if reference_frames >= buffer_frames:
         raise OutsideDomainError(
-            f"reference_frames is {reference_frames:g}, but must be below buffer_frames, which is {buffer_frames:g}"
+            f"reference_frames must be below buffer_frames, which is {buffer_frames:g}, got {reference_frames:g}"
         )
     approach = step_s * approach_per_s
     deviation = switching_frames_s * step_s / (1.0 - approach) if approach < 1.0 else math.inf

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pepscope.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.captures.segments import (
     Segment,
     maximum_segment_size,

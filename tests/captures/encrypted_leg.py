@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 
-from pepscope.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.captures.containers import Frame
 from tests.captures.conversation import START_NS, Conversation, Endpoint
 

@@ -52,6 +52,21 @@ def qinq(packet: bytes) -> bytes:
     )
 
 
+def bridge_port_extension(packet: bytes) -> bytes:
+    """An E-tag (IEEE 802.1BR)."""
+    return ethernet(struct.pack(">HHHH", 0x1000, 0xD3, 0, ether_type(packet)) + packet, kind=0x893F)
+
+
+def vn_tag(packet: bytes) -> bytes:
+    """A VN-tag, which network cards for virtual machines write."""
+    return ethernet(struct.pack(">IH", 0x33, ether_type(packet)) + packet, kind=0x8926)
+
+
+def provider_backbone(packet: bytes) -> bytes:
+    """A whole frame behind an IEEE 802.1ah tag."""
+    return ethernet(struct.pack(">I", 0x1EBB30) + ethernet(packet), kind=0x88E7)
+
+
 def mpls(packet: bytes) -> bytes:
     """Two MPLS labels, the lower with the bottom-of-stack bit (RFC 3032)."""
     return ethernet(struct.pack(">II", 1000 << 12 | 64, 2000 << 12 | 1 << 8 | 64) + packet, kind=ETHER_MPLS)
@@ -161,6 +176,17 @@ def gre_ethernet(packet: bytes, *, key: int) -> bytes:
     return _outer(47, struct.pack(">HHI", 0x2000, ETHER_TEB, key) + ethernet(packet))
 
 
+def erspan(packet: bytes) -> bytes:
+    """ERSPAN type II: what a switch mirrors, with its session number 6."""
+    head = struct.pack(">HHIHHI", 0x1000, 0x88BE, 9, 0x1006, 6, 20)
+    return _outer(47, head + ethernet(packet))
+
+
+def wccp(packet: bytes) -> bytes:
+    """What a router with WCCP version 2 redirects to a proxy."""
+    return _outer(47, bytes.fromhex("0000883E05590048") + packet)
+
+
 def ip_in_ip(packet: bytes) -> bytes:
     """IPv4 or IPv6 in IPv4 (RFC 2003, RFC 4213)."""
     return _outer(41 if packet[0] >> 4 == 6 else 4, packet)
@@ -174,6 +200,13 @@ def ip_in_ipv6(packet: bytes) -> bytes:
 def vxlan(packet: bytes, *, network: int) -> bytes:
     """VXLAN over IPv4 (RFC 7348)."""
     return _outer(PROTOCOL_UDP, udp(50000, 4789, struct.pack(">II", 0x08000000, network << 8) + ethernet(packet)))
+
+
+def geneve(packet: bytes, *, network: int, options: bytes = b"", with_ethernet: bool = True) -> bytes:
+    """Geneve over IPv4 (RFC 8926), with an Ethernet frame or the IP packet alone."""
+    kind, inner = (ETHER_TEB, ethernet(packet)) if with_ethernet else (ether_type(packet), packet)
+    head = struct.pack(">BBHI", len(options) // 4, 0, kind, network << 8)
+    return _outer(PROTOCOL_UDP, udp(50000, 6081, head + options + inner))
 
 
 def gtp_u(packet: bytes, *, tunnel: int, extensions: bool = False, sequence: bool = False) -> bytes:
@@ -202,6 +235,9 @@ LINKS: Mapping[str, tuple[int, Wrap]] = {
     "vlan": (containers.LINK_ETHERNET, vlan),
     "qinq": (containers.LINK_ETHERNET, qinq),
     "mpls": (containers.LINK_ETHERNET, mpls),
+    "bridge_port_extension": (containers.LINK_ETHERNET, bridge_port_extension),
+    "vn_tag": (containers.LINK_ETHERNET, vn_tag),
+    "provider_backbone": (containers.LINK_ETHERNET, provider_backbone),
     "pppoe": (containers.LINK_ETHERNET, pppoe),
     "ppp": (containers.LINK_PPP, ppp),
     "ppp_hdlc": (containers.LINK_PPP_HDLC, ppp_hdlc),

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pepscope.connections import Close
-from pepscope.packets import Direction, TcpFlag
+from pepscope.captures.connections import Close
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.captures.conversation import MILLISECOND_NS, Conversation, Endpoint, stream
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pepscope.packets import TcpFlag
+    from pepscope.captures.packets import TcpFlag
 
 PROTOCOL_TCP = 6
 PROTOCOL_UDP = 17

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pepscope.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.captures.conversation import START_NS, Conversation, Endpoint, stream
 
 _SEQUENCE_NUMBERS = st.one_of(st.integers(0, 2**32 - 1), st.integers(2**32 - 5000, 2**32 - 1))

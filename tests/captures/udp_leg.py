@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pepscope.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.captures import containers
 from tests.captures.containers import Frame
 from tests.captures.conversation import START_NS, Conversation, Endpoint

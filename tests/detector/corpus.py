@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from detector.pair import DetectOptions, Pair
-from detector.pairing import pair_captures
-from pepscope.capture import open_capture
-from pepscope.packets import Mark, PacketColumns, TcpFlag
+from detector.options import DetectOptions
+from detector.pair import Pair
+from detector.pairing.captures import pair_captures
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Mark, PacketColumns, TcpFlag
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 RUNS = {run["id"]: run for run in json.loads((CORPUS / "manifest.json").read_text())["runs"]}
@@ -36,7 +37,16 @@ class Variation:
     seed: int = 0
 
 
-class Varied:
+class WithoutDatagrams:
+    """What a capture without UDP flows says of them."""
+
+    datagram_flows = ()
+
+    def datagram_samples(self, number: int):
+        raise IndexError(number)
+
+
+class Varied(WithoutDatagrams):
     """A capture with one variation applied to every connection's columns."""
 
     def __init__(self, source, variation: Variation) -> None:
@@ -69,7 +79,10 @@ def pairs(run_id: str, mobile: Variation | None = None, server: Variation | None
     files = RUNS[run_id]["files"]
     sides = [capture(files[side]["name"]) for side in ("mobile", "server")]
     first, second = (Varied(side, how) if how else side for side, how in zip(sides, (mobile, server), strict=True))
-    return list(pair_captures(first, second, options or DetectOptions()))
+    found = list(pair_captures(first, second, options or DetectOptions()))
+    # A test that looks at every pair would otherwise hold of none.
+    assert len(found) >= len(RUNS[run_id]["flows"]), f"{run_id} has {len(found)} pairs"
+    return found
 
 
 def end_points(pair: Pair) -> tuple[str | None, str | None]:

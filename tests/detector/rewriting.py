@@ -1,4 +1,4 @@
-"""What boxes on the way and capturing hosts do to packets, applied to packet columns."""
+"""What middleboxes on the way and capturing hosts do to packets, applied to packet columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from detector.pair import Pair
-from pepscope.packets import Direction, Mark, PacketColumns, TcpFlag
+from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
 
 Change = Callable[[PacketColumns], PacketColumns]
 
@@ -26,7 +26,7 @@ def keep(packets: PacketColumns, which: np.ndarray | slice) -> PacketColumns:
     return PacketColumns(*(getattr(packets, name)[which] for name in PacketColumns.__slots__))
 
 
-def in_turn(*changes: Change) -> Change:
+def in_sequence(*changes: Change) -> Change:
     def all_of_them(packets: PacketColumns) -> PacketColumns:
         for change in changes:
             packets = change(packets)
@@ -118,7 +118,7 @@ def offloaded(direction: Direction) -> Change:
 
 
 def own_acknowledgements(packets: PacketColumns) -> PacketColumns:
-    """A box in front of this (server's) capture acknowledges every segment itself, with a clock of its own."""
+    """A middlebox in front of this (server's) capture acknowledges every segment itself, with a clock of its own."""
     pure = (packets.direction == Direction.UP) & (packets.payload_bytes == 0)
     pure &= (packets.flags & (TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)) == 0
     return replace(

@@ -3,12 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detector.clock import ClockRelation, relate
-from detector.pair import ClockMode, DetectOptions, Pair, StreamAlignment, Vantage
+from detector.clocks.relation import ClockRelation, relate
+from detector.options import ClockMode, DetectOptions
+from detector.pair import Pair, StreamAlignment, Vantage
 from detector.series import flow_series
-from pepscope.connections import Close, Connection, FlowSummary, MissingPackets
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
-from pepscope.results import FlowSeries
+from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
+from pepscope.results.verdicts import FlowSeries
 
 SEGMENT_BYTES = 1000
 DELAY_NS = 40_000_000
@@ -78,7 +79,7 @@ def transfer(
 ) -> Pair:
     """A transfer over 40 ms each way whose receiver waits behind a queue, seen at both ends.
 
-    The receiver's clock is ahead by `offset_ns`, and by `step_ns` more from the middle on. `early`: somebody in between
+    The receiver's clock is ahead by `offset_ns`, and by `step_ns` more from the middle on. `early`: a middlebox
     acknowledges 10 ms after sending, before the data have arrived.
     """
     sender: list[Event] = []
@@ -142,7 +143,7 @@ def test_receiver_is_brought_onto_the_senders_clock(direction: Direction) -> Non
 def test_a_clock_step_is_taken_out(direction: Direction) -> None:
     series, clock = series_of(transfer(direction, segments=800, step_ns=600_000_000), direction)
     assert len(clock.pieces) == 2
-    # The packets within a round trip of the step cannot all be told to one side of it.
+    # The packets within a round trip of the step cannot all be assigned to one side of it.
     assert np.quantile(series.one_way_delay_s, 0.99) == pytest.approx(0.04 + 49 * 0.002, abs=0.02)
     assert np.quantile(series.forward_difference_s, 0.99) - series.forward_difference_s.min() < 0.15
 

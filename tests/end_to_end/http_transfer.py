@@ -17,7 +17,7 @@ CHUNK = 65_536
 
 
 def content(direction: str, length: int) -> bytes:
-    """Bytes without repetition, the same for everybody; no two transfers of a test have the same."""
+    """Bytes without repetition, the same at both ends; no two transfers of a test have the same."""
     return random.Random(f"{direction} {length}").randbytes(length)
 
 
@@ -68,7 +68,7 @@ def serve(address: str, *ports: str) -> None:
 
 
 def _connect(way: str, proxy: tuple[str, int], server: tuple[str, int]) -> http.client.HTTPConnection:
-    timeout_s = 20
+    timeout_s = 300
     if way == "absolute":
         return http.client.HTTPConnection(*proxy, timeout=timeout_s)
     if way == "direct":

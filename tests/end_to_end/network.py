@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 RELAY = Path(__file__).with_name("relay.py")
 TRANSFER = Path(__file__).with_name("transfer.py")
@@ -22,7 +22,7 @@ MIDDLE_CLIENT_ADDRESS = "10.213.1.1"
 MIDDLE_SERVER_ADDRESS = "10.213.2.1"
 SERVER_ADDRESS = "10.213.2.2"
 PORT = 5001
-READY_TIMEOUT_S = 5.0
+READY_TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +129,26 @@ def transfer(directory: Path, *, split: bool, payload_bytes: int) -> tuple[Path,
             target = MIDDLE_CLIENT_ADDRESS
             relay = [python, str(RELAY), target, str(PORT), SERVER_ADDRESS, str(PORT)]
             stack.enter_context(running(names.inside(names.middle, *relay), "ready"))
-        stack.enter_context(_capture(names, names.server, paths[0]))
-        stack.enter_context(_capture(names, names.client, paths[1]))
+        captures = [
+            stack.enter_context(_capture(names, namespace, path))
+            for namespace, path in zip((names.server, names.client), paths, strict=True)
+        ]
         fetch = names.inside(names.client, python, str(TRANSFER), "fetch", target, str(PORT), str(payload_bytes))
-        subprocess.run(fetch, check=True, timeout=15)
-        time.sleep(0.2)  # the last packets reach tcpdump
+        subprocess.run(fetch, check=True, timeout=600)
+        await_written(captures)
     return paths
+
+
+def await_written(captures: Iterable[subprocess.Popen[str]]) -> None:
+    """Wait until the last packets have crossed the network, and each tcpdump has written them: then it sleeps."""
+    time.sleep(0.2)
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    for process in captures:
+        while _state(process.pid) != "S":
+            assert time.monotonic() < deadline, f"{process.args!r} is still writing"
+            time.sleep(0.01)
+
+
+def _state(process: int) -> str:
+    """`S` for a process that waits for something, `R` for one that runs or would (proc(5))."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]

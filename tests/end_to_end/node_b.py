@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from reference_proxy.queue_reports import QueueReport
+from reference_proxy.relay.queue_reports import QueueReport
 
 
 def _queue(device: str) -> dict[str, int]:
-    told = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
-    (queue,) = [entry for entry in json.loads(told.stdout) if entry.get("root")]
+    reported = subprocess.run(["tc", "-s", "-j", "qdisc", "show", "dev", device], capture_output=True, check=True)
+    (queue,) = [entry for entry in json.loads(reported.stdout) if entry.get("root")]
     return {name: queue[name] for name in ("backlog", "bytes", "drops")}
 
 

@@ -7,16 +7,17 @@ import json
 import subprocess
 import sys
 import sysconfig
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pepscope import detect
 from tests.end_to_end.network import (
     CLIENT_ADDRESS,
     MIDDLE_CLIENT_ADDRESS,
     SERVER_ADDRESS,
     Network,
+    await_written,
     network,
     running,
 )
@@ -54,7 +55,7 @@ class Seen:
     source_ports: list[int]
 
 
-def run(names: Network, namespace: str, *command: str, timeout_s: float = 40) -> str:
+def run(names: Network, namespace: str, *command: str, timeout_s: float = 600) -> str:
     """Run a command in a namespace; it must succeed."""
     done = subprocess.run(
         names.inside(namespace, *command), capture_output=True, text=True, timeout=timeout_s, check=False
@@ -130,11 +131,12 @@ def captured(names: Network, directory: Path) -> Iterator[tuple[Path, Path]]:
     paths = directory / "server.pcap", directory / "client.pcap"
     command = ["tcpdump", "-i", "up0", "-n", "-U", "--immediate-mode", "--time-stamp-precision=nano", "-s", "512", "-w"]
     with contextlib.ExitStack() as stack:
-        for path, namespace in zip(paths, (names.server, names.client), strict=True):
-            inside = names.inside(namespace, *command, str(path), "tcp or udp")
-            stack.enter_context(running(inside, "listening on"))
+        captures = [
+            stack.enter_context(running(names.inside(namespace, *command, str(path), "tcp or udp"), "listening on"))
+            for path, namespace in zip(paths, (names.server, names.client), strict=True)
+        ]
         yield paths
-        time.sleep(0.2)  # the last packets reach tcpdump
+        await_written(captures)
 
 
 def proxy_command(names: Network, namespace: str, mode: str, *options: str) -> list[str]:
@@ -159,21 +161,14 @@ def fetch(
 ) -> list[int]:
     """Transfers from the client; the bytes are compared there. Gives the client's ports."""
     arguments = (way, proxy, str(PROXY_PORT), server, str(port), str(length), directions)
-    told = run(names, names.client, sys.executable, str(TRANSFER), "fetch", *arguments)
-    return [json.loads(line)["source_port"] for line in told.splitlines()]
+    reported = run(names, names.client, sys.executable, str(TRANSFER), "fetch", *arguments)
+    return [json.loads(line)["source_port"] for line in reported.splitlines()]
 
 
-def judged(server: Path, client: Path, *options: str) -> list[dict[str, Any]]:
-    """What `pepscope detect` says of the pairs, by their beginning."""
-    finished = subprocess.run(
-        [PEPSCOPE, "detect", "--json", *options, str(server), str(client)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    pairs: list[dict[str, Any]] = json.loads(finished.stdout)["pairs"]
-    return pairs
+def judged(server: Path, client: Path, *, same_transfers: bool = False) -> list[dict[str, Any]]:
+    """What the detector says of the pairs, by their beginning; in this process, which has imported it already."""
+    found: list[dict[str, Any]] = detect(str(server), str(client), same_transfers=same_transfers).to_dict()["pairs"]
+    return found
 
 
 def read_truth(path: Path) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from pepscope.schema import load_schema
+from pepscope.results.schema import load_schema
 from tests.end_to_end.network import SERVER_ADDRESS, Network, network
 from tests.end_to_end.proxied import PEPSCOPE, PROXY_PORT, _radio, proxying, run
 
@@ -71,7 +71,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
                 env={**os.environ, "PEPSCOPE_PROBE_KEY": key},
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=600,
                 check=False,
             )
     assert ended.returncode == 0, ended.stderr
@@ -99,10 +99,10 @@ def test_the_archive_gives_the_same_verdicts_later_and_when_it_is_shared(
     shared = tmp_path / "shared.pepscope.zip"
     subprocess.run([PEPSCOPE, "probe", "anonymise", str(archive), "-o", str(shared)], check=True, capture_output=True)
     for command, path in (("detect", archive), ("audit", archive), ("audit", shared)):
-        told = subprocess.run([PEPSCOPE, command, str(path), "--json"], capture_output=True, text=True, check=True)
-        later = json.loads(told.stdout)
+        reported = subprocess.run([PEPSCOPE, command, str(path), "--json"], capture_output=True, text=True, check=True)
+        later = json.loads(reported.stdout)
         assert verdicts(later) == verdicts(document)
         if path == archive:
             assert later["runs"] == document["runs"]
         else:
-            assert SERVER_ADDRESS not in told.stdout
+            assert SERVER_ADDRESS not in reported.stdout

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from reference_sim.live import LiveEmulation, LiveSettings, live_path
-from reference_sim.live_network import MIDDLE, SERVER
+from reference_sim.live_path import MIDDLE, SERVER, LiveEmulation, LiveSettings, live_path
 from reference_sim.scenario import Scenario
 from tests.end_to_end.proxied import TRANSFER, judged, read_truth
 
@@ -110,7 +109,9 @@ def through(mode: str, transparent: bool, direction: str, directory: Path) -> tu
 @pytest.mark.parametrize("direction", ["down", "up"])
 @pytest.mark.parametrize("transparent", [True, False], ids=["transparent", "explicit"])
 @pytest.mark.parametrize("mode", MODES)
-def test_the_detector_says_what_the_proxy_says(mode: str, transparent: bool, direction: str, tmp_path: Path) -> None:
+def test_the_detector_agrees_with_the_proxys_truth(
+    mode: str, transparent: bool, direction: str, tmp_path: Path
+) -> None:
     pairs, truth = through(mode, transparent, direction, tmp_path)
     expected = MODES[mode][1]
     assert [line["ending"] for line in truth] == ["finished"]

@@ -1,4 +1,4 @@
-"""What the generator's boxes in mid-path do to packets, without a network."""
+"""What the generator's middleboxes in mid-path do to packets, without a network."""
 
 from __future__ import annotations
 
@@ -237,13 +237,13 @@ def test_a_normaliser_undoes_on_the_way_back_what_it_did():
     assert packets.checksum(bytes(arrived.ip)) == 0
 
 
-def test_a_normaliser_strips_what_it_is_told_to():
+def test_a_normaliser_strips_the_given_options():
     box = Box(Normaliser, timestamps="strip", strip=[int(Option.SCALE)])
     (syn,) = box.give(segment(up=True, sequence=100, flags=SYN, stamps=(10, 0), syn=True))
     assert [kind for kind, _ in packets.read_options(syn.options)] == [Option.MSS, Option.SACK_PERMITTED]
 
 
-def test_a_hand_over_knows_what_is_under_way():
+def test_a_handover_keeps_the_data_in_flight():
     side = Side(SERVER, 80)
     side.see(segment(up=False, sequence=2**32 - 500, flags=SYN | ACK, syn=True))
     first = 2**32 - 499

@@ -49,7 +49,7 @@ def logs(directory, **entries):
         (directory / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def test_a_token_pairs_connections_and_the_proxys_log_tells_the_class(tmp_path):
+def test_a_token_pairs_connections_and_the_proxys_log_gives_the_class(tmp_path):
     logs(
         tmp_path,
         client=[

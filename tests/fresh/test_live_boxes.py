@@ -1,4 +1,4 @@
-"""Boxes in mid-path between real kernels: what the captures hold is what the manifest says."""
+"""Middleboxes in mid-path between real kernels: what the captures hold is what the manifest says."""
 
 from __future__ import annotations
 

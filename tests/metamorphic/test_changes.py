@@ -15,7 +15,7 @@ from benchmarks.metamorphic.changes import BY_NAME, CHANGES, applied, drawn, rec
 from benchmarks.metamorphic.pairs import SIDES, LabelledPair, Source, sources
 from benchmarks.metamorphic.records import ACK, FIN, PSH, SYN, Records, joined
 from benchmarks.metamorphic.writing import LINKS, write
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 
 TESTS = Path(__file__).parents[1]
 SMALL = Source(str(TESTS / "fresh"), "reg-same-object")  # six connections
@@ -39,7 +39,7 @@ def same_but(one: Records, two: Records, *names: str) -> bool:
 
 
 def summaries(records: Records, directory: Path) -> list[str]:
-    """What `inspect` makes of each connection, less everything that boxes translate."""
+    """What `inspect` makes of each connection, less everything that middleboxes translate."""
     path = directory / "records.pcap"
     write(path, records, "raw")
     connections = open_capture(str(path)).connections
@@ -317,7 +317,7 @@ def test_swapped_arguments_come_in_the_other_order():
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.name)
-def test_a_change_acts_where_it_says_and_is_the_same_each_time(change):
+def test_a_change_acts_at_its_place_and_is_deterministic(change):
     for place in change.places:
         for source in (SMALL, LOSSES):
             steps = drawn(change, place, random.Random(f"{change.name}/{place}"), ALL)
@@ -334,3 +334,13 @@ def test_sources_are_unchanged_two_ended_runs():
     assert len(found) > 50
     assert not any("__" in source.run for source in found)
     assert isinstance(found[0].read(), LabelledPair)
+
+
+def test_a_sanitised_payload_is_zeros_of_the_same_length(tmp_path):
+    before, after = server(), rewriting.with_zeroed_payload(server())
+    assert same_but(before, after, "data")
+    header = np.arange(before.data.shape[1]) < before.header_bytes[:, None]
+    assert (after.data[header] == before.data[header]).all()
+    assert before.data[~header].any()
+    assert not after.data[~header].any()
+    assert summaries(before, tmp_path) == summaries(after, tmp_path)

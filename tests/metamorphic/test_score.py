@@ -10,12 +10,12 @@ import pytest
 from benchmarks.intervals import wilson
 from benchmarks.metamorphic import case as case_module
 from benchmarks.metamorphic.case import draw_case, judge_case, unchanged
-from benchmarks.metamorphic.changes import CHANGES
+from benchmarks.metamorphic.changes import CHANGES, Step, applied
 from benchmarks.metamorphic.pairs import Source, sources
 from benchmarks.metamorphic.report import failures, section
 from benchmarks.metamorphic.run import Scored, score
 from benchmarks.metamorphic.score import Answer, Judgement, judged
-from pepscope.results import Kind, PairResult, VantageName
+from pepscope.results.verdicts import PairResult, VantageName, Verdict
 
 TESTS = Path(__file__).parents[1]
 REGULAR = Source(str(TESTS / "fresh"), "reg-same-object")
@@ -23,7 +23,7 @@ SPLIT = Source(str(TESTS / "fresh"), "spl-store")
 SIDES = {"a.pcap": "server", "b.pcap": "mobile"}
 
 
-def said(source: Source, verdict: Kind, *, sides=("server", "mobile"), crosswise=False, kind=0.8) -> list[Judgement]:
+def said(source: Source, verdict: Verdict, *, sides=("server", "mobile"), crosswise=False, kind=0.8) -> list[Judgement]:
     """What the scorer makes of one verdict on every connection of a pair."""
     pair = source.read()
     ends = {side: pair.records[side].ends() for side in SIDES.values()}
@@ -33,54 +33,62 @@ def said(source: Source, verdict: Kind, *, sides=("server", "mobile"), crosswise
         vantages = tuple(
             VantageName(path, *ends[side][of[side].connection[side]]) for path, side in SIDES.items() if side in sides
         )
-        probability = {Kind.REGULAR: 0.0, Kind.SPLIT_TCP: 1 - kind, Kind.TCP_PROXY: kind}
+        probability = {Verdict.REGULAR: 0.0, Verdict.SPLIT_TCP: 1 - kind, Verdict.TCP_PROXY: kind}
         results.append(PairResult(vantages, verdict, probability, "a.pcap says so.", (), 1, 1, 1, 1.0))
-    return judged(pair, Answer(tuple(results), SIDES))
+    judgements = judged(pair, Answer(tuple(results), SIDES))
+    assert judgements
+    return judgements
 
 
-@pytest.mark.parametrize("verdict", [Kind.SPLIT_TCP, Kind.TCP_PROXY])
+@pytest.mark.parametrize("verdict", [Verdict.SPLIT_TCP, Verdict.TCP_PROXY])
 @pytest.mark.parametrize("sides", [("server", "mobile"), ("mobile",)])
 def test_a_regular_connection_called_split_is_a_false_alarm(verdict, sides):
     assert [one.false_alarm for one in said(REGULAR, verdict, sides=sides)] == [True] * 6
 
 
 def test_a_split_verdict_on_two_connections_that_are_no_pair_is_a_false_alarm():
-    assert all(one.false_alarm for one in said(REGULAR, Kind.SPLIT_TCP, crosswise=True))
+    assert all(one.false_alarm for one in said(REGULAR, Verdict.SPLIT_TCP, crosswise=True))
 
 
 def test_sentences_name_captures_by_side():
-    assert {one.reason for one in said(REGULAR, Kind.SPLIT_TCP)} == {"the server's capture says so."}
+    assert {one.reason for one in said(REGULAR, Verdict.SPLIT_TCP)} == {"the server's capture says so."}
 
 
 def test_a_split_connection_called_regular_is_counted():
-    (one,) = said(SPLIT, Kind.REGULAR)
+    (one,) = said(SPLIT, Verdict.REGULAR)
     assert (one.called_regular, one.false_alarm, one.right) == (True, False, False)
 
 
 @pytest.mark.parametrize("source", [REGULAR, SPLIT], ids=lambda source: source.run)
 def test_inconclusive_is_neither_wrong_nor_right(source):
-    for one in said(source, Kind.INCONCLUSIVE):
+    for one in said(source, Verdict.INCONCLUSIVE):
         assert not any((one.false_alarm, one.called_regular, one.wrong_kind, one.right, one.crashed))
 
 
 def test_kinds_are_held_to_what_the_truth_allows():
-    assert [one.wrong_kind for one in said(SPLIT, Kind.SPLIT_TCP)] == [True]
-    assert [one.wrong_kind for one in said(SPLIT, Kind.TCP_PROXY)] == [False]
+    assert [one.wrong_kind for one in said(SPLIT, Verdict.SPLIT_TCP)] == [True]
+    assert [one.wrong_kind for one in said(SPLIT, Verdict.TCP_PROXY)] == [False]
     undecidable = Source(str(TESTS / "fresh"), "spl-squid-cache")
     for kind, claimed in ((0.95, True), (0.05, True), (0.6, False)):
-        assert [one.undecidable_kind_claimed for one in said(undecidable, Kind.TCP_PROXY, kind=kind)] == [claimed] * 2
+        assert [one.undecidable_kind_claimed for one in said(undecidable, Verdict.TCP_PROXY, kind=kind)] == [
+            claimed
+        ] * 2
 
 
 def test_a_refusal_decides_nothing_and_a_crash_is_wrong():
     pair = REGULAR.read()
     refused = judged(pair, Answer((), SIDES, refusal="no TCP"))
-    assert not any(one.crashed or one.right or one.false_alarm for one in refused)
-    assert all(one.crashed for one in judged(pair, Answer((), SIDES, crash="ValueError: x")))
+    assert [one.crashed or one.right or one.false_alarm for one in refused] == [False] * len(pair.flows)
+    crashed = judged(pair, Answer((), SIDES, crash="ValueError: x"))
+    assert [one.crashed for one in crashed] == [True] * len(pair.flows)
 
 
 def test_a_detector_that_breaks_is_reported(monkeypatch):
     monkeypatch.setattr(case_module, "detect", lambda *_: 1 / 0)
-    assert all(one.crashed and "ZeroDivisionError" in one.reason for one in judge_case(unchanged(REGULAR)))
+    judgements = judge_case(unchanged(REGULAR))
+    assert [one.crashed and "ZeroDivisionError" in one.reason for one in judgements] == [True] * len(
+        REGULAR.read().flows
+    )
 
 
 def scored(number, changes, judgements):
@@ -142,3 +150,18 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path):
     assert [one.line() for one in resumed[: len(whole)]] == [one.line() for one in whole]
     with pytest.raises(ValueError, match="must hold results of these sources"):
         score("2", few, 120, 1, tmp_path / "whole.jsonl", "d")
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_box_that_joins_later_splits_only_captures_that_reach_so_far(shifted):
+    source = Source(str(TESTS / "fresh"), "spl-handover")
+    pair = source.read()
+    takeover = pair.flows[0].takeover
+    assert takeover is not None
+    steps = [Step("shift sequence numbers", "server", {"seed": 1})] if shifted else []
+    whole = applied(pair, steps)
+    short = applied(whole, [Step("first records", "mobile", {"count": 30})])
+    assert whole.flows[0].as_kept(whole.records).truth == "split"
+    kept = short.flows[0].as_kept(short.records)
+    assert (kept.truth, kept.acceptable) == ("regular", frozenset({"regular"}))
+    assert short.flows[0].as_kept({**short.records, "mobile": whole.records["mobile"]}).truth == "split"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.metamorphic.pairs import sources
 from benchmarks.metamorphic.run import score
-from pepscope.results import Kind
+from pepscope.results.verdicts import Verdict
 
 TESTS = Path(__file__).parents[1]
 
@@ -30,5 +30,5 @@ def test_a_random_slice_stays_within_what_the_changes_allow(tmp_path: Path) -> N
     ]
     assert not wrong
     verdicts = [judgement.verdict for one in results for judgement in one.judgements]
-    decided = sum(verdict in (Kind.REGULAR, Kind.SPLIT_TCP, Kind.TCP_PROXY) for verdict in verdicts)
+    decided = sum(verdict in (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY) for verdict in verdicts)
     assert decided >= LEAST_DECIDED_SHARE * len(verdicts)

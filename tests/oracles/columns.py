@@ -1,4 +1,4 @@
-"""One shape for what every decoder says of a capture, and the comparison of ours with the others.
+"""One form for every decoder's output of a capture, and the comparison of ours with the others.
 
 pepscope keeps stream offsets instead of raw sequence numbers. They agree if, flow by flow, raw number minus offset is
 one constant modulo 2^32, and that constant is the byte after the initial sequence number where that is known.
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, SackBlocks, TcpFlag
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, SackBlocks, TcpFlag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from pepscope.capture import Capture
-    from pepscope.connections import Connection
+    from pepscope.captures.capture import Capture
+    from pepscope.captures.connections import Connection
 
 _WRAP = 1 << 32
 

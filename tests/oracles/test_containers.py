@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 from tests.captures import containers, layers
 from tests.captures.containers import Compression, Frame, Interface
 from tests.captures.scenarios import SCENARIOS

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pepscope.capture import Capture, open_capture
-from pepscope.packets import Mark
+from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.packets import Mark
 from tests.oracles.columns import assert_same_packets, grouped_by_connection
 from tests.oracles.second_decoder import dpkt_rows
 from tests.oracles.tshark import tshark_rows

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.variants import cut_behind_ip
-from pepscope.capture import Capture, open_capture
-from pepscope.packets import Mark
+from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.packets import Mark
 from tests.captures.containers import read_capture, write_pcap
 
 CORPUS = Path(__file__).parents[1] / "corpus"

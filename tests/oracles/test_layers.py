@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 from tests.captures import containers, layers, segments
 from tests.captures.containers import Frame
 from tests.captures.scenarios import SCENARIOS
@@ -54,9 +54,18 @@ TUNNELS: dict[str, tuple[str, Wrap, Wrap, int, int]] = {
         0x1234_56,
         0x1234_56,
     ),
+    "erspan": ("gre", layers.erspan, layers.erspan, 0, 0),
+    "wccp": ("gre", layers.wccp, layers.wccp, 0, 0),
     "ip_in_ip": ("ip-in-ip", layers.ip_in_ip, layers.ip_in_ip, 0, 0),
     "ip_in_ipv6": ("ip-in-ip", layers.ip_in_ipv6, layers.ip_in_ipv6, 0, 0),
     "vxlan": ("vxlan", lambda p: layers.vxlan(p, network=5), lambda p: layers.vxlan(p, network=5), 5, 5),
+    "geneve": (
+        "geneve",
+        lambda p: layers.geneve(p, network=6, options=bytes([1, 2, 3, 24]) + bytes(96)),
+        lambda p: layers.geneve(p, network=7, with_ethernet=False),
+        6,
+        7,
+    ),
 }
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT
 from pepscope.errors import CaptureError
-from pepscope.packets import NO_ACKNOWLEDGEMENT
 from tests.captures import containers, layers
 from tests.captures.containers import Compression, Interface
 from tests.captures.conversation import Conversation
@@ -57,7 +57,7 @@ def test_packets_without_syn(talk: Conversation) -> None:
 
 @BOUNDED
 @given(st.sampled_from(sorted(WRAPPED)), st.data())
-def test_a_cut_file_gives_its_prefix_and_says_so(which: tuple[str, Compression], data: st.DataObject) -> None:
+def test_a_truncated_file_gives_its_prefix_and_a_warning(which: tuple[str, Compression], data: st.DataObject) -> None:
     whole = WRAPPED[which]
     length = data.draw(st.integers(0, len(whole) - 1))
     with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 from tests.captures.scenarios import SCENARIOS
 from tests.oracles.columns import assert_same_packets
 from tests.oracles.truth import truth_rows, written

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pepscope import _core
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 from pepscope.errors import SimulationError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_tshark_finds_no_fault(run: tuple[Path, _core.Simulated], tap: str) -> N
     assert all(GOOD in row.split("\t")[1:] for row in rows)
 
 
-def test_tshark_sees_web_traffic_and_speech(run: tuple[Path, _core.Simulated]) -> None:
+def test_tshark_reads_web_traffic_and_speech(run: tuple[Path, _core.Simulated]) -> None:
     path = run[0] / "mobile.pcapng"
     requests = tshark(path, "-Y", "http.request", "-Tfields", "-ehttp.request.method").split()
     assert sorted(requests) == ["GET", "GET", "GET", "PUT"]
@@ -88,8 +88,9 @@ def test_tshark_sees_web_traffic_and_speech(run: tuple[Path, _core.Simulated]) -
     assert len(speech) == truth["voice"]["heard_by_mobile"]["frames"]
 
 
-def test_our_reader_sees_the_connections_that_there_were(run: tuple[Path, _core.Simulated]) -> None:
+def test_our_reader_finds_the_simulated_connections(run: tuple[Path, _core.Simulated]) -> None:
     flows = json.loads(run[1].truth_json)["flows"]
+    assert "closed" in {flow["server"]["outcome"] for flow in flows}
     for tap in ("server", "mobile"):
         seen = {
             (one.client_address, one.client_port, one.server_address, one.server_port): one

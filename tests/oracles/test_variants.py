@@ -13,12 +13,12 @@ import pytest
 from benchmarks import validation
 from benchmarks.askings import AS_RECORDED
 from benchmarks.variants import VARIANTS, TwoEnds
-from pepscope.capture import open_capture
-from pepscope.packets import Mark, PacketColumns
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Mark, PacketColumns
 from tests.captures.containers import read_capture, write_pcap
 
 if TYPE_CHECKING:
-    from pepscope.connections import Connection
+    from pepscope.captures.connections import Connection
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 SERVER, MOBILE = (CORPUS / f"reg_dl_quickack.{end}.pcap.gz" for end in ("srv", "mob"))
@@ -109,7 +109,9 @@ def scores_with_class(run_id: str, claimed: str) -> list[validation.Score]:
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == run_id)
     flows = [{**flow, "class": claimed, "acceptable_kinds": [claimed]} for flow in run["flows"]]
-    return validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
+    scores = validation.score_case(validation.Case(CORPUS, {**run, "flows": flows}, AS_RECORDED))
+    assert len(scores) == len(flows)
+    return scores
 
 
 def test_a_false_alarm_is_counted() -> None:
@@ -122,7 +124,7 @@ def test_a_split_called_regular_is_counted() -> None:
     assert all(score.called_regular for score in scores_with_class("reg_dl_quickack", "split"))
 
 
-def test_a_flow_that_nobody_paired_is_not_found() -> None:
+def test_an_unpaired_flow_is_not_found() -> None:
     runs = json.loads((CORPUS / "manifest.json").read_text())["runs"]
     run = next(run for run in runs if run["id"] == "reg_dl_quickack")
     flows = [{**flow, "mobile_capture": "192.0.2.1:1 > 192.0.2.2:2"} for flow in run["flows"]]

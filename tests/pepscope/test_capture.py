@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pepscope.capture import Capture, open_capture
-from pepscope.connection_frame import csv_chunks, parquet_bytes
+from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.connection_frame import csv_chunks, parquet_bytes
+from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
 from pepscope.errors import CaptureError, FilterError
-from pepscope.packets import Direction, Mark, PacketColumns, TcpFlag
 from tests.captures.containers import LINK_RAW, Frame, write_pcap
 from tests.captures.conversation import START_NS
 from tests.captures.segments import Segment
@@ -43,7 +43,9 @@ def pcap(frames: list[bytes], link_type: int = ETHERNET) -> bytes:
 
 @pytest.fixture(scope="module")
 def many() -> Capture:
-    return open_capture(str(MANY))
+    capture = open_capture(str(MANY))
+    assert len(capture.connections) > 1
+    return capture
 
 
 def test_columns_add_up_to_the_summaries(many: Capture) -> None:
@@ -127,7 +129,7 @@ def test_connections_without_packets_are_bounded_too_and_the_same(path: Path) ->
     assert b"".join(csv_chunks(whole)) == b"".join(csv_chunks(parts)) == whole.to_frame().to_csv(index=False).encode()
     assert pd.read_parquet(BytesIO(parquet_bytes(parts))).equals(pd.read_parquet(BytesIO(parquet_bytes(whole))))
     assert whole.partition_count == parts.partition_count == 1
-    with pytest.raises(ValueError, match="packets were not kept"):
+    with pytest.raises(ValueError, match="packets must be stored"):
         parts.packets(0)
     with pytest.raises(IndexError):
         parts.connections[len(whole.connections)]
@@ -147,7 +149,7 @@ def test_memory_of_connections_without_packets_stays_bounded(tmp_path: Path) -> 
     path = tmp_path / "flood.pcap"
     path.write_bytes(write_pcap(frames, LINK_RAW))
     script = (
-        "import re, sys; from pepscope.capture import open_capture\n"
+        "import re, sys; from pepscope.captures.capture import open_capture\n"
         "capture = open_capture(sys.argv[1], columns=False, payload=False, memory_bytes=int(sys.argv[2]))\n"
         "count = sum(chunk.count(b'side_guessed') for chunk in capture.json_chunks())\n"
         "print(count, int(re.search(r'VmHWM:\\s*([0-9]+)', open('/proc/self/status').read())[1]) // 1024)"
@@ -180,7 +182,7 @@ def test_filter_keeps_what_matches(many: Capture) -> None:
     assert filtered.counts["filtered_out"] == many.packet_count - wanted.packets
 
 
-def test_filter_that_removes_everything_says_so() -> None:
+def test_filter_that_removes_every_packet_is_reported() -> None:
     with pytest.raises(CaptureError, match="removed by the filter"):
         open_capture(str(ONE), filter="udp")
 
@@ -192,7 +194,7 @@ def test_filter_without_meaning_on_the_link_type(tmp_path: Path) -> None:
         open_capture(str(raw), filter="ether host 02:00:00:00:00:01")
 
 
-def test_damage_is_told_and_what_came_before_is_kept() -> None:
+def test_damage_is_reported_and_earlier_data_are_kept() -> None:
     capture = open_capture(str(DAMAGED))
     assert capture.packet_count > 1000
     assert len(capture.connections) == 1

@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 
 from pepscope.errors import UsageError
-from pepscope.results import CaptureSummary, DetectionResult, Evidence, Kind, Outcome, PairResult, VantageName
-from pepscope.schema import NAMES, load_schema
+from pepscope.results.schema import NAMES, load_schema
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    DetectionResult,
+    Evidence,
+    Outcome,
+    PairResult,
+    VantageName,
+    Verdict,
+)
 
 
 def result() -> DetectionResult:
@@ -29,8 +37,8 @@ def result() -> DetectionResult:
             VantageName("a.pcap", "10.0.0.1:1024", "[2001:db8::1]:80"),
             VantageName("b.pcap", "10.0.0.9:1", "10.0.0.2:80"),
         ),
-        Kind.SPLIT_TCP,
-        {Kind.REGULAR: 0.1, Kind.SPLIT_TCP: 0.8, Kind.TCP_PROXY: 0.1},
+        Verdict.SPLIT_TCP,
+        {Verdict.REGULAR: 0.1, Verdict.SPLIT_TCP: 0.8, Verdict.TCP_PROXY: 0.1},
         "Timing.",
         (evidence,),
         12,
@@ -38,7 +46,7 @@ def result() -> DetectionResult:
         200,
         1.5,
     )
-    alone = PairResult(pair.vantages[:1], Kind.INCONCLUSIVE, {}, "One capture only.", (), 3, 0, 0, 0.0)
+    alone = PairResult(pair.vantages[:1], Verdict.INCONCLUSIVE, {}, "One capture only.", (), 3, 0, 0, 0.0)
     return DetectionResult((CaptureSummary("a.pcap", 12, 1, ("cut",)), CaptureSummary("b.pcap", 10, 1)), (pair, alone))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pepscope.captures.filters import LINK_TYPES, compile_filter
 from pepscope.errors import FilterError
-from pepscope.filters import LINK_TYPES, compile_filter
 
 ETHERNET, RAW, IPV6 = 1, 101, 229
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from pepscope.progress import QUIET_S, Progress
+from pepscope.command_line.progress import QUIET_S, Progress
 
 
 class Terminal(io.StringIO):
@@ -36,7 +36,7 @@ def test_long_work_is_shown_and_wiped() -> None:
 
 
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
-def test_short_work_or_no_terminal_stays_silent(stream: io.StringIO) -> None:
+def test_short_work_or_no_terminal_prints_nothing(stream: io.StringIO) -> None:
     clock = Clock()
     with Progress("reading", stream, clock) as progress:
         if not stream.isatty():

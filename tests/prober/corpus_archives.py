@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pepscope.packets import Direction
-from prober.archive import Manifest, capture_name, write_archive
-from prober.experiment import Application, Flow, Measurement, Observation, Status, Task
+from pepscope.captures.packets import Direction
+from prober.archive.archive_file import Manifest, capture_name, write_archive
+from prober.client.transfer import Flow
+from prober.measurement.task import Measurement, Observation, Status, Task
 from prober.plan import Plan, ServerTable
+from prober.protocol.application import Application
 from tests.detector.corpus import CORPUS, RUNS
 
 STARTED_UNIX_NS = 1_700_000_000_000_000_000
@@ -72,6 +74,7 @@ def archive(
     complete: bool = True,
     run_id: str = "run-1",
     facts: dict[str, Any] | None = None,
+    packages: dict[str, str] | None = None,
 ) -> Path:
     """Write an archive at `path` with the observations' captures, unpacked from the corpus."""
     observations = tuple(observations)
@@ -82,6 +85,7 @@ def archive(
         ended_unix_ns=started_unix_ns + 60_000_000_000,
         complete=complete,
         reason="" if complete else "the server went away",
+        packages=packages or {},
     )
     with tempfile.TemporaryDirectory() as directory:
         write_archive(path, manifest, observations, facts or {}, _unpacked(observations, Path(directory)))

@@ -9,11 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pepscope.capture import open_capture
-from pepscope.packets import Direction
-from prober.archive import Manifest, capture_name, write_archive
-from prober.experiment import Application, Flow, Measurement, Observation, Status, Task, Want
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Direction
+from prober.archive.archive_file import Manifest, capture_name, write_archive
+from prober.client.capabilities import Capability
+from prober.client.transfer import Flow
+from prober.measurement.task import Measurement, Observation, Status, Task
 from prober.plan import Plan
+from prober.protocol.application import Application
 
 #: A pcap file header (nanoseconds, Ethernet) and nothing more.
 EMPTY_CAPTURE = bytes.fromhex("4d3cb2a1 0200 0400 00000000 00000000 00000400 01000000".replace(" ", ""))
@@ -52,7 +55,7 @@ def archive(path: Path, *observations: Observation) -> Path:
 
 def whole_run(path: Path) -> Path:
     """Three observations of all kinds, one with a capture."""
-    wanting = task(Application.TCP, wants=frozenset({Want.SERVER_HOLD}))
+    wanting = task(Application.TCP, requires=frozenset({Capability.SERVER_HOLD}))
     return archive(
         path,
         observation(captured=True),

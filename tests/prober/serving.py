@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prober.control_client import ControlClient
-from prober.mobile_end import MobileEnd
+from prober.client.control_client import ControlClient
+from prober.client.mobile_end import MobileEnd
 from prober.plan import Plan
-from prober.protocol import Key
+from prober.protocol.control_messages import Key
 
 PEPSCOPE = Path(sys.executable).with_name("pepscope")
 _FREE = ("control", "http", "https", "ftp", "tcp", "udp_echo", "dead", "http_free", "https_free", "ftp_free")
@@ -36,7 +36,7 @@ class Serving:
 
     def end(self, number: int = signal.SIGTERM) -> None:
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 @contextlib.contextmanager
@@ -66,7 +66,7 @@ def serving(
     finally:
         if process.poll() is None:
             process.terminate()
-            process.wait(20)
+            process.wait(60)
         assert process.stdout is not None
         process.stdout.close()
 
@@ -77,7 +77,13 @@ def mobile_end(serving: Serving, plan: Plan) -> Iterator[MobileEnd]:
     with ControlClient("127.0.0.1", serving.control_port, serving.key, patience_s=2.0) as control:
         fingerprint = Key.parse(serving.key).fingerprint
         yield MobileEnd(
-            plan, control, control.about(), host="localhost", address="127.0.0.1", certificate_sha256=fingerprint
+            control,
+            control.about(),
+            host="localhost",
+            address="127.0.0.1",
+            task_limit_s=plan.limits.task_s,
+            expected_round_trip_s=plan.rates.round_trip_time_s,
+            certificate_sha256=fingerprint,
         )
 
 
@@ -99,7 +105,7 @@ def scripted(answer: Callable[[socket.socket], object]) -> Iterator[int]:
             yield listener.getsockname()[1]
         finally:
             listener.shutdown(socket.SHUT_RDWR)
-            thread.join(10)
+            thread.join(60)
 
 
 def without_root() -> list[str]:

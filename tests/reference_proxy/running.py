@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 PEPSCOPE = str(Path(sysconfig.get_path("scripts")) / "pepscope")
-TIMEOUT_S = 10.0
+TIMEOUT_S = 300.0
 
 Address = tuple[str, int]
 
 
 class Proxy:
-    """A running proxy: where it listens, what it logs, what it says was true."""
+    """A running proxy: its address, its log and its truth file."""
 
     def __init__(self, process: subprocess.Popen[str], truth: Path) -> None:
         self.process = process

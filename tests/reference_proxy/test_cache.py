@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reference_proxy.cache import Cache, Use, is_unmodified
-from reference_proxy.freshness import Headers, Heuristic, http_date, initial_age_s, lifetime_s, may_store
+from reference_proxy.http.cache import Cache, Use, is_unmodified
+from reference_proxy.http.freshness import Headers, Heuristic, http_date, initial_age_s, lifetime_s, may_store
 
 NOW = 1_700_000_000.0
 HEURISTIC = Heuristic(share=0.1, limit_s=86_400.0)
@@ -137,7 +137,7 @@ def test_section_4_2_4_serving_stale(cache: Cache, clock: Clock, response: str, 
     assert use(cache, asked) is expected
 
 
-def test_section_4_1_vary_tells_variants_apart(cache: Cache) -> None:
+def test_section_4_1_vary_separates_variants(cache: Cache) -> None:
     response = "cache-control: max-age=60\nvary: Accept-Language, accept-encoding"
     keep(cache, response, "accept-language: de,  en", b"deutsch")
     keep(cache, response, "accept-language: fr", b"francais")

@@ -7,13 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from pepscope.settings import read_toml
-from reference_proxy.allow_list import AllowList
 from reference_proxy.cli import proxy
-from reference_proxy.configuration import Aborts, Configuration, Interception, Mode
-from reference_proxy.consistency import relay_limit
+from reference_proxy.configuration import Aborts, Interception, Mode
+from reference_proxy.consistency import read_configuration, relay_limit
 from reference_proxy.errors import ConfigurationError
-
-RULES = {"mode": "split", "interception": "transparent", "listen": ["0.0.0.0:8888", "[::]:8889"]}
+from reference_proxy.interception.allow_list import AllowList
 
 
 def test_toml_becomes_a_configuration(tmp_path: Path) -> None:
@@ -22,7 +20,7 @@ def test_toml_becomes_a_configuration(tmp_path: Path) -> None:
         'mode = "split"\naborts = "after-delay"\nabort_delay_s = 40\nallow = ["10.0.0.0/8:80"]\n'
         '[limits]\nconnections = 5\n[mobile]\ncongestion_control = "reno"\n'
     )
-    configuration = Configuration.from_mapping(read_toml(file, ConfigurationError))
+    configuration = read_configuration(read_toml(file, ConfigurationError))
     assert configuration.mode is Mode.SPLIT
     assert configuration.interception is Interception.EXPLICIT
     assert configuration.aborts is Aborts.AFTER_DELAY
@@ -37,34 +35,41 @@ def test_toml_becomes_a_configuration(tmp_path: Path) -> None:
     [
         ({}, "mode is missing"),
         ({"mode": "spilt"}, "mode must be one of split, store-and-forward"),
-        ({"mode": "split", "bufer_bytes": 1}, "there is no field bufer_bytes"),
-        ({"mode": "split", "buffer_bytes": 1}, "buffer_bytes must lie between 1024"),
+        ({"mode": "split", "bufer_bytes": 1}, "bufer_bytes is not a field; fields are abort_delay_s, aborts"),
+        (
+            {"mode": "split", "buffer_bytes": 1},
+            "buffer_bytes must be a whole number between 1024 and 1073741824",
+        ),
         ({"mode": "split", "buffer_bytes": True}, "buffer_bytes must be a whole number"),
         ({"mode": "split", "buffer_bytes": 1.5}, "buffer_bytes must be a whole number"),
         ({"mode": "split", "limits": 5}, "limits must be a table"),
-        ({"mode": "split", "limits": {"idle_s": -1}}, "limits.idle_s must lie between"),
+        ({"mode": "split", "limits": {"idle_s": -1}}, "limits.idle_s must be a number between 0.05 and 864000, got -1"),
         ({"mode": "split", "listen": ["localhost:1"]}, "listen must be ADDRESS:PORT"),
         ({"mode": "split", "listen": ["127.0.0.1:99999"]}, "listen must be ADDRESS:PORT"),
-        ({"mode": "split", "interception": "fixed"}, "a target and fixed interception belong together"),
-        ({"mode": "split", "limits": {"memory_bytes": 1 << 20}, "buffer_bytes": 1 << 20}, "holds no connection"),
+        ({"mode": "split", "interception": "fixed"}, "target must be given exactly where interception is fixed"),
+        (
+            {"mode": "split", "limits": {"memory_bytes": 1 << 20}, "buffer_bytes": 1 << 20},
+            "must be at least two buffers",
+        ),
         ({"mode": "split", "allow": ["example.org:x"]}, "must have ports between"),
         ({"mode": "udp-tunnel", "tunnel": {"end": "client"}}, "tunnel.server must be ADDRESS:PORT"),
         ({"mode": "window-adaptation", "adaptation": {"approach_per_s": 50}}, "approach_per_s x step_s"),
-        ({"mode": "store-and-forward", "store": {"object_bytes": 2048}}, "must not be below buffer_bytes"),
-        ({"mode": "split", "rules": {"ports": [0]}}, "ports must lie between"),
+        ({"mode": "store-and-forward", "store": {"object_bytes": 2048}}, "must be at least buffer_bytes"),
+        (
+            {"mode": "split", "rules": {"ports": [0]}},
+            "rules.ports[0] must be a whole number between 1 and 65535",
+        ),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(document: dict[str, Any], sentence: str) -> None:
+def test_an_error_is_one_sentence(document: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigurationError) as refusal:
-        Configuration.from_mapping(document)
+        read_configuration(document)
     assert sentence in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
 
 def test_memory_bounds_connections() -> None:
-    configuration = Configuration.from_mapping(
-        {"mode": "split", "buffer_bytes": 1 << 20, "limits": {"memory_bytes": 10 << 20}}
-    )
+    configuration = read_configuration({"mode": "split", "buffer_bytes": 1 << 20, "limits": {"memory_bytes": 10 << 20}})
     assert relay_limit(configuration) == 5
 
 
@@ -112,7 +117,7 @@ def test_dry_run_prints_rules_for_the_chosen_ports_and_changes_nothing() -> None
 def test_ports_may_be_ranges_with_and_without_nftables(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = (*OPTIONS[:-1], "26900-26931,21", "--setup", "--dry-run")
     assert "tcp dport { 21, 26900-26931 }" in run(*wanted)
-    monkeypatch.setattr("reference_proxy.rules.shutil.which", lambda _: None)
+    monkeypatch.setattr("reference_proxy.interception.rules.shutil.which", lambda _: None)
     printed = run(*wanted)
     assert "--dport 21 " in printed
     assert "--dport 26900:26931 " in printed
@@ -139,7 +144,7 @@ def test_teardown_names_everything_that_setup_made() -> None:
 
 
 def test_iptables_serves_where_nftables_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reference_proxy.rules.shutil.which", lambda _: None)
+    monkeypatch.setattr("reference_proxy.interception.rules.shutil.which", lambda _: None)
     printed = run(*OPTIONS, "--listen", "[::]:8889", "--setup", "--dry-run")
     assert "iptables -w -t mangle -A PEPSCOPE-PROXY -p tcp -i eth7" in printed
     assert "ip6tables -w -t mangle -A PEPSCOPE-PROXY" in printed

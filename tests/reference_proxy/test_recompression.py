@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from reference_proxy.freshness import Headers, value
-from reference_proxy.recompression import accepts_gzip, compress_text, may_transform, recompress_image
+from reference_proxy.http.freshness import Headers, value
+from reference_proxy.http.recompression import accepts_gzip, compress_text, may_transform, recompress_image
 
 PIXELS = 1_000_000
 

@@ -49,7 +49,7 @@ def test_a_slow_reader_holds_the_sender_back(tmp_path: Path) -> None:
         sock.close()
         with socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
-            sock.settimeout(10)
+            sock.settimeout(60)
             sock.connect(running.address)
             sock.sendall(f"CONNECT {server[0]}:{server[1]} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert not sent.wait(0.5), "the sender must wait for the reader"
@@ -60,10 +60,16 @@ def test_a_slow_reader_holds_the_sender_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("aborts", "earliest_s", "latest_s"), [("at-once", 0.0, 0.4), ("after-delay", 0.5, 1.5), ("never", 1.5, 5.0)]
+    ("aborts", "abort_delay_s", "idle_s", "earliest_s", "latest_s"),
+    [("at-once", 100.0, 200.0, 0.0, 100.0), ("after-delay", 0.5, 100.0, 0.5, 100.0), ("never", 0.1, 1.0, 1.0, 100.0)],
 )
-def test_aborts_travel_as_configured(tmp_path: Path, aborts: str, earliest_s: float, latest_s: float) -> None:
-    """`never` ends with the idle limit, as the longest of seed 004's providers did."""
+def test_aborts_travel_as_configured(
+    tmp_path: Path, aborts: str, abort_delay_s: float, idle_s: float, earliest_s: float, latest_s: float
+) -> None:
+    """`never` ends with the idle limit, as the longest of seed 004's providers did.
+
+    What each would wait for beyond its own limit is so far away that a busy machine cannot take it for that.
+    """
     ended: list[float] = []
     begun = threading.Event()
 
@@ -74,18 +80,19 @@ def test_aborts_travel_as_configured(tmp_path: Path, aborts: str, earliest_s: fl
         finally:
             ended.append(time.monotonic())
 
-    options = ("--set", f"aborts={aborts}", "--set", "abort_delay_s=0.5", "--set", "limits.idle_s=1.5")
+    limits = (f"aborts={aborts}", f"abort_delay_s={abort_delay_s}", f"limits.idle_s={idle_s}")
+    options = [word for limit in limits for word in ("--set", limit)]
     with serving(wait) as server, proxy(tmp_path, "split", *options) as running:
         sock = running.ask(server)
-        assert begun.wait(5)
+        assert begun.wait(60)
         aborted_at = time.monotonic()
         abort(sock)
         (line,) = running.truth()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not ended and time.monotonic() < deadline:
             time.sleep(0.01)
     assert line["ending"] == "mobile-aborted"
-    assert earliest_s <= ended[0] - aborted_at < latest_s + 1.0
+    assert earliest_s <= ended[0] - aborted_at < latest_s
     assert earliest_s <= line["abort_propagated_after_s"] + 0.01
     assert line["abort_propagated_after_s"] < latest_s
 
@@ -133,7 +140,7 @@ def test_slow_loris_gets_no_time_for_trickling(tmp_path: Path, mode: str) -> Non
         (b"CONNECT 127.0.0.1:1 HTTP/1.1\r\nHost: x\r\n\r\n", b" 502 ", "server-refused"),
     ],
 )
-def test_what_cannot_be_served_is_answered_and_told(tmp_path: Path, said: bytes, status: bytes, ending: str) -> None:
+def test_an_unserved_request_is_answered_and_reported(tmp_path: Path, said: bytes, status: bytes, ending: str) -> None:
     with proxy(tmp_path, "split") as running:
         with running.connect() as sock:
             try:
@@ -153,8 +160,8 @@ def test_it_does_not_connect_to_itself(tmp_path: Path) -> None:
         assert b" 508 " in received(sock)
 
 
-def test_a_flood_of_silent_connections_is_bounded_and_leaves_room_for_others(tmp_path: Path) -> None:
-    """More than are allowed wait in the kernel; the silent ones lose their places when their time is over."""
+def test_a_flood_of_idle_connections_is_bounded_and_leaves_room_for_others(tmp_path: Path) -> None:
+    """More than are allowed wait in the kernel; idle ones are closed at their time limit."""
     options = ("--set", "limits.connections=20", "--set", "limits.handshake_s=0.5")
     with serving(echo) as server, proxy(tmp_path, "split", *options) as running:
         flood = [running.connect() for _ in range(60)]
@@ -171,8 +178,7 @@ def test_a_flood_of_silent_connections_is_bounded_and_leaves_room_for_others(tmp
 
 def test_one_client_cannot_take_all_places(tmp_path: Path) -> None:
     with proxy(tmp_path, "split", "--set", "limits.connections_per_client=2") as running:
-        kept = [running.connect() for _ in range(2)]
-        time.sleep(0.2)
+        kept = [running.connect() for _ in range(2)]  # accepted in this order
         # The reset may come before connecting has ended.
         with pytest.raises(ConnectionResetError), running.connect() as third:
             third.recv(1)
@@ -191,7 +197,7 @@ def test_sigterm_drains_and_a_second_one_stops(tmp_path: Path) -> None:
             sock.sendall(DATA)
             sock.shutdown(socket.SHUT_WR)
             assert received(sock) == DATA
-        assert running.process.wait(5) == 0
+        assert running.process.wait(60) == 0
         assert running.truth()[0]["ending"] == "finished"
     with serving(echo) as server, proxy(tmp_path, "split") as running, running.ask(server) as sock:
         running.process.send_signal(signal.SIGTERM)
@@ -212,7 +218,7 @@ def test_metrics_count_what_happened(tmp_path: Path) -> None:
             sock.shutdown(socket.SHUT_WR)
             received(sock)
         running.truth()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
             text = response.read().decode()
     samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert float(samples["pepscope_proxy_accepted_total"]) == 1
@@ -259,7 +265,7 @@ def pages() -> Iterator[tuple[str, list[str]]]:
 def test_the_http_proxy_caches_validates_and_compresses(tmp_path: Path, pages: tuple[str, list[str]]) -> None:
     base, asked = pages
     with proxy(tmp_path, "store-and-forward") as running:
-        client = http.client.HTTPConnection(*running.address, timeout=10)
+        client = http.client.HTTPConnection(*running.address, timeout=60)
         for path in ("/fresh", "/fresh", "/tagged", "/tagged", "/never", "/never"):
             client.request("GET", base + path)
             assert client.getresponse().read() == f"page {path} ".encode() * 500
@@ -291,7 +297,7 @@ def test_an_answer_that_breaks_off_is_not_passed_on(tmp_path: Path) -> None:
 def test_a_too_large_answer_is_passed_on_whole(tmp_path: Path, pages: tuple[str, list[str]]) -> None:
     limits = ("--set", "store.object_bytes=4096", "--set", "buffer_bytes=4096")
     with proxy(tmp_path, "store-and-forward", *limits) as running:
-        client = http.client.HTTPConnection(*running.address, timeout=10)
+        client = http.client.HTTPConnection(*running.address, timeout=60)
         client.request("GET", pages[0] + "/never")
         assert client.getresponse().read() == b"page /never " * 500
         client.close()
@@ -303,7 +309,7 @@ def test_only_chosen_media_types_are_stored(
     tmp_path: Path, pages: tuple[str, list[str]], types: str, manner: str
 ) -> None:
     with proxy(tmp_path, "store-and-forward", "--set", f"store.content_types={types}") as running:
-        client = http.client.HTTPConnection(*running.address, timeout=10)
+        client = http.client.HTTPConnection(*running.address, timeout=60)
         for path in ("/fresh", "/fresh"):
             client.request("GET", pages[0] + path)
             assert client.getresponse().read() == b"page /fresh " * 500

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_proxy.errors import MalformedError, RefusedError
-from reference_proxy.socks5 import Handshake, Reply, Request, encode_reply
+from reference_proxy.interception.socks5 import Handshake, Reply, Request, encode_reply
 
 
 def fed(handshake: Handshake, data: bytes, cuts: list[int]) -> tuple[bytes, Request | None]:
@@ -68,7 +68,7 @@ def test_garbage_ends_in_a_refusal_or_waits(data: bytes) -> None:
         (b"\x05\x01\x00\x05\x01\x00\x03\x04a b!\x00\x50", "malformed", encode_reply(Reply(1))),
     ],
 )
-def test_what_is_not_offered_is_refused_as_rfc_1928_says(data: bytes, reason: str, reply: bytes) -> None:
+def test_unsupported_commands_are_refused_by_rfc_1928(data: bytes, reason: str, reply: bytes) -> None:
     handshake = Handshake()
     with pytest.raises(RefusedError) as refusal:
         handshake.feed(data)

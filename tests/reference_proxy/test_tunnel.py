@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference_proxy.errors import MalformedError
-from reference_proxy.tunnel_datagram import (
+from reference_proxy.tunnel.datagram import (
     HEADER_BYTES,
     OFFSET_LIMIT,
-    Kind,
+    DatagramKind,
     TunnelDatagram,
     decode_destination,
     encode_destination,
 )
-from reference_proxy.tunnel_stream import GIVE_UP_TIMEOUTS, TunnelStream
+from reference_proxy.tunnel.stream import GIVE_UP_TIMEOUTS, TunnelStream
 
 datagrams = st.builds(
     TunnelDatagram,
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(DatagramKind),
     stream=st.integers(0, 2**32 - 1),
     token=st.integers(0, 2**64 - 1),
     offset=st.integers(0, OFFSET_LIMIT - 1),
@@ -39,7 +39,7 @@ def test_datagrams_come_back_as_they_went(datagram: TunnelDatagram) -> None:
 
 @settings(deadline=None)
 @given(st.binary(max_size=80))
-def test_garbage_is_refused_or_says_itself_again(data: bytes) -> None:
+def test_garbage_is_refused_or_round_trips(data: bytes) -> None:
     try:
         datagram = TunnelDatagram.decode(data)
     except MalformedError:

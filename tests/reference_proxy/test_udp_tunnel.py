@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reference_proxy.tunnel_datagram import Kind, TunnelDatagram, encode_destination
+from reference_proxy.tunnel.datagram import DatagramKind, TunnelDatagram, encode_destination
 from tests.reference_proxy.running import Address, Proxy, abort, echo, proxy, received, serving
 
 DATA = bytes(range(256)) * 2000
@@ -73,20 +73,20 @@ def test_who_has_not_proved_an_address_gets_a_token_and_nothing_else(tmp_path: P
         tunnel(tmp_path) as (server_end, _, address),
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock,
     ):
-        sock.settimeout(5)
-        asked = TunnelDatagram(Kind.OPEN, 7, 12345, payload=encode_destination(*server)).encode()
+        sock.settimeout(60)
+        asked = TunnelDatagram(DatagramKind.OPEN, 7, 12345, payload=encode_destination(*server)).encode()
         sock.sendto(b"garbage", address)
-        sock.sendto(TunnelDatagram(Kind.DATA, 7, 12345, payload=b"data").encode(), address)
+        sock.sendto(TunnelDatagram(DatagramKind.DATA, 7, 12345, payload=b"data").encode(), address)
         sock.sendto(asked, address)
         answer = sock.recv(2000)
-        assert TunnelDatagram.decode(answer).kind is Kind.CHALLENGE
+        assert TunnelDatagram.decode(answer).kind is DatagramKind.CHALLENGE
         assert len(answer) <= len(asked)
         assert server_end.await_event("malformed-datagram")["level"] == "warning"
         sock.sendto(
             TunnelDatagram(
-                Kind.OPEN, 7, TunnelDatagram.decode(answer).token, payload=encode_destination(*server)
+                DatagramKind.OPEN, 7, TunnelDatagram.decode(answer).token, payload=encode_destination(*server)
             ).encode(),
             address,
         )
         opened = TunnelDatagram.decode(sock.recv(2000))
-        assert (opened.kind, opened.stream) == (Kind.DATA, 7)
+        assert (opened.kind, opened.stream) == (DatagramKind.DATA, 7)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reference_proxy.buffers import Buffer
 from reference_proxy.configuration import Adaptation
 from reference_proxy.errors import ConfigurationError, MalformedError
-from reference_proxy.queue_reports import REPORT_BYTES, QueueReport
-from reference_proxy.window_adaptation import Gate, Gated, make_law
+from reference_proxy.relay.buffers import Buffer
+from reference_proxy.relay.queue_reports import REPORT_BYTES, QueueReport
+from reference_proxy.relay.window_adaptation import Gate, GatedRelease, make_law
 
 number = st.integers(0, 2**32 - 1)
 
@@ -109,7 +109,7 @@ def test_unacknowledged_bytes_are_held_at_the_window(connected: tuple[socket.soc
     near.setblocking(False)
     settings = Adaptation(spreads_packets=False, frames_per_packet=1.0, reference_frames=30.0, buffer_frames=60.0)
     gate = Gate(settings)
-    gated = Gated(gate)
+    gated = GatedRelease(gate)
     buffer = Buffer(64 << 20)
     buffer.put(bytes(64 << 20))
     handed = 0

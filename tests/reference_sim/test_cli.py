@@ -19,7 +19,7 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
-def test_a_scenario_writes_captures_and_says_so(small: Path, tmp_path: Path) -> None:
+def test_a_scenario_writes_captures_and_reports_them(small: Path, tmp_path: Path) -> None:
     output = run(str(small), "-o", str(tmp_path / "out"))
     assert "small, seed 3 (regular)" in output
     assert str(tmp_path / "out" / "mobile.pcapng") in output
@@ -29,8 +29,8 @@ def test_a_scenario_writes_captures_and_says_so(small: Path, tmp_path: Path) -> 
 def test_json_counts_what_was_delivered(small: Path) -> None:
     document = json.loads(run(str(small), "--no-captures", "--json", "--repeat", "2", "--seed", "40"))
     assert document["schema"] == 1
-    assert [told["seed"] for told in document["runs"]] == [40, 41]
-    assert all(told["delivered_bytes"] == 60_000 and told["events"] > 0 for told in document["runs"])
+    assert [reported["seed"] for reported in document["runs"]] == [40, 41]
+    assert all(reported["delivered_bytes"] == 60_000 and reported["events"] > 0 for reported in document["runs"])
 
 
 def test_repeats_have_directories_of_their_own(small: Path, tmp_path: Path) -> None:
@@ -55,26 +55,27 @@ def test_a_campaign_prints_its_points(small: Path, tmp_path: Path) -> None:
 
 def test_the_list_names_every_scenario() -> None:
     listed = run("--list")
-    assert all(name in listed for name in scenario_names())
+    assert len(scenario_names()) > 20
+    assert [name for name in scenario_names() if name not in listed] == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "told"),
+    ("arguments", "error", "reported"),
     [
         ((), UsageError, "name a scenario"),
         (("bulk-100mbit-40ms",), UsageError, "-o DIR"),
-        (("bulk-100mbit-40ms", "--no-captures", "--set", "seed"), UsageError, "has no value"),
+        (("bulk-100mbit-40ms", "--no-captures", "--set", "seed"), UsageError, "--set must be FIELD=VALUE"),
         (("bulk-100mbit-40ms", "--campaign", "x"), UsageError, "either SCENARIO or --campaign"),
         (("--campaign", "no-such", "-o", "x"), ScenarioError, "neither a file nor a campaign"),
         (("no-such", "--no-captures"), ScenarioError, "neither a file nor a scenario"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
+def test_what_cannot_be_done_is_one_sentence(arguments: tuple[str, ...], error: type[Exception], reported: str) -> None:
+    with pytest.raises(error, match=reported):
         CliRunner().invoke(simulate, arguments, catch_exceptions=False)
 
 
-def test_a_page_draws_series_that_nobody_asked_to_record(small: Path, tmp_path: Path) -> None:
+def test_a_page_draws_series_without_a_recording_option(small: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     run(str(small), "--no-captures", "--html", str(page))
     text = page.read_text(encoding="utf-8")

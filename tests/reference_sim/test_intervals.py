@@ -20,11 +20,11 @@ def test_it_is_students() -> None:
 
 def test_one_value_has_no_width_and_none_has_no_mean() -> None:
     assert mean_interval([3.0]).half_width is None
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="at least one value"):
         mean_interval([])
 
 
-def test_it_covers_the_mean_as_often_as_it_says() -> None:
+def test_the_interval_covers_the_mean_at_its_confidence() -> None:
     source = random.Random(5)
     hits = 0
     for _ in range(2000):

@@ -18,7 +18,7 @@ LONGEST_S = 20.0
 
 
 @pytest.mark.parametrize("name", scenario_names())
-def test_every_scenario_says_what_it_is_and_delivers(name: str) -> None:
+def test_every_scenario_has_a_description_and_delivers(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.name == name
     assert scenario.description.endswith(".")
@@ -30,7 +30,7 @@ def test_every_scenario_says_what_it_is_and_delivers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", campaign_names())
-def test_every_campaign_says_what_it_is_and_can_begin(name: str) -> None:
+def test_every_campaign_has_a_description_and_starts(name: str) -> None:
     campaign = Campaign.from_toml(campaign_path(name))
     assert campaign.name == name
     assert campaign.description.endswith(".")

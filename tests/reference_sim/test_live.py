@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from pepscope.errors import LivePathError, ScenarioError
-from reference_sim.comparison import Comparison, Measures, as_kernels_do
-from reference_sim.kernel_settings import kernel_settings, quick_acknowledgements, window_share
-from reference_sim.live import LiveEmulation, LiveSettings, emulate
-from reference_sim.live_loop import processors_awake
-from reference_sim.live_network import split_path, terminals
+from reference_sim.live_path import LiveEmulation, LiveSettings, emulate
+from reference_sim.live_path.comparison import Comparison, Measures, as_kernels_do
+from reference_sim.live_path.kernel_settings import kernel_settings, quick_acknowledgements, window_share
+from reference_sim.live_path.network import split_path, terminals
+from reference_sim.live_path.path_loop import processors_awake
 from reference_sim.scenario import Scenario
-from reports.comparison import page_text
+from reports.simulation.comparison import page_text
 
 WIRED = {"kind": "wired"}
 PROXY = {"kind": "split-proxy"}
@@ -37,9 +37,9 @@ def test_the_middle_stands_where_the_proxy_does() -> None:
 @pytest.mark.parametrize(
     ("path", "middle", "words"),
     [
-        ((PROXY, WIRED, PROXY), None, "room for one proxy"),
-        ((PROXY,), 0, "where its proxy stands"),
-        ((WIRED,), 2, "has 1 hops"),
+        ((PROXY, WIRED, PROXY), None, "must have at most one proxy"),
+        ((PROXY,), 0, "at the place of its proxy"),
+        ((WIRED,), 2, "one of the 1 hops"),
     ],
 )
 def test_other_middles_are_refused(path: tuple[dict[str, Any], ...], middle: int | None, words: str) -> None:
@@ -104,11 +104,11 @@ def test_kernels_acknowledge_one_by_one_while_their_window_grows(monkeypatch: py
 @pytest.mark.parametrize(
     ("endpoint", "words"),
     [
-        ({"control": "jersey"}, "mobile.control is jersey, but must be .*cubic.* on a live path"),
-        ({"control": "cubic-without-hystart"}, "mobile.control is cubic-without-hystart"),
-        ({"control": "cubic-hystart-plus-plus"}, "mobile.control is cubic-hystart-plus-plus"),
-        ({"recovery": "tahoe"}, "mobile.recovery is tahoe"),
-        ({"ecn": "every-packet"}, "mobile.ecn is every-packet"),
+        ({"control": "jersey"}, "mobile.control must be .*cubic.* on a live path with this kernel, got jersey"),
+        ({"control": "cubic-without-hystart"}, "mobile.control must be .*, got cubic-without-hystart"),
+        ({"control": "cubic-hystart-plus-plus"}, "mobile.control must be .*, got cubic-hystart-plus-plus"),
+        ({"recovery": "tahoe"}, "mobile.recovery must be .*, got tahoe"),
+        ({"ecn": "every-packet"}, "mobile.ecn must be off or standard .*, got every-packet"),
     ],
 )
 def test_what_no_kernel_does_is_refused(endpoint: dict[str, Any], words: str) -> None:
@@ -123,28 +123,28 @@ def test_every_mobile_of_the_traffic_has_an_address() -> None:
     assert terminals(scenario(traffic=[{**download, "user": 1, "count": 5, "one_user_each": True}])) == 6
 
 
-def test_who_is_not_root_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_root_rights_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(LivePathError, match="needs root"):
         emulate(scenario(WIRED), ["true"])
 
 
 def test_a_proxy_needs_a_place() -> None:
-    with pytest.raises(LivePathError, match="say where the middle is"):
+    with pytest.raises(LivePathError, match="give --middle"):
         LiveEmulation(scenario(WIRED), None, LiveSettings(middle_command=("true",)))
 
 
 def test_processors_are_kept_awake_only_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = tmp_path / "latency"
     asked.touch()
-    monkeypatch.setattr("reference_sim.live_loop._WAKE_UP_LATENCY", str(asked))
+    monkeypatch.setattr("reference_sim.live_path.path_loop._WAKE_UP_LATENCY", str(asked))
     with processors_awake():
         held = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
         assert str(asked) in held
         assert asked.read_bytes() == bytes(4)
     held = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()]
     assert str(asked) not in held
-    monkeypatch.setattr("reference_sim.live_loop._WAKE_UP_LATENCY", str(tmp_path / "missing"))
+    monkeypatch.setattr("reference_sim.live_path.path_loop._WAKE_UP_LATENCY", str(tmp_path / "missing"))
     with processors_awake():
         pass
 
@@ -162,7 +162,7 @@ def measures(goodput_bit_s: float, round_trip_s: float, lost_share: float) -> Me
         (measures(1e7, 0.1, 0.02), ["packets lost"]),
     ],
 )
-def test_a_comparison_says_what_is_outside_its_bounds(live: Measures, outside: list[str]) -> None:
+def test_a_comparison_reports_values_outside_its_bounds(live: Measures, outside: list[str]) -> None:
     comparison = Comparison("s", "<b>", "cubic", measures(1e7, 0.1, 0.002), live, 1e-5)
     assert [row.name for row in comparison.rows() if not row.is_within] == outside
     assert comparison.is_within_bounds == (not outside)

@@ -10,8 +10,8 @@ import dpkt
 import pytest
 
 from pepscope.errors import CaptureError, ScenarioError
-from reference_sim.live_coalescing import Coalescer, Record
-from reference_sim.live_taps import apply_tap, live_taps
+from reference_sim.live_path.coalescing import Coalescer
+from reference_sim.live_path.taps import Record, apply_tap, live_taps
 from reference_sim.scenario import Scenario
 
 START_NS = 1_700_000_000_000_000_000
@@ -143,11 +143,11 @@ def test_payload_that_was_not_captured_counts_in_the_length() -> None:
 def test_a_file_that_is_no_such_capture_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "server.pcap"
     path.write_bytes(b"nothing of the kind, and long enough")
-    with pytest.raises(CaptureError, match="no capture with nanoseconds"):
+    with pytest.raises(CaptureError, match="must be a capture with nanoseconds"):
         apply_tap(tap(from_s=1), path, START_NS, 1, None)
     whole = written(tmp_path / "cut.pcap", [1, 2])
     whole.write_bytes(whole.read_bytes()[:-1])
-    with pytest.raises(CaptureError, match="ends within a packet"):
+    with pytest.raises(CaptureError, match="must not end within a packet"):
         apply_tap(tap(from_s=1), whole, START_NS, 1, None)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["cut.pcap", "server.pcap"]
 
@@ -156,8 +156,8 @@ def test_a_file_that_is_no_such_capture_is_a_sentence(tmp_path: Path) -> None:
     ("settings", "words"),
     [
         ({"link_type": "ethernet"}, "must be raw"),
-        ({"nat": {"address": "192.0.2.1"}}, "addresses that no packet had"),
-        ({"after_hop": 1}, "devices only at its ends and at its middle: 0, 2"),
+        ({"nat": {"address": "192.0.2.1"}}, "nat must be absent on a live path"),
+        ({"after_hop": 1}, "must be an end or the middle of the live path .0, 2."),
     ],
 )
 def test_captures_that_cannot_be_are_refused(settings: dict[str, Any], words: str) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import pepscope
-from pepscope.capture import open_capture
+from pepscope.captures.capture import open_capture
 from pepscope.errors import SimulationError
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
@@ -76,11 +76,11 @@ def test_summary_counts_what_the_link_did(small: Path) -> None:
 
 
 def test_progress_reaches_the_caller() -> None:
-    told = []
-    simulate("bulk-100mbit-40ms", progress=lambda done, total: told.append((done, total)))
-    assert told == sorted(told)
-    assert all(total == 100_000 for _, total in told)
-    assert len(told) > 10
+    reported = []
+    simulate("bulk-100mbit-40ms", progress=lambda done, total: reported.append((done, total)))
+    assert reported == sorted(reported)
+    assert all(total == 100_000 for _, total in reported)
+    assert len(reported) > 10
 
 
 def test_a_caller_can_stop_a_run() -> None:

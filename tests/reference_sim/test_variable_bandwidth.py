@@ -68,12 +68,12 @@ def test_the_error_is_relative() -> None:
 @pytest.mark.parametrize(
     ("rates", "round_trip_s", "buffer", "sentence"),
     [
-        ([], 0.1, 15, "the bandwidth profile serves nothing, but must have a rate above 0"),
-        ([0.0, 0.0], 0.1, 15, "the bandwidth profile serves nothing, but must have a rate above 0"),
-        ([1.0, -2.0], 0.1, 15, "the bandwidth profile has a rate of -2, but rates must be 0 or above"),
-        ([1.0, math.inf], 0.1, 15, "the bandwidth profile has a rate of inf, but rates must be 0 or above"),
-        ([1.0], 0.0, 15, "round_trip_s is 0, but must be above 0"),
-        ([1.0], 0.1, 0.5, "buffer_packets is 0.5, but must be at least 1"),
+        ([], 0.1, 15, "the bandwidth profile must have a rate above 0"),
+        ([0.0, 0.0], 0.1, 15, "the bandwidth profile must have a rate above 0"),
+        ([1.0, -2.0], 0.1, 15, "rates of the bandwidth profile must be 0 or above, got -2"),
+        ([1.0, math.inf], 0.1, 15, "rates of the bandwidth profile must be 0 or above, got inf"),
+        ([1.0], 0.0, 15, "round_trip_s must be above 0, got 0"),
+        ([1.0], 0.1, 0.5, "buffer_packets must be at least 1, got 0.5"),
     ],
 )
 def test_outside_the_domain(rates: list[float], round_trip_s: float, buffer: float, sentence: str) -> None:
@@ -109,7 +109,7 @@ def test_which_constraint_a_choice_breaks(
     assert [constraint.name for constraint in choice.broken] == broken
 
 
-def test_a_broken_constraint_is_told_with_its_numbers() -> None:
+def test_a_violated_constraint_is_reported_with_its_numbers() -> None:
     drain = window_parameters.check(0.2, 4, 20, **PAPER).broken[0]
     assert drain.sentence.startswith("Ts < Bmax / b is broken: 0.2 is not below 0.1724 s; ")
     sampling = window_parameters.check(0.025, 35, 20, **PAPER, variation_period_s=0.04)
@@ -117,7 +117,7 @@ def test_a_broken_constraint_is_told_with_its_numbers() -> None:
 
 
 def test_no_choice_at_all() -> None:
-    with pytest.raises(OutsideDomainError, match="step_s is -1, but must be above 0"):
+    with pytest.raises(OutsideDomainError, match="step_s must be above 0, got -1"):
         window_parameters.check(-1, 35, 20, **PAPER)
     with pytest.raises(OutsideDomainError, match="must be below buffer_frames, which is 50"):
         window_parameters.check(0.025, 35, 20, reference_frames=100, buffer_frames=50, mean_rate_frames_s=1160)

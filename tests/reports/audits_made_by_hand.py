@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pepscope.audit_results import AuditCell, AuditConnection, AuditFacts, AuditResult, AuditRun, NotMeasured
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.audits import AuditCell, AuditConnection, AuditMetrics, AuditResult, AuditRun, NotMeasured
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
 from tests.reports.results_made_by_hand import PROBABILITIES, make_pair, make_series
 
 DOWN, UP = Direction.DOWN, Direction.UP
@@ -14,15 +14,15 @@ STARTED_UNIX_NS = 1_790_000_000_000_000_000
 DAY_NS = 86_400_000_000_000
 
 #: The column of CDMA-I in Table I of Wei et al., with an upload of each kind.
-CDMA_I: Mapping[tuple[str, Direction], Kind] = {
-    ("ftp", DOWN): Kind.SPLIT_TCP,
-    ("ftp", UP): Kind.SPLIT_TCP,
-    ("http-data", DOWN): Kind.SPLIT_TCP,
-    ("http-data", UP): Kind.INCONCLUSIVE,
-    ("http-image", DOWN): Kind.TCP_PROXY,
-    ("https", DOWN): Kind.INCONCLUSIVE,
-    ("tcp", DOWN): Kind.REGULAR,
-    ("tcp", UP): Kind.REGULAR,
+CDMA_I: Mapping[tuple[str, Direction], Verdict] = {
+    ("ftp", DOWN): Verdict.SPLIT_TCP,
+    ("ftp", UP): Verdict.SPLIT_TCP,
+    ("http-data", DOWN): Verdict.SPLIT_TCP,
+    ("http-data", UP): Verdict.INCONCLUSIVE,
+    ("http-image", DOWN): Verdict.TCP_PROXY,
+    ("https", DOWN): Verdict.INCONCLUSIVE,
+    ("tcp", DOWN): Verdict.REGULAR,
+    ("tcp", UP): Verdict.REGULAR,
 }
 
 
@@ -32,13 +32,13 @@ def make_evidence(finding: str = "dead-port-answered") -> Evidence:
         Outcome.SPLIT,
         finding,
         0.9,
-        "Somebody answered <on> a port where the server never does.",
+        "A middlebox answered <on> a port where the server never does.",
         {"connections": 3, "answered_s": 0.04},
         ("A firewall that answers in the server's stead does so, too.",),
     )
 
 
-def make_cell(application: str, direction: Direction, verdict: Kind, *, figures: bool = False) -> AuditCell:
+def make_cell(application: str, direction: Direction, verdict: Verdict, *, figures: bool = False) -> AuditCell:
     connections = tuple(
         AuditConnection(
             f"transfers--{application}--{direction.name.lower()}--{place:03d}",
@@ -55,14 +55,14 @@ def make_cell(application: str, direction: Direction, verdict: Kind, *, figures:
         verdict=verdict,
         probability=PROBABILITIES[verdict],
         reason="Both connections show <it>.",
-        evidence=(make_evidence(),) if verdict is Kind.SPLIT_TCP else (),
+        evidence=(make_evidence(),) if verdict is Verdict.SPLIT_TCP else (),
         connections=() if application == "https" else connections,
         tasks_done=2,
         tasks=3,
     )
 
 
-def gain_facts() -> AuditFacts:
+def gain_metrics() -> AuditMetrics:
     rows = [
         {
             "size_bytes": size,
@@ -76,11 +76,11 @@ def gain_facts() -> AuditFacts:
         }
         for size, gain in ((1000, -0.24), (5000, 0.64), (50_000, 0.41), (500_000, 0.05), (1_000_000, 0.0))
     ]
-    return AuditFacts("gain", "http-data", DOWN, {"gain": rows, "confidence": 0.95})
+    return AuditMetrics("gain", "http-data", DOWN, {"gain": rows, "confidence": 0.95})
 
 
 def make_run(
-    verdicts: Mapping[tuple[str, Direction], Kind] = CDMA_I, *, day: int = 0, figures: bool = False
+    verdicts: Mapping[tuple[str, Direction], Verdict] = CDMA_I, *, day: int = 0, figures: bool = False
 ) -> AuditRun:
     return AuditRun(
         source=f"runs/day-{day}.pepscope.zip",
@@ -94,14 +94,18 @@ def make_run(
             NotMeasured("delayed-ack", "tcp", UP, "impossible", "ACKs cannot be held back without root", 2),
             NotMeasured("transfers", "https", DOWN, "failed", "the server <closed> the connection", 2),
         ),
-        facts=(gain_facts(), AuditFacts("transfers", "tcp", DOWN, {"transfers": [{"size_bytes": 1000}], "changed": 0})),
+        metrics=(
+            gain_metrics(),
+            AuditMetrics("transfers", "tcp", DOWN, {"transfers": [{"size_bytes": 1000}], "changed": 0}),
+        ),
         circumstances={"mobile": {"system": "Linux"}, "version": "0.1.0"},
         warnings=("transfers--ftp--down--001: the capture missed 3 packets <here>",),
         tasks_done=40,
         tasks=48,
+        titles={"delayed-ack": "delayed acknowledgements", "gain": "gain of a split", "transfers": "transfers"},
     )
 
 
-def make_audit(*days: Mapping[tuple[str, Direction], Kind], figures: bool = False) -> AuditResult:
+def make_audit(*days: Mapping[tuple[str, Direction], Verdict], figures: bool = False) -> AuditResult:
     chosen = days or (CDMA_I,)
     return AuditResult(tuple(make_run(verdicts, day=day, figures=figures) for day, verdicts in enumerate(chosen)))

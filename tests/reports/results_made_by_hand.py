@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pepscope.packets import Direction
-from pepscope.results import (
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
     Evidence,
@@ -13,20 +13,20 @@ from pepscope.results import (
     FlowSeries,
     GroupResult,
     GroupSide,
-    Kind,
     Mechanism,
     Outcome,
     PairResult,
     SplitPlace,
     VantageName,
+    Verdict,
 )
 
 REASON = "Only 4 of 1,998 segments arrive as they left, and half of the acknowledgements are early."
 PROBABILITIES = {
-    Kind.REGULAR: {Kind.REGULAR: 0.98, Kind.SPLIT_TCP: 0.015, Kind.TCP_PROXY: 0.005},
-    Kind.SPLIT_TCP: {Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.96, Kind.TCP_PROXY: 0.039},
-    Kind.TCP_PROXY: {Kind.REGULAR: 0.001, Kind.SPLIT_TCP: 0.019, Kind.TCP_PROXY: 0.98},
-    Kind.INCONCLUSIVE: {Kind.REGULAR: 0.5, Kind.SPLIT_TCP: 0.3, Kind.TCP_PROXY: 0.2},
+    Verdict.REGULAR: {Verdict.REGULAR: 0.98, Verdict.SPLIT_TCP: 0.015, Verdict.TCP_PROXY: 0.005},
+    Verdict.SPLIT_TCP: {Verdict.REGULAR: 0.001, Verdict.SPLIT_TCP: 0.96, Verdict.TCP_PROXY: 0.039},
+    Verdict.TCP_PROXY: {Verdict.REGULAR: 0.001, Verdict.SPLIT_TCP: 0.019, Verdict.TCP_PROXY: 0.98},
+    Verdict.INCONCLUSIVE: {Verdict.REGULAR: 0.5, Verdict.SPLIT_TCP: 0.3, Verdict.TCP_PROXY: 0.2},
 }
 
 
@@ -68,7 +68,7 @@ def make_series(packets: int = 600, *, violations: int = 0, clock_offset_s: floa
 
 
 def make_pair(
-    verdict: Kind,
+    verdict: Verdict,
     *,
     client: str = "192.0.2.7:40001",
     server: str = "203.0.113.9:443",
@@ -82,7 +82,7 @@ def make_pair(
         evidence = (
             Evidence(
                 "identity",
-                Outcome.INTACT if verdict is Kind.REGULAR else Outcome.SPLIT,
+                Outcome.INTACT if verdict is Verdict.REGULAR else Outcome.SPLIT,
                 "segments",
                 0.97,
                 "Segments do not arrive as they left.",
@@ -105,8 +105,8 @@ def make_pair(
     )
 
 
-def make_group(verdict: Kind, *pairs: int, network: str = "192.0.2.0/24", reason: str = REASON) -> GroupResult:
-    split = verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+def make_group(verdict: Verdict, *pairs: int, network: str = "192.0.2.0/24", reason: str = REASON) -> GroupResult:
+    split = verdict in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
     return GroupResult(
         side=GroupSide.BOTH,
         network=network,

@@ -11,15 +11,16 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from pepscope.audit_results import AuditResult
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome
-from reports.audit_junit import write_audit_junit
-from reports.audit_page import audit_page_text, write_audit_page
-from reports.audit_sides import sides_section
+from pepscope.captures.packets import Direction
+from pepscope.results.audits import AuditResult
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
+from reports.audit.gain_chart import gain_chart, read_gains
+from reports.audit.junit import write_audit_junit
+from reports.audit.page import audit_page_text, write_audit_page
+from reports.audit.sides import sides_section
 from reports.errors import ReportError
-from reports.gain_chart import gain_chart, read_gains
-from tests.reports.audits_made_by_hand import CDMA_I, DOWN, UP, gain_facts, make_audit, make_cell, make_run
+from reports.figures.svg_chart import chart_svg
+from tests.reports.audits_made_by_hand import CDMA_I, DOWN, UP, gain_metrics, make_audit, make_cell, make_run
 from tests.reports.test_page import QUIET, Visit
 
 
@@ -77,10 +78,12 @@ def test_nothing_from_an_archive_becomes_markup() -> None:
         circumstances={hostile: {hostile: hostile}, "list": [{hostile: hostile}]},
         not_measured=tuple(replace(item, reason=hostile, experiment=hostile) for item in run.not_measured),
         cells=tuple(replace(cell, reason=hostile) for cell in run.cells),
-        facts=tuple(
-            replace(item, facts={**item.facts, hostile: hostile, "gain": [{**row, "reading": hostile} for row in rows]})
-            for item in run.facts
-            for rows in [item.facts.get("gain", [])]
+        metrics=tuple(
+            replace(
+                item, metrics={**item.metrics, hostile: hostile, "gain": [{**row, "reading": hostile} for row in rows]}
+            )
+            for item in run.metrics
+            for rows in [item.metrics.get("gain", [])]
         ),
     )
     text = audit_page_text(AuditResult((run, run)))
@@ -89,8 +92,8 @@ def test_nothing_from_an_archive_becomes_markup() -> None:
 
 
 def test_history_shows_every_run_and_the_change_in_words() -> None:
-    before = {**CDMA_I, ("http-data", DOWN): Kind.TCP_PROXY}
-    text = audit_page_text(make_audit(before, {**CDMA_I, ("ftp", UP): Kind.INCONCLUSIVE}, CDMA_I))
+    before = {**CDMA_I, ("http-data", DOWN): Verdict.TCP_PROXY}
+    text = audit_page_text(make_audit(before, {**CDMA_I, ("ftp", UP): Verdict.INCONCLUSIVE}, CDMA_I))
     assert text.count('<ol class="strip">') == len(CDMA_I)
     changes = re.findall(r'<ul class="changes">(.*?)</ul>', text)
     assert len(changes) == 1
@@ -109,9 +112,9 @@ SPLIT = Evidence("slow-reader", Outcome.SPLIT, "more-taken-than-receiver-holds",
     ids=["both", "split-only", "intact-only", "both-of-one-connection", "a-connection-only"],
 )
 def test_an_inconclusive_cell_shows_both_sides(active: tuple[Evidence, ...], connected: tuple[Evidence, ...]) -> None:
-    cell = make_cell("ftp", DOWN, Kind.INCONCLUSIVE)
+    cell = make_cell("ftp", DOWN, Verdict.INCONCLUSIVE)
     first = replace(cell.connections[0], pair=replace(cell.connections[0].pair, evidence=connected))
-    text = sides_section(replace(cell, evidence=active, connections=(first,)))
+    text = sides_section(replace(cell, evidence=active, connections=(first,)), {})
     spoken = {item.outcome for item in (*active, *connected)}
     assert text.count("Nothing that was measured.") == 2 - len(spoken)
     assert text.count('aria-label="strength') == len(active) + len(connected)
@@ -120,11 +123,11 @@ def test_an_inconclusive_cell_shows_both_sides(active: tuple[Evidence, ...], con
         assert f'{first.task}</td><td data-label="strength">' in text, item
 
 
-def test_only_inconclusive_cells_in_which_something_speaks_have_sides() -> None:
-    split = replace(make_cell("ftp", DOWN, Kind.SPLIT_TCP), evidence=(SPLIT,))
-    assert sides_section(split) == ""
-    aside = replace(make_cell("ftp", DOWN, Kind.INCONCLUSIVE), connections=())
-    assert sides_section(aside) == ""
+def test_only_inconclusive_cells_with_evidence_have_sides() -> None:
+    split = replace(make_cell("ftp", DOWN, Verdict.SPLIT_TCP), evidence=(SPLIT,))
+    assert sides_section(split, {}) == ""
+    aside = replace(make_cell("ftp", DOWN, Verdict.INCONCLUSIVE), connections=())
+    assert sides_section(aside, {}) == ""
     assert "Both sides" in audit_page_text(
         AuditResult((replace(make_run(), cells=(replace(aside, evidence=(SPLIT,)),)),))
     )
@@ -137,20 +140,22 @@ def test_what_was_not_measured_stands_there_with_its_reason() -> None:
 
 
 def test_an_audit_without_cells_is_a_page_too() -> None:
-    empty = replace(make_run({}), facts=(), not_measured=(), circumstances={})
+    empty = replace(make_run({}), metrics=(), not_measured=(), circumstances={})
     assert "Nothing was measured." in audit_page_text(AuditResult((empty,)))
 
 
 def test_gains_are_drawn_with_their_intervals() -> None:
-    gains = read_gains(gain_facts().facts)
-    drawn = ElementTree.fromstring(gain_chart(gains, "gains"))
-    shapes = [element.get("class") for element in drawn.iter() if element.get("class")]
-    assert shapes.count("bar") == 4
-    assert shapes.count("point") == 4
-    assert shapes.count("open") == 1
+    gains = read_gains(gain_metrics().metrics)
+    drawn = gain_chart(gains, "gains")
+    firm, loose, nothing = drawn.lines
+    assert (len(firm.x), len(loose.x), nothing.y) == (4, 1, [0.0, 0.0])
+    assert all(interval and interval[0] <= y <= interval[1] for interval, y in zip(firm.interval, firm.y, strict=True))
+    svg = ElementTree.fromstring(chart_svg(drawn))
+    assert len(svg.findall(".//{*}circle")) == 4 + 1  # with the legend's
+    assert drawn.x_label(gains[0].size_bytes) in {text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")}
     assert read_gains({"gain": [{"size_bytes": 0, "gain": 1.0}, {"size_bytes": True, "gain": 1.0}, 3]}) == []
-    one = ElementTree.fromstring(gain_chart(gains[:1], "a single size"))
-    assert one.find(".//{*}circle") is not None
+    one = ElementTree.fromstring(chart_svg(gain_chart(gains[:1], "a single size")))
+    assert one.find(".//{*}rect") is not None
 
 
 def test_junit_fails_on_splits_and_skips_what_is_open(tmp_path: Path) -> None:
@@ -164,7 +169,7 @@ def test_junit_fails_on_splits_and_skips_what_is_open(tmp_path: Path) -> None:
     assert cases["TCP, free port, upload"] == []
 
 
-def test_a_page_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="cannot be written"):
         write_audit_page(make_audit(), tmp_path / "no" / "page.html")
     with pytest.raises(ReportError, match="cannot be written"):
@@ -172,7 +177,7 @@ def test_a_page_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 
 def test_many_connections_of_a_cell_are_cut_and_counted() -> None:
-    cell = make_cell("ftp", Direction.DOWN, Kind.REGULAR)
+    cell = make_cell("ftp", Direction.DOWN, Verdict.REGULAR)
     many = replace(cell, connections=cell.connections * 20)
     text = audit_page_text(AuditResult((replace(make_run(), cells=(many,)),)))
     assert text.count('class="connection"') == 30

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from reports.decimation import FloatArray, envelope_indices, lowest, step_indices
-from reports.packing import pack, unpack
+from reports.figures.decimation import FloatArray, envelope_indices, lowest, step_indices
+from reports.figures.packing import pack, unpack
 
 values = arrays(np.float64, st.integers(1, 400), elements=st.floats(-1e6, 1e6) | st.just(float("nan")))
 finite = arrays(np.float64, st.integers(1, 400), elements=st.floats(-1e12, 1e12))

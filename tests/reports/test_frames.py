@@ -4,19 +4,22 @@ import io
 import json
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
-from pepscope.results import Kind
+from pepscope.results.verdicts import DetectionResult, Verdict
+from reports.detection import frames
+from reports.detection.frames import evidence_frame, evidence_path, write_csv, write_parquet
+from reports.detection.junit import write_junit
 from reports.errors import ReportError
-from reports.frames import evidence_frame, evidence_path, write_csv, write_parquet
-from reports.junit import write_junit
 from tests.reports.results_made_by_hand import make_pair, make_result
 
 RESULT = make_result(
-    make_pair(Kind.SPLIT_TCP), make_pair(Kind.REGULAR, captures=("a,b.pcap",)), make_pair(Kind.INCONCLUSIVE)
+    make_pair(Verdict.SPLIT_TCP), make_pair(Verdict.REGULAR, captures=("a,b.pcap",)), make_pair(Verdict.INCONCLUSIVE)
 )
 
 
@@ -45,6 +48,47 @@ def test_parquet_reads_back(tmp_path: Path) -> None:
     assert len(pd.read_parquet(evidence_path(path))) == 6
 
 
+def test_parquet_has_row_groups_and_the_index_of_the_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "_ROWS", 2)
+    path = tmp_path / "verdicts.parquet"
+    write_parquet(RESULT, path)
+    assert [parquet.ParquetFile(path).metadata.row_group(number).num_rows for number in (0, 1)] == [2, 1]
+    assert parquet.ParquetFile(evidence_path(path)).metadata.num_row_groups == 2
+    read, frame = pd.read_parquet(path), RESULT.to_frame()
+    assert (read.index.name, list(read.columns)) == ("pair", list(frame.columns))
+    assert read.index.equals(frame.index)
+    assert read.fillna("").to_dict() == frame.fillna("").to_dict()
+    pd.testing.assert_frame_equal(pd.read_parquet(evidence_path(path)), evidence_frame(RESULT), check_dtype=False)
+
+
+def test_csv_in_pieces_is_csv_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "verdicts.csv"
+    write_csv(RESULT, path)
+    at_once = path.read_bytes(), evidence_path(path).read_bytes()
+    monkeypatch.setattr(frames, "_ROWS", 1)
+    write_csv(RESULT, path)
+    assert (path.read_bytes(), evidence_path(path).read_bytes()) == at_once
+
+
+def test_parquet_of_nothing_has_the_columns(tmp_path: Path) -> None:
+    write_parquet(make_result(), tmp_path / "verdicts.parquet")
+    assert list(pd.read_parquet(tmp_path / "verdicts.parquet").columns) == list(RESULT.to_frame().columns)
+
+
+@pytest.mark.parametrize("write", [write_csv, write_parquet])
+def test_table_and_evidence_appear_together_or_not_at_all(
+    write: Callable[[DetectionResult, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Iterator[pd.DataFrame]:
+        raise OSError(28, "No space left on device")
+        yield
+
+    monkeypatch.setattr(frames, "_evidence_columns", broken)
+    with pytest.raises(ReportError, match="No space left on device"):
+        write(RESULT, tmp_path / "verdicts")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_missing_pyarrow_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ReportError, match="pip install pyarrow"):
@@ -58,7 +102,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_junit_fails_splits_and_skips_what_is_open(tmp_path: Path) -> None:
-    result = make_result(*RESULT.pairs, make_pair(Kind.TCP_PROXY, reason='<&"\x1b'), warnings=("Cut.",))
+    result = make_result(*RESULT.pairs, make_pair(Verdict.TCP_PROXY, reason='<&"\x1b'), warnings=("Cut.",))
     write_junit(result, tmp_path / "junit.xml")
     suites = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("skipped")) == ("4", "2", "1")

@@ -7,24 +7,24 @@ import re
 
 import pytest
 
-from pepscope.results import DetectionResult, Kind
-from reports.contract import read_document
+from pepscope.results.verdicts import DetectionResult, Verdict
+from reports.detection.contract import read_document
+from reports.detection.page import page_text
+from reports.detection.prose import explain
+from reports.detection.table import write_table
 from reports.errors import ReportError
-from reports.page import page_text
-from reports.prose import explain
-from reports.table import write_table
 from tests.reports.results_made_by_hand import make_group, make_pair, make_result
 
 
 def several(reason: str = "Most of them are relayed.") -> DetectionResult:
     return make_result(
-        *[make_pair(Kind.SPLIT_TCP)] * 3,
-        *[make_pair(Kind.REGULAR)] * 2,
-        make_pair(Kind.INCONCLUSIVE),
+        *[make_pair(Verdict.SPLIT_TCP)] * 3,
+        *[make_pair(Verdict.REGULAR)] * 2,
+        make_pair(Verdict.INCONCLUSIVE),
         groups=(
-            make_group(Kind.REGULAR, 3, 4, network="198.51.100.0/24"),
-            make_group(Kind.SPLIT_TCP, 0, 1, 2, reason=reason),
-            make_group(Kind.INCONCLUSIVE, 5, network="10.0.0.0/24"),
+            make_group(Verdict.REGULAR, 3, 4, network="198.51.100.0/24"),
+            make_group(Verdict.SPLIT_TCP, 0, 1, 2, reason=reason),
+            make_group(Verdict.INCONCLUSIVE, 5, network="10.0.0.0/24"),
         ),
     )
 
@@ -48,9 +48,9 @@ def test_groups_come_first_split_ones_above() -> None:
     assert "10.0.0.0/24" not in text  # a single connection is no group
 
 
-@pytest.mark.parametrize("groups", [(), (make_group(Kind.SPLIT_TCP, 0),)], ids=["none", "of one"])
-def test_nothing_is_said_of_groups_where_each_connection_stands_alone(groups) -> None:
-    result = make_result(make_pair(Kind.SPLIT_TCP), groups=groups)
+@pytest.mark.parametrize("groups", [(), (make_group(Verdict.SPLIT_TCP, 0),)], ids=["none", "of one"])
+def test_single_connections_make_no_groups(groups) -> None:
+    result = make_result(make_pair(Verdict.SPLIT_TCP), groups=groups)
     assert "CLIENTS IN" not in written(result)
     assert "Groups" not in page_text(result)
     assert "Group of" not in explain(result)
@@ -70,10 +70,10 @@ def test_hostile_text_cannot_reach_the_page_or_steer_the_terminal() -> None:
     assert "\x1b" not in written(result)
 
 
-def test_prose_tells_groups_before_connections() -> None:
-    told = explain(several(), width=100)
-    assert told.index("Group of 3 connections, clients in 192.0.2.0/24") < told.index("192.0.2.7:40001 ->")
-    assert "Most of them are relayed." in told
+def test_prose_has_groups_before_connections() -> None:
+    reported = explain(several(), width=100)
+    assert reported.index("Group of 3 connections, clients in 192.0.2.0/24") < reported.index("192.0.2.7:40001 ->")
+    assert "Most of them are relayed." in " ".join(reported.split())
 
 
 def test_a_document_without_groups_is_read_and_a_wrong_group_is_named() -> None:
@@ -83,5 +83,5 @@ def test_a_document_without_groups_is_read_and_a_wrong_group_is_named() -> None:
     assert read_document(document).groups == ()
     wrong = several().to_dict()
     wrong["groups"][1]["where"] = "elsewhere"
-    with pytest.raises(ReportError, match=r"'where' of groups\[1\] should be one of network, server"):
+    with pytest.raises(ReportError, match=r"groups\[1\]\.where must be one of network, server, got 'elsewhere'"):
         read_document(wrong)

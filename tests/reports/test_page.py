@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
+from reports.detection.page import MAX_DRAWN, MAX_ROWS, page_text, write_page
 from reports.errors import ReportError
-from reports.figures import choose_limit, flow_figures, point_count
-from reports.packing import unpack
-from reports.page import MAX_DRAWN, MAX_ROWS, page_text, write_page
+from reports.figures.flow_figures import choose_limit, flow_figures, point_count
+from reports.figures.packing import unpack
 from tests.reports.results_made_by_hand import make_pair, make_result, make_series
 
-#: A browser that asks nobody for updates, so that every request seen is the page's own.
+#: A browser without update requests, so that every request is the page's own.
 QUIET = [
     "--no-sandbox",
     "--disable-gpu",
@@ -51,9 +51,12 @@ class Visit:
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        start = time.perf_counter()
+        # In processor time of the page's thread: how long it takes depends on what else the machine does.
+        inspector = self.page.context.new_cdp_session(self.page)
+        inspector.send("Performance.enable", {"timeDomain": "threadTicks"})
         self.page.goto(path.as_uri())
-        self.opened_s = time.perf_counter() - start
+        metrics = inspector.send("Performance.getMetrics")["metrics"]
+        self.opened_s = next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 
     def draw_all(self) -> None:
         plots = self.page.locator("details.connection[open] .plot")
@@ -64,9 +67,9 @@ class Visit:
             )
 
 
-def test_opens_draws_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_the_page_opens_and_draws_without_requests(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    write_page(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(violations=20),))), path)
     visit = Visit(browser, path, viewport={"width": 1280, "height": 800})
     assert visit.page.locator(".plot[data-drawn=yes]").count() < 6  # those out of view wait
     visit.draw_all()
@@ -78,7 +81,7 @@ def test_opens_draws_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> N
 
 def test_figures_in_view_wait_for_the_end_of_the_file(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    write_page(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(violations=20),))), path)
     visit = Visit(browser, path, viewport={"width": 1280, "height": 6000})
     visit.page.wait_for_function("document.querySelectorAll('.plot[data-drawn=yes]').length >= 4")
     assert visit.complaints == []
@@ -86,7 +89,7 @@ def test_figures_in_view_wait_for_the_end_of_the_file(browser: Browser, tmp_path
 
 def test_screenshots_show_marks_at_both_widths_and_in_the_dark(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(violations=20),))), path)
+    write_page(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(violations=20),))), path)
     for width, scheme in ((1280, "light"), (390, "light"), (1280, "dark")):
         visit = Visit(browser, path, viewport={"width": width, "height": 800}, color_scheme=scheme)
         visit.draw_all()
@@ -98,8 +101,10 @@ def test_screenshots_show_marks_at_both_widths_and_in_the_dark(browser: Browser,
 
 def test_table_filters_sorts_and_links(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    pairs = [make_pair(Kind.REGULAR, client=f"192.0.2.7:{port}", payload_bytes=port) for port in (30000, 9000, 40000)]
-    write_page(make_result(*pairs, make_pair(Kind.SPLIT_TCP, client="198.51.100.1:5")), path)
+    pairs = [
+        make_pair(Verdict.REGULAR, client=f"192.0.2.7:{port}", payload_bytes=port) for port in (30000, 9000, 40000)
+    ]
+    write_page(make_result(*pairs, make_pair(Verdict.SPLIT_TCP, client="198.51.100.1:5")), path)
     page = Visit(browser, path).page
     rows = page.locator("#connections tbody tr:visible")
     assert rows.count() == 4
@@ -118,7 +123,7 @@ def test_nothing_from_a_capture_becomes_markup(browser: Browser, tmp_path: Path)
     hostile = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{rows}}"
     evidence = (Evidence(hostile, Outcome.SPLIT, hostile, 0.5, hostile, {hostile: hostile}, (hostile,)),)
     pair = make_pair(
-        Kind.SPLIT_TCP, captures=(hostile, hostile), reason=hostile, evidence=evidence, client=hostile,
+        Verdict.SPLIT_TCP, captures=(hostile, hostile), reason=hostile, evidence=evidence, client=hostile,
         series=(make_series(),),
     )  # fmt: skip
     path = tmp_path / "page.html"
@@ -133,20 +138,20 @@ def test_nothing_from_a_capture_becomes_markup(browser: Browser, tmp_path: Path)
 
 def test_a_million_points_stay_small_and_open_fast(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    start = time.perf_counter()
-    write_page(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(1_000_000, violations=9000),))), path)
-    assert time.perf_counter() - start < 5
+    start = time.process_time()
+    write_page(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(1_000_000, violations=9000),))), path)
+    assert time.process_time() - start < 5
     assert path.stat().st_size < 10e6
     visit = Visit(browser, path)
     visit.page.locator(".plot").first.scroll_into_view_if_needed()
     visit.page.wait_for_selector(".plot[data-drawn=yes]")
-    assert visit.opened_s < 2
+    assert 0 < visit.opened_s < 2
     assert re.search(r"Drawn [\d,]+ of 2,000,000 points", visit.page.locator("figcaption").first.inner_text())
 
 
-def test_many_connections_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
+def test_many_connections_are_cut_with_a_note_on_the_page(tmp_path: Path) -> None:
     series = make_series(20_000)
-    pairs = [make_pair(Kind.REGULAR)] * 2500 + [make_pair(Kind.SPLIT_TCP, series=(series, series))] * 60
+    pairs = [make_pair(Verdict.REGULAR)] * 2500 + [make_pair(Verdict.SPLIT_TCP, series=(series, series))] * 60
     text = page_text(make_result(*pairs))
     assert len(text) < 10e6
     assert text.count('<tr data-kind="') == MAX_ROWS
@@ -158,7 +163,7 @@ def test_many_connections_are_cut_and_the_page_says_so(tmp_path: Path) -> None:
 def test_a_request_beside_a_download_is_folded_away() -> None:
     down = make_series()
     up = replace(down, direction=Direction.UP)
-    text = page_text(make_result(make_pair(Kind.REGULAR, series=(up, down))))
+    text = page_text(make_result(make_pair(Verdict.REGULAR, series=(up, down))))
     flows = re.findall(r'<details class="flow"( open)?><summary><h3>(\w+), [^<]*: ([^<]*)</h3>', text)
     assert flows == [(" open", "Download", "2.5 MB"), ("", "Upload", "120 B")]
 
@@ -197,7 +202,7 @@ def test_the_budget_of_points_is_kept() -> None:
 
 
 def test_figure_data_is_plain_json(tmp_path: Path) -> None:
-    text = page_text(make_result(make_pair(Kind.SPLIT_TCP, series=(make_series(),))))
+    text = page_text(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(),))))
     found = re.search(r'<script type="application/json" id="figures-0">(.*?)</script>', text)
     assert found is not None
     assert [len(flow) for flow in json.loads(found[1])] == [6]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pepscope.results import Evidence, Kind, Outcome, PairResult
-from reports.contract import read_document
+from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
+from reports.detection.contract import read_document
+from reports.detection.prose import explain
 from reports.errors import ReportError
-from reports.prose import explain
 from tests.reports.results_made_by_hand import make_pair, make_result
 
 
@@ -20,12 +20,12 @@ def document(*pairs: PairResult) -> dict[str, Any]:
 
 
 def test_a_split_is_explained_with_numbers_and_units() -> None:
-    text = explain(document(make_pair(Kind.SPLIT_TCP)), width=80)
+    text = explain(document(make_pair(Verdict.SPLIT_TCP)), width=80)
     flat = " ".join(text.split())
     assert "Verdict: split-tcp." in flat
     assert "Probability: 96 %." in flat
-    assert "What speaks for it: - Packet identity (very firm, strength 0.97)" in flat
-    assert "What speaks against it: Nothing." in flat
+    assert "Evidence for it: - Packet identity (very firm, strength 0.97)" in flat
+    assert "Evidence against it: Nothing." in flat
     assert "slack: -512 ms" in flat
     assert "rate: 2.5 Mbit/s" in flat
     assert "- Both captures come from one host. (packet identity)" in flat
@@ -33,13 +33,15 @@ def test_a_split_is_explained_with_numbers_and_units() -> None:
 
 
 def test_a_regular_connection_counts_intact_evidence_for_it() -> None:
-    flat = " ".join(explain(make_result(make_pair(Kind.REGULAR)), width=100).split())
-    assert "What speaks for it: - Packet identity" in flat
+    flat = " ".join(explain(make_result(make_pair(Verdict.REGULAR)), width=100).split())
+    assert "Evidence for it: - Packet identity" in flat
     assert "What to do next" not in flat
 
 
 def test_one_capture_and_a_short_transfer_lead_to_advice() -> None:
-    flat = " ".join(explain(make_result(make_pair(Kind.INCONCLUSIVE, captures=("a.pcap",), payload_bytes=900))).split())
+    flat = " ".join(
+        explain(make_result(make_pair(Verdict.INCONCLUSIVE, captures=("a.pcap",), payload_bytes=900))).split()
+    )
     assert "Seen in a.pcap only." in flat
     assert "Capture the same transfer at the other end too" in flat
     assert "Repeat with a longer transfer: 1.02 kB" in flat
@@ -51,17 +53,17 @@ def test_methods_that_disagree_are_named_as_such() -> None:
         Evidence("identity", Outcome.SPLIT, "a", 0.4, "One."),
         Evidence("ack_timing", Outcome.INTACT, "b", 0.4, "Two."),
     )
-    assert "The methods disagree" in explain(make_result(make_pair(Kind.INCONCLUSIVE, evidence=evidence)))
+    assert "The methods disagree" in explain(make_result(make_pair(Verdict.INCONCLUSIVE, evidence=evidence)))
 
 
-def test_many_connections_are_counted_not_told() -> None:
-    text = explain(make_result(*[make_pair(Kind.REGULAR)] * 30), width=80)
+def test_many_connections_are_counted_not_listed() -> None:
+    text = explain(make_result(*[make_pair(Verdict.REGULAR)] * 30), width=80)
     assert text.count("Verdict:") == 20
-    assert "10 more connections are not told here" in " ".join(text.split())
+    assert "10 more connections are not shown here" in " ".join(text.split())
 
 
 def test_the_document_reads_back_to_the_same_result() -> None:
-    result = make_result(make_pair(Kind.TCP_PROXY), make_pair(Kind.INCONCLUSIVE), warnings=("Cut.",))
+    result = make_result(make_pair(Verdict.TCP_PROXY), make_pair(Verdict.INCONCLUSIVE), warnings=("Cut.",))
     again = read_document(json.loads(result.to_json()))
     assert again.to_dict() == result.to_dict()
 
@@ -69,20 +71,26 @@ def test_the_document_reads_back_to_the_same_result() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: [], "the document should be an object"),
+        (lambda d: [], "the document must be an object, got a list"),
         (lambda d: d | {"schema": 2}, "schema 2"),
         (lambda d: {k: v for k, v in d.items() if k != "schema"}, "no 'schema' number"),
         (lambda d: {"schema": 1, "packets": 3, "connections": []}, "pepscope inspect"),
-        (lambda d: d | {"pairs": {}}, "'pairs' of the document should be a list"),
-        (lambda d: d["pairs"][0].update(verdict="maybe") or d, "'verdict' of pairs[0] should be one of regular"),
-        (lambda d: d["pairs"][0].update(vantages=[]) or d, "pairs[0].vantages should be one or two"),
-        (lambda d: d["pairs"][0]["probability"].update(regular=1.5) or d, "between 0 and 1"),
-        (lambda d: d["pairs"][0]["evidence"][0].pop("summary") and d, "'summary' of pairs[0].evidence[0]"),
-        (lambda d: d["pairs"][0]["evidence"][0].update(numbers={"x": [1]}) or d, "numbers.x"),
+        (lambda d: d | {"pairs": {}}, "pairs must be a list, got a table"),
+        (lambda d: d["pairs"][0].update(verdict="maybe") or d, "pairs[0].verdict must be one of regular"),
+        (lambda d: d["pairs"][0].update(vantages=[]) or d, "pairs[0].vantages must be a list of 1 to 2 entries"),
+        (
+            lambda d: d["pairs"][0]["probability"].update(regular=1.5) or d,
+            "probability.regular must be a number between 0 and 1, got 1.5",
+        ),
+        (lambda d: d["pairs"][0]["evidence"][0].pop("summary") and d, "pairs[0].evidence[0].summary is missing"),
+        (
+            lambda d: d["pairs"][0]["evidence"][0].update(numbers={"x": [1]}) or d,
+            "evidence[0].numbers.x must be a number",
+        ),
     ],
 )
 def test_a_wrong_file_gets_one_sentence(change: Callable[[dict[str, Any]], Any], said: str) -> None:
-    changed = change(copy.deepcopy(document(make_pair(Kind.SPLIT_TCP))))
+    changed = change(copy.deepcopy(document(make_pair(Verdict.SPLIT_TCP))))
     with pytest.raises(ReportError) as caught:
         explain(changed)
     message = str(caught.value)

@@ -28,7 +28,7 @@ def test_bytes(count: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("share", "text"), [(0.0, "0 %"), (0.003, "<1 %"), (0.5, "50 %"), (0.9999, ">99 %"), (1.0, "100 %")]
 )
-def test_percentages_say_certain_only_where_it_is(share: float, text: str) -> None:
+def test_percentages_are_100_only_where_exact(share: float, text: str) -> None:
     assert format_percent(share) == text
 
 

@@ -15,9 +15,9 @@ from reference_sim.run import Run
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 from reports.errors import ReportError
-from reports.packing import unpack
-from reports.simulation_figures import simulation_figures
-from reports.simulation_page import simulation_page_text, write_simulation_page
+from reports.figures.packing import unpack
+from reports.simulation.figures import simulation_figures
+from reports.simulation.page import simulation_page_text, write_simulation_page
 from tests.reports.test_page import QUIET, Visit, distinct_colours
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{rows}}"
@@ -53,7 +53,7 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
-def test_opens_draws_and_asks_for_nothing(browser: Browser, run: Run, tmp_path: Path) -> None:
+def test_the_page_opens_and_draws_without_requests(browser: Browser, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_simulation_page(run, path)
     for width, scheme in ((1280, "light"), (390, "dark")):
@@ -71,7 +71,7 @@ def test_opens_draws_and_asks_for_nothing(browser: Browser, run: Run, tmp_path: 
         assert visit.requests == [path.as_uri()]
 
 
-def test_says_what_was_simulated_and_what_happened(browser: Browser, run: Run, tmp_path: Path) -> None:
+def test_the_page_has_settings_and_results(browser: Browser, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_simulation_page(run, path)
     page = Visit(browser, path).page

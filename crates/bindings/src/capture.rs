@@ -1,151 +1,50 @@
 //! A capture as read, for Python to ask.
 
 use std::hint::black_box;
-use std::ops::Range;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
-use pepscope_connections::json::write_connection;
-use pepscope_connections::stored::StoredSummaries;
-use pepscope_connections::{ConnectionSummary, Connections, DatagramFlow, NotCaptured, PackedPackets, PayloadPieces};
+use pepscope_connections::{AnalysedCapture, DatagramFlow, LookupError, Size};
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
-use crate::read::{counts, spill_failure, Analysed, ObservedFlows, ParkedPackets};
+use crate::read::CaptureError;
 use crate::summaries::{self, Fields};
 
 /// Stream offsets and the bytes there.
 type Pieces<'py> = (Vec<i64>, Vec<Bound<'py, PyBytes>>);
 
-/// Summaries of all connections, by first packet.
-enum Summaries {
-    Held(Box<Connections>),
-    Stored(StoredSummaries),
-}
+/// Number of a link-layer type, its name, its frames, and whether they can be read.
+type LinkTypeRow = (u16, Option<&'static str>, u64, bool);
 
-/// Packets and payload samples of one part.
-struct Loaded {
-    part: usize,
-    packets: Option<PackedPackets>,
-    payload: Option<PayloadPieces>,
-}
-
-impl Loaded {
-    fn take_from(part: usize, connections: &mut Connections) -> Self {
-        Loaded { part, packets: connections.take_packets(), payload: connections.take_payload() }
-    }
-}
+/// Bytes allowed, partitions, packets and bytes of the largest connection, those of the largest partition.
+type OversizeRow = (u64, usize, (u64, u64), (u64, u64));
 
 /// A capture as read.
 #[pyclass(frozen, module = "pepscope._core")]
 pub(crate) struct Capture {
-    tally: Tally,
-    summaries: Summaries,
-    /// Where packets are loaded from; `None` where all is in memory, or no packets are kept.
-    parked: Option<Box<ParkedPackets>>,
-    loaded: Mutex<Option<Loaded>>,
-    observed: ObservedFlows,
+    analysed: AnalysedCapture,
 }
 
 impl Capture {
-    pub(crate) fn new(tally: Tally, analysed: Analysed, observed: ObservedFlows) -> PyResult<Self> {
-        Ok(match analysed {
-            Analysed::InMemory(mut connections) => {
-                let loaded = Loaded::take_from(0, &mut connections);
-                Capture {
-                    tally,
-                    summaries: Summaries::Held(connections),
-                    parked: None,
-                    loaded: Mutex::new(Some(loaded)),
-                    observed,
-                }
-            }
-            Analysed::Parked { summaries, packets } => Capture {
-                tally,
-                summaries: Summaries::Stored(summaries),
-                parked: packets,
-                loaded: Mutex::new(None),
-                observed,
-            },
-        })
-    }
-
-    /// Do something with the packets of a part, loading them in place of another part's where they are not at hand.
-    fn with_loaded<T>(&self, part: usize, act: impl FnOnce(&Loaded) -> PyResult<T> + Send) -> PyResult<T>
-    where
-        T: Send,
-    {
-        let mut slot = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ParkedPackets { partitions, settings, .. }) = self.parked.as_deref() {
-            if slot.as_ref().is_none_or(|loaded| loaded.part != part) {
-                *slot = None; // let go of the old one first
-                let mut connections = partitions.analyse(part, *settings).map_err(spill_failure)?;
-                *slot = Some(Loaded::take_from(part, &mut connections));
-            }
-        }
-        match slot.as_ref() {
-            Some(loaded) => act(loaded),
-            None => Err(PyValueError::new_err("no packets were kept")),
-        }
-    }
-
-    /// Do something with the packets of the part that holds a connection, given its place in there.
-    fn with_packets<T: Send>(&self, index: usize, act: impl FnOnce(&PackedPackets, usize) -> T + Send) -> PyResult<T> {
-        let not_kept = || PyValueError::new_err("the packets were not kept; open the capture with columns=True");
-        let (part, place) = self.locate(index)?;
-        if matches!((&self.summaries, &self.parked), (Summaries::Stored(_), None)) {
-            return Err(not_kept());
-        }
-        self.with_loaded(part, |loaded| loaded.packets.as_ref().map(|kept| act(kept, place)).ok_or_else(not_kept))
-    }
-
-    /// Partition of a connection, and its place in there.
-    fn locate(&self, index: usize) -> PyResult<(usize, usize)> {
-        let place = match &self.summaries {
-            Summaries::Held(connections) => (index < connections.len()).then_some((0, index)),
-            Summaries::Stored(stored) => stored.place(index),
-        };
-        place.ok_or_else(|| self.no_connection(index))
-    }
-
-    fn count(&self) -> usize {
-        match &self.summaries {
-            Summaries::Held(connections) => connections.len(),
-            Summaries::Stored(stored) => stored.len(),
-        }
-    }
-
-    fn no_connection(&self, index: usize) -> PyErr {
-        PyIndexError::new_err(format!("connection {index} of {}", self.count()))
-    }
-
-    /// Hand the summaries of these connections to `act`.
-    fn with_summaries<T>(
-        &self,
-        range: Range<usize>,
-        act: impl FnOnce(&[ConnectionSummary<'_>]) -> PyResult<T>,
-    ) -> PyResult<T> {
-        match &self.summaries {
-            Summaries::Held(connections) => {
-                let found: Option<Vec<_>> = range.clone().map(|index| connections.summary(index)).collect();
-                act(&found.ok_or_else(|| self.no_connection(range.end.saturating_sub(1)))?)
-            }
-            Summaries::Stored(stored) => {
-                let bytes: Option<Vec<Vec<u8>>> =
-                    range.clone().map(|index| stored.bytes(index)).collect::<Result<_, _>>().map_err(spill_failure)?;
-                let bytes = bytes.ok_or_else(|| self.no_connection(range.end.saturating_sub(1)))?;
-                let summaries: Result<Vec<_>, _> = bytes.iter().map(|bytes| stored.decode(bytes)).collect();
-                act(&summaries.map_err(spill_failure)?)
-            }
-        }
+    pub(crate) fn new(analysed: AnalysedCapture) -> Self {
+        Capture { analysed }
     }
 
     fn observed_flow(&self, index: usize) -> PyResult<&DatagramFlow> {
-        let flows = &self.observed.flows;
+        let flows = self.analysed.datagram_flows();
         flows.get(index).ok_or_else(|| PyIndexError::new_err(format!("UDP flow {index} of {}", flows.len())))
+    }
+}
+
+fn raised(error: LookupError) -> PyErr {
+    match error {
+        LookupError::NoConnection { .. } => PyIndexError::new_err(error.to_string()),
+        LookupError::NoPackets | LookupError::NoPayload => PyValueError::new_err(error.to_string()),
+        LookupError::Spill(error) => CaptureError::new_err(error.to_string()),
     }
 }
 
@@ -153,101 +52,104 @@ impl Capture {
 impl Capture {
     #[getter]
     fn packet_count(&self) -> u64 {
-        self.tally.frames - self.tally.filtered_out
+        let tally = self.analysed.tally();
+        tally.frames - tally.filtered_out
     }
 
     #[getter]
     fn tcp_packet_count(&self) -> u64 {
-        self.tally.tcp_segments
+        self.analysed.tally().tcp_segments
     }
 
     /// Times of the first and the last frame of any kind, in nanoseconds; `None` where no frame has a time.
     #[getter]
     fn time_span_ns(&self) -> Option<(i64, i64)> {
-        self.tally.time_span_ns
+        self.analysed.tally().time_span_ns
     }
 
     #[getter]
     fn connection_count(&self) -> usize {
-        self.count()
+        self.analysed.connection_count()
     }
 
     #[getter]
     fn partition_count(&self) -> usize {
-        self.parked.as_ref().map_or(1, |parked| parked.partitions.len())
+        self.analysed.partition_count()
     }
 
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let named = PyDict::new(py);
-        for (name, count) in counts(&self.tally) {
+        for (name, count) in counts(self.analysed.tally()) {
             named.set_item(name, count)?;
         }
-        named.set_item("datagrams_left_out", self.observed.left_out)?;
+        named.set_item("datagrams_left_out", self.analysed.datagrams_left_out())?;
         Ok(named)
     }
 
+    /// Where reading ended too early, and what is wrong there.
     #[getter]
-    fn warnings(&self) -> Vec<String> {
-        let oversize = self.parked.as_ref().and_then(|parked| parked.warning.clone());
-        let not_captured = match &self.summaries {
-            Summaries::Held(connections) => NotCaptured::of(connections.summaries()),
-            Summaries::Stored(stored) => stored.not_captured(),
-        };
-        self.tally.warnings().into_iter().chain(not_captured.warnings()).chain(oversize).collect()
+    fn damage(&self) -> Option<(u64, String)> {
+        self.analysed.tally().damage.as_ref().map(|damage| (damage.byte_offset, damage.cause.clone()))
     }
 
-    /// Number and name of the known link types that have packets.
+    /// Connections and packets of which something was not captured, by what that is.
     #[getter]
-    fn link_types(&self) -> Vec<(u16, &'static str)> {
-        let present = self.tally.link_types.iter().filter(|count| count.known && count.frames > 0);
-        present.map(|count| (count.link_type, link_type_name(count.link_type).unwrap_or("unnamed"))).collect()
+    fn not_captured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let found = self.analysed.not_captured();
+        let named = PyDict::new(py);
+        named.set_item("packets_with_truncated_options", found.packets_with_truncated_options)?;
+        named.set_item("one_way", found.one_way)?;
+        named.set_item("without_acknowledgements", found.without_acknowledgements)?;
+        named.set_item("without_data", found.without_data)?;
+        Ok(named)
+    }
+
+    /// Where a partition takes more memory than was allowed: bytes allowed, partitions, packets and bytes of the largest
+    /// connection, packets and bytes of the largest partition.
+    #[getter]
+    fn oversize(&self) -> Option<OversizeRow> {
+        let pair = |size: Size| (size.packets, size.bytes);
+        let found = self.analysed.oversize()?;
+        Some((found.allowed_bytes, found.partitions, pair(found.largest_connection), pair(found.largest_partition)))
+    }
+
+    /// The link-layer types that the capture names.
+    #[getter]
+    fn link_types(&self) -> Vec<LinkTypeRow> {
+        let counts = self.analysed.tally().link_types.iter();
+        counts.map(|count| (count.link_type, link_type_name(count.link_type), count.frames, count.known)).collect()
     }
 
     /// Fields of the connection, of its flow up and of its flow down.
     fn connection<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Fields<'py>> {
-        self.with_summaries(index..index.saturating_add(1), |found| summaries::fields(py, index, &found[0]))
+        let range = index..index.saturating_add(1);
+        self.analysed.with_summaries(range, |found| summaries::fields(py, index, &found[0])).map_err(raised)?
     }
 
     /// Summaries of these connections as arrays.
     fn connection_columns<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyDict>> {
-        self.with_summaries(start..stop, |found| summaries::columns(py, found))
+        self.analysed.with_summaries(start..stop, |found| summaries::columns(py, found)).map_err(raised)?
     }
 
     /// JSON objects of these connections with commas between them.
     fn connections_json<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let text = py.detach(|| {
-            let mut text = Vec::new();
-            for index in start..stop {
-                if index > start {
-                    text.push(b',');
-                }
-                match &self.summaries {
-                    // Not through `with_summaries`, whose list of thousands costs more than writing them.
-                    Summaries::Held(connections) => {
-                        let summary = connections.summary(index).ok_or_else(|| self.no_connection(index))?;
-                        write_connection(&mut text, index as u64, &summary);
-                    }
-                    Summaries::Stored(_) => self.with_summaries(index..index + 1, |found| {
-                        found.iter().for_each(|summary| write_connection(&mut text, index as u64, summary));
-                        Ok(())
-                    })?,
-                }
-            }
-            PyResult::Ok(text)
-        })?;
+        let mut text = Vec::new();
+        py.detach(|| self.analysed.write_json(start..stop, &mut text)).map_err(raised)?;
         Ok(PyBytes::new(py, &text))
     }
 
-    /// Which part holds the packets of a connection.
+    /// Which partition holds the packets of a connection.
     fn partition_of(&self, index: usize) -> PyResult<usize> {
-        Ok(self.locate(index)?.0)
+        self.analysed.partition_of(index).map_err(raised)
     }
 
     /// The packet columns of a connection in the order of PacketColumns.
     fn packet_columns<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
         REUSE.call_once(let_freed_memory_be_reused);
-        let columns = py.detach(|| self.with_packets(index, |packets, place| packets.unpack(place..place + 1)))?;
+        let columns = py
+            .detach(|| self.analysed.with_packets(index, |packets, place| packets.decode(place..place + 1)))
+            .map_err(raised)?;
         PyTuple::new(
             py,
             [
@@ -271,7 +173,11 @@ impl Capture {
 
     /// Row, left and right edge of the SACK blocks of a connection.
     fn sack_blocks<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let blocks = self.with_packets(index, |packets, place| packets.sack_blocks(place).collect::<Vec<_>>())?;
+        let blocks = py
+            .detach(|| {
+                self.analysed.with_packets(index, |packets, place| packets.sack_blocks(place).collect::<Vec<_>>())
+            })
+            .map_err(raised)?;
         let columns: [Vec<i64>; 3] = [
             blocks.iter().map(|block| i64::from(block.packet)).collect(),
             blocks.iter().map(|block| block.left).collect(),
@@ -282,7 +188,7 @@ impl Capture {
 
     #[getter]
     fn datagram_flow_count(&self) -> usize {
-        self.observed.flows.len()
+        self.analysed.datagram_flows().len()
     }
 
     /// Fields of one UDP flow.
@@ -298,16 +204,13 @@ impl Capture {
 
     /// Stream offsets and pieces of each direction.
     fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Pieces<'py>; 2]> {
-        let (partition, place) = self.locate(index)?;
-        let [up, down] = py.detach(|| {
-            self.with_loaded(partition, |loaded| {
-                let kept = loaded.payload.as_ref();
-                let kept = kept
-                    .ok_or_else(|| PyValueError::new_err("no payload was kept; open the capture with payload=True"))?;
-                let of = |direction| kept.of(place, direction).map(|(at, piece)| (at, piece.to_vec())).unzip();
-                Ok::<[(Vec<i64>, Vec<Vec<u8>>); 2], PyErr>([of(0), of(1)])
+        let [up, down]: [(Vec<i64>, Vec<Vec<u8>>); 2] = py
+            .detach(|| {
+                self.analysed.with_payload(index, |kept, place| {
+                    [0, 1].map(|direction| kept.of(place, direction).map(|(at, piece)| (at, piece.to_vec())).unzip())
+                })
             })
-        })?;
+            .map_err(raised)?;
         let pieces = |(offsets, pieces): (Vec<i64>, Vec<Vec<u8>>)| {
             (offsets, pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
         };
@@ -329,4 +232,24 @@ fn let_freed_memory_be_reused() {
 /// Give a column to NumPy without copying it; all who ask for a connection share it, so it is read-only.
 fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
     column.into_pyarray(py).readwrite().make_nonwriteable().as_any().clone()
+}
+
+/// Counts by name.
+fn counts(tally: &Tally) -> [(&'static str, u64); 14] {
+    [
+        ("frames", tally.frames),
+        ("tcp_segments", tally.tcp_segments),
+        ("filtered_out", tally.filtered_out),
+        ("unknown_link_type", tally.unknown_link_type),
+        ("not_ip", tally.not_ip),
+        ("not_tcp", tally.not_tcp),
+        ("cut_short", tally.cut_short),
+        ("malformed", tally.malformed),
+        ("too_deep", tally.too_deep),
+        ("encrypted", tally.encrypted),
+        ("fragments_held", tally.fragments_held),
+        ("unfinished_datagrams", tally.unfinished_datagrams),
+        ("frames_without_time", tally.frames_without_time),
+        ("bytes_read", tally.bytes_read),
+    ]
 }

@@ -8,7 +8,7 @@ use pyo3::types::{PyBytes, PyDict};
 /// Ranks, times, lengths on the wire, and bytes.
 pub(crate) type Sample<'py> = (Vec<u64>, Vec<i64>, Vec<u32>, Vec<Bound<'py, PyBytes>>);
 
-/// The fields of one flow, named as in `pepscope.datagrams`; pairs have the first sender's value first.
+/// The fields of one flow, named as in `pepscope.captures.datagrams`; pairs have the first sender's value first.
 pub(crate) fn fields<'py>(py: Python<'py>, index: usize, flow: &DatagramFlow) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
     let [first, second] = &flow.sides;
@@ -23,7 +23,7 @@ pub(crate) fn fields<'py>(py: Python<'py>, index: usize, flow: &DatagramFlow) ->
     Ok(fields)
 }
 
-/// What was kept of one side.
+/// The stored datagrams of one side.
 pub(crate) fn sample<'py>(py: Python<'py>, side: &DatagramSide) -> Sample<'py> {
     let mut sample: Sample<'py> = Default::default();
     for (kept, bytes) in side.kept() {

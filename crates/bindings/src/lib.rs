@@ -1,9 +1,11 @@
-//! `pepscope._core`: the Rust crates as Python sees them. Conversions only.
+//! `pepscope._core`: the Rust crates for Python. Conversions only.
 
+mod agreement;
 mod capture;
+mod clocks;
 mod datagrams;
+mod frames;
 mod live;
-mod oversize;
 mod read;
 mod simulate;
 mod sliding_mode;
@@ -18,7 +20,13 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::agreement::{count_acknowledgement_agreement, count_data_agreement, FieldCounts};
+    #[pymodule_export]
     use crate::capture::Capture;
+    #[pymodule_export]
+    use crate::clocks::{separable_stretches, separate, separate_most, thin};
+    #[pymodule_export]
+    use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]

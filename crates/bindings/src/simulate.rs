@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use numpy::IntoPyArray;
-use pepscope_drive::scenario::{BuildError, Scenario};
+use pepscope_drive::assembly::BuildError;
+use pepscope_drive::scenario::Scenario;
 use pepscope_drive::simulation::Ending;
 use pepscope_drive::truth::delays::Delays;
 use pepscope_drive::truth::report::report;
@@ -77,7 +78,7 @@ pub(crate) fn simulate(
     })
 }
 
-/// Looks for Ctrl-C and tells how far the run is.
+/// Looks for Ctrl-C and reports the progress of the run.
 fn look(now_s: f64, events: u64, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     Python::attach(|py| {
         py.check_signals()?;

@@ -3,70 +3,10 @@
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray};
 use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary, MissingPackets};
-use pepscope_wire::segment::TunnelKind;
+use pepscope_connections::{for_each_connection_field, for_each_flow_field};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-
-/// Fields of `FlowSummary` that are columns and dictionary entries alike.
-macro_rules! for_each_flow_field {
-    ($apply:ident) => {
-        $apply!(
-            packets,
-            payload_bytes,
-            stream_bytes,
-            data_packets,
-            pure_acknowledgements,
-            retransmitted_packets,
-            retransmitted_bytes,
-            reordered_packets,
-            duplicate_packets,
-            missed_bytes,
-            zero_windows,
-            zero_window_probes,
-            window_min_bytes,
-            window_max_bytes,
-            round_trip_time_samples,
-            round_trip_time_min_ns,
-            round_trip_time_mean_ns,
-            round_trip_time_max_ns,
-            first_time_ns,
-            first_data_time_ns,
-            last_data_time_ns,
-            initial_sequence_number,
-            syn_count,
-            maximum_segment_size,
-            window_scale,
-            window_shift,
-            sack_permitted,
-            timestamps,
-            options_captured,
-            options_truncated_packets,
-            ttl,
-            fin_time_ns,
-            reset_time_ns
-        )
-    };
-}
-
-/// Fields of `ConnectionSummary` that are columns and dictionary entries alike.
-macro_rules! for_each_connection_field {
-    ($apply:ident) => {
-        $apply!(
-            ip_version,
-            client_port,
-            server_port,
-            side_guessed,
-            first_time_ns,
-            last_time_ns,
-            packets,
-            handshake_syn_ack_ns,
-            handshake_ack_ns,
-            tunnel_up,
-            tunnel_down
-        )
-    };
-}
 
 /// A value in a column of NumPy's; -1 and NaN stand for what was not seen.
 trait Cell {
@@ -134,17 +74,6 @@ fn close_code(close: Close) -> u8 {
     }
 }
 
-fn tunnel_code(kind: TunnelKind) -> u8 {
-    match kind {
-        TunnelKind::None => 0,
-        TunnelKind::GtpU => 1,
-        TunnelKind::Gre => 2,
-        TunnelKind::IpInIp => 3,
-        TunnelKind::Vxlan => 4,
-        TunnelKind::Udp => 5,
-    }
-}
-
 fn missing_code(missing: MissingPackets) -> u8 {
     match missing {
         MissingPackets::None => 0,
@@ -166,7 +95,7 @@ pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>])
     }
     for_each_connection_field!(connection_columns);
     add_column(&columns, "close", summaries, |summary| close_code(summary.close))?;
-    add_column(&columns, "tunnel", summaries, |summary| tunnel_code(summary.tunnel))?;
+    add_column(&columns, "tunnel", summaries, |summary| summary.tunnel as u8)?;
     macro_rules! flow_columns {
         ($($field:ident),*) => {
             $(add_column(&columns, concat!("up_", stringify!($field)), summaries, |summary| summary.up.$field)?;)*
@@ -192,7 +121,7 @@ fn flow<'py>(py: Python<'py>, flow: &FlowSummary<'_>) -> PyResult<Bound<'py, PyD
     Ok(fields)
 }
 
-/// Fields of a connection, of its flow up and of its flow down, named as in `pepscope.connections`.
+/// Fields of a connection, of its flow up and of its flow down, named as in `pepscope.captures.connections`.
 pub(crate) type Fields<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
 
 /// The fields of one connection.

@@ -1,6 +1,6 @@
 //! Segments in, connections out.
 
-use crate::columns::{Columns, PackedPackets, PacketStore};
+use crate::columns::{Columns, EncodedPackets, PacketStore};
 use crate::connection::{Connection, FIRST_PACKETS};
 use crate::key::Key;
 use crate::payload_sample::{is_kept, PayloadPieces, PieceStore};
@@ -68,7 +68,7 @@ impl Analysis {
         let reading = connection.handle_segment(side, segment, &mut self.options_store);
         if self.settings.payload && reading.payload_is_new && !segment.payload.is_empty() {
             let own = &connection.sides[side];
-            // Until the beginning is settled, pieces are kept and sorted out at the end.
+            // Until the beginning is known, pieces are stored and sorted at the end.
             let settled = own.origin_known || connection.packets() > FIRST_PACKETS;
             if !settled || is_kept(reading.payload_offset - own.origin) {
                 self.pieces.keep(index, side, reading.payload_offset, segment.payload);
@@ -157,7 +157,7 @@ impl Analysis {
 pub struct Connections {
     connections: Vec<Connection>,
     options_store: Vec<u8>,
-    packets: Option<PackedPackets>,
+    packets: Option<EncodedPackets>,
     payload: Option<PayloadPieces>,
 }
 
@@ -175,11 +175,6 @@ impl Connections {
         self.connections.iter().map(Connection::packets).sum()
     }
 
-    /// Frame index of each connection's first packet.
-    pub fn first_frames(&self) -> impl Iterator<Item = u64> + '_ {
-        self.connections.iter().map(|connection| connection.first_frame)
-    }
-
     /// Summary of one connection; `None` beyond the last.
     pub fn summary(&self, index: usize) -> Option<ConnectionSummary<'_>> {
         self.connections.get(index).map(|connection| ConnectionSummary::of(connection, &self.options_store))
@@ -192,16 +187,16 @@ impl Connections {
 
     /// Packets of all connections as columns, if they were asked for.
     pub fn columns(&self) -> Option<Columns> {
-        self.packets.as_ref().map(|packets| packets.unpack(0..packets.len()))
+        self.packets.as_ref().map(|packets| packets.decode(0..packets.len()))
     }
 
-    /// Packets as they are kept, if they were asked for.
-    pub fn packets(&self) -> Option<&PackedPackets> {
+    /// The stored packets, if they were requested.
+    pub fn packets(&self) -> Option<&EncodedPackets> {
         self.packets.as_ref()
     }
 
     /// Hand the packets over.
-    pub fn take_packets(&mut self) -> Option<PackedPackets> {
+    pub fn take_packets(&mut self) -> Option<EncodedPackets> {
         self.packets.take()
     }
 

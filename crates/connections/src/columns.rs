@@ -1,9 +1,9 @@
-//! Packets of connections: kept packed while a capture is read, unpacked into columns when they are asked for.
+//! Packets of connections: encoded while a capture is read, decoded into columns when they are requested.
 
 use std::ops::Range;
 
 use crate::connection::Connection;
-use crate::packed::{RecordWriter, Row, Rows};
+use crate::packet_records::{RecordReader, RecordWriter, Row};
 use crate::payload_sample::payload_hash;
 use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
@@ -18,7 +18,7 @@ pub struct SackBlock {
 }
 
 /// Packets of some connections; those of the `i`th are rows `starts[i]..starts[i + 1]`, in capture order. Every
-/// column's meaning is that of `pepscope.packets.PacketColumns`.
+/// column's meaning is that of `pepscope.captures.packets.PacketColumns`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
     pub starts: Vec<usize>,
@@ -102,15 +102,15 @@ impl PacketStore {
     }
 
     /// Nothing follows.
-    pub(crate) fn finish(self, connections: &[Connection]) -> PackedPackets {
-        let ended = self.tracks.into_iter().zip(connections).map(|(track, connection)| PackedConnection {
+    pub(crate) fn finish(self, connections: &[Connection]) -> EncodedPackets {
+        let ended = self.tracks.into_iter().zip(connections).map(|(track, connection)| EncodedConnection {
             words: track.writer.finish(),
             packets: track.packets as usize,
             blocks: track.blocks,
             origins: [connection.sides[0].origin, connection.sides[1].origin],
             client: connection.client_side().0 as u8,
         });
-        PackedPackets { connections: ended.collect() }
+        EncodedPackets { connections: ended.collect() }
     }
 }
 
@@ -129,7 +129,7 @@ impl Track {
     }
 }
 
-/// So many rows are unpacked before they are appended: one length to look after instead of one for each column.
+/// So many rows are decoded before they are appended: one length to look after instead of one for each column.
 const BLOCK_ROWS: usize = 64;
 
 /// Rows on their way into columns.
@@ -171,7 +171,7 @@ impl Block {
 
 /// Packets of one connection, with what turns sides into directions and offsets into stream offsets.
 #[derive(Clone, Debug)]
-struct PackedConnection {
+struct EncodedConnection {
     words: Vec<u32>,
     packets: usize,
     blocks: Vec<SentBlock>,
@@ -179,10 +179,10 @@ struct PackedConnection {
     client: u8,
 }
 
-impl PackedConnection {
-    fn unpack_into(&self, columns: &mut Columns) {
+impl EncodedConnection {
+    fn decode_into(&self, columns: &mut Columns) {
         let origins = self.origins;
-        let mut rows = Rows::of(&self.words);
+        let mut rows = RecordReader::new(&self.words);
         let mut block = Block::EMPTY;
         loop {
             let mut count = 0;
@@ -229,11 +229,11 @@ impl PackedConnection {
 
 /// Packets of the connections of a capture, or of a part of it.
 #[derive(Clone, Debug, Default)]
-pub struct PackedPackets {
-    connections: Vec<PackedConnection>,
+pub struct EncodedPackets {
+    connections: Vec<EncodedConnection>,
 }
 
-impl PackedPackets {
+impl EncodedPackets {
     pub fn len(&self) -> usize {
         self.connections.len()
     }
@@ -242,22 +242,22 @@ impl PackedPackets {
         self.connections.is_empty()
     }
 
-    /// Bytes that the packets of one connection take as they are kept; 0 beyond the last.
+    /// Stored bytes of the packets of one connection; 0 beyond the last.
     pub fn bytes_of(&self, connection: usize) -> u64 {
-        self.connections.get(connection).map_or(0, |packed| {
-            (packed.words.len() * size_of::<u32>() + packed.blocks.len() * size_of::<SentBlock>()) as u64
+        self.connections.get(connection).map_or(0, |encoded| {
+            (encoded.words.len() * size_of::<u32>() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
         })
     }
 
     /// The columns of these connections; those beyond the last have no packets.
-    pub fn unpack(&self, range: Range<usize>) -> Columns {
+    pub fn decode(&self, range: Range<usize>) -> Columns {
         let wanted = self.connections.get(range.start.min(self.len())..range.end.min(self.len())).unwrap_or(&[]);
-        let mut columns = Columns::with_capacity(wanted.iter().map(|packed| packed.packets).sum());
+        let mut columns = Columns::with_capacity(wanted.iter().map(|encoded| encoded.packets).sum());
         columns.starts.push(0);
-        for packed in wanted {
+        for encoded in wanted {
             let first_row = columns.time_ns.len();
-            packed.unpack_into(&mut columns);
-            columns.sack_blocks.extend(packed.sack_blocks(first_row));
+            encoded.decode_into(&mut columns);
+            columns.sack_blocks.extend(encoded.sack_blocks(first_row));
             columns.starts.push(columns.time_ns.len());
         }
         columns
@@ -265,7 +265,7 @@ impl PackedPackets {
 
     /// SACK blocks of one connection, rows counted from its first packet; none beyond the last.
     pub fn sack_blocks(&self, connection: usize) -> impl Iterator<Item = SackBlock> + '_ {
-        self.connections.get(connection).into_iter().flat_map(|packed| packed.sack_blocks(0))
+        self.connections.get(connection).into_iter().flat_map(|encoded| encoded.sack_blocks(0))
     }
 }
 

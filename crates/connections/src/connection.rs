@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Whether a packet with SYN from `side` opens another connection between the same endpoints.
+    /// Whether a packet with SYN from `side` opens another connection between the same endpoints (port reuse).
     ///
     /// A SYN with the initial sequence number already seen is a retransmission; with another one it is a new
     /// connection. Where this side's SYN was not captured, a SYN that fits just below the first numbers came late.
@@ -134,7 +134,7 @@ impl Connection {
             return (usize::from(side), false);
         }
         if let Some(side) = self.syn_ack_side {
-            return (usize::from(1 - side), true);
+            return (usize::from(1 - side), false);
         }
         let (first, second) = (self.key.sender.port(), self.key.receiver.port());
         for boundary in [FIRST_UNPRIVILEGED_PORT, FIRST_EPHEMERAL_PORT] {

@@ -26,7 +26,7 @@ pub(crate) enum Novelty {
     /// New bytes together with known ones.
     Overlaps,
     /// Nothing new.
-    Seen,
+    Repeated,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,8 @@ impl Coverage {
         self.first
     }
 
-    /// Add the bytes from `start` up to `end` (not empty); `acknowledged` is how far the other side says it has them.
+    /// Adds the bytes from `start` up to `end` (not empty); `acknowledged` is the other side's cumulative
+    /// acknowledgement.
     #[inline]
     pub(crate) fn add(&mut self, start: i64, end: i64, time_ns: i64, tsval: Option<u32>, acknowledged: i64) -> Novelty {
         if start == self.highest && self.started {
@@ -125,7 +126,7 @@ impl Coverage {
             return Novelty::Overlaps;
         }
         match jumped {
-            None => Novelty::Seen,
+            None => Novelty::Repeated,
             Some(hole) if new_bytes == end - start => Novelty::Fills(hole),
             Some(_) => Novelty::Overlaps,
         }

@@ -1,8 +1,8 @@
 //! UDP flows with samples of their datagrams: a split may carry a TCP stream's bytes over UDP on one leg.
 //!
-//! Nothing is known of what is inside, so beginnings of datagrams are kept, most of them from the beginning of the flow
+//! The protocol inside is unknown, so beginnings of datagrams are stored, most of them from the beginning of the flow
 //! and from the places that `payload_sample` keeps of TCP streams. Memory is bounded: where the samples outgrow their
-//! share, flows too short to tell anything go first, then every flow keeps half as many datagrams.
+//! share, flows too short for a comparison are dropped first, then every flow keeps half as many datagrams.
 
 use std::collections::HashMap;
 
@@ -20,15 +20,15 @@ const MOST_KEPT: usize = 1024;
 const FEWEST_KEPT: usize = 32;
 /// Flows with fewer datagrams are the first to go: a query and its answer are no transfer.
 const FEW_DATAGRAMS: u64 = 8;
-/// A short flow that has been silent for so long stays short.
+/// A short flow without packets for this time counts as ended.
 const SILENT_NS: i64 = 10_000_000_000;
 const MOST_FLOWS: usize = 1 << 16;
 /// Datagrams left out between two looks for room.
 const DATAGRAMS_BETWEEN_LOOKS: u64 = 1 << 16;
-/// What a flow and a kept datagram cost besides their bytes.
+/// Memory of a flow and of a stored datagram besides their bytes.
 const FLOW_OVERHEAD_BYTES: usize = 256;
 
-/// A datagram of which bytes were kept.
+/// A datagram with stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptDatagram {
     /// Its rank among the datagrams with payload of its side, from 0.
@@ -83,7 +83,7 @@ impl DatagramSide {
         self.bytes.len() + self.kept.len() * size_of::<KeptDatagram>()
     }
 
-    /// Datagrams of which bytes were kept, with those bytes.
+    /// Datagrams with stored bytes.
     pub fn kept(&self) -> impl ExactSizeIterator<Item = (&KeptDatagram, &[u8])> {
         self.kept.iter().map(|kept| {
             let start = kept.position as usize;
@@ -182,7 +182,7 @@ impl DatagramFlows {
         self.flows.len() >= MOST_FLOWS || self.memory_bytes > self.memory_limit
     }
 
-    /// Forget short flows; where that is not enough, keep less of every flow.
+    /// Drops short flows; where that is not enough, stores less of every flow.
     fn make_room(&mut self, now_ns: i64) {
         self.flows.retain(|_, flow| !flow.is_short(now_ns));
         self.measure();

@@ -1,4 +1,4 @@
-//! Connections as JSON, written straight from the summaries: keys are the field names of `pepscope.connections`.
+//! Connections as JSON, written straight from the summaries: keys are the field names of `pepscope.captures.connections`.
 
 use crate::summary::{address_text, tunnel_name, ConnectionSummary, FlowSummary};
 

@@ -1,5 +1,5 @@
-//! Which packets belong together: the two endpoints, in either order. Tunnels are left out on purpose: the two
-//! directions of a GTP-U user's connection travel under different identifiers and must meet.
+//! Which packets belong together: the four-tuple of addresses and ports, in either order. Tunnels are left out on
+//! purpose: the two directions of a GTP-U user's connection travel under different identifiers and must meet.
 
 use pepscope_wire::segment::Segment;
 

@@ -1,10 +1,11 @@
 //! TCP segments to connections: sides, 64-bit stream offsets, round-trip times, retransmissions, reordering, gaps,
 //! windows and how each connection closed, as one capture saw them.
 //!
-//! Push decoded segments in capture order into an [`Analysis`] and finish it. Nothing here reads files or clocks,
-//! except [`spill`], which parks segments in temporary files.
+//! [`read_capture`] reads a capture within a limit of memory. Underneath, segments are pushed in capture order into an
+//! [`Analysis`], which reads neither files nor clocks; [`spill`] keeps segments in temporary files.
 
 mod analysis;
+mod capture;
 mod columns;
 mod connection;
 mod coverage;
@@ -14,28 +15,33 @@ mod key;
 pub mod mark;
 mod missing;
 mod opening;
-mod packed;
-mod parked;
-mod parked_summary;
+mod oversize;
+mod packet_records;
 mod payload_sample;
+mod read;
 mod reading;
 mod retransmission;
 mod round_trip;
+mod segment_record;
 mod sequence;
 mod side;
 pub mod spill;
 mod staircase;
 pub mod stored;
 mod summary;
+mod summary_record;
 mod table;
 mod window;
 
 pub use analysis::{Analysis, Connections, Settings};
-pub use columns::{Columns, PackedPackets, SackBlock};
+pub use capture::{AnalysedCapture, LookupError};
+pub use columns::{Columns, EncodedPackets, SackBlock};
 pub use connection::Close;
 pub use datagram_flow::{DatagramFlow, DatagramFlows, DatagramSide, KeptDatagram};
 pub use missing::{MissingPackets, NotCaptured};
+pub use oversize::{Oversize, Size};
 pub use payload_sample::{PayloadPieces, PIECE_BYTES};
+pub use read::{read_capture, ReadError, Source};
 pub use reading::NO_ACKNOWLEDGEMENT;
 pub use staircase::{AcknowledgementColumns, AcknowledgementSteps, ByteRanges, DataColumns};
 pub use summary::{address_text, tunnel_name, ConnectionSummary, FlowSummary};

@@ -1,4 +1,4 @@
-//! What the analysis of one capture says of a packet; same bits as `pepscope.packets.Mark`.
+//! Findings on single packets of one capture; same bits as `pepscope.captures.packets.Mark`.
 
 pub const RETRANSMISSION: u16 = 0x0001;
 pub const REORDERED: u16 = 0x0002;

@@ -1,10 +1,11 @@
 //! Kinds of packets that a capture lacks, as the packets that it holds prove: removed by a filter, or never seen because
-//! the other direction takes another way.
+//! the other direction takes another way (asymmetric routing).
 
 use crate::side::Side;
 use crate::summary::ConnectionSummary;
 
-/// What a sender may send before it must hear from the receiver: ten segments of 1460 bytes (RFC 6928 section 2).
+/// The initial window, which a sender may send before an acknowledgement arrives: ten segments of 1460 bytes (RFC 6928
+/// section 2).
 const BURST_PACKETS: u64 = 10;
 const BURST_BYTES: u64 = 14_600;
 
@@ -57,10 +58,14 @@ impl MissingPackets {
 /// How much of a capture's connections was not captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotCaptured {
-    one_way: u64,
-    without_acknowledgements: u64,
-    without_data: u64,
-    packets_with_truncated_options: u64,
+    /// Connections with packets of one direction only.
+    pub one_way: u64,
+    /// Connections without any pure acknowledgement of much data.
+    pub without_acknowledgements: u64,
+    /// Connections without the packets with data that were acknowledged.
+    pub without_data: u64,
+    /// Packets that the snap length cut within the TCP options.
+    pub packets_with_truncated_options: u64,
 }
 
 impl NotCaptured {
@@ -77,35 +82,5 @@ impl NotCaptured {
         self.without_acknowledgements += lacks(MissingPackets::PureAcknowledgements);
         self.without_data += lacks(MissingPackets::Data);
         self.packets_with_truncated_options += flows.iter().map(|flow| flow.options_truncated_packets).sum::<u64>();
-    }
-
-    /// What a user should know, one sentence each.
-    pub fn warnings(&self) -> Vec<String> {
-        let connection = ("connection", "connections");
-        let sentences = [
-            (
-                self.packets_with_truncated_options,
-                ("packet", "packets"),
-                "cut by the snap length within the TCP options: what these would say is unknown",
-            ),
-            (
-                self.one_way,
-                connection,
-                "with the packets of one direction only: a filter or another route keeps the others from the capture",
-            ),
-            (
-                self.without_acknowledgements,
-                connection,
-                "without any pure acknowledgement of much data: a filter keeps those from the capture",
-            ),
-            (
-                self.without_data,
-                connection,
-                "without the packets with data that were acknowledged: a filter keeps those from the capture",
-            ),
-        ];
-        let told = sentences.iter().filter(|(count, _, _)| *count > 0);
-        told.map(|(count, (one, many), what)| format!("{count} {} {what}", if *count == 1 { one } else { many }))
-            .collect()
     }
 }

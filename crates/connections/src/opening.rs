@@ -58,7 +58,7 @@ impl Opening {
     }
 
     /// Time from the SYN that is answered to the answer at `time_ns`; `None` where several SYNs were sent and the
-    /// answer's TSecr does not tell which one it answers.
+    /// answer's TSecr does not show which one it answers.
     pub(crate) fn answered_after_ns(&self, time_ns: i64, tsecr: Option<u32>) -> Option<i64> {
         let told_apart = self.timestamps && self.first_tsval != self.last_tsval;
         let sent_ns = match tsecr {

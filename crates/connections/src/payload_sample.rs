@@ -1,10 +1,10 @@
-//! Captured payload, kept for the same stream regions in every capture, so that two captures can be compared.
+//! Captured payload, stored for the same stream regions in every capture, so that two captures can be compared.
 
 use crate::key::folded_product;
 
 /// Regions are blocks of 64 KiB.
 const BLOCK_SHIFT: u32 = 16;
-/// So many blocks from the beginning are kept whole.
+/// Number of blocks from the beginning that are stored completely.
 const FIRST_BLOCKS: i64 = 8;
 /// Longest piece, in bytes.
 pub const PIECE_BYTES: usize = 256;
@@ -45,7 +45,7 @@ pub(crate) struct Piece {
     pub(crate) length: u16,
 }
 
-/// Pieces of all connections in the order of their packets; the bytes lie one behind the other.
+/// Pieces of all connections in the order of their packets; the bytes are contiguous.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PieceStore {
     bytes: Vec<u8>,

@@ -1,12 +1,12 @@
-//! What a data segment is that does not simply continue its stream, as far as one capture can tell.
+//! What a data segment is that does not simply continue its stream, as far as one capture shows.
 //!
 //! - Bytes that this capture has already seen: sent again, unless it is the very same packet.
 //! - The very same packet (same IP identification, numbers, window, flags and TSval) shortly after: a duplicate, made
-//!   by the network or by the capture. Not told where the IP identification is 0 (IPv6, or DF with a zeroed field).
-//! - Bytes never seen, below the highest: either the original came late (reordered) or it was lost before this point
+//!   by the network or by the capture. Undecided where the IP identification is 0 (IPv6, or DF with a zeroed field).
+//! - Bytes never seen, below the highest: either the original came late (out-of-order) or it was lost before this point
 //!   and this is the retransmission. The TSval decides where it differs from that of the packet that jumped ahead: a
 //!   reordered packet is older, a retransmission newer. Where it cannot, a packet that comes sooner than the sender
-//!   could have learnt of the loss (one round trip between this point and the sender, from the handshake; 3 ms where
+//!   could have detected the loss (one round trip between this point and the sender, from the handshake; 3 ms where
 //!   the handshake is missing, as Wireshark assumes) was reordered.
 
 use crate::coverage::Hole;
@@ -30,7 +30,7 @@ pub(crate) fn was_overtaken(hole: &Hole, time_ns: i64, tsval: Option<u32>, round
     time_ns.saturating_sub(hole.time_ns) < round_trip_ns
 }
 
-/// The last few packets of a flow, as fingerprints, to know the same packet again.
+/// The last few packets of a flow, as fingerprints, to recognise the same packet again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentPackets {
     fingerprints: [u32; REMEMBERED],
@@ -38,7 +38,7 @@ pub(crate) struct RecentPackets {
 }
 
 impl RecentPackets {
-    /// Remember the packet; true where one of the last few was the same one.
+    /// Stores the packet; true where one of the last few was the same one.
     #[inline]
     pub(crate) fn repeats(&mut self, segment: &Segment<'_>, since_previous_ns: i64) -> bool {
         if segment.ip_id == 0 {

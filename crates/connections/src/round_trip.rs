@@ -4,7 +4,7 @@
 //! An acknowledgement that advances gives one sample: of the last segment that it covers. It gives none (Karn) where
 //! a segment among the newly covered ones was sent more than once or had to wait for bytes that came late, since the
 //! acknowledgement may then answer another copy. With timestamps (RFC 7323) such a sample survives only if TSecr
-//! echoes the first copy of that last segment and no later one. An echo of a later copy is never believed: a receiver
+//! echoes the first copy of that last segment and no later one. An echo of a later copy is never used: a receiver
 //! that delays its acknowledgements echoes the retransmission although it answers the first copy, and the sample
 //! would come out too short.
 

@@ -1,11 +1,11 @@
-//! Wire sequence numbers of one stream to 64-bit offsets.
+//! Wire sequence numbers of one stream, which wrap around, to 64-bit offsets.
 //!
 //! A number is placed within 2 GiB of the furthest point that sequence and acknowledgement numbers have reached.
-//! A number far beyond what a window could allow is not believed at once (a reset with sequence number 0, a late
+//! A number far beyond what a window could allow is not accepted at once (a reset with sequence number 0, a late
 //! packet of an earlier connection, a corrupt header): it is placed, but the stream moves there only when a second
 //! packet confirms it, so that a long hole in the capture is survived as well.
 
-/// Smallest jump that needs a second witness, in bytes; above any unscaled window and most buffers.
+/// Smallest jump that a second segment must confirm, in bytes; above any unscaled window and most buffers.
 const LEAST_SUSPICIOUS_JUMP_BYTES: i64 = 4 << 20;
 
 /// What the stream made of a number.
@@ -59,7 +59,7 @@ impl Sequence {
     #[inline]
     pub(crate) fn advance(&mut self, start: i64, end: i64, window_bytes: u32) -> Sighting {
         if end <= self.frontier {
-            // A stream that goes on where it was is no witness for the jump.
+            // A stream that continues at its old position does not confirm the jump.
             self.in_doubt &= end != self.frontier;
             return Sighting::Accepted;
         }

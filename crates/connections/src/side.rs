@@ -193,8 +193,8 @@ impl Side {
                 }
                 (mark::RETRANSMISSION, true)
             }
-            Novelty::Seen if repeats => (mark::DUPLICATE, false),
-            Novelty::Seen => {
+            Novelty::Repeated if repeats => (mark::DUPLICATE, false),
+            Novelty::Repeated => {
                 self.outstanding.sent_again(start, end, tsval);
                 (mark::RETRANSMISSION, false)
             }

@@ -1,4 +1,4 @@
-//! Captures larger than memory: segments parked in temporary files, partitioned by connection.
+//! Captures larger than memory: segments in temporary files, partitioned by connection.
 //!
 //! All packets between two endpoints go to the same partition, in capture order, so each partition can be analysed by
 //! itself, as often as needed, and gives the same as the whole capture would. The files have no names (they are
@@ -13,7 +13,7 @@ use pepscope_wire::segment::Segment;
 
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::key::Key;
-use crate::parked::{decode_segment, encode_segment, SCRATCH_BYTES};
+use crate::segment_record::{decode_segment, encode_segment, SCRATCH_BYTES};
 
 /// Buffer of each partition while writing, and least size of a read.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -32,7 +32,7 @@ pub enum SpillError {
     Corrupt { directory: PathBuf, offset: u64 },
 }
 
-/// Takes segments in capture order and parks them.
+/// Writes segments to temporary files in capture order.
 pub struct Spill {
     directory: PathBuf,
     writers: Vec<BufWriter<File>>,
@@ -61,7 +61,7 @@ impl Spill {
         })
     }
 
-    /// Park one segment.
+    /// Writes one segment.
     pub fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
         // The table takes its slots from the upper half of the hash and its tags from the lower one.
         let partition = (Key::of(segment).hash() >> 8) as usize % self.writers.len();
@@ -72,7 +72,7 @@ impl Spill {
         self.writers[partition].write_all(&self.scratch).map_err(|source| self.write_error(source))
     }
 
-    /// Segments parked so far.
+    /// Segments written so far.
     pub fn segment_count(&self) -> u64 {
         self.segments.iter().sum()
     }
@@ -82,7 +82,7 @@ impl Spill {
         SpillError::Write { directory: self.directory.clone(), written_bytes, source }
     }
 
-    /// Everything is parked.
+    /// Ends the writing.
     pub fn finish(mut self) -> Result<Partitions, SpillError> {
         let mut files = Vec::with_capacity(self.writers.len());
         for writer in std::mem::take(&mut self.writers) {

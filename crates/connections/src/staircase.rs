@@ -30,7 +30,7 @@ impl ByteRanges {
 }
 
 /// Cumulative acknowledgements: strictly ascending values, when each was first reached, and whether by a packet that
-/// carried neither payload nor SYN, FIN or RST.
+/// carried no payload, SYN, FIN or RST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcknowledgementSteps {
     pub value: Vec<i64>,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_told_from_what_is_new() {
+    fn copies_are_distinguished_from_new_data() {
         let columns = DataColumns {
             time_ns: &[0, 1, 2, 3, 4],
             direction: &[1, 0, 1, 1, 1],

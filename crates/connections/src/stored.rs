@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use crate::analysis::Connections;
 use crate::missing::NotCaptured;
-use crate::parked_summary::{decode_summary, encode_summary};
 use crate::spill::SpillError;
 use crate::summary::ConnectionSummary;
+use crate::summary_record::{decode_summary, encode_summary};
 
 #[derive(Clone, Copy, Debug)]
 struct Record {

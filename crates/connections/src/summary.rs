@@ -1,4 +1,4 @@
-//! What is told of a connection; fields and meaning are those of `pepscope.connections`.
+//! The summary of a connection; fields and meaning are those of `pepscope.captures.connections`.
 
 use crate::connection::{Close, Connection};
 use crate::missing::MissingPackets;
@@ -167,6 +167,7 @@ pub fn tunnel_name(kind: TunnelKind) -> &'static str {
         TunnelKind::IpInIp => "ip-in-ip",
         TunnelKind::Vxlan => "vxlan",
         TunnelKind::Udp => "udp",
+        TunnelKind::Geneve => "geneve",
     }
 }
 
@@ -179,4 +180,67 @@ impl Close {
             Close::Open => "open",
         }
     }
+}
+
+/// Applies a macro to the fields of [`FlowSummary`] that are a number or a flag: all but `syn_options` and
+/// `missing_packets`.
+#[macro_export]
+macro_rules! for_each_flow_field {
+    ($apply:ident) => {
+        $apply! {
+            packets,
+            payload_bytes,
+            stream_bytes,
+            data_packets,
+            pure_acknowledgements,
+            retransmitted_packets,
+            retransmitted_bytes,
+            reordered_packets,
+            duplicate_packets,
+            missed_bytes,
+            zero_windows,
+            zero_window_probes,
+            window_min_bytes,
+            window_max_bytes,
+            round_trip_time_samples,
+            round_trip_time_min_ns,
+            round_trip_time_mean_ns,
+            round_trip_time_max_ns,
+            first_time_ns,
+            first_data_time_ns,
+            last_data_time_ns,
+            initial_sequence_number,
+            syn_count,
+            maximum_segment_size,
+            window_scale,
+            window_shift,
+            sack_permitted,
+            timestamps,
+            options_captured,
+            options_truncated_packets,
+            ttl,
+            fin_time_ns,
+            reset_time_ns
+        }
+    };
+}
+
+/// Applies a macro to the fields of [`ConnectionSummary`] that are a number or a flag, but the index of its first frame.
+#[macro_export]
+macro_rules! for_each_connection_field {
+    ($apply:ident) => {
+        $apply! {
+            ip_version,
+            client_port,
+            server_port,
+            side_guessed,
+            first_time_ns,
+            last_time_ns,
+            packets,
+            handshake_syn_ack_ns,
+            handshake_ack_ns,
+            tunnel_up,
+            tunnel_down
+        }
+    };
 }

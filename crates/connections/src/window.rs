@@ -32,7 +32,7 @@ impl Window {
         u32::from(raw) << self.shift
     }
 
-    /// Note a scaled window of a packet that is neither SYN nor RST.
+    /// Notes a scaled window of a packet without SYN and RST.
     #[inline]
     pub(crate) fn advertise(&mut self, window_bytes: u32) {
         if window_bytes == 0 && !self.is_zero() {

@@ -43,7 +43,7 @@ fn a_duplicate_does_not_spoil_the_sample() {
 }
 
 #[test]
-fn without_timestamps_the_time_tells_reordering_from_loss() {
+fn without_timestamps_the_delay_distinguishes_reordering_from_loss() {
     // The server is 20 ms away, the client 1 ms.
     for (late_us, expected) in [(31_000, mark::REORDERED), (70_000, mark::RETRANSMISSION)] {
         let (_, marks) = after_handshake(&[
@@ -60,7 +60,7 @@ fn without_timestamps_the_time_tells_reordering_from_loss() {
 }
 
 #[test]
-fn timestamps_tell_reordering_from_loss_whatever_the_time() {
+fn timestamps_distinguish_reordering_from_loss_at_any_delay() {
     for (late_us, tsval, expected) in [
         (90_000, 50, mark::REORDERED),
         (30_200, 61, mark::RETRANSMISSION),
@@ -102,7 +102,7 @@ fn what_was_acknowledged_but_never_captured_is_missed() {
 }
 
 #[test]
-fn what_nobody_acknowledged_is_not_missed() {
+fn unacknowledged_bytes_do_not_count_as_missed() {
     let (connections, _) =
         after_handshake(&[up(30_000, ACK, 0, 0, 100), up(31_000, ACK, 300, 0, 100), down(50_000, ACK, 0, 150, 0)]);
     assert_eq!(connections.summary(0).map(|summary| summary.up.missed_bytes), Some(50));

@@ -44,7 +44,7 @@ fn garbage_numbers_do_not_move_the_stream() {
 }
 
 #[test]
-fn a_long_hole_in_the_capture_is_believed_at_the_second_packet() {
+fn a_long_hole_in_the_capture_is_accepted_at_the_second_packet() {
     const FAR: i64 = 900_000_000;
     let (connections, marks) = after_handshake(&[
         up(30_000, ACK, 0, 0, 100),

@@ -27,8 +27,8 @@ fn who_sends_the_syn_is_the_client() {
 }
 
 #[test]
-fn a_syn_ack_tells_the_sides_but_they_stay_marked() {
-    assert_eq!(client_port(&NUMBERS.handshake()[1..]), (CLIENT_PORT, true));
+fn a_syn_ack_alone_identifies_the_server() {
+    assert_eq!(client_port(&NUMBERS.handshake()[1..]), (CLIENT_PORT, false));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_retransmitted_syn_is_no_new_connection() {
 }
 
 #[test]
-fn timestamps_tell_which_syn_was_answered() {
+fn timestamps_identify_the_answered_syn() {
     let segments = [
         timestamps(up(0, SYN, -1, 0, 0), 100, 0),
         timestamps(up(1_000_000, SYN, -1, 0, 0), 1100, 0),
@@ -105,7 +105,7 @@ fn used_ports_make_a_new_connection_each_time() {
 }
 
 #[test]
-fn a_server_that_opens_again_from_its_own_side_is_told_apart() {
+fn a_server_that_reopens_from_its_side_is_a_new_connection() {
     let mut segments = NUMBERS.handshake();
     segments.push(up(40_000, RST, 0, 0, 0));
     segments.push(down(90_000, SYN, 500, 0, 0));
@@ -124,7 +124,7 @@ fn a_new_syn_ack_without_its_syn_is_a_new_connection() {
     assert_eq!(connections.len(), 2);
     assert_eq!(
         connections.summary(1).map(|summary| (summary.client_port, summary.side_guessed)),
-        Some((CLIENT_PORT, true))
+        Some((CLIENT_PORT, false))
     );
 }
 

@@ -1,13 +1,14 @@
-//! Carrying packets from part to part: what happens for every packet, and nothing else.
+//! The chain of parts, and how packets go from part to part.
 
 use pepscope_path::{Direction, Hop, Nanoseconds};
-use pepscope_tcp::{Host, Outlet, Packet};
+use pepscope_tcp::{Host, Packet, PacketSink};
 
-use crate::element::{each, PathElement};
+use crate::element::PathElement;
+use crate::links::HopCall;
 use crate::simulation::PlacedTap;
 use crate::truth::delays::Delays;
 
-/// What is no end of a leg.
+/// The number of a leg where none ends.
 const NO_END: u8 = u8::MAX;
 
 /// Server, hops and mobiles; parts are numbered in this order.
@@ -15,25 +16,24 @@ pub(crate) struct Chain {
     pub(crate) server: Box<Host>,
     pub(crate) hops: Vec<PathElement>,
     pub(crate) mobile: Box<Host>,
-    /// Tests compare with a chain that takes none.
-    #[cfg(test)]
-    pub(crate) takes_short_cut: bool,
+    /// See [`crate::simulation::RunSettings::fast_path`].
+    pub(crate) has_fast_path: bool,
 }
 
-/// One link between two parts, and who looks on there.
+/// The gap between two parts, with its taps.
 struct Link {
     taps: Vec<PlacedTap>,
-    /// Number of the leg that ends where a packet arrives, by direction.
+    /// The number of the leg that ends here, by direction.
     legs: [u8; 2],
 }
 
-/// Everything that takes note of packets.
+/// Everything that records packets: taps, and the delays of the ground truth.
 pub(crate) struct Observers {
     links: Vec<Link>,
     pub(crate) delays: Delays,
 }
 
-/// How packets are noted that pass a link in one direction.
+/// How packets are recorded that pass a gap in one direction.
 #[derive(Clone, Copy)]
 pub(crate) struct Watch {
     position: usize,
@@ -48,7 +48,7 @@ pub(crate) struct Drained {
     /// Parts that got something, as bits.
     pub(crate) reached: u64,
     pub(crate) packets: u64,
-    /// When the part wants to be woken.
+    /// Time of the part's next event.
     pub(crate) wake_up: Nanoseconds,
 }
 
@@ -160,7 +160,7 @@ impl Chain {
     pub(crate) fn drain(&mut self, index: usize, now: Nanoseconds, observers: &mut Observers) -> Drained {
         let Self { server, hops, mobile, .. } = self;
         if index == 0 {
-            let mut way = WayOut {
+            let mut departures = Departures {
                 packets: 0,
                 position: 0,
                 direction: Direction::Down,
@@ -169,13 +169,13 @@ impl Chain {
                 next: hops.first_mut(),
                 end: mobile,
             };
-            server.transmit(now, &mut way);
-            let packets = way.packets;
+            server.transmit(now, &mut departures);
+            let packets = departures.packets;
             return Drained { reached: u64::from(packets > 0) << 1, packets, wake_up: server.poll_timeout() };
         }
         if index > hops.len() {
             let position = hops.len();
-            let mut way = WayOut {
+            let mut departures = Departures {
                 packets: 0,
                 position,
                 direction: Direction::Up,
@@ -184,8 +184,8 @@ impl Chain {
                 next: hops.last_mut(),
                 end: server,
             };
-            mobile.transmit(now, &mut way);
-            let packets = way.packets;
+            mobile.transmit(now, &mut departures);
+            let packets = departures.packets;
             let reached = u64::from(packets > 0) << (index - 1);
             return Drained { reached, packets, wake_up: mobile.poll_timeout() };
         }
@@ -194,13 +194,12 @@ impl Chain {
             return Drained { reached: 0, packets: 0, wake_up: Nanoseconds::MAX };
         };
         let is_end = hop.ends_connections();
-        let mut around = Around { server, before, after, mobile, index, now, observers };
-        each!(hop, hop => drain_hop(hop.as_mut(), is_end, &mut around))
+        hop.dispatch(Drain { server, before, after, mobile, index, is_end, now, observers })
     }
 }
 
-/// From a host into the chain.
-struct WayOut<'a> {
+/// What leaves a host, on its way into the chain.
+struct Departures<'a> {
     packets: u64,
     position: usize,
     direction: Direction,
@@ -211,7 +210,7 @@ struct WayOut<'a> {
     end: &'a mut Host,
 }
 
-impl Outlet for WayOut<'_> {
+impl PacketSink for Departures<'_> {
     fn send(&mut self, mut packet: Packet) {
         self.packets += 1;
         stamp(self.now, &mut packet);
@@ -223,46 +222,50 @@ impl Outlet for WayOut<'_> {
     }
 }
 
-/// What surrounds a hop.
-struct Around<'a> {
+/// Hands on what leaves a hop; with what surrounds the hop.
+struct Drain<'a> {
     server: &'a mut Host,
     before: &'a mut [PathElement],
     after: &'a mut [PathElement],
     mobile: &'a mut Host,
     index: usize,
+    is_end: bool,
     now: Nanoseconds,
     observers: &'a mut Observers,
 }
 
-/// Its own copy for each kind of hop, so that a packet goes straight from one ring into the next.
-#[inline]
-fn drain_hop<H: Hop<Packet>>(hop: &mut H, is_end: bool, around: &mut Around<'_>) -> Drained {
-    let Around { now, index, .. } = *around;
-    let mut drained = Drained { reached: 0, packets: 0, wake_up: 0 };
-    while let Some((direction, mut packet)) = hop.poll_transmit(now) {
-        drained.packets += 1;
-        if is_end {
-            stamp(now, &mut packet);
-        }
-        match direction {
-            Direction::Down => {
-                around.observers.note(index, now, direction, &packet);
-                drained.reached |= 1 << (index + 1);
-                match around.after.first_mut() {
-                    Some(next) => next.handle_packet(now, direction, packet),
-                    None => around.mobile.handle_packet(now, &packet),
+impl HopCall<Packet> for Drain<'_> {
+    type Output = Drained;
+
+    #[inline]
+    fn call<H: Hop<Packet>>(self, hop: &mut H) -> Drained {
+        let Self { server, before, after, mobile, index, is_end, now, observers } = self;
+        let mut drained = Drained { reached: 0, packets: 0, wake_up: 0 };
+        while let Some((direction, mut packet)) = hop.poll_transmit(now) {
+            drained.packets += 1;
+            if is_end {
+                stamp(now, &mut packet);
+            }
+            match direction {
+                Direction::Down => {
+                    observers.note(index, now, direction, &packet);
+                    drained.reached |= 1 << (index + 1);
+                    match after.first_mut() {
+                        Some(next) => next.handle_packet(now, direction, packet),
+                        None => mobile.handle_packet(now, &packet),
+                    }
+                }
+                Direction::Up => {
+                    observers.note(index - 1, now, direction, &packet);
+                    drained.reached |= 1 << (index - 1);
+                    match before.last_mut() {
+                        Some(next) => next.handle_packet(now, direction, packet),
+                        None => server.handle_packet(now, &packet),
+                    }
                 }
             }
-            Direction::Up => {
-                around.observers.note(index - 1, now, direction, &packet);
-                drained.reached |= 1 << (index - 1);
-                match around.before.last_mut() {
-                    Some(next) => next.handle_packet(now, direction, packet),
-                    None => around.server.handle_packet(now, &packet),
-                }
-            }
         }
+        drained.wake_up = hop.poll_timeout();
+        drained
     }
-    drained.wake_up = hop.poll_timeout();
-    drained
 }

@@ -1,9 +1,13 @@
 //! The virtual-time driver: a scenario becomes a chain of hosts and hops, runs, and leaves captures and ground truth.
 
+pub mod assembly;
 pub mod capture;
 mod chain;
 pub mod element;
-mod lane;
+mod enum_dispatch;
+mod fast_path;
+pub mod fields;
+pub mod links;
 pub mod live;
 pub mod scenario;
 pub mod simulation;

@@ -1,4 +1,4 @@
-//! The virtual clock: jumps from one wake-up to the next and carries packets along the chain.
+//! The event loop in virtual time: it jumps from one wake-up to the next and carries packets along the chain.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ use pepscope_tcp::Host;
 use crate::capture::tap::{Tap, TapCounts};
 use crate::chain::{Chain, Observers};
 use crate::element::PathElement;
-use crate::lane::Bounds;
+use crate::fast_path::Bounds;
 use crate::truth::delays::Delays;
 use crate::truth::series::Series;
 
-/// Events between two looks at whoever watches; some milliseconds of work.
+/// Events between two calls of `watch`; some milliseconds of work.
 const EVENTS_BETWEEN_LOOKS: u64 = 1 << 16;
 /// Packets that may be carried without any time going by. More only happen if two parts answer each other for ever.
 const MOST_EVENTS_AT_ONE_TIME: u64 = 2_000_000;
@@ -49,7 +49,7 @@ pub enum Ending {
     Finished,
     /// The duration went by.
     TimeIsUp,
-    /// Whoever watched did not want to go on.
+    /// `watch` ended the run.
     Interrupted,
 }
 
@@ -70,6 +70,8 @@ pub struct RunSettings {
     pub stop_after_finish_ns: Option<Nanoseconds>,
     pub series_interval_ns: Option<Nanoseconds>,
     pub keep_arrivals: bool,
+    /// Takes packets along the fast path where the chain has one. The run is the same without it.
+    pub fast_path: bool,
 }
 
 /// A chain of a server's host, hops, and the mobiles' host.
@@ -80,7 +82,7 @@ pub struct Simulation {
     pub(crate) chain: Chain,
     observers: Observers,
     names: Vec<String>,
-    /// When each part wants to be woken: server, hops, mobile.
+    /// Time of each part's next event: server, hops, mobile.
     wake_ups: Vec<Nanoseconds>,
     settings: RunSettings,
     now: Nanoseconds,
@@ -109,8 +111,7 @@ impl Simulation {
                 server: Box::new(server),
                 hops,
                 mobile: Box::new(mobile),
-                #[cfg(test)]
-                takes_short_cut: true,
+                has_fast_path: settings.fast_path,
             },
             observers,
             names,
@@ -128,7 +129,8 @@ impl Simulation {
         simulation
     }
 
-    /// Runs to the end, and tells `watch` the time now and then; the run ends early if it answers `false`.
+    /// Runs to the end. Calls `watch` now and then with the time and the number of events; the run ends early if it
+    /// returns `false`.
     ///
     /// # Errors
     /// If a capture cannot be written, or time stands still.
@@ -136,7 +138,7 @@ impl Simulation {
         let mut next_look = self.events + EVENTS_BETWEEN_LOOKS;
         let mut events_before = self.events;
         let ending = loop {
-            if let Some(waiting) = self.run_lane(next_look) {
+            if let Some(waiting) = self.run_fast_path(next_look) {
                 events_before = self.events;
                 if let Err(failure) = self.settle(waiting, events_before) {
                     self.finish_taps()?;
@@ -177,7 +179,7 @@ impl Simulation {
             if self.events >= next_look {
                 next_look = self.events + EVENTS_BETWEEN_LOOKS;
                 if self.observers.taps().flatten().any(|placed| placed.tap.has_failed()) {
-                    break Ending::Interrupted; // and closing the files says why
+                    break Ending::Interrupted; // and closing the files returns the error
                 }
                 if !watch(self.now, self.events) {
                     break Ending::Interrupted;
@@ -189,20 +191,20 @@ impl Simulation {
         Ok(ending)
     }
 
-    /// Runs while the chain's short cut is open; the parts, as bits, that have something to hand on now.
+    /// Runs the chain's fast path as far as it goes; returns the parts, as bits, that have something to hand on now.
     #[inline]
-    fn run_lane(&mut self, events_limit: u64) -> Option<u64> {
+    fn run_fast_path(&mut self, events_limit: u64) -> Option<u64> {
         let bounds = Bounds {
             after: self.now,
             before: self.next_sample.min(self.stop_at),
             events: events_limit.saturating_sub(self.events),
             stops_when_finished: self.settings.stop_after_finish_ns.is_some(),
         };
-        let lane = self.chain.run_lane(&mut self.wake_ups, &mut self.observers, bounds)?;
-        self.now = lane.now;
-        self.events += lane.events;
+        let progress = self.chain.run_fast_path(&mut self.wake_ups, &mut self.observers, bounds)?;
+        self.now = progress.now;
+        self.events += progress.events;
         self.look_for_the_end();
-        (lane.waiting != 0).then_some(lane.waiting)
+        (progress.waiting != 0).then_some(progress.waiting)
     }
 
     /// Carries on whatever leaves the parts `waiting`, as bits, and what that sets off, until nothing more happens now.

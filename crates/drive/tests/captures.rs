@@ -59,7 +59,7 @@ fn captured(settings: &TapSettings, packets: &[(Nanoseconds, Direction, Packet)]
     bytes
 }
 
-struct Seen {
+struct CapturedPacket {
     time_ns: i64,
     source: [u8; 16],
     source_port: u16,
@@ -70,11 +70,11 @@ struct Seen {
     timestamps: Option<(u32, u32)>,
 }
 
-fn read(bytes: Vec<u8>) -> Vec<Seen> {
+fn read(bytes: Vec<u8>) -> Vec<CapturedPacket> {
     let mut reader = CaptureReader::from_reader(Box::new(Cursor::new(bytes))).unwrap();
     let mut seen = Vec::new();
     while let Some(segment) = reader.next_segment().unwrap() {
-        seen.push(Seen {
+        seen.push(CapturedPacket {
             time_ns: segment.time_ns,
             source: segment.source,
             source_port: segment.source_port,
@@ -243,7 +243,7 @@ fn what_follows_its_like_is_written_as_if_it_came_alone() {
 }
 
 #[test]
-fn our_reader_sees_what_was_sent() {
+fn our_reader_reads_the_sent_packets() {
     let seen = read(captured(&settings(), &assorted()));
     assert_eq!(seen.len(), 10);
     assert_eq!(seen[2].sack_count, 2);
@@ -314,6 +314,6 @@ fn super_packets_carry_the_bytes_of_their_segments() {
     frames(&joined).iter().for_each(|frame| assert_right(frame));
     let (joined, single) = (read(joined), read(captured(&settings(), &packets)));
     assert_eq!(joined.iter().map(|seen| seen.payload_length).collect::<Vec<_>>(), [11 * 1448, 9 * 1448]);
-    let bytes = |seen: &[Seen]| seen.iter().flat_map(|seen| seen.payload.clone()).collect::<Vec<_>>();
+    let bytes = |seen: &[CapturedPacket]| seen.iter().flat_map(|seen| seen.payload.clone()).collect::<Vec<_>>();
     assert_eq!(bytes(&joined), bytes(&single));
 }

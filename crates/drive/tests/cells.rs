@@ -89,33 +89,33 @@ fn the_seed_draws_where_terminals_are() {
 }
 
 #[test]
-fn presets_tell_their_values() {
-    let told = |radio: &str| Scenario::from_json(&scenario(radio, TRANSFER)).unwrap().resolved["path"][1].clone();
-    let four = told(r#"{"kind": "hsdpa", "preset": "four-terminals"}"#);
+fn presets_report_their_values() {
+    let resolved = |radio: &str| Scenario::from_json(&scenario(radio, TRANSFER)).unwrap().resolved["path"][1].clone();
+    let four = resolved(r#"{"kind": "hsdpa", "preset": "four-terminals"}"#);
     assert_eq!(four["scheduler"], "round-robin");
     assert_eq!(four["radio"]["kind"], "single-cell");
     assert_eq!(four["queue_frames"], 200);
-    let speech = told(r#"{"kind": "hsdpa", "preset": "data-and-speech"}"#);
+    let speech = resolved(r#"{"kind": "hsdpa", "preset": "data-and-speech"}"#);
     assert_eq!(speech["scheduler"], "proportional-fair");
     assert_eq!(speech["radio"]["site_distance_m"], 2800.0);
     assert_eq!(speech["speech_terminals"], 9);
-    let bearer = told(r#"{"kind": "umts-dch"}"#);
+    let bearer = resolved(r#"{"kind": "umts-dch"}"#);
     assert_eq!(bearer["radio_link_control"]["maximum_transmissions"], 11);
     assert_eq!(bearer["up"]["rate_bit_s"], 64_000);
-    assert_eq!(told(r#"{"kind": "lte"}"#)["terminals"][0]["down"]["queue_bytes"], 1_500_000);
+    assert_eq!(resolved(r#"{"kind": "lte"}"#)["terminals"][0]["down"]["queue_bytes"], 1_500_000);
 }
 
 #[test]
 fn refusals_name_field_value_and_what_is_allowed() {
     let cases = [
-        (r#"{"kind": "umts-dch", "down": {"block_error_rate": 1}}"#, "path[1].down.block_error_rate is 1, but must be a number from 0 to 0.999"),
-        (r#"{"kind": "umts-dch", "radio_link_control": {"poll_timer_s": 0.0001}}"#, "path[1].radio_link_control.poll_timer_s is 0.0001, but must be 0 for none, or a number from 0.001 to 1000"),
-        (r#"{"kind": "umts-dch", "radio_link_control": {"pdu_bits": 321}}"#, "path[1]: pdu_bits is 321, but must be a multiple of 8 from 48 to 4992"),
-        (r#"{"kind": "hsdpa", "terminals": [{"distance_m": 5}]}"#, "path[1]: placement is a distance, but must be a place or a sector among several cells"),
-        (r#"{"kind": "hsdpa", "terminals": [{"site": 1, "mean_sinr_db": 5}]}"#, "path[1].terminals[0].place is given twice, but must be one of site and sector, x_m and y_m, distance_m, mean_sinr_db"),
-        (r#"{"kind": "hsdpa", "preset": "four-terminals", "queue_frames": 1, "queue_bytes": 1}"#, "path[1].queue_frames is 1, but must be the only limit of the queue"),
-        (r#"{"kind": "lte", "terminals": [{"up": {"rate_bit_s": 1, "fading": {}}}]}"#, "path[1].terminals[0].up.fading is given, but must be absent where there is rate_bit_s"),
-        (r#"{"kind": "lte", "hybrid_arq": {"decoding_s": 0.5}}"#, "path[1]: round_trip is 8000000, but must be at least the time to decode"),
+        (r#"{"kind": "umts-dch", "down": {"block_error_rate": 1}}"#, "path[1].down.block_error_rate must be a number from 0 to 0.999, got 1"),
+        (r#"{"kind": "umts-dch", "radio_link_control": {"poll_timer_s": 0.0001}}"#, "path[1].radio_link_control.poll_timer_s must be 0 for none, or a number from 0.001 to 1000, got 0.0001"),
+        (r#"{"kind": "umts-dch", "radio_link_control": {"pdu_bits": 321}}"#, "path[1]: pdu_bits must be a multiple of 8 from 48 to 4992, got 321"),
+        (r#"{"kind": "hsdpa", "terminals": [{"distance_m": 5}]}"#, "path[1]: placement must be a place or a sector among several cells, got a distance"),
+        (r#"{"kind": "hsdpa", "terminals": [{"site": 1, "mean_sinr_db": 5}]}"#, "path[1].terminals[0].place must be one of site and sector, x_m and y_m, distance_m, mean_sinr_db, got two of them"),
+        (r#"{"kind": "hsdpa", "preset": "four-terminals", "queue_frames": 1, "queue_bytes": 1}"#, "path[1].queue_frames must be the only limit of the queue, got 1"),
+        (r#"{"kind": "lte", "terminals": [{"up": {"rate_bit_s": 1, "fading": {}}}]}"#, "path[1].terminals[0].up.fading must be absent where there is rate_bit_s, got a table"),
+        (r#"{"kind": "lte", "hybrid_arq": {"decoding_s": 0.5}}"#, "path[1]: round_trip must be at least the time to decode, got 8000000"),
     ];
     for (radio, sentence) in cases {
         assert_eq!(refusal(&scenario(radio, TRANSFER)), sentence);
@@ -123,6 +123,6 @@ fn refusals_name_field_value_and_what_is_allowed() {
     let second = r#"{"kind": "download", "bytes": 1000, "user": 1}"#;
     assert_eq!(
         refusal(&scenario(r#"{"kind": "lte"}"#, second)),
-        "the highest user in traffic is 1, but must be below the number of terminals of path[1], which is 1"
+        "the highest user in traffic must be below the number of terminals of path[1], which is 1, got 1"
     );
 }

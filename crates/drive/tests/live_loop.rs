@@ -78,7 +78,7 @@ fn packets_that_the_far_end_does_not_take_are_counted() {
         mobile.shutdown(std::net::Shutdown::Both).unwrap();
         server.send(&[0x45; 40]).unwrap();
         mobile.send(&[0x45; 40]).unwrap_err();
-        // Nobody reads it, so it only shows in the totals.
+        // No program reads it, so it only shows in the totals.
         thread::sleep(Duration::from_millis(300));
     });
     assert_eq!((totals.entered_packets[0], totals.left_packets[0], totals.refused_packets[0]), (1, 0, 1));

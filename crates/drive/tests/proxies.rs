@@ -1,7 +1,8 @@
 //! Scenarios whose connections end at a proxy.
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use pepscope_drive::element::{LinkElement, PathElement};
+use pepscope_drive::element::PathElement;
+use pepscope_drive::links::LinkElement;
 use pepscope_drive::scenario::Scenario;
 use pepscope_drive::simulation::Simulation;
 use pepscope_tcp::proxy::RelayResult;
@@ -33,7 +34,7 @@ fn relays(simulation: &Simulation) -> Vec<RelayResult> {
 }
 
 #[test]
-fn each_kind_says_what_a_detector_should_say() {
+fn each_kind_has_the_expected_verdict_of_a_detector() {
     for (kind, class) in [
         ("split-proxy", "split-tcp"),
         ("store-and-forward-proxy", "tcp-proxy"),

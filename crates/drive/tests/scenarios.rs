@@ -221,11 +221,11 @@ fn refusals_name_field_value_and_what_is_allowed() {
     assert_eq!(refusal(r#"{"name": "a"}"#), "duration_s is missing; it must be a number from 0.001 to 1e7");
     assert_eq!(
         refusal(r#"{"name": "a", "duration_s": 1, "path": [{"kind": "wired", "down": {"delay_s": -1}}]}"#),
-        "path[0].down.delay_s is -1, but must be a number from 0 to 1000"
+        "path[0].down.delay_s must be a number from 0 to 1000, got -1"
     );
     assert_eq!(
         refusal(r#"{"name": "a", "duration_s": 1, "record": {"taps": [{"name": "x", "after_hop": 1}]}}"#),
-        "record.taps[0].after_hop is 1, but must be a whole number from 0 to 0"
+        "record.taps[0].after_hop must be a whole number from 0 to 0, got 1"
     );
     assert_eq!(
         refusal(r#"{"name": "a", "duration_s": 1, "traffic": [{"kind": "download"}]}"#),
@@ -239,12 +239,12 @@ fn refusals_name_field_value_and_what_is_allowed() {
         "path[0].down.rates.text cannot be read: line 2 of the trace has a time before that of the line above"
     );
     let pigeon = refusal(r#"{"name": "a", "duration_s": 1, "path": [{"kind": "carrier-pigeon"}]}"#);
-    assert!(pigeon.starts_with(r#"path[0].kind is "carrier-pigeon", but must be one of wired, "#), "{pigeon}");
-    assert!(refusal("{").starts_with("the scenario is no JSON: "));
+    assert!(pigeon.starts_with(r#"path[0].kind must be one of wired, "#), "{pigeon}");
+    assert!(refusal("{").starts_with("the scenario must be JSON: "));
 }
 
 #[test]
-fn defaults_are_told() {
+fn defaults_are_reported() {
     let scenario = Scenario::from_json(r#"{"name": "a", "duration_s": 1}"#).unwrap();
     assert_eq!(scenario.resolved["server"]["control"], "cubic");
     assert_eq!(scenario.resolved["record"]["taps"][1]["name"], "mobile");

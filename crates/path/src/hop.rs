@@ -1,5 +1,7 @@
 //! What every part of a path has in common.
 
+use crate::line::Line;
+
 /// A time since the start of the run, or a span of time, in nanoseconds.
 pub type Nanoseconds = u64;
 
@@ -37,7 +39,7 @@ impl Direction {
     }
 }
 
-/// What a Node-B tells a window-adaptation proxy every period (seed 003, section 4.1: queue length and service).
+/// What a Node-B reports to a window-adaptation proxy every period (seed 003, section 4.1: queue length and service).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueReport {
     /// Number of the period that the report closes, from 0.
@@ -53,7 +55,7 @@ pub struct QueueReport {
 }
 
 /// What hops carry: simulated packets in virtual time, real ones between TUN devices.
-pub trait Datagram: Sized {
+pub trait Datagram: Sized + core::fmt::Debug {
     /// Length of the IP packet in bytes.
     fn length_bytes(&self) -> u32;
 
@@ -91,8 +93,8 @@ pub struct HopCounts {
 /// A part of a path, both directions of it.
 ///
 /// Order of calls: after any number of `handle_*` at a time `now`, call [`Hop::poll_transmit`] with that `now` until it
-/// gives `None`, then [`Hop::poll_timeout`]. `now` never goes back. A wake-up that comes late is served as of the time it
-/// was due wherever that matters for what follows, so that a driver's lateness shifts packets but not rates.
+/// gives `None`, then [`Hop::poll_timeout`]. `now` never goes back. A wake-up that comes late is served as of the time
+/// it was due wherever that matters for what follows, so that a driver's lateness shifts packets but not rates.
 pub trait Hop<P: Datagram> {
     /// Takes a packet that enters travelling in `direction`.
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P);
@@ -103,8 +105,14 @@ pub trait Hop<P: Datagram> {
     /// The next packet that leaves by `now`, with the direction in which it goes on.
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)>;
 
-    /// When [`Hop::handle_timeout`] wants to be called next; [`NEVER`] if nothing is pending.
+    /// When [`Hop::handle_timeout`] is due next; [`NEVER`] if nothing is pending.
     fn poll_timeout(&self) -> Nanoseconds;
+
+    /// Both directions, down first, of a hop that is nothing but two lines. The driver's fast path then takes packets
+    /// from line to line without the other functions.
+    fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
+        None
+    }
 
     /// Totals since the start.
     fn counts(&self, direction: Direction) -> HopCounts;

@@ -1,8 +1,8 @@
 //! Links, queues and radio bearers as state machines that do no I/O and never ask for the time.
 //!
-//! A path is a chain of hops between the server's host and the mobile's. Each hop implements [`Hop`]: it is told the
-//! time and given packets, and is asked what leaves it and when it wants to be woken. The virtual-time driver and the
-//! live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
+//! A path is a chain of hops between the server's host and the mobile's. Each hop implements [`Hop`]: it is given the
+//! time and packets, and is polled for packets that leave and for the time of its next event. The virtual-time driver
+//! and the live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
 mod hop;
 pub mod hsdpa;

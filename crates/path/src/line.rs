@@ -1,9 +1,9 @@
 //! One direction of a link: a buffer, a transmitter, losses and a delay.
 //!
-//! Service is first come, first served, so when a packet leaves is known when it arrives, whatever the transmitter. It
-//! is put straight into a ring with the time of its departure, and stays there until it is delivered. Two marks go
-//! through the ring: what lies before one of them has left the buffer, and what lies before the other was delivered. One
-//! packet costs one wake-up.
+//! Service is first come, first served, so the time at which a packet leaves is known when it enters, whatever the
+//! transmitter. The line puts it into a ring with the time of its arrival at the far end, and keeps it there until it is
+//! delivered. Two marks go through the ring: entries before the first have left the buffer, and entries before the
+//! second are delivered. One packet costs one wake-up.
 
 use crate::hop::{Datagram, Direction, HopCounts, Nanoseconds, NEVER, SECOND};
 use crate::loss::Loss;
@@ -14,25 +14,25 @@ use crate::transmission::{Transmission, Transmitter};
 
 /// A packet in the buffer or under way.
 #[derive(Clone, Debug)]
-struct Passage<P> {
-    /// At the far end, [`Line::delay_ns`] after the last bit is out.
+struct LineEntry<P> {
+    /// When it arrives at the far end: [`Line::delay_ns`] after the last bit is out.
     arrival: Nanoseconds,
     bytes: u32,
     is_lost: bool,
     packet: Option<P>,
 }
 
-impl<P> Default for Passage<P> {
+impl<P> Default for LineEntry<P> {
     fn default() -> Self {
         Self { arrival: 0, bytes: 0, is_lost: false, packet: None }
     }
 }
 
-/// What is behind the first packet under way.
+/// The packet behind the first one under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Following {
     place: usize,
-    /// When that one arrives; [`NEVER`] if there is none.
+    /// When it arrives; [`NEVER`] if there is none.
     pub arrival: Nanoseconds,
 }
 
@@ -42,23 +42,23 @@ pub struct Line<P> {
     transmission: Transmission,
     delay_ns: Nanoseconds,
     queue: QueueSettings,
-    /// Fewer packets in the system leave room for one more, and nothing else needs to be known of them.
-    roomy_packets: usize,
+    /// A packet that finds fewer packets in the system is admitted, whatever their sizes.
+    admit_below_packets: usize,
     average: Option<AverageQueue>,
     loss: Loss,
-    passages: Ring<Passage<P>>,
+    entries: Ring<LineEntry<P>>,
     /// Place of a packet before which all have left the buffer; some from there on may have left it too.
     first_in_system: usize,
     /// Place of the first packet to be delivered.
     first_under_way: usize,
     next_ns: Nanoseconds,
     busy_until: Nanoseconds,
-    /// Since the start: what came in, and what of it lies before the first that may be in the buffer.
+    /// Bytes that entered since the start. The departed ones lie before the first entry that may be in the buffer.
     entered_bytes: u64,
     departed_bytes: u64,
     entered_frames: u64,
     departed_frames: u64,
-    /// What is offered and delivered follows from the others when it is asked for.
+    /// The totals but for offered and delivered packets, which [`Line::counts`] computes from the others.
     counts: HopCounts,
     overflowed_bytes: u64,
     overflowed_frames: u64,
@@ -73,7 +73,7 @@ impl<P: Datagram> Line<P> {
         loss: Loss,
     ) -> Result<Self, SettingsError> {
         queue.check()?;
-        let roomy_packets = match (queue.limit, queue.places) {
+        let admit_below_packets = match (queue.limit, queue.places) {
             _ if queue.marking.is_some() || transmission.frames(1) > 0 => 0,
             (QueueLimit::Unlimited, _) => usize::MAX,
             (QueueLimit::Packets(limit), Places::Waiting) => limit as usize + 1,
@@ -84,10 +84,10 @@ impl<P: Datagram> Line<P> {
             transmission,
             delay_ns,
             queue: *queue,
-            roomy_packets,
+            admit_below_packets,
             average: queue.marking.map(AverageQueue::new),
             loss,
-            passages: Ring::new(),
+            entries: Ring::new(),
             first_in_system: 0,
             first_under_way: 0,
             next_ns: NEVER,
@@ -106,16 +106,16 @@ impl<P: Datagram> Line<P> {
     /// Takes a packet that enters at `now`.
     #[inline(always)]
     pub fn take(&mut self, now: Nanoseconds, packet: P) {
-        self.take_made(now, packet.length_bytes(), || packet);
+        self.take_with(now, packet.length_bytes(), || packet);
     }
 
-    /// Takes a packet of `bytes` that enters at `now`; `make` makes it, in its place, if there is one for it.
+    /// Takes a packet of `bytes` that enters at `now`. If the queue admits it, `make` writes it straight into its entry.
     #[inline(always)]
-    pub fn take_made(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
+    pub fn take_with(&mut self, now: Nanoseconds, bytes: u32, make: impl FnOnce() -> P) {
         let mut departure = now;
         let mut is_warned = false;
         if self.transmission.takes_time() {
-            if self.packets_in_system() >= self.roomy_packets {
+            if self.packets_in_system() >= self.admit_below_packets {
                 match self.admit(now, bytes) {
                     Some(warns) => is_warned = warns,
                     None => return,
@@ -124,22 +124,22 @@ impl<P: Datagram> Line<P> {
             departure = self.transmission.finish(now, self.busy_until, bytes);
             self.busy_until = departure;
         } else {
-            self.first_in_system = self.passages.end() + 1;
+            self.first_in_system = self.entries.end() + 1;
             self.departed_bytes += u64::from(bytes);
         }
         self.entered_bytes += u64::from(bytes);
-        if self.passages.seems_full() {
+        if self.entries.seems_full() {
             self.forget_departed(now);
-            self.passages.make_room(self.first_in_system.min(self.first_under_way));
+            self.entries.make_room(self.first_in_system.min(self.first_under_way));
         }
         let arrival = departure.saturating_add(self.delay_ns);
         let is_lost = self.loss.loses_next();
-        let place = self.passages.end();
-        let passage = self.passages.push_into_room();
-        passage.arrival = arrival;
-        passage.bytes = bytes;
-        passage.is_lost = is_lost;
-        let packet = passage.packet.insert(make());
+        let place = self.entries.end();
+        let entry = self.entries.push_into_room();
+        entry.arrival = arrival;
+        entry.bytes = bytes;
+        entry.is_lost = is_lost;
+        let packet = entry.packet.insert(make());
         if is_warned && packet.understands_marks() {
             packet.mark_congestion();
             self.counts.marked_packets += 1;
@@ -162,28 +162,28 @@ impl<P: Datagram> Line<P> {
     #[inline(always)]
     #[must_use]
     pub fn first(&self) -> Option<(&P, Following)> {
-        let packet = self.passages.at(self.first_under_way)?.packet.as_ref()?;
+        let packet = self.entries.at(self.first_under_way)?.packet.as_ref()?;
         Some((packet, self.following()))
     }
 
-    /// Done with the first packet under way, which `following` follows.
+    /// Removes the first packet under way; `following` is the one behind it.
     #[inline(always)]
     pub fn drop_first(&mut self, following: Following) {
         self.first_under_way = following.place;
         self.next_ns = following.arrival;
     }
 
-    /// Lets the first packet under way, which arrives at `now`, enter `next`; `false`, with nothing done, if another one
-    /// arrives then.
+    /// Moves the first packet under way, which arrives at `now`, into `next`. Returns `false` and does nothing if another
+    /// packet arrives at the same time.
     #[inline(always)]
     pub fn pass_first_alone(&mut self, now: Nanoseconds, next: &mut Self) -> bool
     where
         P: Copy,
     {
         let following = self.following();
-        match self.passages.at(self.first_under_way) {
-            Some(&Passage { bytes, packet: Some(ref packet), .. }) if following.arrival > now => {
-                next.take_made(now, bytes, || *packet);
+        match self.entries.at(self.first_under_way) {
+            Some(&LineEntry { bytes, packet: Some(ref packet), .. }) if following.arrival > now => {
+                next.take_with(now, bytes, || *packet);
             }
             _ => return false,
         }
@@ -198,7 +198,7 @@ impl<P: Datagram> Line<P> {
             return None;
         }
         let following = self.following();
-        let packet = self.passages.at_mut(self.first_under_way)?.packet.take();
+        let packet = self.entries.at_mut(self.first_under_way)?.packet.take();
         self.drop_first(following);
         packet
     }
@@ -207,11 +207,11 @@ impl<P: Datagram> Line<P> {
     #[inline(always)]
     fn following(&self) -> Following {
         let place = self.first_under_way + 1;
-        if place >= self.passages.end() {
+        if place >= self.entries.end() {
             return Following { place, arrival: NEVER };
         }
-        match self.passages.at(place) {
-            Some(passage) if !passage.is_lost => Following { place, arrival: passage.arrival },
+        match self.entries.at(place) {
+            Some(entry) if !entry.is_lost => Following { place, arrival: entry.arrival },
             _ => self.following_from(place),
         }
     }
@@ -220,16 +220,16 @@ impl<P: Datagram> Line<P> {
     #[cold]
     #[inline(never)]
     fn following_from(&self, place: usize) -> Following {
-        let mut rest = self.places(place).filter(|(_, passage)| !passage.is_lost);
-        rest.next().map_or(Following { place: self.passages.end(), arrival: NEVER }, |(place, passage)| Following {
+        let mut rest = self.places(place).filter(|(_, entry)| !entry.is_lost);
+        rest.next().map_or(Following { place: self.entries.end(), arrival: NEVER }, |(place, entry)| Following {
             place,
-            arrival: passage.arrival,
+            arrival: entry.arrival,
         })
     }
 
     /// Everything from `place` on.
-    fn places(&self, place: usize) -> impl Iterator<Item = (usize, &Passage<P>)> {
-        (place..self.passages.end()).filter_map(|place| Some((place, self.passages.at(place)?)))
+    fn places(&self, place: usize) -> impl Iterator<Item = (usize, &LineEntry<P>)> {
+        (place..self.entries.end()).filter_map(|place| Some((place, self.entries.at(place)?)))
     }
 
     /// Whether a packet that enters at `now` finds room, and if so, whether it is to be marked.
@@ -237,7 +237,7 @@ impl<P: Datagram> Line<P> {
     fn admit(&mut self, now: Nanoseconds, bytes: u32) -> Option<bool> {
         self.forget_departed(now);
         let frames = self.transmission.frames(bytes);
-        if self.packets_in_system() >= self.roomy_packets && !self.admits_by_size(now, bytes) {
+        if self.packets_in_system() >= self.admit_below_packets && !self.admits_by_size(now, bytes) {
             self.counts.overflowed_packets += 1;
             self.overflowed_bytes += u64::from(bytes);
             self.overflowed_frames += u64::from(frames);
@@ -251,22 +251,23 @@ impl<P: Datagram> Line<P> {
     fn lose(&mut self, place: usize, bytes: u32) {
         self.counts.lost_packets += 1;
         self.lost_bytes += u64::from(bytes);
-        if let Some(passage) = self.passages.at_mut(place) {
-            passage.packet = None;
+        if let Some(entry) = self.entries.at_mut(place) {
+            entry.packet = None;
         }
         if self.first_under_way == place {
             self.first_under_way += 1;
         }
     }
 
-    /// What is neither refused nor lost nor under way is delivered: nothing needs to be counted twice for each packet.
+    /// Totals since the start. A packet that is neither refused nor lost nor under way is delivered, so that the fast path
+    /// counts each packet once.
     pub(crate) fn counts(&self) -> HopCounts {
         let (mut under_way_packets, mut under_way_bytes) = (0, 0);
-        for (_, passage) in self.places(self.first_under_way).filter(|(_, passage)| !passage.is_lost) {
+        for (_, entry) in self.places(self.first_under_way).filter(|(_, entry)| !entry.is_lost) {
             under_way_packets += 1;
-            under_way_bytes += u64::from(passage.bytes);
+            under_way_bytes += u64::from(entry.bytes);
         }
-        let entered_packets = self.passages.end() as u64;
+        let entered_packets = self.entries.end() as u64;
         HopCounts {
             offered_packets: entered_packets + self.counts.overflowed_packets,
             offered_bytes: self.entered_bytes + self.overflowed_bytes,
@@ -293,8 +294,8 @@ impl<P: Datagram> Line<P> {
 
     pub(crate) fn observe(&self, now: Nanoseconds, direction: Direction, record: &mut dyn FnMut(&'static str, f64)) {
         let until = now.saturating_add(self.delay_ns);
-        let departed = self.places(self.first_in_system).take_while(|(_, passage)| passage.arrival <= until);
-        let system = departed.fold(self.system(), |system, (_, passage)| system.without(self.size(passage.bytes)));
+        let departed = self.places(self.first_in_system).take_while(|(_, entry)| entry.arrival <= until);
+        let system = departed.fold(self.system(), |system, (_, entry)| system.without(self.size(entry.bytes)));
         let (packets, bytes, average) = match direction {
             Direction::Down => ("down_system_packets", "down_system_bytes", "down_average_queue_packets"),
             Direction::Up => ("up_system_packets", "up_system_bytes", "up_average_queue_packets"),
@@ -313,7 +314,7 @@ impl<P: Datagram> Line<P> {
 
     #[inline(always)]
     fn packets_in_system(&self) -> usize {
-        self.passages.end() - self.first_in_system
+        self.entries.end() - self.first_in_system
     }
 
     /// What waits or is being sent.
@@ -327,8 +328,8 @@ impl<P: Datagram> Line<P> {
 
     /// The packet being sent: its departure and length.
     fn in_service(&self) -> Option<(Nanoseconds, u32)> {
-        let (_, passage) = self.places(self.first_in_system).next()?;
-        Some((passage.arrival.saturating_sub(self.delay_ns), passage.bytes))
+        let (_, entry) = self.places(self.first_in_system).next()?;
+        Some((entry.arrival.saturating_sub(self.delay_ns), entry.bytes))
     }
 
     fn admits_by_size(&self, now: Nanoseconds, bytes: u32) -> bool {
@@ -356,12 +357,12 @@ impl<P: Datagram> Line<P> {
         let until = now.saturating_add(self.delay_ns);
         let sends_frames = self.transmission.frames(1) > 0;
         let (mut place, mut bytes) = (self.first_in_system, 0);
-        while place < self.passages.end() {
-            let Some(passage) = self.passages.at(place).filter(|passage| passage.arrival <= until) else { break };
+        while place < self.entries.end() {
+            let Some(entry) = self.entries.at(place).filter(|entry| entry.arrival <= until) else { break };
             place += 1;
-            bytes += u64::from(passage.bytes);
+            bytes += u64::from(entry.bytes);
             if sends_frames {
-                self.departed_frames += u64::from(self.transmission.frames(passage.bytes));
+                self.departed_frames += u64::from(self.transmission.frames(entry.bytes));
             }
         }
         self.first_in_system = place;

@@ -1,4 +1,4 @@
-//! Packets that a link loses.
+//! Packets that a link loses: random loss, independent or in bursts.
 
 use crate::random::Random;
 use crate::settings::{check_probability, SettingsError};
@@ -56,7 +56,7 @@ impl GilbertElliott {
         check_probability("loss_in_good", self.loss_in_good)?;
         check_probability("loss_in_bad", self.loss_in_bad)?;
         if self.good_to_bad + self.bad_to_good <= 0.0 {
-            return Err(SettingsError::new("good_to_bad + bad_to_good", 0, "above 0, or no state is stationary"));
+            return Err(SettingsError::new("good_to_bad + bad_to_good", 0, "above 0 for a stationary state"));
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ mod tests {
         let refused = |settings: LossSettings| Loss::new(&settings, 1, "loss").unwrap_err().to_string();
         assert_eq!(
             refused(LossSettings::Independent { probability: 1.5 }),
-            "loss probability is 1.5, but must be a probability from 0 to 1"
+            "loss probability must be a probability from 0 to 1, got 1.5"
         );
         refused(LossSettings::Independent { probability: f64::NAN });
         let frozen = GilbertElliott { good_to_bad: 0.0, bad_to_good: 0.0, loss_in_good: 0.0, loss_in_bad: 1.0 };

@@ -7,10 +7,11 @@ use crate::transmission::Transmitter;
 /// When a link may deliver bytes, and how many each time.
 ///
 /// Mahimahi's rules (Netravali et al., "Mahimahi: accurate record-and-replay for HTTP", 2015): at each time
-/// `opportunity_bytes` may leave; a packet may take several opportunities and an opportunity serve several packets; what
-/// finds nothing to send is lost, and what comes at the very time of an opportunity has missed it; the list repeats, its
-/// last time being the length of a round. In mahimahi a packet keeps its place until an opportunity begins to send it, so
-/// its `packets=N` is [`crate::Places::WaitingAndInService`] here, which counts one that is partly sent as well.
+/// `opportunity_bytes` may leave; a packet may take several opportunities and an opportunity serve several packets;
+/// what finds nothing to send is lost, and what comes at the very time of an opportunity has missed it; the list
+/// repeats, its last time being the length of a round. In mahimahi a packet keeps its place until an opportunity begins
+/// to send it, so its `packets=N` is [`crate::Places::WaitingAndInService`] here, which counts one that is partly sent
+/// as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opportunities {
     /// Milliseconds from the start of a round, in order; the same time may come several times.
@@ -44,11 +45,11 @@ impl Opportunities {
             return Err(SettingsError::new("opportunity_bytes", 0, "at least 1"));
         }
         if let Some(pair) = self.times_ms.windows(2).find(|pair| pair[0] > pair[1]) {
-            return Err(SettingsError::new("a delivery time in ms", pair[1], "no less than the one before"));
+            return Err(SettingsError::new("a delivery time in ms", pair[1], "at least the one before"));
         }
         match self.times_ms.last() {
             None => Err(SettingsError::new("number of delivery times", 0, "at least 1")),
-            Some(0) => Err(SettingsError::new("last delivery time in ms", 0, "above 0, as it is the round's length")),
+            Some(0) => Err(SettingsError::new("last delivery time in ms", 0, "above 0 (it is the length of a round)")),
             Some(&last) if last > u64::from(u32::MAX) => {
                 Err(SettingsError::new("last delivery time in ms", last, "below 2^32"))
             }
@@ -90,7 +91,7 @@ impl OpportunityTransmitter {
         opportunities.saturating_mul(8 * u64::from(self.settings.opportunity_bytes))
     }
 
-    /// Lets pass what an idle link could not use up to and including `now`.
+    /// Skips the opportunities up to and including `now` that an idle link did not use.
     fn miss_until(&mut self, now: Nanoseconds) {
         self.left_bytes = 0;
         let next_ns = self.round_begin_ns.saturating_add(self.settings.times_ms[self.next] * MILLISECOND);

@@ -145,7 +145,7 @@ impl Occupancy {
     }
 }
 
-/// The moving average of a queue's length that decides on marks.
+/// The moving average of a queue's length that decides on ECN marks.
 ///
 /// Sampled at every arrival; an idle spell counts as as many samples of zero as packets could have been sent in it
 /// (Floyd and Jacobson, "Random early detection gateways", 1993, section 4).
@@ -224,11 +224,11 @@ mod tests {
         }
         let marking = Some(MarkingSettings { threshold_packets: 5.0, weight: 0.0 });
         let refused = QueueSettings { marking, ..QueueSettings::default() }.check().unwrap_err();
-        assert_eq!(refused.to_string(), "marking weight is 0, but must be above 0 and at most 1");
+        assert_eq!(refused.to_string(), "marking weight must be above 0 and at most 1, got 0");
     }
 
     #[test]
-    fn the_average_follows_the_queue_and_forgets_idle_spells() {
+    fn the_average_follows_the_queue_and_decays_in_idle_periods() {
         let mut average = AverageQueue::new(MarkingSettings { threshold_packets: 5.0, weight: 0.5 });
         assert!(!average.sample(8, 0.0)); // 4
         assert!(average.sample(8, 0.0)); // 6

@@ -54,7 +54,7 @@ impl Random {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Normally distributed with mean 0 and standard deviation 1 (Box and Muller; the second value is not kept).
+    /// Normally distributed with mean 0 and standard deviation 1 (Box and Muller; the second value is not used).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
         radius * libm::cos(core::f64::consts::TAU * self.uniform())

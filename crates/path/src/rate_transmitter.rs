@@ -14,7 +14,7 @@ pub enum ServiceRule {
     #[default]
     Exact,
     /// It keeps the rate at which its service began, as in ns-2 and ns-3; where that is 0, service waits for the next
-    /// rate that is not. Deep fades then cost more than the rate says.
+    /// rate that is not. Deep fades then take longer than the rate alone gives.
     Frozen,
 }
 
@@ -34,7 +34,8 @@ pub(crate) struct RateTransmitter {
     /// What the last nanosecond of the packet before offered beyond its end, in bits times nanoseconds a second.
     surplus: u128,
     pace: Pace,
-    /// Begin and end of the services to come under [`ServiceRule::Frozen`], whose speed the profile does not tell.
+    /// Begin and end of the services to come under [`ServiceRule::Frozen`], whose speed does not follow from the
+    /// profile.
     frozen: VecDeque<(Nanoseconds, Nanoseconds)>,
     /// Earliest time that [`RateTransmitter::offered_frames`] will ask for; [`NEVER`] if it will not.
     reported_until: Nanoseconds,
@@ -120,7 +121,8 @@ impl RateTransmitter {
         }
     }
 
-    /// The end at `now` of a service from `begin` on that is like the last one; `None`, with nothing done, if it is not.
+    /// The end at `now` of a service from `begin` on that is like the last one; `None`, with nothing done, if it is
+    /// not.
     #[inline(always)]
     fn finish_again(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Option<Nanoseconds> {
         let pace = &self.pace;
@@ -162,7 +164,7 @@ impl RateTransmitter {
     }
 
     #[inline(never)]
-    fn finish_anyhow(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Nanoseconds {
+    fn finish_stepwise(&mut self, now: Nanoseconds, begin: Nanoseconds, bytes: u32) -> Nanoseconds {
         self.rates.forget_before(now.min(self.reported_until));
         while self.frozen.front().is_some_and(|&(_, end)| end <= now) {
             self.frozen.pop_front();
@@ -226,7 +228,7 @@ impl RateTransmitter {
     }
 
     /// How many frames of the packet in service, which is out at `departure`, are still to be sent at `now`. To the
-    /// nanosecond: the surplus of a packet's last one is not told apart.
+    /// nanosecond: the surplus of a packet's last one is not counted apart.
     pub(crate) fn frames_left(&self, now: Nanoseconds, departure: Nanoseconds, bytes: u32) -> u32 {
         let frames = self.frames(bytes);
         if frames == 0 {
@@ -255,7 +257,7 @@ impl Transmitter for RateTransmitter {
         let begin = busy_until.max(now);
         match self.finish_again(now, begin, bytes) {
             Some(end) => end,
-            None => self.finish_anyhow(now, begin, bytes),
+            None => self.finish_stepwise(now, begin, bytes),
         }
     }
 

@@ -97,16 +97,16 @@ enum Source {
     Random { period_ns: Nanoseconds, low_bit_s: u64, high_bit_s: u64 },
 }
 
-/// The spans of a profile, made as they are needed and kept until they are forgotten.
+/// The spans of a profile, made when they are needed and stored until they are removed.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
     source: Source,
     random: Random,
     next_step: usize,
     spans: VecDeque<Span>,
-    /// Where the spans that were made end.
+    /// The end of the spans that were drawn.
     made_until: Nanoseconds,
-    /// Where the first span that is kept begins.
+    /// The start of the first stored span.
     kept_from: Nanoseconds,
     /// Bits times nanoseconds a second that the profile offered before that.
     forgotten_work: u128,
@@ -165,7 +165,7 @@ impl Rates {
         }
     }
 
-    /// The span with number `index` among those kept.
+    /// The stored span with number `index`.
     #[inline]
     pub(crate) fn span(&mut self, index: usize) -> Span {
         while self.spans.len() <= index && self.made_until != NEVER {
@@ -175,14 +175,14 @@ impl Rates {
         self.spans.get(index).or(self.spans.back()).copied().unwrap_or(last)
     }
 
-    /// Number, among those kept, of the span at `time`.
+    /// Number of the stored span at `time`.
     #[inline]
     pub(crate) fn index_at(&mut self, time: Nanoseconds) -> usize {
         self.make_until(time);
         self.spans.partition_point(|span| span.end_ns <= time && span.end_ns != NEVER)
     }
 
-    /// Bits times nanoseconds a second that the profile offers from `from` to `to`, both within the spans kept.
+    /// Bits times nanoseconds a second that the profile offers from `from` to `to`, both within the stored spans.
     pub(crate) fn work(&self, from: Nanoseconds, to: Nanoseconds) -> u128 {
         let first = self.spans.partition_point(|span| span.end_ns <= from);
         let mut work = 0;
@@ -198,21 +198,21 @@ impl Rates {
         work
     }
 
-    /// Bits times nanoseconds a second that the profile offers from the start to `until`, no earlier than what is kept.
+    /// Bits times nanoseconds a second that the profile offers from the start to `until`, not before the stored spans.
     pub(crate) fn work_until(&self, until: Nanoseconds) -> u128 {
         let mut ahead = self.clone();
         ahead.forget_before(until);
         ahead.forgotten_work + ahead.work(ahead.kept_from, until)
     }
 
-    /// The rate at `time`, which is no earlier than what is kept.
+    /// The rate at `time`, which is not before the stored spans.
     pub(crate) fn rate_at(&self, time: Nanoseconds) -> u64 {
         let mut ahead = self.clone();
         let index = ahead.index_at(time);
         ahead.span(index).rate_bit_s
     }
 
-    /// The rate of the earliest span kept.
+    /// The rate of the earliest stored span.
     pub(crate) fn first_rate_bit_s(&self) -> u64 {
         self.spans.front().map_or(0, |span| span.rate_bit_s)
     }
@@ -282,7 +282,7 @@ mod tests {
         let refused = |profile: RateProfile| Rates::new(&profile, 1, "rates").unwrap_err().to_string();
         assert_eq!(
             refused(steps(&[(10, 5), (10, 0)], AfterLastStep::Hold)),
-            "rate_bit_s that holds for ever is 0, but must be at least 1 bit/s"
+            "rate_bit_s that holds for ever must be at least 1 bit/s, got 0"
         );
         refused(steps(&[(10, 0), (10, 0)], AfterLastStep::Repeat));
         refused(steps(&[(0, 5)], AfterLastStep::Repeat));

@@ -1,4 +1,5 @@
-//! A queue that is cheap to add to and to take from, because it can do little else. Whoever has one knows where it begins.
+//! A queue that is cheap to add to and to take from, because it can do little else. Its owner keeps the place where it
+//! begins.
 
 /// First in, first out, with a place for each value that stays the same until it is taken; its memory grows to what was
 /// once needed and stays.
@@ -50,7 +51,7 @@ impl<T: Default> Ring<T> {
         self.end == self.free_until
     }
 
-    /// The same where that is done: a value that is still needed may be overwritten otherwise.
+    /// Adds a value where room was made; without room it may overwrite a value that is still needed.
     #[inline(always)]
     pub fn push_into_room(&mut self) -> &mut T {
         let slot = self.end & (self.slots.len() - 1);
@@ -83,7 +84,7 @@ impl<T: Default> Ring<T> {
         self.slots.get(place & self.slots.len().wrapping_sub(1))
     }
 
-    /// The same, to be changed.
+    /// The value at a place, to be changed.
     #[inline(always)]
     #[must_use]
     pub fn at_mut(&mut self, place: usize) -> Option<&mut T> {

@@ -106,6 +106,6 @@ mod tests {
 
     #[test]
     fn no_rate_is_refused() {
-        assert_eq!(Serialisation::new(0).unwrap_err().to_string(), "rate_bit_s is 0, but must be at least 1 bit/s");
+        assert_eq!(Serialisation::new(0).unwrap_err().to_string(), "rate_bit_s must be at least 1 bit/s, got 0");
     }
 }

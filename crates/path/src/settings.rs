@@ -18,7 +18,7 @@ impl SettingsError {
 
 impl fmt::Display for SettingsError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} is {}, but must be {}", self.field, self.value, self.allowed)
+        write!(formatter, "{} must be {}, got {}", self.field, self.allowed, self.value)
     }
 }
 

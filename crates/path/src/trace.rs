@@ -42,13 +42,13 @@ impl fmt::Display for TraceError {
         match &self.fault {
             TraceFault::Empty => formatter.write_str("has no data"),
             TraceFault::BlankLine => formatter.write_str("is blank"),
-            TraceFault::NotMilliseconds(text) => write!(formatter, "has {text:?} where whole milliseconds belong"),
+            TraceFault::NotMilliseconds(text) => write!(formatter, "must have whole milliseconds, got {text:?}"),
             TraceFault::GoesBack => formatter.write_str("has a time before that of the line above"),
             TraceFault::ZeroLength => formatter.write_str("ends at time 0, so it lasts no time at all"),
-            TraceFault::NotTwoColumns(count) => write!(formatter, "has {count} columns instead of two"),
-            TraceFault::NotANumber(text) => write!(formatter, "has {text:?} where a number belongs"),
-            TraceFault::NegativeRate(text) => write!(formatter, "has a negative rate, {text}"),
-            TraceFault::TooLarge(text) => write!(formatter, "has {text}, which is too large"),
+            TraceFault::NotTwoColumns(count) => write!(formatter, "must have two columns, got {count}"),
+            TraceFault::NotANumber(text) => write!(formatter, "must have a number, got {text:?}"),
+            TraceFault::NegativeRate(text) => write!(formatter, "must have a rate of at least 0, got {text}"),
+            TraceFault::TooLarge(text) => write!(formatter, "has a value that is too large, {text}"),
             TraceFault::OnlyOneTime => formatter.write_str("has one time only, so no rate has a length"),
             TraceFault::NoColumn(name) => write!(formatter, "has no column called {name:?}"),
             TraceFault::TooFewFields { found, wanted } => {
@@ -64,7 +64,7 @@ impl std::error::Error for TraceError {}
 /// Which span of time the rate of a line is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RateHolds {
-    /// From the line's time to the next line's. The last rate holds as long as the one before it.
+    /// A rate holds from the time of its line to that of the next line. The last rate holds as long as the one before it.
     #[default]
     FromItsTime,
     /// From the time of the line before to its own, as Pensieve's simulator plays its traces: a measurement of what has
@@ -126,10 +126,10 @@ pub fn parse_two_columns(text: &str, holds: RateHolds) -> Result<Vec<RateStep>, 
     steps(&samples, holds)
 }
 
-/// Where a CSV file has its times.
+/// The times of a CSV file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CsvTime {
-    /// In a column, in units of `unit_s` seconds.
+    /// A column has the times, in units of `unit_s` seconds.
     Column { name: String, unit_s: f64 },
     /// Nowhere: one row every so many nanoseconds.
     Every { interval_ns: Nanoseconds },

@@ -1,5 +1,4 @@
-//! When packets have been sent, given when they come: whatever a line may send by, behind one face without a table of
-//! functions.
+//! When a line has sent a packet, given when the packet enters: enum dispatch to the transmitters that a line can have.
 
 use crate::hop::Nanoseconds;
 use crate::opportunities::OpportunityTransmitter;

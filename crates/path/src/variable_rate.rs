@@ -1,4 +1,4 @@
-//! A link whose rate changes: in given or random steps, or as a mahimahi trace says.
+//! A link of variable rate: in given or random steps, or by a mahimahi trace.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::transmission::Transmission;
 /// How one direction sends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Service {
-    /// At once: no packet waits.
+    /// Packets are sent at once: none waits.
     #[default]
     Unlimited,
     Rates {
@@ -81,19 +81,13 @@ impl<P: Datagram> VariableRate<P> {
                     Some(Reporter { settings: reports, due_ns: reports.period_ns, step: 0, served: 0, dropped: 0 })
                 }
                 _ => {
-                    let allowed = "asked only of rates with radio_frames";
-                    return Err(SettingsError::new("reports", "set", allowed));
+                    let allowed = "absent without radio_frames";
+                    return Err(SettingsError::new("reports", "a report period", allowed));
                 }
             },
         };
         let up = settings.up.line(seed, &format!("{name}/up"))?;
         Ok(Self { down, up, reporter, reports: VecDeque::new() })
-    }
-
-    /// Both directions, down first, unless something else than packets goes on here.
-    #[inline]
-    pub fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
-        self.reporter.is_none().then_some((&mut self.down, &mut self.up))
     }
 
     fn report_until(&mut self, now: Nanoseconds) {
@@ -159,6 +153,12 @@ impl<P: Datagram> Hop<P> for VariableRate<P> {
     }
 
     /// Reports are not counted: they begin here.
+    /// `None` if the link sends reports, which have times of their own.
+    #[inline]
+    fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
+        self.reporter.is_none().then_some((&mut self.down, &mut self.up))
+    }
+
     fn counts(&self, direction: Direction) -> HopCounts {
         match direction {
             Direction::Down => self.down.counts(),

@@ -11,9 +11,9 @@ use crate::transmission::Transmission;
 /// One direction of a wired link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LineSettings {
-    /// Bits a second of IP packets; `None` is no limit: no packet waits then, nor takes time.
+    /// Bits a second of IP packets; `None` is no limit: packets then have no waiting and no transmission time.
     pub rate_bit_s: Option<u64>,
-    /// From a packet's last bit out to its last bit in.
+    /// The time from a packet's last bit out to its last bit in.
     pub delay_ns: Nanoseconds,
     pub queue: QueueSettings,
     /// Packets that take their time on the link and never arrive.
@@ -62,14 +62,6 @@ impl<P: Datagram> Wired<P> {
     }
 }
 
-impl<P: Datagram> Wired<P> {
-    /// Both directions, down first.
-    #[inline]
-    pub fn lines(&mut self) -> (&mut Line<P>, &mut Line<P>) {
-        (&mut self.down, &mut self.up)
-    }
-}
-
 impl<P: Datagram> Hop<P> for Wired<P> {
     #[inline(always)]
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
@@ -96,6 +88,11 @@ impl<P: Datagram> Hop<P> for Wired<P> {
     #[inline]
     fn poll_timeout(&self) -> Nanoseconds {
         self.down.first_arrival().min(self.up.first_arrival())
+    }
+
+    #[inline]
+    fn lines(&mut self) -> Option<(&mut Line<P>, &mut Line<P>)> {
+        Some((&mut self.down, &mut self.up))
     }
 
     fn counts(&self, direction: Direction) -> HopCounts {

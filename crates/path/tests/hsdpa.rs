@@ -343,11 +343,11 @@ fn settings_that_make_no_sense_are_refused_in_a_sentence() {
     let mut settings = four_terminals(SchedulerKind::RoundRobin);
     settings.users[0].placement = Placement::Anywhere;
     let refusal = Hsdpa::<RadioPacket>::new(&settings, 1, "test").unwrap_err();
-    assert_eq!(refusal.to_string(), "placement is a place in an area, but must be a distance in a single cell");
+    assert_eq!(refusal.to_string(), "placement must be a distance in a single cell, got a place in an area");
     let mut settings = four_terminals(SchedulerKind::RoundRobin);
     settings.quality_delay_ttis = 16;
     let refusal = Hsdpa::<RadioPacket>::new(&settings, 1, "test").unwrap_err();
-    assert_eq!(refusal.to_string(), "quality_delay_ttis is 16, but must be from 0 to 15");
+    assert_eq!(refusal.to_string(), "quality_delay_ttis must be from 0 to 15, got 16");
 }
 
 proptest! {

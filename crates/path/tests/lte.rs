@@ -166,7 +166,7 @@ fn settings_that_make_no_sense_are_refused_in_a_sentence() {
     let mut wrong = settings(0.1, 1);
     wrong.hybrid_arq.block_error_rate = 1.5;
     let refusal = Lte::<RadioPacket>::new(&wrong, 1, "test").unwrap_err();
-    assert_eq!(refusal.to_string(), "block_error_rate is 1.5, but must be from 0 to 1");
+    assert_eq!(refusal.to_string(), "block_error_rate must be from 0 to 1, got 1.5");
 }
 
 proptest! {

@@ -26,11 +26,14 @@ fn mahimahi_is_one_opportunity_a_line() {
 fn damaged_mahimahi_traces_are_refused_by_line() {
     assert_eq!(message(parse_mahimahi("")), "the trace has no data");
     assert_eq!(message(parse_mahimahi("1\n\n2\n")), "line 2 of the trace is blank");
-    assert_eq!(message(parse_mahimahi("1\n2.5\n")), "line 2 of the trace has \"2.5\" where whole milliseconds belong");
-    assert_eq!(message(parse_mahimahi("+1\n")), "line 1 of the trace has \"+1\" where whole milliseconds belong");
+    assert_eq!(message(parse_mahimahi("1\n2.5\n")), "line 2 of the trace must have whole milliseconds, got \"2.5\"");
+    assert_eq!(message(parse_mahimahi("+1\n")), "line 1 of the trace must have whole milliseconds, got \"+1\"");
     assert_eq!(message(parse_mahimahi("5\n4\n")), "line 2 of the trace has a time before that of the line above");
     assert_eq!(message(parse_mahimahi("0\n0\n")), "line 2 of the trace ends at time 0, so it lasts no time at all");
-    assert_eq!(message(parse_mahimahi("4294967296\n")), "line 1 of the trace has 4294967296, which is too large");
+    assert_eq!(
+        message(parse_mahimahi("4294967296\n")),
+        "line 1 of the trace has a value that is too large, 4294967296"
+    );
 }
 
 #[test]
@@ -45,11 +48,11 @@ fn two_columns_hold_from_or_until_their_time() {
 #[test]
 fn damaged_columns_are_refused_by_line() {
     let refused = |text| message(parse_two_columns(text, RateHolds::FromItsTime));
-    assert_eq!(refused("0 1\n1\n"), "line 2 of the trace has 1 columns instead of two");
-    assert_eq!(refused("0 1\n1 x\n"), "line 2 of the trace has \"x\" where a number belongs");
-    assert_eq!(refused("0 1\n1 NaN\n"), "line 2 of the trace has \"NaN\" where a number belongs");
-    assert_eq!(refused("0 1\n1 -2\n"), "line 2 of the trace has a negative rate, -2");
-    assert_eq!(refused("0 1\n1 1e300\n"), "line 2 of the trace has 1e300, which is too large");
+    assert_eq!(refused("0 1\n1\n"), "line 2 of the trace must have two columns, got 1");
+    assert_eq!(refused("0 1\n1 x\n"), "line 2 of the trace must have a number, got \"x\"");
+    assert_eq!(refused("0 1\n1 NaN\n"), "line 2 of the trace must have a number, got \"NaN\"");
+    assert_eq!(refused("0 1\n1 -2\n"), "line 2 of the trace must have a rate of at least 0, got -2");
+    assert_eq!(refused("0 1\n1 1e300\n"), "line 2 of the trace has a value that is too large, 1e300");
     assert_eq!(refused("1 1\n0 1\n"), "line 2 of the trace has a time before that of the line above");
     assert_eq!(refused("1 1\n"), "the trace has one time only, so no rate has a length");
     assert_eq!(refused("# nothing\n"), "the trace has no data");
@@ -78,7 +81,7 @@ fn damaged_csv_is_refused_by_line_and_column() {
     let regular = columns(CsvTime::Every { interval_ns: SECOND });
     assert_eq!(refused("a,b\n1,2\n", &regular), "line 1 of the trace has no column called \"DL_bitrate\"");
     assert_eq!(refused("a,DL_bitrate\n1\n", &regular), "line 2 of the trace has 1 fields, but column 2 is needed");
-    assert_eq!(refused("a,DL_bitrate\n1,-\n", &regular), "line 2 of the trace has \"-\" where a number belongs");
+    assert_eq!(refused("a,DL_bitrate\n1,-\n", &regular), "line 2 of the trace must have a number, got \"-\"");
     assert_eq!(refused("a,DL_bitrate\n", &regular), "the trace has no data");
     let zero = CsvColumns { rate_unit_bit_s: 0.0, ..regular };
     assert_eq!(refused("a,DL_bitrate\n1,2\n", &zero), "the trace cannot be read in units of 0, which must be above 0");

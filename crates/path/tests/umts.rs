@@ -29,7 +29,7 @@ fn arrivals_ms(lengths: &[u32]) -> Vec<u64> {
 fn packets_are_cut_into_pdus_and_share_them() {
     assert_eq!(arrivals_ms(&[37]), [40]); // 10 ms, an interval, the delay
     assert_eq!(arrivals_ms(&[2 * 38 - 1]), [40]); // two PDUs and one length indicator
-    assert_eq!(arrivals_ms(&[2 * 38, 1]), [50, 50]); // no room for the indicator: the next PDU tells the end
+    assert_eq!(arrivals_ms(&[2 * 38, 1]), [50, 50]); // no room for the indicator: the next PDU marks the end
     assert_eq!(arrivals_ms(&[18, 18, 37, 37]), [40, 40, 40, 50]); // 18 + 1 + 18 + 1 fill one PDU
     assert_eq!(arrivals_ms(&[20, 20, 33]), [40, 40, 40]); // 20 + 1 + 17, then 3 + 1 + 33 + 1
     assert_eq!(arrivals_ms(&[20, 20, 34]), [40, 40, 50]);
@@ -137,7 +137,7 @@ fn settings_that_cannot_work_are_refused() {
     };
     assert_eq!(
         refused(&|settings| settings.radio_link_control.window_pdus = 2_048),
-        "window_pdus is 2048, but must be from 1 to 2047"
+        "window_pdus must be from 1 to 2047, got 2048"
     );
     refused(&|settings| settings.down.rate_bit_s = 0);
     refused(&|settings| settings.up.transmission_time_interval_ns = 0);

@@ -139,7 +139,7 @@ fn packets_are_given_up_after_their_transmissions() {
         let deviation = expected.sqrt();
         assert!((counts.lost_packets as f64 - expected).abs() < 5.0 * deviation, "{counts:?} for {expected}");
         assert!(driver.left.windows(2).all(|pair| pair[0].probe.number < pair[1].probe.number));
-        // The last PDU may be lost with nothing behind it to tell; all else is settled.
+        // The last PDU may be lost with nothing behind it to reveal that; all else is settled.
         assert!(counts.offered_packets - counts.delivered_packets - counts.lost_packets <= 1);
     }
 }

@@ -95,7 +95,7 @@ fn packets_are_cut_into_whole_frames_and_the_buffer_counts_them() {
 }
 
 #[test]
-fn reports_say_what_was_queued_served_dropped_and_offered() {
+fn reports_have_queued_served_dropped_and_offered_frames() {
     let frames = |rule| {
         let service = rates(profile(&[(25 * MS, 320_000), (25 * MS, 640_000)]), rule, Some(40));
         let mut driver = Driver::new(link(service, QueueLimit::Frames(50), Some(25 * MS)));
@@ -149,12 +149,12 @@ fn what_cannot_be_is_refused() {
     let plain = rates(RateProfile::constant(1_000), ServiceRule::Exact, None);
     assert_eq!(
         refused(plain.clone(), QueueLimit::Frames(9), None),
-        "queue limit is 9 frames, but must be in packets or bytes without radio_frames"
+        "queue limit must be in packets or bytes without radio_frames, got 9 frames"
     );
     let reports = Some(ReportSettings { period_ns: MS, user: 0 });
     assert_eq!(
         refused(plain, QueueLimit::Unlimited, reports),
-        "reports is set, but must be asked only of rates with radio_frames"
+        "reports must be absent without radio_frames, got a report period"
     );
     let framed = rates(RateProfile::constant(1_000), ServiceRule::Exact, Some(40));
     refused(framed, QueueLimit::Unlimited, Some(ReportSettings { period_ns: 0, user: 0 }));

@@ -66,14 +66,14 @@ fn limits_in_bytes_count_bytes() {
 }
 
 #[test]
-fn a_wire_knows_no_radio_frames() {
+fn a_wired_link_refuses_radio_frames() {
     let refused = |settings: LineSettings| {
         let settings = WiredSettings { down: settings, up: LineSettings::default() };
         Wired::<Probe>::new(&settings, 1, "link").unwrap_err().to_string()
     };
     let frames = refused(line(1_000, 0, QueueLimit::Frames(200)));
-    assert_eq!(frames, "queue limit of a wired link is 200 frames, but must be in packets or bytes");
-    assert_eq!(refused(line(0, 0, QueueLimit::Unlimited)), "rate_bit_s is 0, but must be at least 1 bit/s");
+    assert_eq!(frames, "queue limit of a wired link must be in packets or bytes, got 200 frames");
+    assert_eq!(refused(line(0, 0, QueueLimit::Unlimited)), "rate_bit_s must be at least 1 bit/s, got 0");
 }
 
 #[test]

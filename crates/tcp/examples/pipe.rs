@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use pepscope_path::{Nanoseconds, MICROSECOND, MILLISECOND};
-use pepscope_tcp::control::ControlKind;
+use pepscope_tcp::control::UNLIMITED;
 use pepscope_tcp::{Connection, ContentId, Recovery, Segment, Settings};
 
 const CONTENT: ContentId = ContentId(1);
@@ -114,7 +114,7 @@ fn main() {
     run("delayed ACKs", settings, segments, 0);
     run("an ACK a segment", Settings { delayed_acknowledgement: None, ..settings }, segments, 0);
     run("SACK, 1 in 5,000 lost", settings, segments, 5_000);
-    let unlimited = Settings { control: ControlKind::Unlimited, ..settings };
+    let unlimited = Settings { control: UNLIMITED, ..settings };
     run("SACK, 1 in 50 lost, no congestion control", unlimited, segments, 50);
     run(
         "NewReno without options",

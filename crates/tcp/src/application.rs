@@ -16,7 +16,7 @@ pub(crate) trait Socket {
     fn write(&mut self, content: ContentId, content_offset: u64, bytes: u64) -> u64;
     /// Bytes that can be read.
     fn readable(&self) -> u64;
-    /// At most `limit` bytes, all of one content.
+    /// Reads at most `limit` bytes, all of one content.
     fn read(&mut self, limit: u64) -> Option<Run>;
     fn close(&mut self, now: Nanoseconds);
     fn abort(&mut self, now: Nanoseconds);
@@ -57,7 +57,7 @@ pub struct ApplicationCounts {
     /// Taken by the send buffer.
     pub written_bytes: u64,
     pub read_bytes: u64,
-    /// Of what was written and of what was read (see [`ContentDigest`]).
+    /// The digests of what was written and of what was read (see [`ContentDigest`]).
     pub written_digest: u64,
     pub read_digest: u64,
     pub first_read_ns: Option<Nanoseconds>,
@@ -90,7 +90,7 @@ pub(crate) struct Application {
     random: Random,
     established_ns: Nanoseconds,
     peer_finished: bool,
-    /// The send buffer was full; nothing is written before it says that it has room.
+    /// The send buffer was full; the application writes again when it has room.
     waits_for_room: bool,
     awaited_bytes: u64,
     next_read_ns: Nanoseconds,
@@ -145,7 +145,7 @@ impl Application {
 
     /// The send buffer has room again.
     #[inline]
-    pub(crate) fn find_room(&mut self) {
+    pub(crate) fn note_room(&mut self) {
         self.waits_for_room = false;
     }
 
@@ -395,6 +395,6 @@ impl Application {
     }
 }
 
-mod short_cuts;
+mod fast_path;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 mod arrival;
 mod departure;
 mod handshake;
-mod prediction;
+mod header_prediction;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
@@ -42,8 +42,6 @@ pub struct Connection {
     ip_identification: u16,
     events: Events,
     statistics: Statistics,
-    #[cfg(test)]
-    pub(crate) is_predicting: bool,
 }
 
 impl Connection {
@@ -74,19 +72,13 @@ impl Connection {
             ip_identification: settings.ip_identification,
             events: Events::default(),
             statistics: Statistics::default(),
-            #[cfg(test)]
-            is_predicting: true,
             settings,
         }
     }
 
-    /// Whether the short cuts are taken; the tests compare with a connection that takes none.
     #[inline]
-    fn predicts(&self) -> bool {
-        #[cfg(test)]
-        return self.is_predicting;
-        #[cfg(not(test))]
-        true
+    pub(crate) fn predicts(&self) -> bool {
+        self.settings.header_prediction
     }
 
     /// Opens the connection: a SYN is due. Only the first call of a client that is closed does anything.
@@ -97,7 +89,7 @@ impl Connection {
         }
     }
 
-    /// What the connection wants to tell its application.
+    /// The next event for the application.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
@@ -106,7 +98,7 @@ impl Connection {
     /// Takes all events of an established connection if there is at most more to read or room to write; whether there
     /// is room.
     #[inline]
-    pub(crate) fn take_usual_events(&mut self) -> Option<bool> {
+    pub(crate) fn take_only_data_events(&mut self) -> Option<bool> {
         if self.state == State::Established {
             self.events.take_usual()
         } else {
@@ -114,7 +106,7 @@ impl Connection {
         }
     }
 
-    /// When [`Connection::handle_timeout`] wants to be called; [`NEVER`] if nothing is pending.
+    /// When [`Connection::handle_timeout`] is due; [`NEVER`] if nothing is pending.
     #[must_use]
     #[inline]
     pub fn poll_timeout(&self) -> Nanoseconds {
@@ -212,7 +204,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection at once: RST tells the peer, what was not read or sent is dropped, no event follows.
+    /// Ends the connection at once: it sends RST, drops what was not read or sent, and gives no event.
     pub fn abort(&mut self, now: Nanoseconds) {
         let tells_peer = matches!(
             self.state,
@@ -237,7 +229,7 @@ impl Connection {
         self.sender.limit_window(bytes);
     }
 
-    /// From now on retransmissions wait for [`Connection::allow_repeat`]: somebody counts out what is sent.
+    /// From now on retransmissions wait for [`Connection::allow_repeat`], by which a proxy rations them.
     pub fn ration_repeats(&mut self) {
         self.sender.ration_repeats();
     }
@@ -248,7 +240,7 @@ impl Connection {
         self.sender.wants_repeat()
     }
 
-    /// Lets one segment be sent again.
+    /// Allows one retransmission.
     pub fn allow_repeat(&mut self) {
         self.sender.allow_repeat();
     }
@@ -321,19 +313,19 @@ impl Connection {
         self.sender.acknowledged_bytes() + 1 == self.sender.queue.end()
     }
 
-    /// In bytes, without what fast recovery adds for a while.
+    /// The congestion window in bytes, without what fast recovery adds for a while.
     #[must_use]
     pub fn congestion_window(&self) -> u64 {
         self.sender.window_bytes
     }
 
-    /// In bytes; `u64::MAX` until there was a loss.
+    /// The slow-start threshold in bytes; `u64::MAX` until there was a loss.
     #[must_use]
     pub fn slow_start_threshold(&self) -> u64 {
         self.sender.control.slow_start_threshold_bytes()
     }
 
-    /// What the congestion control believes the path can deliver, if it estimates that.
+    /// The congestion control's estimate of the path's delivery rate, if it has one.
     #[must_use]
     pub fn estimated_bandwidth_bytes_s(&self) -> Option<u64> {
         self.sender.control.estimated_bandwidth_bytes_s()
@@ -350,12 +342,6 @@ impl Connection {
         self.sender.timer.smoothed()
     }
 
-    /// RTTVAR of RFC 6298.
-    #[must_use]
-    pub fn round_trip_time_variation(&self) -> Nanoseconds {
-        self.sender.timer.variation()
-    }
-
     #[must_use]
     pub fn retransmission_timeout(&self) -> Nanoseconds {
         self.sender.timer.timeout()
@@ -365,12 +351,6 @@ impl Connection {
     #[must_use]
     pub fn receive_window(&self) -> u64 {
         self.receiver.offered_window()
-    }
-
-    /// What the peer's last window leaves, counted from the oldest byte not acknowledged.
-    #[must_use]
-    pub fn peer_window(&self) -> u64 {
-        self.sender.peer_window_bytes()
     }
 
     /// Whether fast recovery goes on.

@@ -13,14 +13,15 @@ use crate::intervals::Intervals;
 pub(crate) use sent::{DeliveryStamp, Sent};
 use sent::{EVER_RESENT, FIN, LOST, RESENT, SACKED};
 
-/// Duplicates, or segments reported beyond it, that tell a loss (DupThresh of RFC 6675; RFC 5681, section 3.2).
+/// Duplicate ACKs, or segments reported beyond a hole, that reveal a loss (DupThresh of RFC 6675; RFC 5681, section
+/// 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// What an ACK released.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Released {
     pub bytes: u64,
-    /// Without what had been reported by SACK before.
+    /// The bytes delivered for the first time, without those that SACK had reported before.
     pub newly_delivered_bytes: u64,
     /// When the newest segment left, if none of those released was sent twice or reported before.
     pub newest_sent_at: Option<Nanoseconds>,
@@ -235,7 +236,7 @@ impl Flight {
         released
     }
 
-    /// The stamp of the segment at `place`, if stamps are kept.
+    /// The stamp of the segment at `place`, if stamps are stored.
     #[inline]
     fn stamp(&self, place: usize) -> Option<DeliveryStamp> {
         if self.keeps_stamps {
@@ -268,7 +269,7 @@ impl Flight {
         }
         let mut gaps = [(0, 0); 1];
         let mut has_gap = false;
-        // Consecutive gaps are walked as one stretch: what lies between them is marked already and skipped.
+        // Consecutive gaps are processed as one range: the segments between them are already marked and skipped.
         let merged = self.reported.insert(left, right, |from, to| {
             gaps[0] = if has_gap { (gaps[0].0, to) } else { (from, to) };
             has_gap = true;

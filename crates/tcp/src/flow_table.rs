@@ -1,4 +1,4 @@
-//! What is kept for each flow, found by its number without hashing.
+//! A value for each flow, found by the flow's number without hashing.
 
 /// Flows that one run can have: what bounds the table, because a flow's number is its place.
 pub const FLOW_LIMIT: u32 = 1 << 20;
@@ -26,7 +26,7 @@ impl<T> FlowTable<T> {
         self.places.get_mut(flow as usize)?.as_mut()
     }
 
-    /// What is kept for `flow`, made by `make` if there is nothing yet; `None` from [`FLOW_LIMIT`] on.
+    /// The value for `flow`, made by `make` if there is none yet; `None` from [`FLOW_LIMIT`] on.
     #[inline]
     pub(crate) fn get_or_make(&mut self, flow: u32, make: impl FnOnce() -> T) -> Option<&mut T> {
         if flow >= FLOW_LIMIT {

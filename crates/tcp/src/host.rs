@@ -1,6 +1,6 @@
 //! A machine at an end of the path: connections with an application each, and speakers.
 
-mod answer;
+mod fast_path;
 mod flow;
 
 use core::fmt;
@@ -12,14 +12,14 @@ use crate::application::{Application, ApplicationCounts};
 use crate::connection::Connection;
 use crate::flow_table::{FlowTable, FLOW_LIMIT};
 use crate::next_times::NextTimes;
-use crate::outlet::Outlet;
 use crate::packet::Packet;
+use crate::packet_sink::PacketSink;
 use crate::script::ScriptError;
 use crate::segment::Segment;
 use crate::statistics::Statistics;
 use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
 
-use answer::Answering;
+use fast_path::FastFlow;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
 
@@ -47,7 +47,7 @@ impl fmt::Display for HostError {
             Self::FlowTaken { flow } => write!(formatter, "Flow {flow} exists already."),
             Self::FlowUnknown { flow } => write!(formatter, "Flow {flow} does not exist."),
             Self::FlowOutOfRange { flow } => {
-                write!(formatter, "Flow {flow} is out of range; flows are numbered from 0 to {}.", FLOW_LIMIT - 1)
+                write!(formatter, "The number of a flow must be from 0 to {}, got {flow}.", FLOW_LIMIT - 1)
             }
             Self::Script(error) => error.fmt(formatter),
         }
@@ -71,9 +71,9 @@ pub struct Host {
     places: FlowTable<usize>,
     times: NextTimes,
     ready: VecDeque<usize>,
-    /// Its time is not set.
-    answering: Answering,
-    /// No later than the earliest time of all, on the short way.
+    /// The flow whose timeout is not up to date.
+    fast_flow: FastFlow,
+    /// A lower bound of the earliest timeout, for the fast path.
     earliest_ns: Nanoseconds,
     speakers: Vec<VoiceSource>,
     speaker_times: NextTimes,
@@ -97,7 +97,7 @@ impl Host {
             places: FlowTable::default(),
             times: NextTimes::default(),
             ready: VecDeque::new(),
-            answering: Answering::NONE,
+            fast_flow: FastFlow::NONE,
             earliest_ns: 0,
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),
@@ -145,7 +145,7 @@ impl Host {
     }
 
     /// Has `flow` connect when `predecessor` has ended and a time has passed that is exponentially distributed (a user
-    /// who thinks between pages that each take a connection). It replaces the flow's start.
+    /// with think times between pages that each use a connection). It replaces the flow's start.
     ///
     /// # Errors
     /// One of the flows does not exist, or the mean is not a time.
@@ -225,19 +225,19 @@ impl Host {
         }
     }
 
-    /// Lets the application act on what happened.
+    /// Passes the events to the application.
     #[inline]
     fn proceed(&mut self, now: Nanoseconds, place: usize) {
         let flow = &mut self.flows[place];
         let was_open = flow.is_open();
         flow.take_events(now);
         flow.application.advance(now, &mut flow.connection);
-        self.finish_turn(now, place, was_open);
+        self.finish_advance(now, place, was_open);
     }
 
     /// The application of a flow that `was_open` has acted.
     #[inline]
-    fn finish_turn(&mut self, now: Nanoseconds, place: usize, was_open: bool) {
+    fn finish_advance(&mut self, now: Nanoseconds, place: usize, was_open: bool) {
         let flow = &mut self.flows[place];
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
@@ -281,16 +281,16 @@ impl Host {
         None
     }
 
-    /// Hands every packet that leaves at `now` to `outlet`, as [`Host::poll_transmit`] would give them.
+    /// Hands every packet that leaves at `now` to `sink`, as [`Host::poll_transmit`] would give them.
     #[inline]
-    pub fn transmit(&mut self, now: Nanoseconds, outlet: &mut (impl Outlet + ?Sized)) {
+    pub fn transmit(&mut self, now: Nanoseconds, sink: &mut (impl PacketSink + ?Sized)) {
         while let Some(packet) = self.leaving.pop_front() {
-            outlet.send(packet);
+            sink.send(packet);
         }
         while let Some(place) = self.ready.front().copied() {
             let flow = &mut self.flows[place];
             while let Some(segment) = flow.connection.poll_transmit(now) {
-                outlet.send(Packet::Tcp(segment));
+                sink.send(Packet::Tcp(segment));
             }
             flow.is_ready = false;
             self.times.set(place, flow.next_time());
@@ -298,11 +298,11 @@ impl Host {
         }
     }
 
-    /// When [`Host::handle_timeout`] wants to be called next.
+    /// When [`Host::handle_timeout`] is due next.
     #[inline]
     #[must_use]
     pub fn poll_timeout(&self) -> Nanoseconds {
-        debug_assert!(self.answering.is_none(), "times are not settled");
+        debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
         self.times.earliest().min(self.speaker_times.earliest())
     }
 
@@ -332,7 +332,7 @@ impl Host {
         &self.heard
     }
 
-    /// Packets of no flow that the host knows.
+    /// Packets that belong to no flow of the host.
     #[must_use]
     pub fn stray_packets(&self) -> u64 {
         self.stray_packets
@@ -370,8 +370,6 @@ impl Host {
     }
 }
 
-#[cfg(test)]
-mod predictions;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sorted intervals of a stream that neither touch nor overlap.
+//! Sorted intervals of a stream that do not touch or overlap.
 
 use std::collections::VecDeque;
 
@@ -20,7 +20,7 @@ impl Intervals {
         self.intervals.back().map(|interval| interval.1)
     }
 
-    /// From the last one down.
+    /// The intervals from the last one down.
     pub fn descending(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.intervals.iter().rev().copied()
     }
@@ -56,7 +56,7 @@ impl Intervals {
         merged
     }
 
-    /// Forgets what lies before `position`.
+    /// Removes intervals before `position`.
     #[inline]
     pub fn remove_below(&mut self, position: u64) {
         while let Some(front) = self.intervals.front_mut() {

@@ -1,4 +1,4 @@
-//! Which of many elements wants to be woken first.
+//! The earliest next event among many elements.
 
 use pepscope_path::{Nanoseconds, NEVER};
 
@@ -34,7 +34,7 @@ impl NextTimes {
         }
     }
 
-    /// Sets when `element` wants to be woken; it must have room.
+    /// Sets the time of `element`'s next event; the table must have room for it.
     #[inline(always)]
     pub(crate) fn set(&mut self, element: usize, time: Nanoseconds) {
         let mut node = self.leaves() + element;

@@ -109,7 +109,7 @@ impl Reassembly {
         }
     }
 
-    /// Holds a run that starts after the next byte expected; whether any of it was new and kept.
+    /// Holds a run that starts after the next byte expected; returns whether any of it was new and stored.
     pub fn hold(&mut self, run: PlacedRun) -> bool {
         let mut rest = run;
         let mut index = self.held.partition_point(|held| held.end <= run.start);

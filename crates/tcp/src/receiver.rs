@@ -15,7 +15,7 @@ enum Due {
     No,
     /// Any segment may carry it.
     Yes,
-    /// For out-of-order data: alone and with its SACK blocks, so that the peer counts it as a duplicate.
+    /// An ACK for out-of-order data, sent alone and with SACK blocks, so that the peer counts it as a duplicate ACK.
     Alone,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Receiver {
     buffer_bytes: u64,
     /// Position up to which the application has read.
     read: u64,
-    /// The farthest right edge that was offered: what it promised is kept (RFC 7323, section 2.4).
+    /// The farthest right edge that was offered: the window must not shrink (RFC 7323, section 2.4).
     offered_edge: u64,
     /// The window in the last ACK, in bytes.
     offered_window: u64,
@@ -231,7 +231,7 @@ impl Receiver {
         }
     }
 
-    /// The same for data or FIN that was received before.
+    /// Answers data or a FIN that was received before.
     pub fn refuse_duplicate(&mut self, start: u64, end: u64, has_payload: bool, statistics: &mut Statistics) {
         if has_payload {
             self.note_duplicate(start, end, statistics);
@@ -287,7 +287,7 @@ impl Receiver {
     #[inline(always)]
     fn make_room(&mut self, bytes: u64, is_open: bool) {
         self.read += bytes;
-        // Whatever is due tells of the room, too.
+        // An ACK that is due announces the window, too.
         if self.due == Due::No && is_open && !self.fin_taken {
             let edge = self.read + self.buffer_bytes;
             let growth = edge.saturating_sub(self.offered_edge);

@@ -14,7 +14,7 @@ use crate::sender::Sender;
 use crate::settings::Recovery;
 use crate::statistics::Statistics;
 
-/// Where the repair of losses stands.
+/// The state of loss recovery.
 #[derive(Clone, Debug)]
 pub(crate) struct Episode {
     kind: Recovery,
@@ -27,7 +27,7 @@ pub(crate) struct Episode {
     limited_bytes: u64,
     has_partial: bool,
     has_rescued: bool,
-    /// Of [`Recovery::Rack`], while it recovers.
+    /// The state of [`Recovery::Rack`] during recovery.
     reduction: Option<rack::Reduction>,
 }
 

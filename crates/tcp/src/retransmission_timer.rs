@@ -67,10 +67,6 @@ impl RetransmissionTimer {
         self.smoothed
     }
 
-    pub fn variation(&self) -> Nanoseconds {
-        self.variation
-    }
-
     #[inline]
     pub fn timeout(&self) -> Nanoseconds {
         self.timeout

@@ -1,7 +1,7 @@
 //! A middlebox that changes headers and leaves every transfer as it was: what a detector must not take for a proxy.
 //!
-//! It holds no data and answers for nobody. What it shifts it shifts back in the opposite direction, so the two ends
-//! agree with each other while two captures on either side of it do not.
+//! It holds no data and never answers in the place of an end. What it shifts it shifts back in the opposite direction,
+//! so the two ends agree with each other while two captures on either side of it do not.
 
 use std::collections::VecDeque;
 
@@ -57,7 +57,7 @@ struct Way {
     passed_acknowledgement: Option<u32>,
     held: Option<Segment>,
     held_count: u32,
-    /// Tells the deadline of what is held now from those of what was held before.
+    /// Distinguishes the deadline of what is held now from earlier deadlines.
     hold: u32,
 }
 
@@ -238,7 +238,7 @@ fn rewrite(settings: &RewriterSettings, flow: &mut Flow, direction: Direction, s
             (false, Some(scale), Some(_)) => scale.min(14), // RFC 7323, section 2.3
             _ => 0,
         };
-        // A limit below one unit still lets a unit through: a zero window of ours would stop the transfer.
+        // A limit below one unit still allows one unit: a zero window would stop the transfer.
         let limit = u16::try_from(limit_bytes >> scale).unwrap_or(u16::MAX).max(1);
         segment.window = segment.window.min(limit);
     }

@@ -6,7 +6,7 @@ use crate::segment::ContentId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     pub content: ContentId,
-    /// Of the first byte in its content.
+    /// The offset of the first byte in its content.
     pub content_offset: u64,
     pub bytes: u64,
 }

@@ -39,7 +39,7 @@ pub enum Reading {
     /// All of it, at once.
     #[default]
     AtOnce,
-    /// At most `chunk_bytes` at a time, and `rate_bytes_s` on average.
+    /// Reads at most `chunk_bytes` at a time, and `rate_bytes_s` on average.
     Paced { rate_bytes_s: u64, chunk_bytes: u64 },
 }
 
@@ -55,7 +55,7 @@ pub struct Pause {
 pub struct Script {
     pub steps: Vec<Step>,
     pub reading: Reading,
-    /// In the order of their starts, without overlap.
+    /// The pauses in the order of their starts, without overlap.
     pub pauses: Vec<Pause>,
     /// Reset the connection this long after it is established, whatever the step; [`NEVER`] for never.
     pub abort_after_ns: Nanoseconds,
@@ -91,7 +91,7 @@ impl Script {
         Self::new(vec![Step::Send { content, bytes }, Step::Receive { bytes: bytes_expected }, Step::Close])
     }
 
-    /// A browser: asks for `pages` pages on one connection and thinks before each but the first.
+    /// A browser: requests `pages` pages on one connection, with a think time before each but the first.
     #[must_use]
     pub fn http_client(
         pages: u32,
@@ -155,7 +155,7 @@ impl fmt::Display for ScriptError {
                 write!(formatter, "A step that repeats for ever must wait, send or receive something in each round.")
             }
             Self::ThinkTime(mean_s) => {
-                write!(formatter, "The mean thinking time is {mean_s} s; it must be 0 or more.")
+                write!(formatter, "The mean think time must be at least 0 s, got {mean_s}.")
             }
             Self::ReadingPace { rate_bytes_s, chunk_bytes } => write!(
                 formatter,
@@ -223,7 +223,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Appends `steps`; says whether they are sure to take some time.
+    /// Appends `steps`; returns whether they always take some time.
     fn lay_out(&mut self, steps: &[Step]) -> Result<bool, ScriptError> {
         let mut takes_time = false;
         for step in steps {
@@ -327,6 +327,6 @@ mod tests {
         assert_eq!(Program::compile(&stuck), Err(ScriptError::ReadingPace { rate_bytes_s: 0, chunk_bytes: 1 }));
         let negative = Script::new(vec![Step::Think { mean_s: -1.0 }]);
         let error = Program::compile(&negative).expect_err("a negative mean");
-        assert_eq!(error.to_string(), "The mean thinking time is -1 s; it must be 0 or more.");
+        assert_eq!(error.to_string(), "The mean think time must be at least 0 s, got -1.");
     }
 }

@@ -116,7 +116,7 @@ pub struct Segment {
     pub flags: Flags,
     pub sequence: u32,
     pub acknowledgement: u32,
-    /// As the header carries it, not scaled.
+    /// The window field as the header carries it, not scaled.
     pub window: u16,
     pub payload_bytes: u16,
     pub content: ContentId,

@@ -10,7 +10,7 @@ use crate::segment::ContentId;
 pub(crate) struct SendQueue {
     /// All but the newest.
     older: VecDeque<PlacedRun>,
-    /// It may be empty, or lie before the first byte that is kept.
+    /// It may be empty, or before the first stored byte.
     newest: PlacedRun,
     /// Ends of writes, for PSH.
     write_ends: VecDeque<u64>,
@@ -80,7 +80,7 @@ impl SendQueue {
         self.newest = run;
     }
 
-    /// Forgets what lies before `position`; whether an application that waits may write again.
+    /// Removes the bytes before `position`; returns whether a waiting application may write again.
     #[inline(always)]
     pub fn acknowledge(&mut self, position: u64, segment_bytes: u64) -> bool {
         self.start = position.min(self.end).max(self.start);

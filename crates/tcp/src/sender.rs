@@ -1,13 +1,13 @@
 //! The sending half: what may leave now, and what acknowledgements of it mean.
 
 mod acknowledge;
-mod prediction;
+mod header_prediction;
 mod rate;
 mod transmit;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
-use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, Control, ControlSettings};
+use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, Control, ControlSettings, Needs};
 use crate::flight::Flight;
 use crate::recovery::Episode;
 use crate::retransmission_timer::RetransmissionTimer;
@@ -18,7 +18,7 @@ use crate::sequence::number;
 use crate::settings::{EcnMode, Recovery, Settings};
 use crate::statistics::Statistics;
 
-pub(crate) use prediction::Burst;
+pub(crate) use header_prediction::Burst;
 use rate::DeliveryRate;
 
 /// A segment that should leave.
@@ -35,14 +35,15 @@ pub(crate) struct Outgoing {
     pub announces_reduction: bool,
 }
 
-/// What an acknowledgement was.
+/// What the sender did with an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// For data that was never sent.
-    Impossible,
+pub(crate) enum AckOutcome {
+    /// It was for data that was never sent, and was ignored.
+    NeverSent,
+    /// It was older than the last one, and was ignored.
     Stale,
-    Taken {
-        /// The application waits for room and has some.
+    Accepted {
+        /// The application waits for room in the send buffer, and there is room again.
         writable: bool,
     },
 }
@@ -63,28 +64,29 @@ pub(crate) struct Sender {
     /// Times that the timer expired without an ACK in between.
     pub(crate) retries: u32,
     rate: DeliveryRate,
-    wants_sent: bool,
-    /// The control asks for nothing but ACKs and losses.
-    only_sets_window: bool,
+    /// What the control needs besides ACKs and losses.
+    needs: Needs,
+    /// The control needs nothing else, which header prediction presumes.
+    control_needs_only_acknowledgements: bool,
     pub(crate) limited_transmit: bool,
     pub(crate) ecn: EcnMode,
     marks_answered_until: u64,
     reduction_unannounced: bool,
-    /// Of retransmissions that may leave, where somebody counts them out.
+    /// How much may be retransmitted, where a window-adaptation proxy rations it.
     repeat_allowance_bytes: Option<u64>,
-    /// The next retransmission leaves whatever the window says.
+    /// The next retransmission leaves regardless of the window.
     pub(crate) is_forced: bool,
     is_window_limited: bool,
     /// Nothing can leave until something changes.
     is_resting: bool,
     /// A round-trip sample is taken once what was in flight at the last one is acknowledged.
     timed_until: u64,
-    /// Of [`Recovery::Rack`]: the shortest sample, and when the latest of what arrived had left.
+    /// The shortest round-trip sample and the latest time of sending of a delivered segment, for [`Recovery::Rack`].
     pub(crate) shortest_round_trip: Nanoseconds,
     pub(crate) latest_delivered_sent_at: Option<Nanoseconds>,
     /// Delivered according to duplicates without SACK, and not yet acknowledged.
     assumed_bytes: u64,
-    /// Of the last ACK that had any: most of them come again.
+    /// The SACK blocks of the last ACK that had any; most ACKs repeat them.
     last_blocks: SackBlocks,
     // The peer's window.
     right_edge: u64,
@@ -94,7 +96,7 @@ pub(crate) struct Sender {
     window_acknowledgement: u64,
     pub(crate) window_shift: u8,
     window_limit: Option<u64>,
-    // Persist.
+    // The persist timer and its zero-window probes.
     probe_deadline: Nanoseconds,
     probe_interval: Nanoseconds,
     probe_due: bool,
@@ -113,14 +115,15 @@ impl Sender {
     pub fn new(settings: &Settings) -> Self {
         let segment_bytes = u64::from(settings.maximum_segment_size.max(1));
         let control = Control::new(settings.control, &control_settings(settings, segment_bytes));
+        let needs = control.needs();
         Self {
             initial: settings.initial_sequence_number,
-            flight: Flight::new(1, control.needs_rate_samples()),
+            flight: Flight::new(1, needs.rate_samples),
             queue: SendQueue::new(settings.send_buffer_bytes),
             window_bytes: control.window_bytes(),
-            rate: DeliveryRate::new(control.needs_rate_samples()),
-            wants_sent: control.needs_sent(),
-            only_sets_window: control.only_sets_window(),
+            rate: DeliveryRate::new(needs.rate_samples),
+            needs,
+            control_needs_only_acknowledgements: needs == Needs::default(),
             control,
             segment_bytes,
             episode: Episode::new(settings.recovery),
@@ -247,17 +250,12 @@ impl Sender {
         self.repeat_allowance_bytes.is_some_and(|allowance| allowance < self.flight.pending_bytes())
     }
 
-    /// Lets one segment be sent again.
+    /// Allows one retransmission.
     pub fn allow_repeat(&mut self) {
         if let Some(allowance) = &mut self.repeat_allowance_bytes {
             *allowance += self.segment_bytes;
             self.is_resting = false;
         }
-    }
-
-    /// The peer's window as it last offered it.
-    pub fn peer_window_bytes(&self) -> u64 {
-        self.right_edge.saturating_sub(self.flight.unacknowledged())
     }
 
     /// Written and not sent.
@@ -282,11 +280,11 @@ impl Sender {
             if self.flight.outstanding_bytes() > 0 { now.saturating_add(self.timer.timeout()) } else { NEVER };
     }
 
-    /// Tells the control to slow down, and the peer that it did where it asked for that.
+    /// Makes the control slow down, and announces it to the peer with standard ECN.
     pub(crate) fn slow_down(&mut self, now: Nanoseconds, cause: Cause, is_repeated: bool) {
         let outstanding_bytes = self.flight.outstanding_bytes().saturating_sub(self.episode.limited_bytes());
-        // In recovery each duplicate lets a segment leave for one that arrived. Half of all that is unacknowledged would
-        // after many losses be more than the window that caused them.
+        // In recovery each duplicate ACK allows one segment, since one arrived. Half of all that is unacknowledged
+        // would after many losses be more than the window that caused them.
         let in_flight_bytes =
             if self.episode.is_recovering() { outstanding_bytes.min(self.window_bytes) } else { outstanding_bytes };
         self.control.on_congestion(&Congestion { now, cause, in_flight_bytes, is_repeated });
@@ -330,9 +328,9 @@ impl Sender {
         true
     }
 
-    /// Calls the control with an ACK and takes over its window.
+    /// Reports an ACK to the control and takes over its window.
     #[inline(always)]
-    fn tell_control(&mut self, acknowledged: &Acknowledged) {
+    fn notify_control(&mut self, acknowledged: &Acknowledged) {
         if acknowledged.newly_acknowledged_bytes > 0 {
             self.control.on_acknowledged(acknowledged);
         } else {

@@ -9,7 +9,7 @@ use crate::control::ControlKind;
 pub enum EcnMode {
     #[default]
     Off,
-    /// Echoed until the sender says that it slowed down, which it does once a window (RFC 3168, section 6.1).
+    /// Echoed until the sender signals its reduction (CWR), once in each window (RFC 3168, section 6.1).
     Standard,
     /// Each mark is echoed once and the congestion control decides what it means (TCP-Jersey's congestion warning).
     EveryPacket,
@@ -24,19 +24,19 @@ pub enum Recovery {
     Reno,
     /// Fast recovery until all that was in flight is acknowledged (RFC 6582).
     NewReno,
-    /// From the peer's selective acknowledgements (RFC 6675); as NewReno where the peer gives none.
+    /// Recovery by the selective acknowledgements of the peer (RFC 6675); NewReno where the peer gives none.
     #[default]
     Sack,
-    /// The same with what Linux does beyond it: PRR (RFC 6937) and RACK's look at times (RFC 8985).
+    /// SACK recovery with PRR (RFC 6937) and RACK's loss detection by time (RFC 8985), as Linux has them.
     Rack,
 }
 
 /// Acknowledging less often than every segment (RFC 5681, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DelayedAcknowledgement {
-    /// An ACK at the latest for every so many segments.
+    /// The largest number of segments that one ACK may answer.
     pub every: u32,
-    /// And at the latest so long after the first of them.
+    /// The longest time between a segment and its ACK.
     pub timeout: Nanoseconds,
 }
 
@@ -50,7 +50,7 @@ impl Default for DelayedAcknowledgement {
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RetransmissionSettings {
-    /// Before the first round-trip sample.
+    /// The timeout before the first round-trip sample.
     pub initial: Nanoseconds,
     pub minimum: Nanoseconds,
     pub maximum: Nanoseconds,
@@ -93,7 +93,8 @@ pub struct Settings {
     pub ecn: EcnMode,
     /// `None` acknowledges every segment.
     pub delayed_acknowledgement: Option<DelayedAcknowledgement>,
-    /// So many segments are acknowledged at once at the start, as Linux does while the peer is in slow start.
+    /// The number of segments at the start that are acknowledged at once, as Linux does while the peer is in slow
+    /// start.
     pub quick_acknowledgements: u32,
     /// New data on the first two duplicates (RFC 3042).
     pub limited_transmit: bool,
@@ -108,7 +109,7 @@ pub struct Settings {
     pub handshake_retries: u32,
     /// Times that the same data is sent again by the timer before giving up (R2 of RFC 9293, section 3.8.3).
     pub retransmission_retries: u32,
-    /// How long the end that closed first remembers (twice the segment lifetime; RFC 9293, section 3.6.1).
+    /// How long the end that closed first keeps the connection (twice the segment lifetime; RFC 9293, section 3.6.1).
     pub time_wait: Nanoseconds,
     pub time_to_live: u8,
     pub version_6: bool,
@@ -117,8 +118,11 @@ pub struct Settings {
     pub timestamp_offset: u32,
     /// One step of the timestamp clock: 1 ms to 1 s (RFC 7323, section 5.4).
     pub timestamp_tick: Nanoseconds,
-    /// Of the first packet; each further one adds 1.
+    /// The IP identification of the first packet; each further packet adds 1.
     pub ip_identification: u16,
+    /// Handles the commonest segments on the fast path (see [`crate::Connection`]). The packets are the same without
+    /// it; it is off where tests and measurements compare both.
+    pub header_prediction: bool,
 }
 
 impl Default for Settings {
@@ -152,6 +156,7 @@ impl Default for Settings {
             timestamp_offset: 0,
             timestamp_tick: MILLISECOND,
             ip_identification: 0,
+            header_prediction: true,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a connection stands, and what its application is told.
+//! The states of a connection and the events for its application.
 
 /// States of RFC 9293, section 3.3.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// What an application is told.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The handshake is complete.
@@ -64,7 +64,7 @@ const ORDER: [Event; 7] = [
     Event::TimedOut,
 ];
 
-/// Events not told yet, each at most once.
+/// Events that the application has not taken yet, each at most once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Events(u8);
 
@@ -112,7 +112,7 @@ mod tests {
         for event in ORDER.iter().rev().chain([&Event::Readable]) {
             events.push(*event);
         }
-        let told: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
-        assert_eq!(told, ORDER);
+        let taken: Vec<Event> = std::iter::from_fn(|| events.pop()).collect();
+        assert_eq!(taken, ORDER);
     }
 }

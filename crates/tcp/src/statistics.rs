@@ -3,7 +3,7 @@
 /// Counted since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Of all kinds, SYN and RST too.
+    /// Segments of all kinds, SYN and RST included.
     pub segments_sent: u64,
     pub segments_received: u64,
     /// Segments that carry data or FIN, sent again or not.

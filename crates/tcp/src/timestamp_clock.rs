@@ -1,10 +1,10 @@
-//! The clock behind the timestamps option (RFC 7323, section 5.4) and what the peer's clock said.
+//! The clock behind the timestamps option (RFC 7323, section 5.4), and the peer's timestamps.
 
 use pepscope_path::{Nanoseconds, SECOND};
 
 use crate::segment::Timestamps;
 
-/// A timestamp older than that says nothing about order any more (RFC 7323, section 5.5).
+/// A timestamp older than that does not order segments any more (RFC 7323, section 5.5).
 const RECENT_LIFETIME: Nanoseconds = 24 * 24 * 3600 * SECOND;
 
 /// Timestamps of one end.
@@ -54,7 +54,7 @@ impl TimestampClock {
         self.recent_at = now;
     }
 
-    /// The round-trip time that an echo reply tells if both ends use the option, no finer than a tick (RFC 7323,
+    /// The round-trip time that an echo reply gives if both ends use the option, no finer than a tick (RFC 7323,
     /// section 4.1).
     #[inline]
     pub fn round_trip_time(&mut self, now: Nanoseconds, timestamps: Timestamps) -> Option<Nanoseconds> {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_tells_the_round_trip_in_ticks() {
+    fn an_echo_gives_the_round_trip_in_ticks() {
         let mut clock = TimestampClock::new(5, MILLISECOND);
         clock.is_active = true;
         let sent = clock.option(10 * MILLISECOND);

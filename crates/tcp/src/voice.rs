@@ -15,7 +15,7 @@ use crate::packet::VoiceFrame;
 pub const SPEECH_PAYLOAD_BYTES: u16 = 22;
 /// RTP payload of a silence descriptor: 39 bits in 5 bytes, and the same two bytes before them.
 pub const SILENCE_PAYLOAD_BYTES: u16 = 7;
-/// Of every AMR mode (3GPP TS 26.071).
+/// The frame interval of every AMR mode (3GPP TS 26.071).
 pub const FRAME_NS: Nanoseconds = 20 * MILLISECOND;
 
 const FIRST_UPDATE_AFTER_FRAMES: u32 = 3;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_never_silent_fills_every_frame() {
+    fn a_source_without_pauses_fills_every_frame() {
         let settings = VoiceSettings { mean_silence_s: 0.0, ..VoiceSettings::default() };
         assert_eq!(frames_until(SECOND, settings, 1).len(), 50);
     }

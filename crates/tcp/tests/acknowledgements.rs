@@ -187,7 +187,7 @@ fn the_timer_repairs_what_nothing_else_can_and_backs_off() {
 }
 
 #[test]
-fn timestamps_tell_which_transmission_was_acknowledged() {
+fn timestamps_identify_the_acknowledged_transmission() {
     let mut wire = opened(Settings { timestamps: true, timestamp_offset: 7, ..settings() });
     wire.rule = Box::new(|from, _, number| if from == End::Server && number <= 3 { Fate::Lose } else { Fate::Deliver });
     wire.write(End::Server, 1, 0, 900);

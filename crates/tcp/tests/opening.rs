@@ -85,7 +85,7 @@ fn lost_openings_are_sent_again_ever_later() {
 }
 
 #[test]
-fn an_opening_that_nobody_answers_is_given_up() {
+fn an_opening_without_an_answer_is_given_up() {
     let mut wire = Wire::new(Settings { handshake_retries: 2, ..plain() }, plain());
     wire.rule = Box::new(|_, _, _| Fate::Lose);
     wire.connect();

@@ -32,8 +32,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             elapsed_s,
             tally.frames as f64 / elapsed_s / 1e6,
         );
-        for warning in tally.warnings() {
-            println!("  {warning}");
+        if let Some(damage) = &tally.damage {
+            println!("  damaged at byte {}: {}", damage.byte_offset, damage.cause);
         }
     }
     Ok(())

@@ -27,9 +27,9 @@ pub enum ProgramError {
 impl fmt::Display for ProgramError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => write!(out, "the filter program is empty"),
+            Self::Empty => write!(out, "the filter program must not be empty"),
             Self::TooLong { instructions } => {
-                write!(out, "the filter program has {instructions} instructions, {MOST_INSTRUCTIONS} are allowed")
+                write!(out, "the filter program must have at most {MOST_INSTRUCTIONS} instructions, got {instructions}")
             }
             Self::UnknownInstruction { at, code } => {
                 write!(out, "instruction {at} of the filter program has the unknown code {code:#06x}")
@@ -42,7 +42,7 @@ impl fmt::Display for ProgramError {
                 )
             }
             Self::DivisionByZero { at } => write!(out, "instruction {at} of the filter program divides by zero"),
-            Self::NoReturnAtEnd => write!(out, "the filter program does not end in a return"),
+            Self::NoReturnAtEnd => write!(out, "the filter program must end in a return"),
         }
     }
 }
@@ -354,24 +354,24 @@ fn operand(code: u16, k: u32) -> Operand {
     }
 }
 
-/// One program for each link type, as offsets differ between them.
+/// One program for each link-layer type, as offsets differ between them.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     programs: HashMap<u16, Program>,
 }
 
 impl Filter {
-    /// A filter without programs, which lets nothing through.
+    /// A filter without programs, which rejects every frame.
     pub fn new() -> Self {
         Filter::default()
     }
 
-    /// Sets the program for frames of a link type (number of the tcpdump.org registry).
+    /// Sets the program for frames of a link-layer type (number of the tcpdump.org registry).
     pub fn insert(&mut self, link_type: u16, program: Program) {
         self.programs.insert(link_type, program);
     }
 
-    /// Frames of a link type without a program do not pass.
+    /// Frames of a link-layer type without a program do not pass.
     pub fn accepts(&self, link_type: u16, frame: &[u8], wire_bytes: u32) -> bool {
         self.programs.get(&link_type).is_some_and(|program| program.run(frame, wire_bytes) != 0)
     }

@@ -22,14 +22,14 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// Who wants to see the datagrams that a reader comes by on its way from segment to segment.
+/// Gets every UDP datagram outside known tunnels that a reader meets between segments.
 pub trait DatagramObserver: Send {
     fn observe(&mut self, datagram: &Datagram<'_>);
 }
 
 /// Where in a frame (or in a datagram put together from fragments) a UDP header stands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DatagramPlace {
+pub(crate) struct DatagramPosition {
     pub(crate) start: usize,
     pub(crate) captured_end: usize,
     pub(crate) wire_bytes: usize,
@@ -39,7 +39,7 @@ pub(crate) struct DatagramPlace {
 
 pub(crate) const HEADER_BYTES: usize = 8;
 
-impl DatagramPlace {
+impl DatagramPosition {
     /// The datagram with payload that stands here in `base`; `None` without payload, or where its header was cut.
     pub(crate) fn datagram<'a>(&self, base: &'a [u8], frame_index: u64, time_ns: i64) -> Option<Datagram<'a>> {
         let bytes = base.get(self.start..self.captured_end)?;

@@ -1,15 +1,16 @@
 //! One frame to its TCP segment, through every header and tunnel in between.
 
-use crate::datagram::{Datagram, DatagramPlace};
+use crate::datagram::{Datagram, DatagramPosition};
 use crate::error::Reject;
 use crate::fragments::Fragments;
-use crate::ip::{self, protocol, Content};
-use crate::layer::{Layer, Passed};
+use crate::header::{HeaderKind, HeaderTrace};
+use crate::ip::{self, protocol, Content, Fragment};
+use crate::layer::{Layer, WalkState};
 use crate::link::LinkType;
-use crate::place::Place;
+use crate::position::SegmentPosition;
 use crate::segment::Segment;
 use crate::view::View;
-use crate::{ethertype, link, plain, tcp, tunnel};
+use crate::{ethertype, fast_path, link, tcp, tunnel};
 
 /// A frame as a capture file or a live capture gives it.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +33,13 @@ pub struct Decoder {
     fragments: Fragments,
     assembled: Vec<u8>,
     /// What the latest frame held instead of TCP.
-    datagram: Option<DatagramPlace>,
+    datagram: Option<DatagramPosition>,
 }
 
-enum Walked {
-    Segment(Place),
-    Datagram { protocol: u8, captured: Vec<u8>, wire_bytes: usize },
+/// What a walk ends in.
+pub(crate) enum WalkEnd<'a> {
+    Segment(SegmentPosition),
+    Fragment(Fragment<'a>),
 }
 
 impl Decoder {
@@ -67,7 +69,7 @@ impl Decoder {
     }
 
     /// Where the UDP datagram stands at which the latest frame that holds no TCP ended.
-    pub(crate) fn datagram_place(&self) -> Option<DatagramPlace> {
+    pub(crate) fn datagram_position(&self) -> Option<DatagramPosition> {
         self.datagram
     }
 
@@ -76,100 +78,96 @@ impl Decoder {
         &self.assembled
     }
 
-    fn locate(&mut self, link: LinkType, time_ns: i64, bytes: &[u8], wire_bytes: usize) -> Result<Place, Reject> {
-        match plain::locate(link, bytes) {
-            Some(place) => Ok(place),
-            None => self.locate_anywhere(link, time_ns, bytes, wire_bytes),
-        }
-    }
-
-    /// The long way for what `plain` does not know.
-    #[inline(never)]
-    pub(crate) fn locate_anywhere(
+    fn locate(
         &mut self,
         link: LinkType,
         time_ns: i64,
         bytes: &[u8],
         wire_bytes: usize,
-    ) -> Result<Place, Reject> {
-        let mut passed = Passed::nothing();
-        let frame = View::new(bytes, wire_bytes);
-        let mut walked = walk(Layer::Link(link), frame, &mut passed, &mut self.fragments, time_ns);
+    ) -> Result<SegmentPosition, Reject> {
+        match fast_path::locate(link, bytes) {
+            Some(place) => Ok(place),
+            None => self.locate_on_slow_path(link, time_ns, bytes, wire_bytes),
+        }
+    }
+
+    /// The slow path: every frame that `fast_path` does not decode.
+    #[inline(never)]
+    pub(crate) fn locate_on_slow_path(
+        &mut self,
+        link: LinkType,
+        time_ns: i64,
+        bytes: &[u8],
+        wire_bytes: usize,
+    ) -> Result<SegmentPosition, Reject> {
+        let mut state = WalkState::start();
+        let mut walked = walk(Layer::Link(link), View::new(bytes, wire_bytes), &mut state, &mut ());
         let mut assembled = false;
         let located = loop {
-            match walked {
-                Ok(Walked::Segment(place)) => break Ok(Place { assembled, ..place }),
-                Ok(Walked::Datagram { protocol, captured, wire_bytes }) => {
-                    self.assembled = captured;
+            let Fragment { key, offset, more, payload } = match walked {
+                Ok(WalkEnd::Segment(place)) => break Ok(SegmentPosition { assembled, ..place }),
+                Ok(WalkEnd::Fragment(fragment)) => fragment,
+                Err(reject) => break Err(reject),
+            };
+            match self.fragments.add(key, time_ns, offset, more, payload.captured(), payload.wire_bytes()) {
+                Ok(whole) => {
+                    self.assembled = whole.captured;
                     assembled = true;
-                    let view = View::new(&self.assembled, wire_bytes);
-                    walked = walk(Layer::IpPayload(protocol), view, &mut passed, &mut self.fragments, time_ns);
+                    let view = View::new(&self.assembled, whole.wire_bytes);
+                    walked = walk(Layer::IpPayload(key.protocol), view, &mut state, &mut ());
                 }
                 Err(reject) => break Err(reject),
             }
         };
-        self.datagram = passed.datagram.map(|place| DatagramPlace { assembled, ..place });
+        self.datagram = state.datagram.map(|place| DatagramPosition { assembled, ..place });
         located
     }
 }
 
-/// Steps from header to header until TCP, or a datagram that its last fragment completed.
-fn walk(
+/// Steps from header to header until TCP, or a fragment of an IP datagram.
+pub(crate) fn walk<'a>(
     mut layer: Layer,
-    mut view: View<'_>,
-    passed: &mut Passed,
-    fragments: &mut Fragments,
-    time_ns: i64,
-) -> Result<Walked, Reject> {
+    mut view: View<'a>,
+    state: &mut WalkState,
+    trace: &mut impl HeaderTrace,
+) -> Result<WalkEnd<'a>, Reject> {
     loop {
-        passed.layers_left = passed.layers_left.checked_sub(1).ok_or(Reject::TooDeep)?;
+        state.layers_left = state.layers_left.checked_sub(1).ok_or(Reject::TooDeep)?;
         (layer, view) = match layer {
-            Layer::Link(link) => link::step(link, view)?,
-            Layer::EtherType(kind) => ethertype::step(kind, view)?,
-            Layer::LogicalLinkControl => ethertype::logical_link_control(view)?,
-            Layer::PointToPoint => ethertype::point_to_point(view)?,
-            Layer::Ip => match ip::step(view, passed)? {
+            Layer::Link(link) => link::step(link, view, trace)?,
+            Layer::EtherType(kind) => ethertype::step(kind, view, trace)?,
+            Layer::LogicalLinkControl => ethertype::logical_link_control(view, trace)?,
+            Layer::PointToPoint => ethertype::point_to_point(view, trace)?,
+            Layer::Ip => match ip::step(view, state, trace)? {
                 Content::Whole(number, payload) => (Layer::IpPayload(number), payload),
-                Content::Part(part) => {
-                    let payload = part.payload;
-                    let whole = fragments.add(
-                        part.key,
-                        time_ns,
-                        part.offset,
-                        part.more,
-                        payload.captured(),
-                        payload.wire_bytes(),
-                    )?;
-                    return Ok(Walked::Datagram {
-                        protocol: part.key.protocol,
-                        captured: whole.captured,
-                        wire_bytes: whole.wire_bytes,
-                    });
-                }
+                Content::Part(part) => return Ok(WalkEnd::Fragment(part)),
             },
             Layer::IpPayload(number) => match number {
                 protocol::TCP => (Layer::Tcp, view),
-                protocol::UDP => tunnel::udp(view, passed)?,
-                protocol::GRE => tunnel::gre(view, passed)?,
-                protocol::IPV4 | protocol::IPV6 => tunnel::ip_in_ip(view, passed),
+                protocol::UDP => tunnel::udp(view, state, trace)?,
+                protocol::GRE => tunnel::gre(view, state, trace)?,
+                protocol::IPV4 | protocol::IPV6 => tunnel::ip_in_ip(view, state),
                 protocol::MPLS => (Layer::EtherType(ethertype::MPLS_UNICAST), view),
                 protocol::AUTHENTICATION => {
-                    let (next, payload) = ip::authentication(view)?;
+                    let (next, payload) = ip::authentication(view, trace)?;
                     (Layer::IpPayload(next), payload)
                 }
                 _ => return Err(Reject::NotTcp),
             },
-            Layer::GtpU => tunnel::gtp_u(view, passed)?,
-            Layer::Vxlan => tunnel::vxlan(view, passed)?,
+            Layer::GtpU => tunnel::gtp_u(view, state, trace)?,
+            Layer::Vxlan => tunnel::vxlan(view, state, trace)?,
+            Layer::Geneve => tunnel::geneve(view, state, trace)?,
             Layer::Tcp => {
-                tcp::check(view)?;
-                return Ok(Walked::Segment(Place {
+                let header_bytes = tcp::check(view)?;
+                trace.note_at(HeaderKind::Tcp, view, header_bytes);
+                tcp::trace_options(view, header_bytes, trace);
+                return Ok(WalkEnd::Segment(SegmentPosition {
                     tcp_start: view.start(),
                     captured_end: view.end(),
                     wire_bytes: view.wire_bytes(),
                     assembled: false,
-                    ip: passed.ip,
-                    tunnel: passed.tunnel,
+                    ip: state.ip,
+                    tunnel: state.tunnel,
                 }));
             }
         };

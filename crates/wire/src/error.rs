@@ -42,19 +42,19 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Where and how a capture broke off; everything before it was delivered.
+/// Where and how a capture broke off (a truncated file, say); everything before it was delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Offset in the (decompressed) capture of the record that could not be read.
     pub byte_offset: u64,
-    /// One sentence: what is wrong, where, and how much came before.
-    pub sentence: String,
+    /// What is wrong there, as the end of a sentence that names the place.
+    pub cause: String,
 }
 
 /// Why a frame yields no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reject {
-    /// The link type is not known here.
+    /// This decoder does not know the link-layer type.
     UnknownLinkType,
     /// No IP inside (ARP, LLDP, 802.11 management, ...).
     NotIp,
@@ -64,10 +64,10 @@ pub enum Reject {
     CutShort,
     /// Lengths or versions contradict each other.
     Malformed,
-    /// More headers in one another than anyone sends.
+    /// More nested headers than any real frame has.
     TooDeep,
     /// Link-layer encryption.
     Encrypted,
-    /// Kept until the other fragments of its datagram come.
+    /// Stored until the other fragments of its datagram arrive.
     FragmentHeld,
 }

@@ -1,4 +1,4 @@
-//! Datagrams put together from their fragments, bounded in number, bytes and age.
+//! IP reassembly: datagrams put together from their fragments, bounded in number, bytes and age.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -54,6 +54,7 @@ pub(crate) struct Fragments {
     order: VecDeque<(u64, FragmentKey)>,
     held_bytes: usize,
     next_number: u64,
+    latest_number: u64,
     given_up_datagrams: u64,
 }
 
@@ -61,6 +62,11 @@ impl Fragments {
     /// Datagrams of which some fragment never came, those still waiting included.
     pub(crate) fn unfinished_datagrams(&self) -> u64 {
         self.given_up_datagrams + self.waiting.len() as u64
+    }
+
+    /// Number of the datagram that the fragment added last belongs to.
+    pub(crate) fn latest_number(&self) -> u64 {
+        self.latest_number
     }
 
     /// Adds a fragment: `wire_bytes` of payload from `offset` on, of which `captured` are at hand.
@@ -88,6 +94,7 @@ impl Fragments {
         if !more {
             datagram.total_bytes.get_or_insert(end);
         }
+        self.latest_number = datagram.number;
         let cost = captured.len() + PIECE_OVERHEAD_BYTES;
         let at = datagram.pieces.partition_point(|piece| piece.offset <= offset);
         datagram.pieces.insert(at, Piece { offset, wire_bytes, captured: captured.to_vec() });

@@ -1,8 +1,10 @@
-//! Whole IP packets with TCP behind a header that nobody documented: found by what only an IP packet looks like.
+//! Whole IP packets with TCP behind an undocumented header, found by the fields that only an IP packet has.
 //!
-//! A packet is believed only where everything agrees that could: version, protocol TCP, a length that ends exactly
-//! where the datagram ends, a TCP header that fits, and a checksum (the header's own for IPv4; TCP's for IPv6, which
-//! takes the whole packet). Random bytes pass at one place in about 2^44 for IPv4, and 2^47 for IPv6.
+//! A packet is accepted only where all fields agree: version, protocol TCP, a length that ends exactly
+//! where the datagram ends, a TCP header that fits, and a checksum (the header's own for IPv4; TCP's for IPv6). Of a
+//! packet that was captured on the host that sends it, the network card still has to complete TCP's checksum: there the
+//! field holds the sum of the pseudo-header alone. Random bytes pass at one place in about 2^44 for IPv4, and 2^46 for
+//! IPv6.
 
 use crate::ip::protocol;
 use crate::view::View;
@@ -13,6 +15,7 @@ const LARGEST_OFFSET: usize = 64;
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
 const TCP_HEADER_BYTES: usize = 20;
+const TCP_CHECKSUM_AT: usize = 16;
 
 /// The IP packet that fills the rest of `view` behind at most 64 bytes of something else.
 pub(crate) fn find(view: View<'_>) -> Option<View<'_>> {
@@ -48,11 +51,17 @@ fn is_version_6(packet: &[u8], wire_bytes: usize) -> bool {
     let segment_bytes = u16::from_be_bytes([header[4], header[5]]);
     header[6] == protocol::TCP
         && usize::from(segment_bytes) + IPV6_HEADER_BYTES == wire_bytes
-        && segment.len() == usize::from(segment_bytes)
-        && is_tcp(segment, segment.len())
-        && folded_sum(
-            sum(&header[8..IPV6_HEADER_BYTES]) + u64::from(segment_bytes) + u64::from(protocol::TCP) + sum(segment),
-        ) == 0xffff
+        && is_tcp(segment, usize::from(segment_bytes))
+        && has_tcp_checksum(&header[8..IPV6_HEADER_BYTES], segment_bytes, segment)
+}
+
+/// Whether the checksum of a TCP segment between two IPv6 addresses is right: complete, which takes the whole segment,
+/// or as segmentation offload leaves it, where it is the sum of the pseudo-header (RFC 8200 section 8.1) alone.
+fn has_tcp_checksum(addresses: &[u8], segment_bytes: u16, segment: &[u8]) -> bool {
+    let pseudo_header = sum(addresses) + u64::from(segment_bytes) + u64::from(protocol::TCP);
+    let is_complete = segment.len() == usize::from(segment_bytes) && folded_sum(pseudo_header + sum(segment)) == 0xffff;
+    let field = segment.get(TCP_CHECKSUM_AT..).and_then(<[u8]>::first_chunk::<2>);
+    is_complete || field.is_some_and(|field| u64::from(u16::from_be_bytes(*field)) == folded_sum(pseudo_header))
 }
 
 /// Does a TCP header fit (RFC 9293 section 3.1)?
@@ -73,7 +82,7 @@ fn sum(bytes: &[u8]) -> u64 {
     total
 }
 
-/// 0xffff where the checksum within is right.
+/// The sum in 16 bits; 0xffff where the checksum within is right.
 fn folded_sum(mut total: u64) -> u64 {
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);

@@ -2,7 +2,8 @@
 
 use crate::error::Reject;
 use crate::fragments::FragmentKey;
-use crate::layer::{mapped_ipv4, IpHeader, Passed};
+use crate::header::{Header, HeaderKind, HeaderTrace};
+use crate::layer::{mapped_ipv4, IpHeader, WalkState};
 use crate::view::View;
 
 pub(crate) mod protocol {
@@ -42,17 +43,21 @@ pub(crate) enum Content<'a> {
 }
 
 /// Reads the IP header of either version.
-pub(crate) fn step<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Reject> {
+pub(crate) fn step<'a>(
+    view: View<'a>,
+    state: &mut WalkState,
+    trace: &mut impl HeaderTrace,
+) -> Result<Content<'a>, Reject> {
     match view.byte(0)? >> 4 {
-        4 => version_4(view, passed),
-        6 => version_6(view, passed),
+        4 => version_4(view, state, trace),
+        6 => version_6(view, state, trace),
         _ => Err(Reject::NotIp),
     }
 }
 
 const IPV4_HEADER_BYTES: usize = 20;
 
-fn version_4<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Reject> {
+fn version_4<'a>(view: View<'a>, state: &mut WalkState, trace: &mut impl HeaderTrace) -> Result<Content<'a>, Reject> {
     let header = view.bytes::<IPV4_HEADER_BYTES>(0)?;
     let header_bytes = usize::from(header[0] & 0x0f) * 4;
     let total_bytes = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -61,10 +66,10 @@ fn version_4<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
     }
     // Segmentation offload leaves the length zero where it does not fit or is not known yet.
     let view = if total_bytes == 0 { view } else { view.with_wire_bytes(total_bytes) };
-    let payload = view.advance(header_bytes)?;
+    let payload = trace.step_over(HeaderKind::Ipv4, view, header_bytes)?;
     let [_, traffic_class, _, _, id_high, id_low, part_high, part_low, ttl, number, ..] = header;
     let id = u16::from_be_bytes([id_high, id_low]);
-    passed.ip = IpHeader {
+    state.ip = IpHeader {
         version: 4,
         source: mapped_ipv4([header[12], header[13], header[14], header[15]]),
         destination: mapped_ipv4([header[16], header[17], header[18], header[19]]),
@@ -77,14 +82,14 @@ fn version_4<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
     if offset == 0 && !more {
         return Ok(Content::Whole(number, payload));
     }
-    part_of(number, u32::from(id), offset, more, payload, passed)
+    part_of(number, u32::from(id), offset, more, payload, state)
 }
 
 const IPV6_HEADER_BYTES: usize = 40;
 /// More extension headers than any packet has.
 const MOST_EXTENSION_HEADERS: usize = 16;
 
-fn version_6<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Reject> {
+fn version_6<'a>(view: View<'a>, state: &mut WalkState, trace: &mut impl HeaderTrace) -> Result<Content<'a>, Reject> {
     let header = view.bytes::<IPV6_HEADER_BYTES>(0)?;
     let payload_bytes = usize::from(u16::from_be_bytes([header[4], header[5]]));
     let mut number = header[6];
@@ -92,7 +97,7 @@ fn version_6<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
     let mut destination = [0; 16];
     source.copy_from_slice(&header[8..24]);
     destination.copy_from_slice(&header[24..40]);
-    passed.ip = IpHeader {
+    state.ip = IpHeader {
         version: 6,
         source,
         destination,
@@ -100,6 +105,7 @@ fn version_6<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
         id: 0,
         traffic_class: (header[0] << 4) | (header[1] >> 4),
     };
+    let header_start = view.start();
     let mut view = view.advance(IPV6_HEADER_BYTES)?;
     if payload_bytes != 0 {
         view = view.with_wire_bytes(payload_bytes);
@@ -108,6 +114,8 @@ fn version_6<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
             view = view.with_wire_bytes(jumbo_bytes);
         }
     }
+    let end = view.start() + view.wire_bytes();
+    trace.note(Header { kind: HeaderKind::Ipv6, offset: header_start, length: IPV6_HEADER_BYTES, end });
     for _ in 0..MOST_EXTENSION_HEADERS {
         match number {
             protocol::HOP_BY_HOP
@@ -118,16 +126,16 @@ fn version_6<'a>(view: View<'a>, passed: &mut Passed) -> Result<Content<'a>, Rej
             | protocol::SHIM6 => {
                 let [next, units] = view.bytes::<2>(0)?;
                 number = next;
-                view = view.advance(8 * (usize::from(units) + 1))?;
+                view = trace.step_over(HeaderKind::Ipv6Extension, view, 8 * (usize::from(units) + 1))?;
             }
             protocol::FRAGMENT => {
                 let [next, _, part_high, part_low, id @ ..] = view.bytes::<8>(0)?;
                 number = next;
-                view = view.advance(8)?;
+                view = trace.step_over(HeaderKind::Ipv6Fragment, view, 8)?;
                 let part = u16::from_be_bytes([part_high, part_low]);
                 let (offset, more) = (u32::from(part & 0xfff8), part & 1 != 0);
                 if offset != 0 || more {
-                    return part_of(number, u32::from_be_bytes(id), offset, more, view, passed);
+                    return part_of(number, u32::from_be_bytes(id), offset, more, view, state);
                 }
             }
             _ => return Ok(Content::Whole(number, view)),
@@ -158,9 +166,9 @@ fn jumbo_payload_bytes(view: View<'_>) -> Result<Option<usize>, Reject> {
 }
 
 /// The authentication header (RFC 4302), the same in both versions.
-pub(crate) fn authentication(view: View<'_>) -> Result<(u8, View<'_>), Reject> {
+pub(crate) fn authentication<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(u8, View<'a>), Reject> {
     let [next, words] = view.bytes::<2>(0)?;
-    Ok((next, view.advance(4 * (usize::from(words) + 2))?))
+    Ok((next, trace.step_over(HeaderKind::Authentication, view, 4 * (usize::from(words) + 2))?))
 }
 
 fn part_of<'a>(
@@ -169,17 +177,17 @@ fn part_of<'a>(
     offset: u32,
     more: bool,
     payload: View<'a>,
-    passed: &Passed,
+    state: &WalkState,
 ) -> Result<Content<'a>, Reject> {
     if !protocol::may_hold_tcp(number) {
         return Err(Reject::NotTcp);
     }
     let key = FragmentKey {
-        source: passed.ip.source,
-        destination: passed.ip.destination,
+        source: state.ip.source,
+        destination: state.ip.destination,
         identification,
         protocol: number,
-        tunnel_identifier: passed.tunnel.identifier,
+        tunnel_identifier: state.tunnel.identifier,
     };
     Ok(Content::Part(Fragment { key, offset, more, payload }))
 }

@@ -1,6 +1,6 @@
-//! What may come next inside a frame, and what the headers passed so far have told.
+//! The kinds of header that may come next in a frame, and the state of the walk through them.
 
-use crate::datagram::DatagramPlace;
+use crate::datagram::DatagramPosition;
 use crate::link::LinkType;
 use crate::segment::{Tunnel, TunnelKind};
 
@@ -8,23 +8,24 @@ use crate::segment::{Tunnel, TunnelKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layer {
     Link(LinkType),
-    /// Whatever this EtherType says.
+    /// The header that this EtherType announces.
     EtherType(u16),
     /// IEEE 802.2 logical link control.
     LogicalLinkControl,
     /// A PPP protocol field, perhaps behind its address and control bytes.
     PointToPoint,
-    /// IPv4 or IPv6, told by the version nibble.
+    /// IPv4 or IPv6, by the version nibble.
     Ip,
-    /// What this IP protocol number says.
+    /// The header that this IP protocol number announces.
     IpPayload(u8),
     GtpU,
     Vxlan,
+    Geneve,
     /// The end of the walk.
     Tcp,
 }
 
-/// Fields of the innermost IP header passed.
+/// Fields of the innermost IP header that was walked over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IpHeader {
     pub(crate) version: u8,
@@ -35,22 +36,22 @@ pub(crate) struct IpHeader {
     pub(crate) traffic_class: u8,
 }
 
-/// What a walk has learnt on its way down.
+/// What the headers walked over so far contained.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passed {
+pub(crate) struct WalkState {
     pub(crate) ip: IpHeader,
     pub(crate) tunnel: Tunnel,
     pub(crate) layers_left: u8,
     /// The UDP datagram at which the walk ended, if it did.
-    pub(crate) datagram: Option<DatagramPlace>,
+    pub(crate) datagram: Option<DatagramPosition>,
 }
 
 /// Headers in one another: four tunnels with VLAN tags and labels stay well below.
 const MOST_LAYERS: u8 = 40;
 
-impl Passed {
-    pub(crate) fn nothing() -> Self {
-        Passed {
+impl WalkState {
+    pub(crate) fn start() -> Self {
+        WalkState {
             ip: IpHeader::default(),
             tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
             layers_left: MOST_LAYERS,

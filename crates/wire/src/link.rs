@@ -1,7 +1,8 @@
-//! Link-layer headers of every link type that is known (numbers of the tcpdump.org registry).
+//! Link-layer headers of every known link-layer type (numbers of the tcpdump.org registry).
 
 use crate::error::Reject;
 use crate::ethertype::ETHERNET_MINIMUM_TYPE;
+use crate::header::{HeaderKind, HeaderTrace};
 use crate::layer::Layer;
 use crate::view::View;
 use crate::wireless;
@@ -11,7 +12,6 @@ pub(crate) enum LinkType {
     /// BSD loopback: address family in the byte order of the capturing host, or of the network.
     Loopback,
     Ethernet,
-    Ppp,
     PppOrCiscoHdlc,
     PppEther,
     /// IPv4 or IPv6 without any link header.
@@ -22,7 +22,7 @@ pub(crate) enum LinkType {
     Radiotap,
 }
 
-/// Every link type number that is read.
+/// Every link-layer type number that can be read.
 pub const KNOWN_LINK_TYPES: [u16; 16] = [0, 1, 9, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 228, 229, 276];
 
 impl LinkType {
@@ -30,8 +30,7 @@ impl LinkType {
         Some(match number {
             0 | 108 => LinkType::Loopback,
             1 => LinkType::Ethernet,
-            9 => LinkType::Ppp,
-            50 | 104 => LinkType::PppOrCiscoHdlc,
+            9 | 50 | 104 => LinkType::PppOrCiscoHdlc,
             51 => LinkType::PppEther,
             12 | 14 | 101 | 228 | 229 => LinkType::Raw,
             105 => LinkType::Ieee80211,
@@ -43,7 +42,7 @@ impl LinkType {
     }
 }
 
-/// Name of a link type as the tcpdump.org registry spells it, for messages.
+/// Name of a link-layer type as the tcpdump.org registry spells it, for messages.
 pub fn link_type_name(number: u16) -> Option<&'static str> {
     Some(match number {
         0 => "NULL",
@@ -82,25 +81,28 @@ const SLL2_BYTES: usize = 20;
 const SLL_PROTOCOL_802_2: u16 = 4;
 
 /// Steps over the link header.
-pub(crate) fn step(link: LinkType, view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+pub(crate) fn step<'a>(
+    link: LinkType,
+    view: View<'a>,
+    trace: &mut impl HeaderTrace,
+) -> Result<(Layer, View<'a>), Reject> {
     match link {
         LinkType::Raw => Ok((Layer::Ip, view)),
-        LinkType::Ethernet => ethernet(view),
-        LinkType::Loopback => loopback(view),
-        LinkType::Ppp => Ok((Layer::PointToPoint, view)),
-        LinkType::PppOrCiscoHdlc => hdlc(view),
+        LinkType::Ethernet => ethernet(view, trace),
+        LinkType::Loopback => loopback(view, trace),
+        LinkType::PppOrCiscoHdlc => hdlc(view, trace),
         LinkType::PppEther => Ok((Layer::EtherType(crate::ethertype::PPPOE_SESSION), view)),
-        LinkType::LinuxSll => cooked(view.u16_be(14)?, view.advance(SLL_BYTES)?),
-        LinkType::LinuxSll2 => cooked(view.u16_be(0)?, view.advance(SLL2_BYTES)?),
-        LinkType::Ieee80211 => wireless::frame(view),
-        LinkType::Radiotap => wireless::radiotap(view),
+        LinkType::LinuxSll => cooked(view.u16_be(14)?, trace.step_over(HeaderKind::LinuxSll, view, SLL_BYTES)?),
+        LinkType::LinuxSll2 => cooked(view.u16_be(0)?, trace.step_over(HeaderKind::LinuxSll2, view, SLL2_BYTES)?),
+        LinkType::Ieee80211 => wireless::frame(view, trace),
+        LinkType::Radiotap => wireless::radiotap(view, trace),
     }
 }
 
 /// Ethernet II, or IEEE 802.3 with a length where the type would be.
-fn ethernet(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+fn ethernet<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     let kind = view.u16_be(12)?;
-    let payload = view.advance(14)?;
+    let payload = trace.step_over(HeaderKind::Ethernet, view, 14)?;
     if kind >= ETHERNET_MINIMUM_TYPE {
         Ok((Layer::EtherType(kind), payload))
     } else {
@@ -109,18 +111,21 @@ fn ethernet(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
 }
 
 /// Families are numbered by the capturing system: 2 is IPv4 everywhere, IPv6 has five numbers.
-fn loopback(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+fn loopback<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     let little = view.u32_le(0)?;
     match if little <= 0xff { little } else { little.swap_bytes() } {
-        2 | 10 | 23 | 24 | 28 | 30 => Ok((Layer::Ip, view.advance(4)?)),
+        2 | 10 | 23 | 24 | 28 | 30 => Ok((Layer::Ip, trace.step_over(HeaderKind::Loopback, view, 4)?)),
         _ => Err(Reject::NotIp),
     }
 }
 
-/// PPP in HDLC framing, or Cisco HDLC, told apart by the address byte.
-fn hdlc(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+/// PPP in HDLC framing, or Cisco HDLC, distinguished by the address byte.
+fn hdlc<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     match view.byte(0)? {
-        0x0f | 0x8f => Ok((Layer::EtherType(view.u16_be(2)?), view.advance(4)?)),
+        0x0f | 0x8f => {
+            let kind = view.u16_be(2)?;
+            Ok((Layer::EtherType(kind), trace.step_over(HeaderKind::CiscoHdlc, view, 4)?))
+        }
         _ => Ok((Layer::PointToPoint, view)),
     }
 }

@@ -12,14 +12,14 @@ use crate::container::{pcap, Break, Container, FrameSpan};
 use crate::datagram::DatagramObserver;
 use crate::decode::Decoder;
 use crate::error::{CaptureError, Damage, Reject};
+use crate::fast_path;
 use crate::link::LinkType;
-use crate::place::Place;
-use crate::plain;
+use crate::position::SegmentPosition;
 use crate::segment::Segment;
-use crate::tally::{counted, Tally};
+use crate::tally::Tally;
 use crate::window::{ByteWindow, Shortage};
 
-/// Counts what passes, so that progress can be told in bytes of the file even where it is compressed.
+/// Counts the bytes read from the file, so that progress can be reported for compressed files too.
 struct Counted {
     source: Box<dyn Read + Send>,
     count: Arc<AtomicU64>,
@@ -33,32 +33,31 @@ impl Read for Counted {
     }
 }
 
-/// What is known of the link type of the latest frame.
+/// The link-layer type of the latest frame.
 struct CurrentLink {
-    /// No link type's before the first frame.
+    /// Before the first frame: a number that no link-layer type has.
     number: u32,
     index: usize,
     link: Option<LinkType>,
 }
 
 /// Where the segment of the latest frame is found.
-enum Found {
-    /// In the frame itself, the short way.
-    Plain(LinkType),
-    /// At the place that the decoder gave.
-    Elsewhere,
+enum Located {
+    /// The fast path found it in the frame itself.
+    FastPath(LinkType),
+    /// The decoder gave its position.
+    SlowPath,
 }
 
 /// Reads the TCP segments of one capture in file order.
 pub struct CaptureReader {
-    name: String,
     window: ByteWindow,
     container: Container,
     decoder: Decoder,
     /// The latest frame.
     span: FrameSpan,
     /// Where the latest segment that is not plain stands.
-    elsewhere: Option<Place>,
+    slow_path_position: Option<SegmentPosition>,
     filter: Option<Filter>,
     observer: Option<Box<dyn DatagramObserver>>,
     tally: Tally,
@@ -74,15 +73,8 @@ impl CaptureReader {
         if path.as_os_str() == "-" {
             return Self::start("standard input".to_owned(), Box::new(std::io::stdin()), None);
         }
-        let name = path.display().to_string();
-        let open_error = |cause: String| CaptureError::Open { name: path.display().to_string(), cause };
-        let file = File::open(path).map_err(|error| open_error(reason(&error)))?;
-        let metadata = file.metadata().map_err(|error| open_error(reason(&error)))?;
-        if metadata.is_dir() {
-            return Err(open_error("it is a directory".to_owned()));
-        }
-        let file_bytes = metadata.is_file().then_some(metadata.len());
-        Self::start(name, Box::new(file), file_bytes)
+        let FileSource { name, source, file_bytes } = FileSource::open(path)?;
+        Self::start(name, source, file_bytes)
     }
 
     /// Reads a capture from a reader of standard input that is the caller's own.
@@ -101,25 +93,16 @@ impl CaptureReader {
         file_bytes: Option<u64>,
     ) -> Result<CaptureReader, CaptureError> {
         let file_bytes_read = Arc::new(AtomicU64::new(0));
-        let mut source: Box<dyn Read + Send> = Box::new(Counted { source, count: Arc::clone(&file_bytes_read) });
-        let read_error = |error: std::io::Error| CaptureError::Read { name: name.clone(), cause: reason(&error) };
-        let mut prefix = Vec::with_capacity(compression::PREFIX_BYTES);
-        source.by_ref().take(compression::PREFIX_BYTES as u64).read_to_end(&mut prefix).map_err(read_error)?;
-        if prefix.is_empty() {
-            return Err(CaptureError::Empty { name });
-        }
-        let whole = Cursor::new(prefix.clone()).chain(source);
-        let stream = compression::decompressed(Box::new(whole), &prefix).map_err(read_error)?;
-        let mut window = ByteWindow::new(stream);
+        let counted = Counted { source, count: Arc::clone(&file_bytes_read) };
+        let mut window = ByteWindow::new(decompressed(&name, Box::new(counted))?);
         let mut tally = Tally::default();
         let container = recognise(&name, &mut window, &mut tally)?;
         Ok(CaptureReader {
-            name,
             window,
             container,
             decoder: Decoder::new(),
             span: FrameSpan::default(),
-            elsewhere: None,
+            slow_path_position: None,
             filter: None,
             observer: None,
             tally,
@@ -130,7 +113,7 @@ impl CaptureReader {
         })
     }
 
-    /// Lets only those frames through that the filter's programs accept.
+    /// Passes only frames that the filter's programs accept.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = Some(filter);
     }
@@ -157,24 +140,25 @@ impl CaptureReader {
 
     /// The next TCP segment, `None` at the end. Damage is no error but the end of the capture, see `Tally::damage`.
     pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, CaptureError> {
-        Ok(self.next_found().and_then(|found| self.show(found, |segment| *segment)))
+        Ok(self.next_located().and_then(|found| self.show(found, |segment| *segment)))
     }
 
-    /// Shows the next TCP segment to `act` and gives what that gave: faster than `next_segment`, and otherwise the same.
+    /// Shows the next TCP segment to `act` and gives what that gave: faster than `next_segment`, and otherwise the
+    /// same.
     #[inline]
     pub fn visit_next<T>(&mut self, act: impl FnOnce(&Segment<'_>) -> T) -> Result<Option<T>, CaptureError> {
-        Ok(self.next_found().and_then(|found| self.show(found, act)))
+        Ok(self.next_located().and_then(|found| self.show(found, act)))
     }
 
     #[inline(always)]
-    fn show<'a, T>(&'a self, found: Found, act: impl FnOnce(&Segment<'a>) -> T) -> Option<T> {
+    fn show<'a, T>(&'a self, found: Located, act: impl FnOnce(&Segment<'a>) -> T) -> Option<T> {
         let (frame_index, time_ns) = (self.tally.frames - 1, self.span.time_ns);
         let frame = self.window.slice(self.span.position, self.span.captured_bytes);
         match found {
             // Located once more, since that is cheaper than handing a place on.
-            Found::Plain(link) => plain::locate(link, frame)?.show(frame, frame_index, time_ns, act),
-            Found::Elsewhere => {
-                let place = self.elsewhere.as_ref()?;
+            Located::FastPath(link) => fast_path::locate(link, frame)?.show(frame, frame_index, time_ns, act),
+            Located::SlowPath => {
+                let place = self.slow_path_position.as_ref()?;
                 let base = if place.assembled { self.decoder.assembled() } else { frame };
                 place.show(base, frame_index, time_ns, act)
             }
@@ -182,7 +166,7 @@ impl CaptureReader {
     }
 
     #[inline(always)]
-    fn next_found(&mut self) -> Option<Found> {
+    fn next_located(&mut self) -> Option<Located> {
         if self.ended {
             return None;
         }
@@ -214,15 +198,15 @@ impl CaptureReader {
                     continue;
                 }
             }
-            if plain::locate(link, bytes).is_some() {
+            if fast_path::locate(link, bytes).is_some() {
                 self.tally.tcp_segments += 1;
-                return Some(Found::Plain(link));
+                return Some(Located::FastPath(link));
             }
-            match self.decoder.locate_anywhere(link, span.time_ns, bytes, span.wire_bytes as usize) {
+            match self.decoder.locate_on_slow_path(link, span.time_ns, bytes, span.wire_bytes as usize) {
                 Ok(place) => {
                     self.tally.tcp_segments += 1;
-                    self.elsewhere = Some(place);
-                    return Some(Found::Elsewhere);
+                    self.slow_path_position = Some(place);
+                    return Some(Located::SlowPath);
                 }
                 Err(reject) => {
                     self.tally.count_reject(reject);
@@ -238,7 +222,7 @@ impl CaptureReader {
     #[inline(never)]
     fn observe(&mut self) {
         let span = &self.span;
-        let (Some(observer), Some(place)) = (&mut self.observer, self.decoder.datagram_place()) else { return };
+        let (Some(observer), Some(place)) = (&mut self.observer, self.decoder.datagram_position()) else { return };
         let base = if place.assembled {
             self.decoder.assembled()
         } else {
@@ -260,22 +244,47 @@ impl CaptureReader {
         self.ended = true;
         self.tally.unfinished_datagrams = self.decoder.unfinished_datagrams();
         self.tally.bytes_read = self.window.offset();
-        self.tally.damage = broken.map(|broken| Damage {
-            byte_offset: broken.byte_offset,
-            sentence: format!(
-                "{} is damaged at byte {}: {}; the {} before that were read",
-                self.name,
-                broken.byte_offset,
-                broken.cause,
-                counted(self.tally.frames, "packet"),
-            ),
-        });
+        self.tally.damage = broken.map(|Break { byte_offset, cause }| Damage { byte_offset, cause });
         None
     }
 }
 
+/// A capture file that is open.
+pub(crate) struct FileSource {
+    pub(crate) name: String,
+    pub(crate) source: Box<dyn Read + Send>,
+    /// Its size, where it is a regular file.
+    file_bytes: Option<u64>,
+}
+
+impl FileSource {
+    pub(crate) fn open(path: &Path) -> Result<FileSource, CaptureError> {
+        let name = path.display().to_string();
+        let open_error = |cause: String| CaptureError::Open { name: path.display().to_string(), cause };
+        let file = File::open(path).map_err(|error| open_error(reason(&error)))?;
+        let metadata = file.metadata().map_err(|error| open_error(reason(&error)))?;
+        if metadata.is_dir() {
+            return Err(open_error("it is a directory".to_owned()));
+        }
+        let file_bytes = metadata.is_file().then_some(metadata.len());
+        Ok(FileSource { name, source: Box::new(file), file_bytes })
+    }
+}
+
+/// The content of a capture that may be compressed.
+pub(crate) fn decompressed(name: &str, mut source: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, CaptureError> {
+    let read_error = |error: std::io::Error| CaptureError::Read { name: name.to_owned(), cause: reason(&error) };
+    let mut prefix = Vec::with_capacity(compression::PREFIX_BYTES);
+    source.by_ref().take(compression::PREFIX_BYTES as u64).read_to_end(&mut prefix).map_err(read_error)?;
+    if prefix.is_empty() {
+        return Err(CaptureError::Empty { name: name.to_owned() });
+    }
+    let whole = Cursor::new(prefix.clone()).chain(source);
+    compression::decompressed(Box::new(whole), &prefix).map_err(read_error)
+}
+
 /// Finds the container and reads its file header.
-fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<Container, CaptureError> {
+pub(crate) fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<Container, CaptureError> {
     const FIRST_BYTES: usize = 8;
     let name = || name.to_owned();
     let short = |window: &ByteWindow, shortage: Shortage| match shortage {
@@ -314,7 +323,7 @@ fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<C
 }
 
 /// The operating system's reason without its error number.
-fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

@@ -13,19 +13,21 @@ pub mod flag {
     pub const AE: u16 = 0x100;
 }
 
-/// The tunnel a segment came through (the innermost, if several).
+/// The tunnel a segment came through (the innermost, if several). Columns and temporary files hold its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum TunnelKind {
-    None,
-    GtpU,
-    Gre,
-    IpInIp,
-    Vxlan,
+    None = 0,
+    GtpU = 1,
+    Gre = 2,
+    IpInIp = 3,
+    Vxlan = 4,
     /// An unknown header in UDP with whole IP packets behind it.
-    Udp,
+    Udp = 5,
+    Geneve = 6,
 }
 
-/// Tunnel kind and its identifier: GTP-U TEID, GRE key, VXLAN VNI; zero where it has none.
+/// Tunnel kind and its identifier: GTP-U TEID, GRE key, VXLAN or Geneve VNI; zero where it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
     pub kind: TunnelKind,

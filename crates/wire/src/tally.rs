@@ -1,15 +1,15 @@
 //! What a capture held besides the segments that were delivered.
 
 use crate::error::{Damage, Reject};
-use crate::link::{link_type_name, LinkType};
+use crate::link::LinkType;
 
-/// Frames of one link type.
+/// Frames of one link-layer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTypeCount {
     /// Number of the tcpdump.org registry.
     pub link_type: u16,
     pub frames: u64,
-    /// False where frames of this link type cannot be read.
+    /// False where frames of this link-layer type cannot be read.
     pub known: bool,
 }
 
@@ -26,11 +26,11 @@ pub struct Tally {
     /// Cut by the snap length before the end of the TCP window field.
     pub cut_short: u64,
     pub malformed: u64,
-    /// More headers in one another than anyone sends.
+    /// More nested headers than any real frame has.
     pub too_deep: u64,
     /// Encrypted on the link (802.11).
     pub encrypted: u64,
-    /// Kept until the other fragments of the datagram came; the last one counts as what the datagram holds.
+    /// Stored until the other fragments of the datagram arrived; the last one counts as the datagram's content.
     pub fragments_held: u64,
 
     /// Datagrams of which some fragment never came; known at the end.
@@ -68,7 +68,7 @@ impl Tally {
         self.time_span_ns = Some((first.min(time_ns), last.max(time_ns)));
     }
 
-    /// Index in `link_types` of a link type, added if it is new.
+    /// Index in `link_types` of a link-layer type, added if it is new.
     pub(crate) fn link_type_index(&mut self, link_type: u16) -> usize {
         let found = self.link_types.iter().position(|count| count.link_type == link_type);
         found.unwrap_or_else(|| {
@@ -77,59 +77,4 @@ impl Tally {
             self.link_types.len() - 1
         })
     }
-
-    /// What a user should know of this capture, one sentence each; empty for a capture without peculiarities.
-    ///
-    /// Frames that simply are no TCP are named only where nothing else was found.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut sentences = Vec::new();
-        if let Some(damage) = &self.damage {
-            sentences.push(damage.sentence.clone());
-        }
-        for unknown in self.link_types.iter().filter(|count| !count.known) {
-            let name = link_type_name(unknown.link_type).map_or(String::new(), |name| format!(" ({name})"));
-            let frames = counted(unknown.frames, "packet");
-            sentences.push(format!("{frames} of link type {}{name}, which cannot be read", unknown.link_type));
-        }
-        let mut note = |count: u64, noun: &str, what: &str| {
-            if count > 0 {
-                sentences.push(format!("{} {what}", counted(count, noun)));
-            }
-        };
-        note(self.cut_short, "packet", "cut by the snap length before the end of the TCP header");
-        note(self.malformed, "packet", "with lengths that contradict each other");
-        note(self.too_deep, "packet", "with more headers in one another than can be followed");
-        note(self.encrypted, "packet", "encrypted by the wireless link");
-        note(self.unfinished_datagrams, "fragmented datagram", "of which some fragment is missing");
-        note(self.frames_without_time, "packet", "without a time stamp, which got that of the packet before");
-        if self.tcp_segments == 0 {
-            sentences.push(self.nothing_found());
-        }
-        sentences
-    }
-
-    fn nothing_found(&self) -> String {
-        if self.frames == 0 {
-            return "the capture holds no packets".to_owned();
-        }
-        let reasons = [
-            (self.filtered_out, "removed by the filter"),
-            (self.unknown_link_type, "of an unknown link type"),
-            (self.not_ip, "not IP"),
-            (self.not_tcp, "IP but not TCP"),
-            (self.cut_short, "cut too short"),
-            (self.malformed, "malformed"),
-            (self.too_deep, "nested too deep"),
-            (self.encrypted, "encrypted"),
-            (self.fragments_held, "fragments without the rest"),
-        ];
-        let reasons: Vec<String> =
-            reasons.iter().filter(|(count, _)| *count > 0).map(|(count, reason)| format!("{count} {reason}")).collect();
-        format!("the capture holds {} but no TCP: {}", counted(self.frames, "packet"), reasons.join(", "))
-    }
-}
-
-/// "1 packet", "2 packets".
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,6 +1,7 @@
 //! TCP headers and options (RFC 9293, RFC 7323, RFC 2018).
 
 use crate::error::Reject;
+use crate::header::{Header, HeaderKind, HeaderTrace};
 use crate::segment::TcpOptions;
 use crate::view::View;
 
@@ -8,14 +9,38 @@ pub(crate) const HEADER_BYTES: usize = 20;
 /// Through the window field: the least that makes a segment.
 pub(crate) const NEEDED_BYTES: usize = 16;
 
-/// Is enough captured here, and does the header fit its packet?
-pub(crate) fn check(view: View<'_>) -> Result<(), Reject> {
+/// Checks that enough of the header is captured, and that it fits its packet; gives its length in bytes.
+pub(crate) fn check(view: View<'_>) -> Result<usize, Reject> {
     let header = view.bytes::<NEEDED_BYTES>(0)?;
     let header_bytes = usize::from(header[12] >> 4) * 4;
     if header_bytes < HEADER_BYTES || header_bytes > view.wire_bytes() {
         return Err(Reject::Malformed);
     }
-    Ok(())
+    Ok(header_bytes)
+}
+
+/// Notes each option of the header of `header_bytes` at the start of `view`, and where their list ends early.
+#[inline]
+pub(crate) fn trace_options(view: View<'_>, header_bytes: usize, trace: &mut impl HeaderTrace) {
+    let raw = view.captured();
+    let raw = raw.get(HEADER_BYTES..header_bytes.min(raw.len())).unwrap_or_default();
+    let start = view.start() + HEADER_BYTES;
+    let end = view.start() + header_bytes;
+    let mut at = 0;
+    while let Some(&kind) = raw.get(at) {
+        if kind == kind::NO_OPERATION {
+            at += 1;
+            continue;
+        }
+        let length = raw.get(at + 1).copied().map_or(0, usize::from);
+        let (kind, length) = if kind == kind::END || length < 2 {
+            (HeaderKind::TcpOptionsEnd, raw.len() - at)
+        } else {
+            (HeaderKind::TcpOption, length.min(raw.len() - at))
+        };
+        trace.note(Header { kind, offset: start + at, length, end });
+        at += length;
+    }
 }
 
 mod kind {

@@ -1,4 +1,4 @@
-//! A cursor over one frame that knows both how many bytes were captured and how many were on the wire.
+//! A cursor over one frame that counts both the captured bytes and those on the wire.
 
 use crate::error::Reject;
 

@@ -1,4 +1,4 @@
-//! A byte stream seen through one buffer: records are parsed where they lie.
+//! A byte stream in one buffer: records are parsed in place.
 
 use std::io::{ErrorKind, Read};
 
@@ -48,6 +48,11 @@ impl ByteWindow {
     #[inline]
     pub(crate) fn slice(&self, position: usize, length: usize) -> &[u8] {
         &self.buffer[position..position + length]
+    }
+
+    /// The last `count` bytes that were consumed; valid until the next `demand`.
+    pub(crate) fn latest(&self, count: usize) -> &[u8] {
+        self.buffer.get(self.start.saturating_sub(count)..self.start).unwrap_or_default()
     }
 
     /// Makes at least `count` bytes available.

@@ -1,6 +1,7 @@
 //! IEEE 802.11 data frames, bare or behind a radiotap header.
 
 use crate::error::Reject;
+use crate::header::{HeaderKind, HeaderTrace};
 use crate::layer::Layer;
 use crate::view::View;
 
@@ -16,11 +17,11 @@ const QOS_AGGREGATE: u8 = 0x80;
 const AGGREGATE_HEADER_BYTES: usize = 14;
 
 /// Steps over an 802.11 data frame header (IEEE 802.11-2020 section 9.3.2.1); of an aggregate, into its first frame.
-pub(crate) fn frame(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
-    after_header(view, false)
+pub(crate) fn frame<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
+    after_header(view, false, trace)
 }
 
-fn after_header(view: View<'_>, padded: bool) -> Result<(Layer, View<'_>), Reject> {
+fn after_header<'a>(view: View<'a>, padded: bool, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     let [control, flags] = view.bytes::<2>(0)?;
     let subtype = control >> 4;
     if control & 0x3 != 0 || (control >> 2) & 0x3 != TYPE_DATA || subtype & SUBTYPE_NO_DATA != 0 {
@@ -44,10 +45,11 @@ fn after_header(view: View<'_>, padded: bool) -> Result<(Layer, View<'_>), Rejec
     if padded {
         header_bytes = header_bytes.next_multiple_of(4);
     }
+    let mut body = trace.step_over(HeaderKind::Ieee80211, view, header_bytes)?;
     if aggregate {
-        header_bytes += AGGREGATE_HEADER_BYTES;
+        body = trace.step_over(HeaderKind::AggregateSubframe, body, AGGREGATE_HEADER_BYTES)?;
     }
-    Ok((Layer::LogicalLinkControl, view.advance(header_bytes)?))
+    Ok((Layer::LogicalLinkControl, body))
 }
 
 const RADIOTAP_HAS_MORE: u32 = 1 << 31;
@@ -58,7 +60,7 @@ const RADIOTAP_FLAG_PADDED: u8 = 0x20;
 const RADIOTAP_MOST_WORDS: usize = 64;
 
 /// Steps over a radiotap header (radiotap.org) and the frame header behind it.
-pub(crate) fn radiotap(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
+pub(crate) fn radiotap<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
     let length = usize::from(view.u16_le(2)?);
     let present = view.u32_le(4)?;
     let mut fields = 8;
@@ -74,5 +76,5 @@ pub(crate) fn radiotap(view: View<'_>) -> Result<(Layer, View<'_>), Reject> {
         fields = fields.next_multiple_of(8) + 8;
     }
     let padded = present & RADIOTAP_FLAGS != 0 && view.byte(fields)? & RADIOTAP_FLAG_PADDED != 0;
-    after_header(view.advance(length)?, padded)
+    after_header(trace.step_over(HeaderKind::Radiotap, view, length)?, padded, trace)
 }

@@ -80,12 +80,29 @@ fn tcp_packets_behind_an_unknown_header_are_found() {
 }
 
 #[test]
-fn a_snapped_ipv4_packet_is_found_and_an_ipv6_one_is_not_believed() {
+fn a_snapped_ipv4_packet_is_found_and_an_ipv6_one_is_not_accepted() {
     for (ip, found) in [(Ip::example_4(), true), (Ip::example_6(), false)] {
         let outer = in_udp(&[1, 2, 3, 4], &packet(&ip, &[5; 900]));
         let decoded = Decoder::new().decode(frame(&outer[..120], outer.len())).map(|segment| segment.payload_length);
         assert_eq!(decoded, if found { Ok(900) } else { Err(Reject::NotTcp) });
     }
+}
+
+#[test]
+fn the_network_card_may_still_have_to_complete_the_checksum() {
+    let ip = Ip::example_6();
+    let mut segment = tcp(&[5; 4134]).bytes();
+    let pseudo_header = sum(&ip.source) + sum(&ip.destination) + 6 + segment.len() as u32;
+    let [high, low] = checksum(pseudo_header);
+    segment[16..18].copy_from_slice(&[!high, !low]);
+    let outer = in_udp(&[1, 2, 3, 4], &ip.packet(6, &segment));
+    for captured in [outer.len(), 120] {
+        let decoded = Decoder::new().decode(frame(&outer[..captured], outer.len())).map(|found| found.payload_length);
+        assert_eq!(decoded, Ok(4134), "{captured} bytes");
+    }
+    segment[17] ^= 1;
+    let wrong = in_udp(&[1, 2, 3, 4], &ip.packet(6, &segment));
+    assert_eq!(Decoder::new().decode(frame(&wrong, wrong.len())).err(), Some(Reject::NotTcp));
 }
 
 #[test]
@@ -110,9 +127,9 @@ fn what_only_resembles_a_packet_stays_a_datagram() {
 type Shown = (u64, u16, u32, usize);
 
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Vec<Shown>>>);
+struct Observed(Arc<Mutex<Vec<Shown>>>);
 
-impl DatagramObserver for Seen {
+impl DatagramObserver for Observed {
     fn observe(&mut self, datagram: &Datagram<'_>) {
         let seen = (datagram.frame_index, datagram.source_port, datagram.payload_length, datagram.payload.len());
         self.0.lock().unwrap().push(seen);
@@ -142,7 +159,7 @@ fn a_reader_shows_datagrams_with_payload_and_counts_as_before() {
         file.extend(bytes);
     }
     let mut reader = CaptureReader::from_reader(Box::new(Cursor::new(file))).unwrap();
-    let seen = Seen::default();
+    let seen = Observed::default();
     reader.set_observer(Box::new(seen.clone()));
     let mut segments = 0;
     while reader.next_segment().unwrap().is_some() {

@@ -3,19 +3,15 @@
 
 mod made;
 
-use made::frames::{ethernet, link_frame, mapped, udp, wireless, Envelope, Ip, Tag, Tcp};
+use made::frames::{ethernet, link_frame, mapped, wireless, Envelope, Ip, Tag, Tcp};
 use made::frames::{LINKS_FOR_IP, LINKS_WITH_ETHER_TYPE};
 use pepscope_wire::segment::{Segment, Tunnel, TunnelKind};
 use pepscope_wire::tcp::parse_options;
-use pepscope_wire::{Decoder, Frame, Reject, KNOWN_LINK_TYPES};
+use pepscope_wire::{dissect, Decoder, Dissector, Frame, Header, HeaderKind, Reject, KNOWN_LINK_TYPES};
 use proptest::prelude::*;
 
 fn frame(link_type: u16, bytes: &[u8], wire_bytes: usize) -> Frame<'_> {
     Frame { index: 3, time_ns: 5, link_type, bytes, wire_bytes: wire_bytes as u32 }
-}
-
-fn reject_of(link_type: u16, bytes: &[u8]) -> Option<Reject> {
-    Decoder::new().decode(frame(link_type, bytes, bytes.len())).err()
 }
 
 fn assert_same(segment: &Segment<'_>, ip: &Ip, tcp: &Tcp, context: &str) {
@@ -32,6 +28,32 @@ fn assert_same(segment: &Segment<'_>, ip: &Ip, tcp: &Tcp, context: &str) {
     assert_eq!(segment.payload_length as usize, tcp.payload.len(), "{context}");
     assert!(tcp.payload.starts_with(segment.payload), "{context}");
     assert!(tcp.options.starts_with(segment.options_raw), "{context}");
+}
+
+/// Whether a header stands within another one.
+fn is_part(kind: HeaderKind) -> bool {
+    use HeaderKind::{GreKey, GtpUExtension, TcpOption, TcpOptionsEnd};
+    matches!(kind, GreKey | GtpUExtension | TcpOption | TcpOptionsEnd)
+}
+
+/// Headers stand one behind the other from the first byte to the payload; parts of headers within a header.
+fn assert_tiled(headers: &[Header], bytes: &[u8], tcp: &Tcp) {
+    let (parts, whole): (Vec<Header>, Vec<Header>) = headers.iter().partition(|header| is_part(header.kind));
+    let mut at = 0;
+    for header in &whole {
+        assert_eq!(header.offset, at, "{whole:?}");
+        at += header.length;
+        assert!(at <= header.end && header.end <= bytes.len(), "{header:?} of {}", bytes.len());
+    }
+    let last = whole.last().unwrap();
+    assert_eq!((last.kind, last.length), (HeaderKind::Tcp, 20 + tcp.options.len()));
+    assert_eq!(bytes.get(at..last.end).unwrap(), tcp.payload);
+    for part in parts {
+        let holds = |header: &&Header| {
+            header.offset < part.offset && part.offset + part.length <= header.offset + header.length
+        };
+        assert!(whole.iter().find(holds).is_some(), "{part:?} is in none of {whole:?}");
+    }
 }
 
 fn any_tcp() -> impl Strategy<Value = Tcp> {
@@ -74,7 +96,12 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
         any::<u32>().prop_map(Envelope::GreKeySequence),
         any::<u32>().prop_map(Envelope::GreEthernet),
         Just(Envelope::GreMpls),
+        (1_u8..=3).prop_map(Envelope::Erspan),
+        Just(Envelope::Wccp),
+        Just(Envelope::GreWireless),
         (0_u32..1 << 24).prop_map(Envelope::Vxlan),
+        (0_u32..1 << 24).prop_map(Envelope::Geneve),
+        (0_u32..1 << 24).prop_map(Envelope::GeneveOptions),
         any::<u32>().prop_map(Envelope::GtpU),
         any::<u32>().prop_map(Envelope::GtpUSequence),
         any::<u32>().prop_map(Envelope::GtpUExtensions),
@@ -86,9 +113,12 @@ fn tunnel_of(envelope: Option<&Envelope>) -> Tunnel {
     let (kind, identifier) = match envelope {
         None => (TunnelKind::None, 0),
         Some(Envelope::IpInIp | Envelope::Authentication) => (TunnelKind::IpInIp, 0),
-        Some(Envelope::Gre | Envelope::GreMpls) => (TunnelKind::Gre, 0),
+        Some(Envelope::Gre | Envelope::GreMpls | Envelope::Erspan(_) | Envelope::Wccp | Envelope::GreWireless) => {
+            (TunnelKind::Gre, 0)
+        }
         Some(Envelope::GreKeySequence(key) | Envelope::GreEthernet(key)) => (TunnelKind::Gre, *key),
         Some(Envelope::Vxlan(identifier)) => (TunnelKind::Vxlan, *identifier),
+        Some(Envelope::Geneve(identifier) | Envelope::GeneveOptions(identifier)) => (TunnelKind::Geneve, *identifier),
         Some(Envelope::GtpU(teid) | Envelope::GtpUSequence(teid) | Envelope::GtpUExtensions(teid)) => {
             (TunnelKind::GtpU, *teid)
         }
@@ -106,6 +136,10 @@ fn any_link() -> impl Strategy<Value = (u16, Option<Tag>)> {
         Just(Some(Tag::MplsEthernet)),
         Just(Some(Tag::Pppoe)),
         Just(Some(Tag::PppoeCompressed)),
+        Just(Some(Tag::BridgePortExtension)),
+        Just(Some(Tag::VirtualInterface)),
+        Just(Some(Tag::ProviderBackbone)),
+        Just(Some(Tag::FabricPath)),
     ];
     prop_oneof![
         proptest::sample::select(&LINKS_FOR_IP[..]).prop_map(|link| (link, None)),
@@ -152,7 +186,14 @@ proptest! {
         prop_assert!(!segment.header_truncated && !segment.options_truncated);
         prop_assert_eq!(segment.tunnel, tunnel_of(envelopes.first()));
 
+        let mut headers = Vec::new();
+        prop_assert_eq!(dissect(link_type, &bytes, bytes.len() as u32, &mut headers), Ok(()));
+        assert_tiled(&headers, &bytes, &tcp);
+
         let captured = &bytes[..cut.index(bytes.len())];
+        let mut decoder = Decoder::new();
+        let of_cut = dissect(link_type, captured, bytes.len() as u32, &mut Vec::new());
+        prop_assert_eq!(of_cut.err(), decoder.decode(frame(link_type, captured, bytes.len())).err());
         match decoder.decode(frame(link_type, captured, bytes.len())) {
             Ok(segment) => {
                 assert_same(&segment, &ip, &tcp, "cut");
@@ -182,12 +223,23 @@ proptest! {
         let whole = [tcp.bytes(), vec![7; 24]].concat();
         let tcp = Tcp { payload: [tcp.payload.clone(), vec![7; 24]].concat(), ..tcp };
         let bounds = [0, cuts.0 * 8, cuts.1 * 8, whole.len()];
-        let mut decoder = Decoder::new();
+        let (mut decoder, mut dissector) = (Decoder::new(), Dissector::new());
         for (turn, part) in order.into_iter().enumerate() {
             let (from, to) = (bounds[part], bounds[part + 1]);
             let mut packet = ip.fragment(6, &whole[from..to], from as u16, part < 2);
             if tunnelled {
                 packet = Envelope::GtpU(9).wrap(&Ip::example_4(), &packet);
+            }
+            let mut headers = Vec::new();
+            let place = dissector.dissect(frame(101, &packet, packet.len()), &mut headers).unwrap().unwrap();
+            prop_assert_eq!((place.datagram, place.offset), (0, from as u32));
+            let last = headers.last().unwrap();
+            prop_assert_eq!(packet.get(last.offset + last.length..last.end).unwrap(), &whole[from..to]);
+            prop_assert_eq!(place.whole.is_some(), turn == 2);
+            if let Some(datagram) = place.whole {
+                prop_assert!(datagram.is_complete && datagram.wire_bytes == whole.len());
+                prop_assert_eq!(&datagram.captured, &whole);
+                assert_tiled(&datagram.headers, &whole, &tcp);
             }
             match decoder.decode(frame(101, &packet, packet.len())) {
                 Ok(segment) => {
@@ -274,53 +326,14 @@ fn ethernet_padding_is_no_payload() {
 }
 
 #[test]
-fn lengths_that_contradict_each_other() {
-    let packet = Ip::example_4().packet(6, &Tcp::example().bytes());
-    let with = |at: usize, value: u8| {
-        let mut changed = packet.clone();
-        changed[at] = value;
-        reject_of(101, &changed)
-    };
-    assert_eq!(with(0, 0x44), Some(Reject::Malformed), "IPv4 header below 20 bytes");
-    assert_eq!(with(3, 19), Some(Reject::Malformed), "IP length below its header");
-    assert_eq!(with(3, 39), Some(Reject::Malformed), "no room for a TCP header");
-    assert_eq!(with(20 + 12, 0x40), Some(Reject::Malformed), "TCP header below 20 bytes");
-    assert_eq!(with(0, 0x55), Some(Reject::NotIp), "IP version 5");
-    let mut six = Ip::example_6().packet(6, &Tcp::example().bytes());
-    six[5] = 19;
-    assert_eq!(reject_of(101, &six), Some(Reject::Malformed));
-}
-
-#[test]
-fn what_is_no_tcp_is_told_apart() {
-    let ip = Ip::example_4();
-    assert_eq!(reject_of(1, &ethernet(0x0806, &[0; 28])), Some(Reject::NotIp));
-    assert_eq!(reject_of(101, &ip.packet(17, &udp(53, 53, b"query"))), Some(Reject::NotTcp));
-    assert_eq!(reject_of(101, &ip.packet(1, &[8, 0, 0, 0])), Some(Reject::NotTcp));
-    assert_eq!(reject_of(101, &ip.fragment(1, &[8; 16], 0, true)), Some(Reject::NotTcp));
-    let echo_request = [0x32, 1, 0, 4, 0, 0, 0, 0, 0, 1, 0, 0];
-    assert_eq!(reject_of(101, &ip.packet(17, &udp(2152, 2152, &echo_request))), Some(Reject::NotTcp));
-    assert_eq!(reject_of(105, &wireless(0x80, 0, &[], &[0; 40])), Some(Reject::NotIp), "a beacon");
-    assert_eq!(reject_of(105, &wireless(0x08, 0x41, &[], &[0; 40])), Some(Reject::Encrypted));
-    assert_eq!(reject_of(147, &[0; 60]), Some(Reject::UnknownLinkType));
-    assert_eq!(reject_of(1, &[]), Some(Reject::Malformed));
-    assert_eq!(Decoder::new().decode(frame(1, &[], 60)).err(), Some(Reject::CutShort));
-}
-
-#[test]
-fn gtp_extension_of_length_zero_ends() {
-    let header = [0x34, 255, 0, 8, 0, 0, 0, 1, 0, 0, 0, 0x85, 0, 0, 0, 0x85];
-    assert_eq!(reject_of(101, &Ip::example_4().packet(17, &udp(2152, 2152, &header))), Some(Reject::Malformed));
-}
-
-#[test]
-fn nesting_is_bounded() {
-    let ip = Ip::example_4();
-    let mut packet = ip.packet(6, &Tcp::example().bytes());
-    for _ in 0..40 {
-        packet = Envelope::IpInIp.wrap(&ip, &packet);
+fn cisco_hdlc_may_hide_behind_any_serial_link_type() {
+    let (ip, tcp) = (Ip::example_4(), Tcp::example());
+    let bytes = link_frame(50, 0x0800, &ip.packet(6, &tcp.bytes()));
+    for link_type in [9, 50, 104] {
+        let mut decoder = Decoder::new();
+        let segment = decoder.decode(frame(link_type, &bytes, bytes.len())).unwrap();
+        assert_same(&segment, &ip, &tcp, "Cisco HDLC");
     }
-    assert_eq!(reject_of(101, &packet), Some(Reject::TooDeep));
 }
 
 #[test]

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from detector.methods.handshake.examination import examine
+from detector.method import Method, by_connection
+from detector.methods.handshake import without_server
+from detector.methods.handshake.examination import NAME, HandshakeFinding, examine
+from detector.methods.handshake.without_server import WithoutServerFinding
 
-__all__ = ["examine"]
+METHOD = Method(NAME, "handshake", (HandshakeFinding,), by_connection(examine))
+WITHOUT_SERVER = Method(NAME, "handshake", (WithoutServerFinding,), by_connection(without_server.examine))
+
+__all__ = ["METHOD", "WITHOUT_SERVER", "HandshakeFinding", "WithoutServerFinding", "examine"]

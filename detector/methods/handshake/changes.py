@@ -1,7 +1,7 @@
-"""What changed between a handshake's segments as they left and as they arrived, and which boxes change it so.
+"""What changed between a handshake's segments as they left and as they arrived, and which middleboxes change it so.
 
-Every field is looked at once a connection, whichever of SYN and SYN-ACK shows the graver change: a box that rewrites a
-field rewrites it in both. A field that one of the captures does not hold says nothing.
+Every field is looked at once a connection, whichever of SYN and SYN-ACK shows the graver change: a middlebox that
+rewrites a field rewrites it in both. A field that one of the captures lacks is not compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from detector.methods.handshake.opening import (
     WINDOW_SCALE,
     Opening,
 )
-from pepscope.packets import Direction
+from pepscope.captures.packets import Direction
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,8 @@ class Likelihood:
     relay: float
 
 
-#: How common each explanation of an end-to-end connection is. Paths on which something rewrites what the others leave
-#: alone are one in ten (Honda et al., IMC 2011: sequence numbers); SYN proxies guard few servers, and those when
-#: attacked.
+#: How common each explanation of an end-to-end connection is. Paths with a middlebox that rewrites fields are one in
+#: ten (Honda et al., IMC 2011: sequence numbers); SYN proxies guard few servers, and those when attacked.
 PRIOR = Likelihood(0.89, 0.1, 0.01, 1.0)
 
 #: Field, and what happened to it, gravest first -> likelihoods. Where a number is measured or follows from a standard:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from detector.logistic import logistic
+from detector.method import Observation
 from detector.methods.handshake.changes import Openings, changes, relay_nats
 from detector.methods.handshake.opening import Opening, read_opening
 from detector.pair import Pair, Vantage
-from detector.vantage_side import client_nearness
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
+from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
+from pepscope.captures.packets import Direction
+from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
+from pepscope.results.verdicts import Evidence, Number
 
-if TYPE_CHECKING:
-    from detector.clock import ClockRelation
-
-METHOD = "handshake"
+NAME = "handshake"
 #: Natural-log likelihood ratio that decides what made the handshake, as in the identity method: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
 #: From ten to one a handshake supports one answer without deciding.
@@ -24,26 +23,51 @@ SUPPORTING_NATS = math.log(10.0)
 #: The captures' sides are sure where the client's share of the handshake's time differs by so much between them: the
 #: shares are 1 at the client's host, 0 at the server's, and equal where both captures were taken at one place.
 SURE_OF_SIDES = 0.25
-#: What marks a nearness that was read off the handshake's times, see `client_nearness`.
-_FROM_HANDSHAKE = 3.0
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
-    """Compare SYN and SYN-ACK as they left with what arrived.
+class HandshakeFinding(Finding):
+    """SYN and SYN-ACK at both ends. Middleboxes that acknowledge locally pass handshakes on."""
 
-    Findings: `handshake-of-another-stack` and, weaker, `handshake-made-anew` (split), `handshake-same-segments`
-    (intact, weak), `handshake-rewritten`, `no-handshake`, `needs-second-capture`.
-    """
+    HANDSHAKE_OF_ANOTHER_STACK = split(
+        "handshake-of-another-stack",
+        Weight(
+            "handshake", -5.0, 0.0, 0.0, -5.0,
+            "The handshake carries what neither normalisers nor SYN proxies write, such as options that were never "
+            "sent.",
+        ),
+    )  # fmt: skip
+    HANDSHAKE_MADE_ANEW = split(
+        "handshake-made-anew",
+        Weight(
+            "handshake", -2.5, 0.0, 0.0, -2.5, "SYN proxies, and normalisers that rewrite everything, do so, too.",
+        ),
+    )  # fmt: skip
+    HANDSHAKE_SAME_SEGMENTS = intact(
+        "handshake-same-segments",
+        Weight(
+            "handshake", 0.0, -2.5, -2.5, 0.0, "Splits make handshakes of their own, but some begin only after it.",
+        ),
+    )  # fmt: skip
+    HANDSHAKE_REWRITTEN = inapplicable("handshake-rewritten")
+    NO_HANDSHAKE = inapplicable("no-handshake")
+    NEEDS_SECOND_CAPTURE = inapplicable("needs-second-capture", is_missing=True)
+
+
+def examine(observation: Observation) -> Evidence:
+    """Compare SYN and SYN-ACK as they left with what arrived."""
+    pair = observation.pair
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
-        return _inapplicable("needs-second-capture", "Only one capture holds this connection: no handshake to compare.")
+        return HandshakeFinding.NEEDS_SECOND_CAPTURE.undecided(
+            NAME, "Only one capture holds this connection: no handshake to compare."
+        )
     readings = [read_openings(client, server)]
     if not _sides_are_sure(pair, client, server):
-        # What one order of the captures shows as taken out, the other shows as added: believe the milder.
+        # An option removed in one order of the captures is added in the other: take the milder reading.
         readings.append(read_openings(server, client))
     readings = [openings for openings in readings if openings]
     if not readings:
-        return _inapplicable("no-handshake", "The captures have neither SYN nor SYN-ACK in common.")
+        return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
     openings = min(readings, key=lambda item: relay_nats(changes(item)))
     found = changes(openings)
     return _judge(pair, openings, found, relay_nats(found))
@@ -64,36 +88,36 @@ def _sides_are_sure(pair: Pair, client: Vantage, server: Vantage) -> bool:
     if pair.options.first_at_client is not None:
         return True
     near, far = client_nearness(client.connection), client_nearness(server.connection)
-    return min(near[1], far[1]) >= _FROM_HANDSHAKE and near[0] - far[0] >= SURE_OF_SIDES
+    return min(near[1], far[1]) >= FROM_HANDSHAKE and near[0] - far[0] >= SURE_OF_SIDES
 
 
 def _judge(pair: Pair, openings: Openings, found: Mapping[str, str], nats: float) -> Evidence:
     numbers = _numbers(openings, found, nats)
     changed = _in_words({field: what for field, what in found.items() if what not in ("equal", "not raised")})
-    strength = 1.0 / (1.0 + math.exp(-abs(nats)))
+    strength = logistic(abs(nats))
     if nats >= DECISIVE_NATS:
-        return Evidence(
-            METHOD, Outcome.SPLIT, "handshake-of-another-stack", strength * pair.pairing_confidence,
-            f"The handshake that arrives is another TCP's: {changed}.", numbers,
-            ("A firewall that answers SYNs for a server writes handshakes anew, too, but seldom so.",),
+        return HandshakeFinding.HANDSHAKE_OF_ANOTHER_STACK.evidence(
+            NAME, strength * pair.pairing_confidence,
+            f"Another TCP stack made the handshake that arrives: {changed}.", numbers,
+            ("A firewall that answers SYNs for a server (SYN proxy) also makes handshakes, but seldom like this one.",),
         )  # fmt: skip
     if nats >= SUPPORTING_NATS:
-        return Evidence(
-            METHOD, Outcome.SPLIT, "handshake-made-anew", strength * pair.pairing_confidence,
-            f"The handshake arrives as another TCP would make it: {changed}.", numbers,
-            ("Firewalls that answer SYNs for a server, or rewrite them thoroughly, show the same.",),
+        return HandshakeFinding.HANDSHAKE_MADE_ANEW.evidence(
+            NAME, strength * pair.pairing_confidence,
+            f"The handshake arrives as another TCP stack would make it: {changed}.", numbers,
+            ("A firewall that answers SYNs for a server (SYN proxy), or rewrites every field, looks the same.",),
         )  # fmt: skip
     if nats <= -SUPPORTING_NATS:
         but = f" (on the way: {changed})" if changed else ""
-        return Evidence(
-            METHOD, Outcome.INTACT, "handshake-same-segments", strength,
+        return HandshakeFinding.HANDSHAKE_SAME_SEGMENTS.evidence(
+            NAME, strength,
             f"SYN and SYN-ACK arrive as they left{but}.", numbers,
-            ("A box may let a handshake pass and acknowledge data in the receiver's stead afterwards.",),
+            ("A middlebox may forward the handshake and later acknowledge data before the receiver has them.",),
         )  # fmt: skip
-    return _inapplicable(
-        "handshake-rewritten",
-        f"The handshake is changed as firewalls and NATs change it, or as another TCP of the same kind opens "
-        f"connections: {changed or 'nothing that both captures hold'}.",
+    return HandshakeFinding.HANDSHAKE_REWRITTEN.undecided(
+        NAME,
+        "Firewalls and NATs change a handshake like this, and so does another TCP stack of the same kind: "
+        f"{changed or 'no change in what both captures hold'}.",
         numbers,
     )
 
@@ -116,7 +140,3 @@ def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[
 def _kinds(opening: Opening) -> str:
     """Option kinds in their order, for the eye."""
     return "cut off" if opening.options is None else ",".join(str(kind) for kind in opening.kinds)
-
-
-def _inapplicable(finding: str, summary: str, numbers: Mapping[str, Number] | None = None) -> Evidence:
-    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers or {})

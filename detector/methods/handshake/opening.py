@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.pair import Vantage
-from pepscope.packets import Direction, Int64Array, Mark, TcpFlag
+from pepscope.captures.packets import Direction, Int64Array, Mark, TcpFlag
 
 #: TCP option kinds (IANA registry); end of list and no-operation are padding.
 END_OF_LIST, PADDING = 0, 1
@@ -16,6 +16,8 @@ MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 
 #: Padding of so many bytes in a row is no stack's: options are aligned to four bytes, so three suffice.
 BLANKED_BYTES = 4
+
+_ECN = np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,10 @@ class Opening:
 def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     """The SYN (up) or SYN-ACK (down) that this capture holds; `None` without one."""
     flow, packets = vantage.flow(direction), vantage.packets
-    rows = np.flatnonzero((packets.direction == direction) & ((packets.flags & TcpFlag.SYN) != 0))
+    rows = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.SYN))
     if flow.initial_sequence_number is None or len(rows) == 0:
         return None
-    stamped = rows[(packets.marks[rows] & Mark.HAS_TIMESTAMPS) != 0]
+    stamped = rows[packets.marked(Mark.HAS_TIMESTAMPS)[rows]]
     counted = vantage.connection.ip_version == 4
     return Opening(
         sequence_number=flow.initial_sequence_number,
@@ -61,7 +63,7 @@ def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
         windows=_values(packets.window_bytes[rows].astype(np.int64)),
         ip_ids=_values(packets.ip_id[rows].astype(np.int64)) if counted else frozenset(),
         tsvals=_values(packets.tsval[stamped].astype(np.int64)),
-        ecn=_values((packets.flags[rows] & np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)).astype(np.int64)),
+        ecn=_values((packets.flags[rows] & _ECN).astype(np.int64)),
         ttl=int(packets.ttl[rows[0]]),
     )
 

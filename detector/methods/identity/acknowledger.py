@@ -1,8 +1,8 @@
 """Whether some of the acknowledgements that arrive are another maker's than the far end, though others are its own.
 
-A box that acknowledges in the receiver's name may let the receiver's acknowledgements pass as well. Then those that
-have a counterpart at the emitter agree with it in every field, or in none. End to end all of them agree, but for the
-few that a capture mistook for one another.
+A middlebox that acknowledges before the receiver has the data may let the receiver's acknowledgements pass as well.
+Then those that have a counterpart at the emitter agree with it in every field, or in none. End to end all of them
+agree, but for the few that a capture mistook for one another.
 """
 
 from __future__ import annotations
@@ -11,36 +11,52 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from detector.methods.identity.agreement import HARD_FIELDS, SAME, ClassComparison, total_nats
+from detector.methods.identity.agreement import (
+    HARD_FIELDS,
+    SAME,
+    ClassComparison,
+    total_nats,
+)
 from detector.pair import Pair
-from pepscope.connections import MissingPackets
-from pepscope.packets import Direction
+from pepscope.captures.connections import MissingPackets
+from pepscope.captures.packets import Direction
 
 if TYPE_CHECKING:
     from detector.methods.identity.examination import DirectionComparison
 
-#: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps says so
-#: nearly, two do.
+#: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps gives it
+#: nearly, two do. One is not enough: of a middlebox's acknowledgements beside the receiver's, a filter may leave that
+#: one.
 OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
 #: Fewer data segments than this are acknowledged by what the other side sends anyway.
 SEVERAL_SEGMENTS = 3
-#: Below this share of equal IP IDs a box on the way gives IP IDs of its own, and they tell nothing of makers.
+#: Below this share of equal IP IDs a middlebox on the way may give IP IDs of its own, and they are no evidence of the
+#: sender, unless the data segments keep theirs, which a middlebox that assigns IDs does not allow.
 _REWRITTEN = 0.05
+#: From two to one on for two makers the acknowledgements of data are not taken for the receiver's; one of five that
+#: differs is a mistaken counterpart.
+TWO_MAKERS_NATS = math.log(2.0)
 
 
-def other_maker_nats(acknowledgements: ClassComparison, lost_share: float) -> float:
-    """Natural-log likelihood ratio of two makers against the far end alone, over acknowledgements with a counterpart.
+def other_maker_nats(segments: ClassComparison, lost_share: float, beside: ClassComparison | None = None) -> float:
+    """Natural-log likelihood ratio of two makers against the far end alone, over segments with a counterpart.
 
     With k of n that agree, the far end alone explains them with q^k (1 - q)^(n - k), for any q from `SAME`, less what
-    the captures are known to have lost, to 1; a box that makes an unknown share of them, every share as likely as
-    another, with B(k + 1, n - k + 1). 0 where no field tells makers apart.
+    the captures are known to have lost, to 1; a middlebox that makes an unknown share of them, every share as likely as
+    another, with B(k + 1, n - k + 1). 0 where no field distinguishes senders. `beside` are the data segments that
+    travel with acknowledgements: a middlebox that gives IP IDs gives them to both.
     """
-    agreement = acknowledgements.fields.get("timestamps")
-    if agreement is None or acknowledgements.tsval_shift or acknowledgements.tsecr_shift:
-        agreement = acknowledgements.fields.get("ip-id")
-        if agreement is None or agreement.agreeing < _REWRITTEN:
+    agreement = segments.fields.get("timestamps")
+    if agreement is None or segments.tsval_shift or segments.tsecr_shift:
+        agreement = segments.fields.get("ip-id")
+        if agreement is None or (agreement.agreeing < _REWRITTEN and not _keeps_ip_ids(beside)):
             return 0.0
     return two_makers_nats(agreement.compared, round(agreement.agreeing * agreement.compared), lost_share)
+
+
+def _keeps_ip_ids(data: ClassComparison | None) -> bool:
+    ids = data.fields.get("ip-id") if data is not None else None
+    return ids is not None and ids.nats >= OWN_ACKNOWLEDGEMENT_NATS
 
 
 def two_makers_nats(compared: int, agreeing: int, lost_share: float) -> float:
@@ -55,26 +71,31 @@ def _log_likelihood(times: int, probability: float) -> float:
     return times * math.log(probability) if times else 0.0
 
 
-def acknowledged_by_far_ends(
-    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_share: float
-) -> bool:
-    """Whether the acknowledgements of the larger direction, and of one with several segments, are the receiver's own.
+def own_acknowledgement_nats(
+    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_shares: Mapping[Direction, float]
+) -> float:
+    """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
+    (natural-log likelihood ratio, the lesser of both directions).
 
-    Where they are not known to be, or where more than a capture is known to have lost stand where the receiver sent
-    none, a box may make them that passes the data on untouched.
+    0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
+    a middlebox may make them that forwards the data unchanged. `lost_shares` are what the capture near the emitter of
+    each packet direction lost: only that one can lack the counterpart of what arrived.
     """
+    least = math.inf
     larger = max(comparisons, key=lambda direction: comparisons[direction].data.arrived)
     for direction, both in comparisons.items():
         if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
             continue
         if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
-            return False
-        back = comparisons[direction.reverse]
-        pure = total_nats([back.acknowledgements])
+            return 0.0
+        back, lost = comparisons[direction.reverse], lost_shares[direction.reverse]
+        pure = total_nats([back.of_data])
         # One segment of data, a request, may have left before what it would acknowledge.
         carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
         places = back.acknowledgements
-        strange = two_makers_nats(places.arrived, places.with_candidate, lost_share) > 0
-        if strange or max(pure, carried) < OWN_ACKNOWLEDGEMENT_NATS:
-            return False
-    return True
+        strange = two_makers_nats(places.arrived, places.with_candidate, lost) > 0
+        mixed = back.of_data.arrived > 0 and other_maker_nats(back.of_data, lost, back.data) > TWO_MAKERS_NATS
+        if strange or mixed:
+            return 0.0
+        least = min(least, max(pure, carried, 0.0))
+    return least

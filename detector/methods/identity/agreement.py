@@ -1,24 +1,18 @@
-"""How far arrived segments agree, field by field, with the emitted ones, and what that says as a likelihood ratio."""
+"""How far arrived segments agree, field by field, with the emitted ones, as a likelihood ratio."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from detector.methods.identity.membership import among, distinct
-from detector.methods.identity.places import carried_agreement, within_known_span
-from detector.methods.identity.segments import (
-    BoolArray,
-    Segments,
-    acknowledgement_candidates,
-    best_candidate,
-    data_candidates,
-    most_common,
-)
-from pepscope.packets import Int64Array
+from detector.methods.identity.membership import among, distinct, share_of
+from detector.methods.identity.places import within_known_span
+from detector.methods.identity.segments import COPIES, Segments, most_common
+from pepscope import _core
+from pepscope.captures.packets import Int64Array
 
 #: Share of segments that agree in a field if they are the same packets: captures are rarely better than this, and
 #: which of several copies arrived is sometimes ambiguous.
@@ -33,9 +27,9 @@ WINDOW_NATS = 3.0
 #: Fields in which a relay's stack of the same kind agrees by habit: it pushes where the application's writes end and
 #: widens windows alike. All classes of segments show one habit, so that it convinces once.
 HABITS = frozenset({"push", "window"})
-#: Boxes that rewrite IP IDs or windows, or take timestamps away, without splitting exist (NATs give IDs of their own),
-#: and tools that make captures anonymous blank timestamps: all disagreement in these fields together says no more than
-#: that one connection in a hundred passes one, which alone never makes a split.
+#: Middleboxes that rewrite IP IDs or windows, or take timestamps away, without splitting exist (NATs give IDs of their
+#: own), and tools that make captures anonymous blank timestamps: all disagreement in these fields together counts no
+#: more than that one connection in a hundred passes one, which alone never makes a split.
 REWRITABLE_FIELDS = frozenset({"ip-id", "window", "timestamps-present"})
 REWRITABLE_NATS = math.log(100.0)
 #: Two stacks have one timestamp clock, offset included, where both run on one machine (a path emulated between network
@@ -45,9 +39,14 @@ SHARED_CLOCK_NATS = math.log(100_000.0)
 #: Firewalls gave connections other sequence numbers on one path in ten (Honda et al., IMC 2011): both SYNs with
 #: another number support a split by so much, and never make one.
 RENUMBERED_NATS = math.log(10.0)
-#: Bound of what one field says: beyond this the model, not the data, is in doubt.
+#: A relay that forwards each segment at once, without a loss or a queue on either leg, has the receiver and its own
+#: stack acknowledge at the same places: two of the eighty relayed connections of the training draws. However many
+#: places agree, they convince no further, unless a SYN kept its sequence number, which a relay's stack draws anew.
+LOCKSTEP_NATS = math.log(40.0)
+#: Bound of one field's sum: beyond this a wrong model is likelier than the data.
 MOST_NATS = 60.0
-TIMESTAMP_WRAP = 1 << 32
+#: A shift of timestamps, or a power of two between windows, is what so many of the segments agree on.
+MAJORITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +80,11 @@ class ClassComparison:
 HARD_FIELDS = frozenset({"timestamps", "ip-id"})
 
 
-def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = None) -> float:
+def total_nats(
+    parts: Iterable[ClassComparison], only: frozenset[str] | None = None, most_for_places: float = math.inf
+) -> float:
     """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
-    field that it rewrites."""
+    field that it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
     by_field: dict[str, float] = {}
     stamped: list[FieldAgreement] = []
     for part in parts:
@@ -94,6 +95,8 @@ def total_nats(parts: Iterable[ClassComparison], only: frozenset[str] | None = N
             stamped += [agreement] if agreement.shared_clock_nats is not None else []
     if "timestamps" in by_field:
         by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], stamped)
+    if "acknowledgement" in by_field:
+        by_field["acknowledgement"] = min(by_field["acknowledgement"], most_for_places)
     habits = sum(nats for name, nats in by_field.items() if name in HABITS and nats > 0)
     excused = sum(nats for name, nats in by_field.items() if name in REWRITABLE_FIELDS and nats < 0)
     return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS) - habits + min(habits, FITTED_NATS)
@@ -125,34 +128,30 @@ def compare_data(
     `lost_share` is what the emitter's capture is known to have missed: the copy that arrived may be one of those, where
     only another copy was captured.
     """
-    if len(emitted) == 0 or len(arrived) == 0:
-        return ClassComparison(0, 0)
-    inside = (arrived.start >= emitted.start.min()) & (arrived.start < emitted.end.max())
-    arrived = arrived.take(inside)
-    rows = data_candidates(emitted, arrived)
-    shift = _timestamp_shift(emitted, arrived, rows)
-    arrived = _unshifted(arrived, shift)
-    ids = _ip_id_informative(emitted, arrived)
-    scores = _scores(emitted, arrived, rows, ids)
-    partner = best_candidate(rows, scores)
-    found = partner >= 0
-    left, came = emitted.take(partner[found]), arrived.take(found)
-    whole = (left.start == came.start) & (left.length == came.length)
-    result = _compare_common(left, came, ids, whole, shift, lost_share)
-    fields = result.fields
-    offload = max(int(emitted.length.max()), int(arrived.length.max(initial=0))) > largest_payload
-    clear = whole & ~_copies_differ_in_push(emitted, rows[found])
-    if clear.any():
-        fields["push"] = _push_agreement(left.push[clear], came.push[clear], lost_share)
-    if whole.any():
-        fields["carried-acknowledgement"] = _carried(emitted, rows[found][whole], left.take(whole), came.take(whole))
-    if not offload:
-        fields["boundaries"] = _boundary_agreement(emitted, came)
-    changed = float(1 - whole.mean()) if len(whole) else 0.0
-    return ClassComparison(
-        len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,
-        result.narrowed_windows, changed, result.hops,
-    )  # fmt: skip
+    (comparison,) = compare_parts_of_data(emitted, arrived, [(0, len(arrived))], largest_payload, lost_share)
+    return comparison
+
+
+def compare_parts_of_data(
+    emitted: Segments,
+    arrived: Segments,
+    parts: Sequence[tuple[int, int]],
+    largest_payload: int,
+    lost_share: float = 0.0,
+) -> list[ClassComparison]:
+    """Compare parts of the data segments that arrived, each from one place to another, as if nothing else had arrived.
+
+    The candidates for an arrived segment are the emitted ones that hold its first byte; the one that agrees in most
+    fields is its partner, timestamps first. Before that a constant shift of the timestamps is taken off, which the
+    segments show whose candidates all have one timestamp. `crates/evidence` counts.
+    """
+    if len(emitted) == 0:
+        return [ClassComparison(0, 0) for _ in parts]
+    counted = _core.count_data_agreement(emitted, arrived, parts, COPIES, MAJORITY)
+    return [
+        _data_comparison(counts, largest_payload, lost_share) if begin < end else ClassComparison(0, 0)
+        for counts, (begin, end) in zip(counted, parts, strict=True)
+    ]
 
 
 def compare_acknowledgements(
@@ -163,124 +162,66 @@ def compare_acknowledgements(
     unseen: tuple[Int64Array, Int64Array],
     carried: Int64Array,
 ) -> ClassComparison:
-    """Compare pure acknowledgements. `lost_share` is what the emitter's capture may have missed, `carried` are the
-    numbers that the emitter's data acknowledged; for the other two see `_position_agreement`."""
+    """Compare pure acknowledgements: candidates have the same sequence and acknowledgement numbers.
+
+    `lost_share` is what the emitter's capture may have missed, `carried` are the numbers that the emitter's data
+    acknowledged; for the other two see `_position_agreement`.
+    """
     arrived = arrived.take(within_known_span(arrived.acknowledgement, emitted.acknowledgement, carried))
     if len(arrived) == 0 or len(emitted) + len(carried) == 0:
         return ClassComparison(0, 0)
-    if len(emitted) == 0:
-        position = _position_agreement(emitted, arrived, lost_share, boundaries, unseen)
-        return ClassComparison(len(arrived), 0, {} if position is None else {"acknowledgement": position})
-    ids = _ip_id_informative(emitted, arrived)
-    shift = _timestamp_shift(emitted, arrived, acknowledgement_candidates(emitted, arrived, ("window",)))
-    arrived = _unshifted(arrived, shift)
-    rows = acknowledgement_candidates(emitted, arrived, _discriminators(emitted, arrived, ids))
-    partner = best_candidate(rows, _scores(emitted, arrived, rows, ids))
-    found = partner >= 0
-    left, came = emitted.take(partner[found]), arrived.take(found)
-    result = _compare_common(left, came, ids, np.ones(len(came), dtype=np.bool_), shift)
-    fields = result.fields
     position = _position_agreement(emitted, arrived, lost_share, boundaries, unseen)
-    if position is not None:
-        fields["acknowledgement"] = position
+    placed = {} if position is None else {"acknowledgement": position}
+    if len(emitted) == 0:
+        return ClassComparison(len(arrived), 0, placed)
+    counts = _core.count_acknowledgement_agreement(emitted, arrived, MAJORITY)
+    return _comparison(counts, {**_common_fields(counts, 0.0), **placed}, 0.0)
+
+
+def _data_comparison(counts: _core.FieldCounts, largest_payload: int, lost_share: float) -> ClassComparison:
+    fields = _common_fields(counts, lost_share)
+    if counts.push_clear:
+        fields["push"] = _push_agreement(counts, lost_share)
+    if counts.whole:
+        fields["carried-acknowledgement"] = _carried_agreement(counts)
+    if counts.longest <= largest_payload:
+        fields["boundaries"] = _boundary_agreement(counts)
+    return _comparison(counts, fields, 1 - counts.whole / counts.partners if counts.partners else 0.0)
+
+
+def _comparison(counts: _core.FieldCounts, fields: dict[str, FieldAgreement], length_changes: float) -> ClassComparison:
+    narrowed = counts.windows_narrowed / counts.partners if counts.partners else 0.0
     return ClassComparison(
-        len(arrived), int(found.sum()), fields, result.tsval_shift, result.tsecr_shift, result.window_scale_shift,
-        result.narrowed_windows, 0.0, result.hops,
+        counts.arrived, counts.partners, fields, counts.tsval_shift, counts.tsecr_shift, counts.window_scale_shift,
+        narrowed, length_changes, counts.hops if counts.partners else None,
     )  # fmt: skip
 
 
-def _discriminators(emitted: Segments, arrived: Segments, ids: bool) -> tuple[str, ...]:
-    """The fields that tell pure acknowledgements with equal numbers apart, where both captures hold them."""
-    without_stamps = "ip_id" if ids else "window"
-    if not (emitted.has_timestamps.any() and arrived.has_timestamps.any()):
-        return (without_stamps,)
-    cut = not (emitted.stamps_captured.all() and arrived.stamps_captured.all())
-    return ("tsval", without_stamps) if cut else ("tsval",)
-
-
-def _scores(emitted: Segments, arrived: Segments, rows: Int64Array, ids: bool) -> Int64Array:
-    """Rank candidates by the number of fields in which they agree, timestamps first."""
-    at = np.maximum(rows, 0)
-    stamped = emitted.has_timestamps[at] & arrived.has_timestamps[:, None]
-    score = 8 * (stamped & (emitted.tsval[at] == arrived.tsval[:, None])).astype(np.int64)
-    score += 4 * (stamped & (emitted.tsecr[at] == arrived.tsecr[:, None]))
-    if ids:
-        score += 2 * (emitted.ip_id[at] == arrived.ip_id[:, None])
-    score += emitted.window[at] == arrived.window[:, None]
-    return np.asarray(score)
-
-
-def _ip_id_informative(emitted: Segments, arrived: Segments) -> bool:
-    """Whether both sides count IP IDs (a constant one is zeroed, or IPv6)."""
-    return all(len(s) > 1 and int(s.ip_id.min()) != int(s.ip_id.max()) for s in (emitted, arrived))
-
-
-def _compare_common(
-    left: Segments, came: Segments, ids: bool, whole: BoolArray, shift: tuple[int, int], lost_share: float = 0.0
-) -> ClassComparison:
+def _common_fields(counts: _core.FieldCounts, lost_share: float) -> dict[str, FieldAgreement]:
     """Fields that data and acknowledgements share, over matched segments."""
     same = SAME * (1 - lost_share)
     fields: dict[str, FieldAgreement] = {}
-    total = len(came)
-    if total == 0:
-        return ClassComparison(0, 0)
-    stamped = left.has_timestamps & came.has_timestamps
-    if stamped.any():
-        fields["timestamps"] = _timestamp_agreement(left.take(stamped), came.take(stamped), shift != (0, 0), same)
-    known = left.stamps_captured & came.stamps_captured
-    differs = known & (left.has_timestamps != came.has_timestamps)
-    if differs.any():
+    if counts.stamped:
+        fields["timestamps"] = _timestamp_agreement(counts, same)
+    if counts.stamps_on_one_side:
         # Neither stack leaves the option out once it was negotiated (RFC 7323 section 3.2).
-        compared, share = int(known.sum()), float(1 - differs.sum() / known.sum())
-        nats = log_likelihood_ratio(compared, share, SAME, 0.5)
-        fields["timestamps-present"] = FieldAgreement(compared, share, min(nats, 0.0))
-    if ids and whole.any():
-        equal = float((left.ip_id[whole] == came.ip_id[whole]).mean())
-        count = int(whole.sum())
-        nats = log_likelihood_ratio(count, equal, same, LEAST_CHANCE)
-        fields["ip-id"] = FieldAgreement(count, equal, min(IP_ID_NATS * min(1.0, count / 4), nats))
-    scale, fields["window"] = _window_agreement(left.window, came.window)
-    scaled = np.where(scale >= 0, came.window << max(scale, 0), came.window >> max(-scale, 0))
-    hops = most_common(left.ttl - came.ttl)[0]
-    return ClassComparison(
-        total, total, fields, *shift, scale, float((scaled < left.window).mean()), 0.0, hops
-    )  # fmt: skip
+        share = 1 - counts.stamps_on_one_side / counts.stamps_known
+        nats = log_likelihood_ratio(counts.stamps_known, share, SAME, 0.5)
+        fields["timestamps-present"] = FieldAgreement(counts.stamps_known, share, min(nats, 0.0))
+    if counts.ip_ids_vary and counts.whole:
+        equal = counts.ip_ids_equal / counts.whole
+        nats = log_likelihood_ratio(counts.whole, equal, same, LEAST_CHANCE)
+        nats = min(IP_ID_NATS * min(1.0, counts.whole / 4), nats)
+        fields["ip-id"] = FieldAgreement(counts.whole, equal, nats)
+    if counts.partners:
+        fields["window"] = _window_agreement(counts)
+    return fields
 
 
-def _timestamp_shift(emitted: Segments, arrived: Segments, rows: Int64Array) -> tuple[int, int]:
-    """Constant shifts of TSval and TSecr, (0, 0) unless half the segments with a single candidate say otherwise."""
-    if rows.size == 0:
-        return 0, 0
-    candidate = rows.max(axis=1)
-    # Copies that a capture holds twice are one candidate, and so are others with the same stamps.
-    at = np.maximum(rows, 0)
-    alike = (emitted.tsval[at] == emitted.tsval[candidate][:, None]) & (
-        emitted.tsecr[at] == emitted.tsecr[candidate][:, None]
-    )
-    single = (candidate >= 0) & (alike | (rows < 0)).all(axis=1)
-    single &= arrived.has_timestamps & emitted.has_timestamps[candidate]
-    value, value_share = most_common((arrived.tsval - emitted.tsval[candidate])[single] % TIMESTAMP_WRAP)
-    echo, echo_share = most_common((arrived.tsecr - emitted.tsecr[candidate])[single] % TIMESTAMP_WRAP)
-    return (value, echo) if min(value_share, echo_share) >= 0.5 else (0, 0)
-
-
-def _unshifted(arrived: Segments, shift: tuple[int, int]) -> Segments:
-    """The segments with these shifts of TSval and TSecr taken off."""
-    if shift == (0, 0):
-        return arrived
-    return replace(
-        arrived,
-        tsval=(arrived.tsval - shift[0]) % TIMESTAMP_WRAP,
-        tsecr=(arrived.tsecr - shift[1]) % TIMESTAMP_WRAP,
-    )
-
-
-def _timestamp_agreement(left: Segments, came: Segments, fitted: bool, same: float) -> FieldAgreement:
-    """Agreement of (TSval, TSecr); `fitted` where a shift was taken off first, `same` the share that agrees in the same
-    packets."""
-    share = float(((left.tsval == came.tsval) & (left.tsecr == came.tsecr)).mean())
-    units = len(distinct(left.tsval * np.int64(1 << 20) ^ left.tsecr))
-    if not fitted:
+def _timestamp_agreement(counts: _core.FieldCounts, same: float) -> FieldAgreement:
+    """Agreement of (TSval, TSecr); `same` is the share that agrees in the same packets."""
+    units, share = counts.stamps_distinct, counts.stamps_equal / counts.stamped
+    if (counts.tsval_shift, counts.tsecr_shift) == (0, 0):
         nats = log_likelihood_ratio(units, share, same, LEAST_CHANCE)
         return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, same, share))
     # Where delay hardly varies two stacks' clocks too differ by a near constant, and where captures lost copies a
@@ -289,61 +230,48 @@ def _timestamp_agreement(left: Segments, came: Segments, fitted: bool, same: flo
     return FieldAgreement(units, share, nats, nats)
 
 
-def _window_agreement(left: Int64Array, came: Int64Array) -> tuple[int, FieldAgreement]:
+def _window_agreement(counts: _core.FieldCounts) -> FieldAgreement:
     """Agreement of windows, up to a power of two (a capture that missed the SYN does not know the scale)."""
-    positive = (left > 0) & (came > 0)
-    scale = 0
-    if positive.any() and not (left == came).mean() >= 0.5:
-        ratio = np.log2(left[positive] / came[positive])
-        rounded = np.rint(ratio).astype(np.int64)
-        exact = np.abs(ratio - rounded) < 1e-9
-        common, share = most_common(np.where(exact, rounded, 99))
-        scale = common if share > 0.5 and abs(common) <= 14 else 0
-    scaled = came << scale if scale >= 0 else came
-    equal = scaled == (left if scale >= 0 else left << -scale)
-    share = float(equal.mean())
+    share = counts.windows_equal / counts.partners
     # Kernels grow windows alike over the same stream, so only narrowing shows who really made it.
-    narrowing = int(np.count_nonzero(np.diff(left) < 0))
-    units = min(len(left), narrowing) if share >= 0.5 else len(distinct(left)) - 1
-    nats = log_likelihood_ratio(units, share, SAME, 0.5)
-    return scale, FieldAgreement(len(left), share, min(WINDOW_NATS, nats))
+    units = min(counts.partners, counts.windows_shrink) if share >= 0.5 else counts.windows_distinct - 1
+    return FieldAgreement(counts.partners, share, min(WINDOW_NATS, log_likelihood_ratio(units, share, SAME, 0.5)))
 
 
-def _copies_differ_in_push(emitted: Segments, rows: Int64Array) -> BoolArray:
-    """Where one candidate bears PSH and another does not: a first copy cut from a longer write goes without, its
-    retransmission with it, and which of them arrived may be unknown."""
-    there = rows >= 0
-    pushed = emitted.push[np.maximum(rows, 0)]
-    return np.asarray((there & pushed).any(axis=1) & (there & ~pushed).any(axis=1))
+def _push_agreement(counts: _core.FieldCounts, lost_share: float) -> FieldAgreement:
+    """Agreement of PSH on segments of equal extent: no middlebox has a reason to change it.
 
-
-def _push_agreement(left: BoolArray, came: BoolArray, lost_share: float) -> FieldAgreement:
-    """Agreement of PSH on segments of equal extent: nobody on the way has a reason to change it."""
+    A first copy cut from a longer write goes without PSH, its retransmission with it, and which of them arrived may be
+    unknown: segments whose copies differ do not count.
+    """
     same = 0.99 * (1 - lost_share)
-    share = float((left == came).mean())
-    against = log_likelihood_ratio(len(left), share, same, 0.5)
+    share = counts.push_equal / counts.push_clear
+    against = log_likelihood_ratio(counts.push_clear, share, same, 0.5)
     # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
     # differ, and in a dialogue, where every segment is pushed, not at all.
-    rarer = min(int(left.sum()), int((~left).sum()))
+    rarer = min(counts.push_set, counts.push_clear - counts.push_set)
     nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, same, 0.9)))
-    return FieldAgreement(len(left), share, nats)
+    return FieldAgreement(counts.push_clear, share, nats)
 
 
-def _carried(emitted: Segments, rows: Int64Array, left: Segments, came: Segments) -> FieldAgreement:
-    """Agreement of the acknowledgements that data carry: nothing on the way moves them between segments."""
-    units, share = carried_agreement(emitted, rows, left, came)
-    # In a dialogue each side has got all before it answers, through a relay too: only disagreement says something.
+def _carried_agreement(counts: _core.FieldCounts) -> FieldAgreement:
+    """Agreement of the acknowledgements that data of equal extent carry: nothing on the way moves them elsewhere.
+
+    Where copies carried different ones, which of them arrived may be unknown, and any of them will do.
+    """
+    units = max(counts.carried, counts.carried_elsewhere)
+    share = 1.0 - counts.carried_elsewhere / units if units else 0.0
+    # In a dialogue each side has received everything before it answers, through a relay too: only disagreement counts.
     return FieldAgreement(units, share, min(log_likelihood_ratio(units, share, SAME, 0.5), 0.0))
 
 
-def _boundary_agreement(emitted: Segments, came: Segments) -> FieldAgreement:
+def _boundary_agreement(counts: _core.FieldCounts) -> FieldAgreement:
     """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
     (captures without super-packets; receive offload may join whole segments)."""
-    begins = among(came.start, np.sort(emitted.start))
-    ends = among(came.end, np.sort(emitted.end))
-    share = float((begins & ends).mean()) if len(came) else 0.0
+    share = counts.boundaries_equal / counts.partners if counts.partners else 0.0
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
-    return FieldAgreement(len(came), share, min(log_likelihood_ratio(len(came), share, SAME, 0.9), 0.0))
+    nats = min(log_likelihood_ratio(counts.partners, share, SAME, 0.9), 0.0)
+    return FieldAgreement(counts.partners, share, nats)
 
 
 def _position_agreement(
@@ -373,13 +301,13 @@ def _position_agreement(
     chance = len(known) / max(len(possible), len(known))
     hit = among(asked, known)
     same = SAME * (1 - lost_share)
-    nats = log_likelihood_ratio(len(asked), float(hit.mean()), same, chance)
+    nats = log_likelihood_ratio(len(asked), share_of(hit), same, chance)
     if nats > 0:
-        # Stacks that acknowledge every second segment do so alike: only irregular strides tell who did it.
+        # All stacks that acknowledge every second segment do so alike: only irregular strides identify the sender.
         strides = np.diff(known)
         irregular = among(asked, known[1:][strides != most_common(strides)[0]])
         strange = ~hit
         counted = irregular | strange
-        share = float(hit[counted].mean()) if counted.any() else 0.0
+        share = share_of(hit[counted]) if counted.any() else 0.0
         nats = max(0.0, log_likelihood_ratio(int(counted.sum()), share, same, max(chance, 0.5)))
-    return FieldAgreement(len(asked), float(hit.mean()), nats)
+    return FieldAgreement(len(asked), share_of(hit), nats)

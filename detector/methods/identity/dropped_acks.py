@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.methods.identity.membership import among, distinct
-from pepscope.packets import Direction, Int64Array
-from pepscope.results import FloatArray
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.verdicts import FloatArray
 
 #: One capture in ten lacks acknowledgements, one in five thousand those of its own host alone, for which no filter is
 #: known; on one path in twenty something thins them in one direction (RFC 3449, 5.2.2, on links of unequal rates).
 #: Orders of magnitude.
 DROPS_ACKS, DROPS_OWN_ACKS, PATH_THINS = 0.1, 0.0002, 0.05
-#: Shares that such a capture, or such a box, drops: one in ten to all.
+#: Shares that such a capture, or such a middlebox, drops: one in ten to all.
 _DROPPED = np.array([0.1, 0.2, 0.33, 0.5, 0.67, 0.8, 0.9, 0.97, 0.999])
 #: What an ordinary path loses.
 PATH_LOSS = 0.02

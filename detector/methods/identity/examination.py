@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from detector.methods.identity.acknowledger import acknowledged_by_far_ends, other_maker_nats
+from detector.logistic import logistic
+from detector.method import Observation
+from detector.methods.identity.acknowledger import (
+    OWN_ACKNOWLEDGEMENT_NATS,
+    other_maker_nats,
+    own_acknowledgement_nats,
+)
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
@@ -20,6 +25,7 @@ from detector.methods.identity.agreement import (
 )
 from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
 from detector.methods.identity.field_weights import field_numbers
+from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.places import probable_loss, within_known_span
@@ -35,22 +41,18 @@ from detector.methods.identity.segments import (
     windows_in_bytes,
 )
 from detector.pair import Pair, Vantage
-from pepscope.connections import MissingPackets
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Number, Outcome
+from pepscope.captures.connections import MissingPackets
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Number
 
-if TYPE_CHECKING:
-    from detector.clock import ClockRelation
-
-METHOD = "identity"
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
-#: Below this share of equal IP IDs in every class somebody else gave them.
+#: Below this share of equal IP IDs in every class of segments another host gave them.
 SHARED_IP_IDS = 0.5
 #: The segments of both directions at one vantage.
 BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
-#: is counted from it (offsets, shifts), and from two on the likelihood ratio itself says whether they are enough.
+#: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.
 FEWEST_SEGMENTS = 2
 
 
@@ -60,33 +62,31 @@ class DirectionComparison:
 
     data: ClassComparison
     acknowledgements: ClassComparison
+    of_data: ClassComparison  # those of the pure acknowledgements that acknowledge data within a stream
     emitted_acknowledgements: int
     places: PlaceCounts
 
 
-def examine(pair: Pair, clock: ClockRelation) -> Evidence:
-    """Compare the segments of both directions at both vantages.
-
-    Findings: `same-packets` (intact), `other-packets` (split), `acks-nobody-sent` (intact: the far end's data, but
-    acknowledgements of another host), `same-data` (intact: whose acknowledgements arrive is not known), `maker-changes`
-    (split, from some byte on), `other-acknowledgements` (split), `partly-same`, `too-alike`, `too-few-segments`,
-    `not-aligned`, `needs-second-capture`.
-    """
+def examine(observation: Observation) -> Evidence:
+    """Compare the segments of both directions at both vantages."""
+    pair = observation.pair
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
-        return _inapplicable("needs-second-capture", "Only one capture holds this connection: no segments to compare.")
+        return IdentityFinding.NEEDS_SECOND_CAPTURE.undecided(
+            NAME, "Only one capture holds this connection: no segments to compare."
+        )
     sides = _aligned_segments(pair, client, server)
     if sides is None:
-        return _inapplicable(
-            "not-aligned",
-            "The captures' byte offsets cannot be laid over each other (no SYN, no payload and no packet in common): "
-            "capture from the start of the connection, or more of the payload.",
+        return IdentityFinding.NOT_ALIGNED.undecided(
+            NAME,
+            "The captures' byte offsets cannot be aligned (no SYN, no payload and no packet in common): capture from "
+            "the start of the connection, or with a larger snap length.",
         )
     comparisons = {d: _compare_direction(client, server, d, sides) for d in Direction}
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     if arrived < FEWEST_SEGMENTS:
-        return _inapplicable(
-            "too-few-segments",
+        return IdentityFinding.TOO_FEW_SEGMENTS.undecided(
+            NAME,
             f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
             _field_numbers(comparisons),
         )
@@ -96,7 +96,7 @@ def examine(pair: Pair, clock: ClockRelation) -> Evidence:
 def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[BothWays, BothWays] | None:
     """Segments at the client's and at the server's vantage, in the client side's offsets.
 
-    Packets that look alike whatever their offsets show best how streams lie over each other; else the pair's alignment
+    Packets that are alike whatever their offsets give the best alignment of the streams; otherwise the pair's alignment
     is used where payload or both SYNs support it. A stream may be aligned alone: then its data and the acknowledgements
     of it are compared, and nothing else. None where no stream is.
     """
@@ -157,9 +157,12 @@ def _compare_direction(
     lost = probable_loss(max(lost_data, uncovered_back), len(emitted) + len(reverse_data))
     known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
+    bulk = reverse_data.end.max(initial=0)
+    of_data = acks_in.take((acks_in.acknowledgement > 0) & (acks_in.acknowledgement < bulk))
     return DirectionComparison(
         compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction), lost_data),
         compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen, data_out.acknowledgement),
+        compare_acknowledgements(acks_out, of_data, lost, reverse_data.end, unseen, data_out.acknowledgement),
         _within(acks_out, acks_in),
         count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen)
         if emitter.flow(direction).missing_packets is MissingPackets.NONE
@@ -222,7 +225,8 @@ def _judge(
     numbers = _numbers(client, comparisons, data, acks)
     total = weigh(
         [part for _, part in _classes(comparisons)],
-        renumbered=_is_renumbered(client, server),
+        numbers_kept=_syn_numbers_equal(client, server).count(True),
+        renumbered=_syn_numbers_equal(client, server) == [False, False],
         other_ip_ids=_has_other_ip_ids(comparisons),
         one_receiver=lambda: one_receiver_nats(
             {direction: both.places for direction, both in comparisons.items()},
@@ -235,45 +239,52 @@ def _judge(
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
     hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
-    lost = max(_lost_share(client), _lost_share(server))
-    others = max(other_maker_nats(both.acknowledgements, lost) for both in comparisons.values())
+    lost = {Direction.UP: _lost_share(client), Direction.DOWN: _lost_share(server)}
+    most_lost = max(lost.values())
+    others = max(other_maker_nats(both.acknowledgements, most_lost, both.data) for both in comparisons.values())
     numbers["other_acknowledger_nats"] = round(others, 2)
     if min(hard_data, data) >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0):
-        return Evidence(
-            METHOD, Outcome.INTACT, "acks-nobody-sent", _strength(data),
+        return IdentityFinding.ACKS_NOBODY_SENT.evidence(
+            NAME, logistic(abs(data)),
             "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
-            "box on the path makes or rewrites ACKs.", numbers,
+            "middlebox makes or rewrites ACKs.", numbers,
         )  # fmt: skip
     if data <= -DECISIVE_NATS and min(hard_acks, acks) >= DECISIVE_NATS:
-        return Evidence(
-            METHOD, Outcome.INAPPLICABLE, "partly-same", 0.0,
-            "Acknowledgements are the far end's and data segments somebody else's: perhaps a box that cuts segments "
-            "anew, perhaps captures that do not belong together.", numbers,
+        return IdentityFinding.PARTLY_SAME.undecided(
+            NAME,
+            "The far end made the acknowledgements, but not the data segments: a middlebox may resegment the data, or "
+            "the captures do not belong together.", numbers,
         )  # fmt: skip
     if total >= DECISIVE_NATS:
         rewriters = name_rewriters(client, server, comparisons)
         but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
-        finding = "same-packets" if acknowledged_by_far_ends(pair, comparisons, lost) else "same-data"
-        return Evidence(
-            METHOD, Outcome.INTACT, finding, _strength(total),
-            f"The segments that arrive are the ones that left: {_field_words(comparisons, agreeing=True)} agree "
+        is_own = own_acknowledgement_nats(pair, comparisons, lost) >= OWN_ACKNOWLEDGEMENT_NATS
+        finding = IdentityFinding.SAME_PACKETS if is_own else IdentityFinding.SAME_DATA
+        return finding.evidence(
+            NAME, logistic(abs(total)),
+            f"The segments that arrive are the segments that left: {_field_words(comparisons, agreeing=True)} agree "
             f"over {arrived} segments{but}.",
             {**numbers, "rewriters": ", ".join(r.key for r in rewriters)}, tuple(r.caveat for r in rewriters),
         )  # fmt: skip
     if total <= -DECISIVE_NATS:
-        finding = "other-packets" if data < 0 else "other-acknowledgements"
-        return Evidence(
-            METHOD, Outcome.SPLIT, finding, _strength(total) * pair.pairing_confidence,
-            f"The same bytes arrive in segments that the far end never sent: of {arrived} segments, "
-            f"{_field_words(comparisons, agreeing=False)} differ.", numbers,
+        finding = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
+        return finding.evidence(
+            NAME, logistic(abs(total)) * pair.pairing_confidence,
+            f"{'The same bytes' if _same_bytes(pair) else 'Bytes'} arrive in segments that the far end never sent: of "
+            f"{arrived} segments, {_field_words(comparisons, agreeing=False)} differ.", numbers,
             () if pair.pairing_confidence >= 0.99 else ("The pairing of the two connections is not certain.",),
         )  # fmt: skip
-    return _inapplicable(
-        "too-alike",
-        f"{arrived} segments compared, but what they show could come from the same packets as well as from a relay's "
-        "copies; TCP timestamps or a longer transfer would tell.",
+    return IdentityFinding.TOO_ALIKE.undecided(
+        NAME,
+        f"{arrived} segments were compared, but they could be the same packets as well as a relay's own; TCP "
+        "timestamps or a longer transfer would decide.",
         numbers,
     )
+
+
+def _same_bytes(pair: Pair) -> bool:
+    """Whether the payload agrees, as far as it was compared."""
+    return all(alignment.compared == 0 or alignment.matched >= 0.5 for alignment in pair.alignment.values())
 
 
 def _change_of_maker(
@@ -282,9 +293,9 @@ def _change_of_maker(
     sides: tuple[BothWays, BothWays],
     comparisons: Mapping[Direction, DirectionComparison],
 ) -> Evidence | None:
-    """The finding that a box takes the connection over in its course; None where one stack made all the data."""
+    """The finding that a middlebox splits a part of the connection; None where one stack made all the data."""
     for direction, both in comparisons.items():
-        lost = max(_lost_share(client), _lost_share(server))
+        lost = _lost_share(client if direction is Direction.UP else server)
         # Where the emitter's capture lacks segments their neighbours look alike but for their place.
         held = both.data.arrived > 0 and both.data.with_candidate >= SAME * (1 - lost) * both.data.arrived
         if not held or other_maker_nats(both.data, lost) <= 0:
@@ -296,33 +307,26 @@ def _change_of_maker(
         change = change_of_maker(out.take(out.length > 0), into.take(into.length > 0), largest, DECISIVE_NATS)
         if change is None:
             continue
-        first, then = ("as they left", "made anew") if change.same_first else ("made anew", "as they left")
-        return Evidence(
-            METHOD, Outcome.SPLIT, "maker-changes", _strength(change.nats),
+        unchanged, other = "as they left", "as another stack makes them"
+        first, then = (unchanged, other) if change.same_first else (other, unchanged)
+        return IdentityFinding.MAKER_CHANGES.evidence(
+            NAME, logistic(abs(change.nats)),
             f"Up to byte {change.from_byte} of the {direction.name.lower()} stream segments arrive {first}, from there "
-            f"on {then}: a box takes part in the connection for a part of its course.",
+            f"on {then}: a middlebox splits a part of the connection.",
             {"direction": direction.name.lower(), "from_byte": change.from_byte, "same_first": change.same_first},
         )  # fmt: skip
     return None
 
 
-def _is_renumbered(client: Vantage, server: Vantage) -> bool:
-    """Whether the SYNs of both directions left with other sequence numbers than they arrived with."""
-    return all(
-        None not in (numbers := [vantage.flow(direction).initial_sequence_number for vantage in (client, server)])
-        and numbers[0] != numbers[1]
-        for direction in Direction
-    )
+def _syn_numbers_equal(client: Vantage, server: Vantage) -> list[bool | None]:
+    """For each direction whether its SYN left and arrived with one sequence number; None where a capture lacks it."""
+    numbers = [[v.flow(direction).initial_sequence_number for v in (client, server)] for direction in Direction]
+    return [None if None in pair else pair[0] == pair[1] for pair in numbers]
 
 
 def _has_other_ip_ids(comparisons: Mapping[Direction, DirectionComparison]) -> bool:
     shares = [part.fields["ip-id"].agreeing for _, part in _classes(comparisons) if "ip-id" in part.fields]
     return bool(shares) and max(shares) < SHARED_IP_IDS
-
-
-def _strength(nats: float) -> float:
-    """Probability that goes with a log-likelihood ratio at even odds."""
-    return 1.0 / (1.0 + math.exp(-min(abs(nats), 60.0)))
 
 
 def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> list[tuple[str, ClassComparison]]:
@@ -334,13 +338,13 @@ def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> list[tuple
 
 
 def _field_words(comparisons: Mapping[Direction, DirectionComparison], *, agreeing: bool) -> str:
-    """The fields that speak for the conclusion, the loudest first, with the share that agrees."""
-    voices: dict[str, list[tuple[float, int, float]]] = {}
+    """The fields that support the conclusion, those of largest weight first, with the share that agrees."""
+    supporting: dict[str, list[tuple[float, int, float]]] = {}
     for _, part in _classes(comparisons):
         for name, agreement in part.fields.items():
             if agreement.nats and (agreement.nats > 0) == agreeing:
-                voices.setdefault(name, []).append((abs(agreement.nats), agreement.compared, agreement.agreeing))
-    ranked = sorted(voices.items(), key=lambda item: -sum(v[0] for v in item[1]))[:3]
+                supporting.setdefault(name, []).append((abs(agreement.nats), agreement.compared, agreement.agreeing))
+    ranked = sorted(supporting.items(), key=lambda item: -sum(part[0] for part in item[1]))[:3]
     words = []
     for name, parts in ranked:
         share = sum(p[1] * p[2] for p in parts) / sum(p[1] for p in parts)
@@ -369,7 +373,3 @@ def _numbers(
 def _field_numbers(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, Number]:
     parts = comparisons.values()
     return field_numbers((part.data for part in parts), (part.acknowledgements for part in parts))
-
-
-def _inapplicable(finding: str, summary: str, numbers: Mapping[str, Number] | None = None) -> Evidence:
-    return Evidence(METHOD, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers or {})

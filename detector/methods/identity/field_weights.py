@@ -1,4 +1,4 @@
-"""What each field says of a connection, as numbers of its evidence: written there, and read back to be added up."""
+"""The log-likelihood ratio of each header field among an evidence's numbers: written there, read back to be pooled."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from detector.methods.identity.agreement import ClassComparison
-from pepscope.results import Number
+from pepscope.results.verdicts import Number
 
 _PREFIX = "nats_"
 
 
-class Voice(NamedTuple):
-    """A field of one class of segments."""
+class ClassField(NamedTuple):
+    """A header field in one class of segments."""
 
     of: str  # "data" or "acks", pure acknowledgements
     field: str
 
 
-def voice_name(voice: Voice) -> str:
-    """The voice as a name in an evidence's numbers."""
-    return f"{_PREFIX}{voice.of}_{voice.field.replace('-', '_')}"
+def class_field_name(field: ClassField) -> str:
+    """The field's name among an evidence's numbers."""
+    return f"{_PREFIX}{field.of}_{field.field.replace('-', '_')}"
 
 
 def field_numbers(data: Iterable[ClassComparison], acks: Iterable[ClassComparison]) -> dict[str, Number]:
     """Natural-log likelihood ratios for same packets by class of segments and field, summed over directions."""
-    sums: dict[Voice, float] = {}
+    sums: dict[ClassField, float] = {}
     for of, parts in (("data", data), ("acks", acks)):
         for part in parts:
             for name, agreement in part.fields.items():
-                sums[Voice(of, name)] = sums.get(Voice(of, name), 0.0) + agreement.nats
-    return {voice_name(voice): round(nats, 2) for voice, nats in sums.items()}
+                sums[ClassField(of, name)] = sums.get(ClassField(of, name), 0.0) + agreement.nats
+    return {class_field_name(field): round(nats, 2) for field, nats in sums.items()}
 
 
-def field_nats(numbers: Mapping[str, Number]) -> dict[Voice, float]:
-    """What `field_numbers` wrote; empty where nothing was compared."""
+def field_nats(numbers: Mapping[str, Number]) -> dict[ClassField, float]:
+    """The ratios that `field_numbers` wrote; empty where nothing was compared."""
     return {
-        Voice(of, name.replace("_", "-")): float(nats)
+        ClassField(of, name.replace("_", "-")): float(nats)
         for of in ("data", "acks")
         for written, nats in numbers.items()
         if isinstance(nats, int | float) and (name := written.removeprefix(f"{_PREFIX}{of}_")) != written

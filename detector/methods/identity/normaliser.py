@@ -1,4 +1,5 @@
-"""A relay's own packets against a normaliser's: what single boxes rewrite counts jointly, and decides nothing alone.
+"""A relay's own packets against a normaliser's: what single middleboxes rewrite counts jointly, and decides nothing
+alone.
 
 A normaliser (a firewall or NAT that shifts sequence numbers, gives IP IDs of its own and lowers windows and the segment
 size) passes every packet on: acknowledgements stand where the receiver put them, data carry the acknowledgements that
@@ -11,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from detector.methods.identity.agreement import (
+    LOCKSTEP_NATS,
     RENUMBERED_NATS,
     REWRITABLE_FIELDS,
     REWRITABLE_NATS,
@@ -19,27 +21,33 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 
-#: What no box rewrites must speak by so much against the same packets before what boxes do rewrite is added: as much
-#: as decides without it. Otherwise a capture made by a filter and a normaliser, each harmless, make a relay together.
+#: Fields that no middlebox rewrites must reach this sum against the same packets before fields that middleboxes rewrite
+#: are added: as much as decides without it. Otherwise a capture made by a filter and a normaliser, each harmless, make
+#: a relay together.
 STRUCTURE_NATS = math.log(1000.0)
-#: What is said against the same packets where it does not: a doubt, and no finding.
+#: The largest sum against the same packets otherwise: it makes no finding.
 DOUBT_NATS = math.log(100.0)
 _WINDOW = frozenset({"window"})
 _PLACES = frozenset({"acknowledgement"})
 
 
 def weigh(
-    parts: Sequence[ClassComparison], *, renumbered: bool, other_ip_ids: bool, one_receiver: Callable[[], float]
+    parts: Sequence[ClassComparison],
+    *,
+    numbers_kept: int,
+    renumbered: bool,
+    other_ip_ids: bool,
+    one_receiver: Callable[[], float],
 ) -> float:
     """Natural-log likelihood ratio of the same packets, normalised or not, against a relay's own.
 
-    `renumbered` says that both SYNs arrived with other sequence numbers, `other_ip_ids` that IP IDs are others in every
+    `renumbered`: both SYNs arrived with other sequence numbers; `other_ip_ids`: IP IDs are others in every
     class of segments. `one_receiver` gives what the places of acknowledgements say at least for the same packets, lossy
     captures considered (`detector.methods.identity.dropped_acks`).
     """
-    total = total_nats(parts)
+    total = total_nats(parts, most_for_places=math.inf if numbers_kept else LOCKSTEP_NATS)
     if total > 0:
-        # Of the boxes that shift sequence numbers, few give packets IP IDs of their own as well.
+        # Of the middleboxes that shift sequence numbers, few give packets IP IDs of their own as well.
         doubts = (2 if other_ip_ids else 1) if renumbered else 0
         return max(0.0, total - doubts * RENUMBERED_NATS)
     fields = {name for part in parts for name in part.fields}

@@ -1,4 +1,4 @@
-"""Boxes that change packets without splitting connections: which of them show in packets that are the same."""
+"""Middleboxes that change packets without splitting connections: which of them show in packets that are the same."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from detector.pair import Vantage
-from pepscope.packets import Direction
+from pepscope.captures.packets import Direction
 
 if TYPE_CHECKING:
     from detector.methods.identity.examination import DirectionComparison
 
-#: Below this share of equal windows or IP IDs in packets that are otherwise the same, somebody rewrites them.
+#: Below this share of equal windows or IP IDs in packets that are otherwise the same, a middlebox rewrites them.
 _REWRITTEN = 0.5
 #: ACKs that left and did not arrive, beyond this share: more than ordinary loss.
 _THINNED = 0.2
@@ -33,18 +33,18 @@ def name_rewriters(
     found: list[Rewriter] = []
     a, b = client.connection, server.connection
     if (a.client, a.server) != (b.client, b.server):
-        found.append(Rewriter("nat", f"Addresses or ports are translated: {a.client} appears as {b.client}."))
+        found.append(Rewriter("nat", f"A NAT translates addresses or ports: {a.client} appears as {b.client}."))
     found += _handshake_rewriters(client, server)
     parts = [(d, p) for d, c in comparisons.items() for p in (c.data, c.acknowledgements) if p.with_candidate]
     if any(p.tsval_shift or p.tsecr_shift for _, p in parts):
         found.append(Rewriter("timestamp-modulating", "A firewall shifts TCP timestamps by a constant."))
     windows = [p for _, p in parts if p.fields["window"].agreeing < _REWRITTEN]
     if windows and min(p.narrowed_windows for p in windows) > _REWRITTEN:
-        found.append(Rewriter("window-regulator", "Something on the path narrows advertised receive windows."))
+        found.append(Rewriter("window-regulator", "A middlebox lowers the advertised receive windows."))
     elif windows:
-        found.append(Rewriter("window-rewriting", "Something on the path rewrites advertised receive windows."))
+        found.append(Rewriter("window-rewriting", "A middlebox rewrites the advertised receive windows."))
     if any("ip-id" in p.fields and p.fields["ip-id"].agreeing < _REWRITTEN for _, p in parts):
-        found.append(Rewriter("ip-id-rewriting", "IP IDs are rewritten on the path."))
+        found.append(Rewriter("ip-id-rewriting", "A middlebox rewrites IP IDs."))
     if any(p.length_changes > 0.01 for _, p in parts):
         found.append(Rewriter("offload", "A capturing host shows offload super-packets, not the segments on the wire."))
     found += _thinning(comparisons)
@@ -63,11 +63,11 @@ def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
         clamped |= (out.maximum_segment_size or 0) > (into.maximum_segment_size or 0) > 0
         sack |= out.sack_permitted and into.options_captured and not into.sack_permitted
     if clamped:
-        found.append(Rewriter("mss-clamping", "The MSS option of the handshake is lowered on the path."))
+        found.append(Rewriter("mss-clamping", "A middlebox lowers the MSS option of the handshake."))
     if isn:
         found.append(Rewriter("isn-randomising", "A firewall shifts sequence numbers by a constant."))
     if sack:
-        found.append(Rewriter("sack-stripping", "The SACK option of the handshake is removed on the path."))
+        found.append(Rewriter("sack-stripping", "A middlebox removes the SACK option of the handshake."))
     return found
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from detector.pair import Vantage
-from pepscope.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -20,28 +21,51 @@ FEWEST_JOINED = 8
 #: Copies of one byte range that are looked at.
 COPIES = 8
 _REGION_BITS = 16
+#: As plain numbers, which NumPy takes faster than members of an enum.
+_PUSH = TcpFlag.PSH.value
+_SYN_OR_RESET = (TcpFlag.SYN | TcpFlag.RST).value
+_HAS_TIMESTAMPS, _RETRANSMISSION, _OPTIONS_TRUNCATED = (
+    mark.value for mark in (Mark.HAS_TIMESTAMPS, Mark.RETRANSMISSION, Mark.OPTIONS_TRUNCATED)
+)
 _MIX = np.int64(-7046029254386353131)  # odd, from the golden ratio: spreads keys over 64 bits
 
 
-@dataclass(frozen=True, slots=True)
 class Segments:
     """Segments of one packet direction; offsets in the emitting side's stream coordinates.
 
     Timestamps are present, absent, or not captured: absent only where `stamps_captured` without `has_timestamps`.
+    All numbers are rows of one table, and all flags of another: most connections have few packets, and taking some of
+    them costs as much for one column as for eight.
     """
+
+    NUMBERS = ("start", "length", "acknowledgement", "window", "tsval", "tsecr", "ip_id", "ttl")
+    FLAGS = ("push", "first_copy", "has_timestamps", "stamps_captured")
+    __slots__ = (*NUMBERS, *FLAGS, "_flags", "_numbers")
 
     start: Int64Array
     length: Int64Array
     acknowledgement: Int64Array
     window: Int64Array
-    push: BoolArray
-    first_copy: BoolArray
-    has_timestamps: BoolArray
-    stamps_captured: BoolArray
     tsval: Int64Array
     tsecr: Int64Array
     ip_id: Int64Array
     ttl: Int64Array
+    push: BoolArray
+    first_copy: BoolArray
+    has_timestamps: BoolArray
+    stamps_captured: BoolArray
+
+    def __init__(self, numbers: Int64Array, flags: BoolArray) -> None:
+        self._numbers, self._flags = numbers, flags
+        self.start, self.length, self.acknowledgement, self.window, *others = numbers
+        self.tsval, self.tsecr, self.ip_id, self.ttl = others
+        self.push, self.first_copy, self.has_timestamps, self.stamps_captured = flags
+
+    @classmethod
+    def of(cls, **columns: npt.NDArray[Any]) -> Segments:
+        """Segments of these columns, all of `NUMBERS` and `FLAGS`."""
+        numbers, flags = ([columns[name] for name in names] for names in (cls.NUMBERS, cls.FLAGS))
+        return cls(np.array(numbers, np.int64), np.array(flags, np.bool_))
 
     def __len__(self) -> int:
         return len(self.start)
@@ -51,9 +75,14 @@ class Segments:
         """Offset after the last payload byte."""
         return self.start + self.length
 
-    def take(self, which: npt.NDArray[np.bool_] | Int64Array) -> Segments:
+    def take(self, which: BoolArray | Int64Array) -> Segments:
         """The segments at these places."""
-        return Segments(*(getattr(self, name)[which] for name in self.__slots__))
+        places = which.nonzero()[0] if which.dtype == np.bool_ else which
+        return Segments(self._numbers.take(places, axis=1), self._flags.take(places, axis=1))
+
+    def replaced(self, **columns: npt.NDArray[Any]) -> Segments:
+        """The same segments with other values in these columns."""
+        return Segments.of(**{name: getattr(self, name) for name in (*self.NUMBERS, *self.FLAGS)} | columns)
 
 
 def windows_in_bytes(client: Vantage, server: Vantage) -> frozenset[Direction]:
@@ -65,14 +94,14 @@ def windows_in_bytes(client: Vantage, server: Vantage) -> frozenset[Direction]:
 def read_segments(
     vantage: Vantage, shifts: Mapping[Direction, int], thinning: int, in_bytes: frozenset[Direction]
 ) -> dict[Direction, Segments]:
-    """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of boxes).
+    """Read the segments of both directions without SYN and RST (those are made or changed by all kinds of middleboxes).
 
     `shifts` are added to the offsets of each stream. With `thinning` m > 1 only every m-th region of 64 KiB of a stream
     is kept, the same ones at both vantages: data by its own offset, pure acknowledgements by what they acknowledge.
     Windows are in bytes in these directions (`windows_in_bytes`), and as on the wire in others.
     """
     packets = vantage.packets
-    wanted = (packets.flags & np.uint16(TcpFlag.SYN | TcpFlag.RST)) == 0
+    wanted = (packets.flags & _SYN_OR_RESET) == 0
     wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
     wanted &= ~_after_abort(vantage)
     if thinning > 1:
@@ -80,20 +109,21 @@ def read_segments(
         if np.count_nonzero(wanted & kept) >= SAMPLE_PACKETS // 8:
             wanted &= kept
     at = np.flatnonzero(wanted)
-    down = packets.direction[at] == Direction.DOWN
+    down = packets.going(Direction.DOWN)[at]
     unscaled = {d: 0 if d in in_bytes else vantage.flow(d).window_shift or 0 for d in Direction}
     places = {Direction.UP: at[~down], Direction.DOWN: at[down]}
     return {d: _segments(packets, places[d], shifts[d], shifts[d.reverse], unscaled[d]) for d in Direction}
 
 
 def about_one_stream(segments: Mapping[Direction, Segments], stream: Direction) -> dict[Direction, Segments]:
-    """The data segments of one stream and the pure acknowledgements of it; where in the other stream these stand is
-    left out."""
-    back = segments[stream.reverse]
-    acknowledgements = back.take(back.length == 0)
-    nowhere = np.zeros_like(acknowledgements.start)
-    forth = segments[stream]
-    return {stream: forth.take(forth.length > 0), stream.reverse: replace(acknowledgements, start=nowhere)}
+    """The data segments of one stream and the pure acknowledgements of it; where in the other stream these stand, and
+    what the data acknowledge of it, is left out."""
+    forth, back = segments[stream], segments[stream.reverse]
+    data, acknowledgements = forth.take(forth.length > 0), back.take(back.length == 0)
+    return {
+        stream: data.replaced(acknowledgement=np.zeros_like(data.acknowledgement)),
+        stream.reverse: acknowledgements.replaced(start=np.zeros_like(acknowledgements.start)),
+    }
 
 
 def _after_abort(vantage: Vantage) -> BoolArray:
@@ -106,7 +136,7 @@ def _after_abort(vantage: Vantage) -> BoolArray:
     for direction in Direction:
         reset_ns = vantage.flow(direction.reverse).reset_time_ns
         if reset_ns is not None:
-            late |= (packets.direction == direction) & (packets.time_ns > reset_ns)
+            late |= packets.going(direction) & (packets.time_ns > reset_ns)
     return late
 
 
@@ -115,7 +145,7 @@ def _sampled(packets: PacketColumns, shifts: Mapping[Direction, int], thinning: 
     data = packets.payload_bytes > 0
     place = np.where(data, packets.sequence_offset, packets.acknowledgement_offset)
     if any(shifts.values()):
-        of_down = data == (packets.direction == Direction.DOWN)
+        of_down = data == packets.going(Direction.DOWN)
         place += np.where(of_down, shifts[Direction.DOWN], shifts[Direction.UP])
     place >>= _REGION_BITS
     place *= _MIX
@@ -127,20 +157,20 @@ def _segments(
     packets: PacketColumns, at: Int64Array, sequence_shift: int, acknowledgement_shift: int, window_shift: int
 ) -> Segments:
     flags, marks = packets.flags[at], packets.marks[at]
-    stamped = (marks & Mark.HAS_TIMESTAMPS) != 0
-    return Segments(
+    stamped = (marks & _HAS_TIMESTAMPS) != 0
+    return Segments.of(
         start=packets.sequence_offset[at] + sequence_shift,
-        length=packets.payload_bytes[at].astype(np.int64),
+        length=packets.payload_bytes[at],
         acknowledgement=packets.acknowledgement_offset[at] + acknowledgement_shift,
-        window=packets.window_bytes[at].astype(np.int64) >> window_shift,
-        push=(flags & TcpFlag.PSH) != 0,
-        first_copy=(marks & Mark.RETRANSMISSION) == 0,
+        window=packets.window_bytes[at] >> window_shift,
+        tsval=packets.tsval[at] * stamped,
+        tsecr=packets.tsecr[at] * stamped,
+        ip_id=packets.ip_id[at],
+        ttl=packets.ttl[at],
+        push=(flags & _PUSH) != 0,
+        first_copy=(marks & _RETRANSMISSION) == 0,
         has_timestamps=stamped,
-        stamps_captured=stamped | ((marks & Mark.OPTIONS_TRUNCATED) == 0),
-        tsval=np.where(stamped, packets.tsval[at], 0).astype(np.int64),
-        tsecr=np.where(stamped, packets.tsecr[at], 0).astype(np.int64),
-        ip_id=packets.ip_id[at].astype(np.int64),
-        ttl=packets.ttl[at].astype(np.int64),
+        stamps_captured=stamped | ((marks & _OPTIONS_TRUNCATED) == 0),
     )
 
 
@@ -149,65 +179,12 @@ def thinning_for(packets: int) -> int:
     return max(1, -(-packets // SAMPLE_PACKETS))
 
 
-def data_candidates(emitted: Segments, arrived: Segments) -> Int64Array:
-    """For each arrived data segment the emitted ones that hold its first byte, as rows of indices; -1 for none.
-
-    Containment rather than equality, because a capture at an offloading host shows super-packets. The first column is
-    the first copy sent (first copies do not overlap), the others are retransmissions.
-    """
-    rows = np.full((len(arrived), COPIES), -1, dtype=np.int64)
-    first = np.flatnonzero(emitted.first_copy)
-    again = np.flatnonzero(~emitted.first_copy)
-    for column, (pool, depth) in enumerate(((first, 1), (again, COPIES - 1))):
-        if len(pool) == 0:
-            continue
-        pool = pool[np.argsort(emitted.start[pool], kind="stable")]
-        last = np.searchsorted(emitted.start[pool], arrived.start, side="right") - 1
-        for back in range(depth):
-            place = last - back
-            chosen = pool[np.maximum(place, 0)]
-            holds = (place >= 0) & (emitted.end[chosen] > arrived.start)
-            rows[:, column + back] = np.where(holds, chosen, -1)
-    return rows
-
-
-def acknowledgement_candidates(emitted: Segments, arrived: Segments, discriminators: Sequence[str]) -> Int64Array:
-    """For each arrived pure ACK the emitted ones with its sequence and acknowledgement numbers; -1 for none.
-
-    Runs of duplicate ACKs can be long: two columns for each discriminator are the first and last that agree in it too,
-    the last two columns the first and last of the whole run.
-    """
-    rows = np.full((len(arrived), 2 * len(discriminators) + 2), -1, dtype=np.int64)
-    plain_emitted, plain_arrived = (s.acknowledgement * _MIX + s.start for s in (emitted, arrived))
-    if len(emitted) == 0:
-        return rows
-    sought = [
-        (plain_emitted * _MIX + getattr(emitted, name), plain_arrived * _MIX + getattr(arrived, name))
-        for name in discriminators
-    ]
-    for column, (keys, asked) in enumerate([*sought, (plain_emitted, plain_arrived)]):
-        order = np.argsort(keys, kind="stable")
-        ordered = keys[order]
-        ends = np.searchsorted(ordered, asked, side="left"), np.searchsorted(ordered, asked, side="right") - 1
-        for which, place in enumerate(ends):
-            chosen = order[np.clip(place, 0, len(order) - 1)]
-            rows[:, 2 * column + which] = np.where(keys[chosen] == asked, chosen, -1)
-    return rows
-
-
-def best_candidate(rows: Int64Array, scores: Int64Array) -> Int64Array:
-    """Of each row of candidates the one with the best score (rows and scores of one shape); -1 where there is none."""
-    if rows.size == 0:
-        return np.full(len(rows), -1, dtype=np.int64)
-    masked = np.where(rows >= 0, scores, -1)
-    pick = np.argmax(masked, axis=1)
-    return np.asarray(rows[np.arange(len(rows)), pick])
-
-
 def most_common(values: Int64Array) -> tuple[int, float]:
     """The most common value and its share; (0, 0.0) of nothing."""
     if len(values) == 0:
         return 0, 0.0
+    if (values == values[0]).all():
+        return int(values[0]), 1.0
     distinct, counts = np.unique(values, return_counts=True)
     top = int(np.argmax(counts))
     return int(distinct[top]), float(counts[top] / len(values))

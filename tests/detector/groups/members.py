@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from detector.groups.membership import GroupKey, Member
-from detector.pair import LEAST_PAIRING_CONFIDENCE
-from detector.verdict import judge
-from pepscope.results import Evidence, GroupSide, PairResult, VantageName
+from detector.options import LEAST_PAIRING_CONFIDENCE
+from detector.verdict.weighing import judge
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Evidence, GroupSide, PairResult, VantageName
 
 KEY = GroupKey(GroupSide.BOTH, "192.0.2.0/24", 443)
 
@@ -25,4 +26,6 @@ def member(
         names, judged.verdict, judged.probability, judged.reason, evidence, 10, size // 10, size - size // 10, 1.0,
         pairing_confidence=confidence,
     )  # fmt: skip
-    return Member(result, key, host, started_ns, 40_000_000, 15_000_000, confidence < LEAST_PAIRING_CONFIDENCE)
+    return Member(
+        PairTable((result,)), 0, key, host, started_ns, 40_000_000, 15_000_000, confidence < LEAST_PAIRING_CONFIDENCE
+    )  # fmt: skip

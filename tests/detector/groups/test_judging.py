@@ -1,4 +1,4 @@
-"""What a group is told of its connections: one answer where they agree, both camps where they do not."""
+"""The verdict on a group: one verdict where its connections agree, both parts where they do not."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from hypothesis import strategies as st
 
 from detector.groups import judge_groups, with_group_verdicts
 from detector.groups.membership import GroupKey
-from detector.weights import FINDINGS
-from pepscope.results import Evidence, GroupSide, Kind, Outcome, SplitPlace
+from detector.methods import findings as method_findings
+from detector.methods.identity import IdentityFinding
+from pepscope.results.verdicts import Evidence, GroupSide, SplitPlace, Verdict
 from tests.detector.groups.members import KEY, member
 
-SPLITTING = sorted(name for name, row in FINDINGS.items() if row.split > 0)
+FINDINGS = method_findings()
+SPLITTING = sorted(name for name, row in FINDINGS.items() if row.weight.split > 0)
 
 
 def evidence(finding: str, strength: float = 1.0) -> Evidence:
-    outcome = Outcome.SPLIT if FINDINGS[finding].split > 0 else Outcome.INTACT
-    return Evidence("method", outcome, finding, strength, f"{finding} was found.")
+    return FINDINGS[finding].evidence("method", strength, f"{finding} was found.")
 
 
-SILENT = Evidence("identity", Outcome.INAPPLICABLE, "too-alike", 0.0, "Too alike.")
+SILENT = IdentityFinding.TOO_ALIKE.undecided("identity", "Too alike.")
 findings = st.builds(evidence, st.sampled_from(sorted(FINDINGS)), st.floats(0.0, 1.0))
 
 
@@ -32,7 +33,7 @@ def group(*members):
 def test_one_decided_connection_decides_its_group_and_is_named_to_the_others() -> None:
     members = [member(evidence("other-packets")), *[member(SILENT) for _ in range(9)]]
     found = group(*members)
-    assert found.verdict is Kind.SPLIT_TCP
+    assert found.verdict is Verdict.SPLIT_TCP
     assert found.where is SplitPlace.NETWORK
     assert found.reason.startswith("Of 10 connections 1 is split, and 9 cannot be judged alone.")
     assert (found.near_round_trip_s, found.hidden_round_trip_s) == (0.04, 0.015)
@@ -42,15 +43,15 @@ def test_one_decided_connection_decides_its_group_and_is_named_to_the_others() -
     assert results[1].reason == "Too alike. Its group (port 443, clients in 192.0.2.0/24) is split-tcp."
 
 
-def test_a_cause_that_misleads_once_is_not_multiplied() -> None:
+def test_repetitions_of_one_error_do_not_add_up() -> None:
     weak = member(evidence("sender-ahead", 0.4))
-    assert weak.result.verdict is Kind.INCONCLUSIVE
+    assert weak.result.verdict is Verdict.INCONCLUSIVE
     found = group(*[weak] * 50)
-    assert found.verdict is Kind.INCONCLUSIVE
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert found.probability == pytest.approx(weak.result.probability)
 
 
-def test_one_connection_alone_says_what_it_says() -> None:
+def test_one_connection_alone_keeps_its_verdict() -> None:
     alone = member(evidence("other-packets"), evidence("stored-before-forwarded"))
     found = group(alone)
     assert (found.verdict, found.probability, found.reason, found.evidence) == (
@@ -74,24 +75,24 @@ def test_connections_that_disagree_are_named_with_what_sets_them_apart(split, re
     ones = [member(evidence("other-packets"), **split) for _ in range(4)]
     others = [member(evidence("same-packets"), **regular), member(evidence("same-packets"), **regular)]
     found = group(*ones, *others)
-    assert found.verdict is Kind.INCONCLUSIVE
+    assert found.verdict is Verdict.INCONCLUSIVE
     assert apart in found.reason
     assert found.reason.startswith("The connections disagree: 2 (192.0.2.7:40001, 192.0.2.7:40001) end to end and 4")
     assert "other-packets was found." in found.reason
     assert "same-packets was found." in found.reason
-    assert found.probability[Kind.REGULAR] == pytest.approx(1 / 3, abs=0.01)
+    assert found.probability[Verdict.REGULAR] == pytest.approx(1 / 3, abs=0.01)
 
 
 def test_the_kind_is_read_off_the_largest_transfers() -> None:
     relayed = member(evidence("other-packets"), evidence("window-alternates"), size=3_000_000)
     swallowed = member(evidence("other-packets"), evidence("stored-before-forwarded"), size=20_000)
-    assert swallowed.result.verdict is Kind.TCP_PROXY
-    assert group(relayed, swallowed).verdict is Kind.SPLIT_TCP
+    assert swallowed.result.verdict is Verdict.TCP_PROXY
+    assert group(relayed, swallowed).verdict is Verdict.SPLIT_TCP
 
 
 def test_doubtful_pairs_are_counted_and_not_weighed() -> None:
     doubtful = [member(evidence("other-packets"), confidence=0.3) for _ in range(3)]
-    assert group(*doubtful).verdict is Kind.INCONCLUSIVE
+    assert group(*doubtful).verdict is Verdict.INCONCLUSIVE
     found = group(member(evidence("same-packets")), *doubtful[:1])
     assert len(found.pairs) == 2
     assert all(item.finding != "other-packets" for item in found.evidence)
@@ -108,6 +109,6 @@ def test_no_verdict_where_connections_disagree(each, finding) -> None:
     members = [member(*items) for items in each]
     found = group(*members, member(evidence(finding)), member(evidence("same-packets")))
     verdicts = {item.result.verdict for item in members} | {member(evidence(finding)).result.verdict}
-    if verdicts & {Kind.SPLIT_TCP, Kind.TCP_PROXY}:
-        assert found.verdict is Kind.INCONCLUSIVE
+    if verdicts & {Verdict.SPLIT_TCP, Verdict.TCP_PROXY}:
+        assert found.verdict is Verdict.INCONCLUSIVE
         assert "disagree" in found.reason

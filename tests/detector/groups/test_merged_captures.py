@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 
 import pepscope
-from pepscope.results import DetectionResult, GroupSide, Kind
-from pepscope.schema import load_schema
-from reports.contract import read_document
+from pepscope.results.schema import load_schema
+from pepscope.results.verdicts import DetectionResult, GroupSide, Verdict
+from reports.detection.contract import read_document
 from tests.captures.containers import CaptureFile, read_capture, write_pcap
 from tests.captures.merging import merged, moved, renamed
 from tests.detector.corpus import CORPUS, RUNS
@@ -42,24 +42,24 @@ def detected(folder: Path, *run_ids: str) -> DetectionResult:
 @pytest.mark.parametrize(
     ("runs", "verdict"),
     [
-        (("reg_dl_short10k", "reg_dl_reno_loss1"), Kind.REGULAR),
-        (("spl_ha_dl_short10k", "spl_ha_dl_small_umts"), Kind.SPLIT_TCP),
+        (("reg_dl_short10k", "reg_dl_reno_loss1"), Verdict.REGULAR),
+        (("spl_ha_dl_short10k", "spl_ha_dl_small_umts"), Verdict.SPLIT_TCP),
     ],
 )
-def test_connections_of_one_kind_make_a_group_of_that_kind(tmp_path: Path, runs, verdict: Kind) -> None:
+def test_connections_of_one_kind_make_a_group_of_that_kind(tmp_path: Path, runs, verdict: Verdict) -> None:
     result = detected(tmp_path, *runs)
     (group,) = result.groups
     assert (group.side, group.network, group.port) == (GroupSide.BOTH, "10.9.8.0/24", PORT)
     assert group.hosts == ("203.0.113.80",)
     assert group.pairs == tuple(range(13))
     assert group.verdict is verdict
-    assert (group.hidden_round_trip_s is not None) is (verdict is Kind.SPLIT_TCP)
+    assert (group.hidden_round_trip_s is not None) is (verdict is Verdict.SPLIT_TCP)
 
 
-def test_a_relayed_client_among_others_is_told_apart(tmp_path: Path) -> None:
+def test_a_relayed_client_among_others_is_identified(tmp_path: Path) -> None:
     result = detected(tmp_path, "reg_dl_short10k", "spl_ha_dl_small_umts")
     (group,) = result.groups
-    assert group.verdict is Kind.INCONCLUSIVE
+    assert group.verdict is Verdict.INCONCLUSIVE
     assert "12 end to end and one split, the split ones all from 10.9.8.2" in group.reason
     document = json.loads(result.to_json())
     jsonschema.validate(document, load_schema("detect-1"))
@@ -81,7 +81,7 @@ def test_what_one_capture_lacks_is_a_group_of_that_side() -> None:
 
 def test_one_capture_alone_has_groups_of_its_side() -> None:
     (group,) = pepscope.detect(str(CORPUS / RUNS["reg_dl_short10k"]["files"]["mobile"]["name"])).groups
-    assert (group.side, len(group.pairs), group.verdict) == (GroupSide.CLIENT, 12, Kind.INCONCLUSIVE)
+    assert (group.side, len(group.pairs), group.verdict) == (GroupSide.CLIENT, 12, Verdict.INCONCLUSIVE)
     assert group.near_round_trip_s == pytest.approx(0.2, abs=0.01)
     assert group.where is None
 

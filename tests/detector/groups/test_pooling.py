@@ -1,4 +1,4 @@
-"""Identity over a group: independent witnesses add up, one box or habit counts once."""
+"""Identity over a group: independent observations add up, one middlebox or stack behaviour counts once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.groups.pooling import pooled_identity
-from detector.methods.identity import DECISIVE_NATS, Voice, voice_name
-from pepscope.results import Evidence, Outcome
+from detector.methods.identity import DECISIVE_NATS, ClassField, IdentityFinding, class_field_name
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.groups.members import member
 
 FIELDS = ("timestamps", "timestamps-present", "ip-id", "push", "acknowledgement", "boundaries", "window")
@@ -19,8 +19,9 @@ connections = st.lists(st.dictionaries(st.sampled_from(FIELDS), weak, min_size=1
 
 
 def undecided(nats: dict[str, float], finding: str = "too-alike") -> Evidence:
-    numbers = {voice_name(Voice("data", name)): value for name, value in nats.items()}
-    return Evidence("identity", Outcome.INAPPLICABLE, finding, 0.0, "Too alike.", numbers)
+    numbers = {class_field_name(ClassField("data", name)): value for name, value in nats.items()}
+    findings = {"too-alike": IdentityFinding.TOO_ALIKE, "too-few-segments": IdentityFinding.TOO_FEW_SEGMENTS}
+    return findings[finding].undecided("identity", "Too alike.", numbers)
 
 
 def pooled(each: list[dict[str, float]]) -> Evidence | None:
@@ -40,8 +41,8 @@ def test_weak_voices_of_many_connections_decide() -> None:
 
 
 def test_acknowledgements_that_arrive_as_they_left_make_more_than_the_data() -> None:
-    numbers = {voice_name(Voice(of, "ip-id")): 2.9 for of in ("data", "acks")}
-    alike = Evidence("identity", Outcome.INAPPLICABLE, "too-alike", 0.0, "Too alike.", numbers)
+    numbers = {class_field_name(ClassField(of, "ip-id")): 2.9 for of in ("data", "acks")}
+    alike = IdentityFinding.TOO_ALIKE.undecided("identity", "Too alike.", numbers)
     found = pooled_identity([member(alike) for _ in range(3)])
     assert found is not None
     assert found.finding == "same-packets"
@@ -86,7 +87,7 @@ def test_connections_that_would_decide_otherwise_by_halves_stay_undecided() -> N
     assert pooled([{"push": -5.0}] * 3 + [{"ip-id": 5.0}] * 3) is None
 
 
-def test_doubtful_pairs_weaken_what_a_split_says() -> None:
+def test_doubtful_pairs_weaken_the_evidence_of_a_split() -> None:
     sure = pooled_identity([member(undecided({"push": -5.0})) for _ in range(4)])
     doubtful = pooled_identity([member(undecided({"push": -5.0}), confidence=0.6) for _ in range(4)])
     assert sure is not None

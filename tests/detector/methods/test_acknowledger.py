@@ -1,4 +1,4 @@
-"""Acknowledgements of two makers: found wherever a box adds its own, never where one stack made all."""
+"""Acknowledgements of two makers: found wherever a middlebox adds its own, never where one stack made all."""
 
 from __future__ import annotations
 
@@ -29,10 +29,17 @@ def test_what_a_lossy_capture_confuses_is_no_maker(compared: int, lost: float) -
     assert other_maker_nats(acknowledgements(compared, compared - confused), lost) <= 0.5
 
 
-def test_ip_ids_tell_where_there_are_no_timestamps() -> None:
+def test_ip_ids_decide_without_timestamps() -> None:
     assert other_maker_nats(acknowledgements(40, 20, "ip-id"), 0.0) > 0.0
 
 
-def test_ip_ids_that_a_box_gives_tell_nothing() -> None:
+def test_ip_ids_assigned_by_a_middlebox_are_no_evidence() -> None:
     assert other_maker_nats(acknowledgements(40, 0, "ip-id"), 0.0) == 0.0
     assert other_maker_nats(acknowledgements(40, 20, "window"), 0.0) == 0.0
+
+
+def test_a_box_that_gives_ip_ids_gives_them_to_data_too() -> None:
+    data = ClassComparison(40, 40, {"ip-id": FieldAgreement(40, 1.0, 11.0)})
+    assert other_maker_nats(acknowledgements(40, 0, "ip-id"), 0.0, data) > 0.0
+    renumbered = ClassComparison(40, 40, {"ip-id": FieldAgreement(40, 0.0, -60.0)})
+    assert other_maker_nats(acknowledgements(40, 0, "ip-id"), 0.0, renumbered) == 0.0

@@ -1,33 +1,36 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from detector.clock import relate
-from detector.methods.content import examine, examine_unpaired
+from detector.method import Absent, Observation
+from detector.methods.content import cache, examine
 from detector.pair import Pair, StreamAlignment
-from detector.watching import Watched
-from pepscope.packets import Direction, PayloadSample
-from pepscope.results import Evidence, Outcome
+from detector.vantage.watching import Watched
+from pepscope.captures.packets import Direction, PayloadSample
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(pair, relate(pair))
+    found = examine(Observation(pair))
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
+        assert examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("run_id", ["prx_ngx_upload_strict", "act_ngx_upload_T3"])
 def test_a_rewritten_request_shows(run_id):
     (pair,) = pairs(run_id)
-    assert examine(pair, relate(pair)).finding == "rewritten-headers"
+    assert examine(Observation(pair)).finding == "rewritten-headers"
 
 
 def with_request(vantage, request: bytes):
@@ -41,7 +44,7 @@ def test_an_added_field_is_named():
     pair = replace(
         pair, client_side=with_request(pair.client_side, left), server_side=with_request(pair.server_side, came)
     )
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert (found.finding, found.numbers["added_fields"]) == ("rewritten-headers", "via")
 
 
@@ -49,6 +52,45 @@ def test_other_bytes():
     (pair,) = pairs("reg_dl_cubic_lte")
     recompressed = {Direction.UP: pair.alignment[Direction.UP], Direction.DOWN: StreamAlignment(0, 40, 0.05)}
     assert examined(replace(pair, alignment=recompressed)).finding == "other-bytes"
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nServer: a\r\nContent-T"
+
+
+def downloaded(pair: Pair, server_shift: int, bodies: tuple[bytes, bytes], sizes: tuple[int, int]) -> Pair:
+    """The pair with an answer whose cut head begins alike, and bodies as the client's and the server's capture hold
+    pieces of them, the server's `server_shift` bytes farther on."""
+    sides = []
+    for vantage, body, shift, size in zip(pair.vantages, bodies, (0, server_shift), sizes, strict=True):
+        offsets = np.array([0, *(1000 + 1448 * place + shift for place in range(len(body) // 16))])
+        pieces = (HEAD, *(body[place : place + 16] for place in range(0, len(body), 16)))
+        payload = {**vantage.payload, Direction.DOWN: PayloadSample(offsets, pieces)}
+        down = replace(vantage.connection.down, stream_bytes=size)
+        sides.append(replace(vantage, payload=payload, connection=replace(vantage.connection, down=down)))
+    return replace(pair, client_side=sides[0], server_side=sides[1])
+
+
+def test_a_longer_head_shows_by_where_the_body_lies():
+    (pair,) = pairs("reg_dl_cubic_lte")
+    body = bytes(range(160))
+    found = examined(downloaded(pair, -108, (body, body), (50_108, 50_000)))
+    assert (found.finding, found.numbers["direction"], found.numbers["added_bytes"]) == (
+        "rewritten-headers",
+        "down",
+        108,
+    )
+    assert examined(downloaded(pair, 0, (body, body), (50_108, 50_000))).finding != "rewritten-headers"
+
+
+def test_another_body_of_another_size_shows_without_its_announced_length(monkeypatch):
+    (pair,) = pairs("reg_dl_cubic_lte")
+    pair = downloaded(pair, 0, (bytes(range(160)), bytes(range(95, 255))), (5_000, 50_000))
+    pair = replace(pair, alignment={**pair.alignment, Direction.DOWN: StreamAlignment(0, 11, 0.09)})
+    monkeypatch.setattr("detector.methods.content.comparison.size_change", lambda *_: -45_000)
+    found = examined(pair)
+    assert (found.finding, found.numbers["left_bytes"], found.numbers["arrived_bytes"]) == ("other-body", 50_000, 5_000)
+    monkeypatch.setattr("detector.methods.content.comparison.size_change", lambda *_: None)
+    assert examined(pair).finding == "other-bytes"
 
 
 RAN = Watched(True, "The other capture ran all the while.")
@@ -70,14 +112,20 @@ def always_split(pair: Pair) -> bool:
     return True
 
 
+def examine_unpaired(alone: Pair, earlier: list[Pair], watched: Watched, is_split: Callable[[Pair], bool]) -> Evidence:
+    found = cache.examine(Observation(alone, absent=Absent(watched, earlier, is_split, lambda: 0.0)))
+    assert found is not None
+    return found
+
+
 def test_an_answer_from_a_cache():
     alone, others = cached()
-    assert examine(alone, relate(alone)).finding == "no-counterpart"
+    assert examine(Observation(alone)).finding == "no-counterpart"
     assert examine_unpaired(alone, others, RAN, never_split).finding == "served-from-cache"
     assert examine_unpaired(alone, [], RAN, never_split).finding == "no-counterpart"
 
 
-def test_absence_says_nothing_where_nobody_watched():
+def test_absence_is_no_evidence_where_the_capture_was_not_running():
     alone, others = cached()
     found = examine_unpaired(alone, others, RAN_NOT, never_split)
     assert found.outcome is Outcome.INAPPLICABLE
@@ -133,10 +181,10 @@ def test_a_request_that_a_declared_proxy_consumes(asked, got, request_name):
     pair = replace(
         pair, client_side=with_request(pair.client_side, asked), server_side=with_request(pair.server_side, got)
     )
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert (found.finding, found.numbers["request"]) == ("proxy-request-consumed", request_name)
     passed = replace(pair, server_side=with_request(pair.server_side, asked))
-    assert examine(passed, relate(passed)).finding != "proxy-request-consumed"
+    assert examine(Observation(passed)).finding != "proxy-request-consumed"
 
 
 def with_answer(vantage, answer: bytes):
@@ -152,4 +200,4 @@ def test_an_answer_of_another_length_was_taken_whole(arrived_length, finding):
     pair = replace(
         pair, client_side=with_answer(pair.client_side, came), server_side=with_answer(pair.server_side, left)
     )
-    assert examine(pair, relate(pair)).finding == finding
+    assert examine(Observation(pair)).finding == finding

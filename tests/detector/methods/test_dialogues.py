@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.clock import relate
-from detector.detection import judge_pair
+from detector.method import Observation
 from detector.methods import identity
+from detector.methods.identity.agreement import compare_data
 from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
-from detector.methods.identity.places import carried_agreement, probable_loss, within_known_span
-from detector.pair import DetectOptions, Pair
-from detector.pairing import pair_captures
-from pepscope.capture import open_capture
-from pepscope.packets import Direction, Int64Array, PacketColumns, TcpFlag
-from pepscope.results import Kind, Outcome
+from detector.methods.identity.places import probable_loss, within_known_span
+from detector.options import DetectOptions
+from detector.pair import Pair
+from detector.pairing.captures import pair_captures
+from detector.verdict.judging import judge_pair
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope.results.verdicts import Outcome, Verdict
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 from tests.detector import rewriting as rw
@@ -80,7 +81,7 @@ LOSSES = st.lists(
         st.sampled_from((rw.losing_a_burst, rw.offloaded(UP), rw.offloaded(DOWN))),
     ),
     max_size=2,
-).map(lambda changes: rw.in_turn(*changes))
+).map(lambda changes: rw.in_sequence(*changes))
 TALKS = st.tuples(
     st.integers(0, 2**30), st.integers(1, 25), st.integers(10, 4000), st.floats(0.01, 1.0), st.floats(0.001, 0.1)
 )
@@ -89,23 +90,23 @@ TALKS = st.tuples(
 @settings(max_examples=40, deadline=None)
 @given(TALKS, LOSSES, LOSSES, st.sampled_from((rw.own_ip_id, rw.scrambled_ip_id, rw.without_ip_id)))
 def test_a_dialogue_through_a_normaliser_is_never_called_split(talk, near, far, ids):
-    pair = rw.changed(dialogue(NORMALISER, *talk), near, rw.in_turn(far, ids))
+    pair = rw.changed(dialogue(NORMALISER, *talk), near, rw.in_sequence(far, ids))
     result = judge_pair(pair)
-    assert result.verdict not in (Kind.SPLIT_TCP, Kind.TCP_PROXY), result.reason
+    assert result.verdict not in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY), result.reason
 
 
 @settings(max_examples=20, deadline=None)
 @given(TALKS)
 def test_a_dialogue_through_a_relay_is_never_called_regular(talk):
     result = judge_pair(dialogue(RELAY, *talk))
-    assert result.verdict is not Kind.REGULAR, result.reason
+    assert result.verdict is not Verdict.REGULAR, result.reason
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("ids", [None, rw.own_ip_id])
 def test_acknowledgements_that_the_server_never_sent_give_a_relay_away(seed, ids):
     pair = rw.changed(dialogue(RELAY, seed, 10, 200, 0.3, 0.02), None, ids)
-    assert identity.examine(pair, relate(pair)).outcome is Outcome.SPLIT
+    assert identity.examine(Observation(pair)).outcome is Outcome.SPLIT
 
 
 def test_places_are_counted_where_both_captures_look():
@@ -131,13 +132,13 @@ def test_a_capture_without_acknowledgements_explains_their_absence_in_both_direc
     assert relay < -5 < -2.5 < filtered
 
 
-def test_places_that_agree_speak_for_one_receiver_and_nothing_says_nothing():
+def test_places_that_agree_are_evidence_of_one_receiver_and_none_are_none():
     assert one_receiver_nats({UP: PlaceCounts(15, 0, 0, 15), DOWN: PlaceCounts(12, 1, 0, 12)}, 0.01, 0.01) > 10
     assert abs(one_receiver_nats({}, 0.01, 0.01)) < 0.1
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300), st.integers(0, 300), st.floats(0.001, 0.02))
-def test_no_places_say_more_than_the_rarest_captures_allow(both, emitted, arrived, neither, loss):
+def test_the_sum_of_places_is_bounded_by_the_rarest_captures(both, emitted, arrived, neither, loss):
     nats = one_receiver_nats({UP: PlaceCounts(both, emitted, arrived, neither)}, loss, loss)
     # Both captures may have dropped acknowledgements, at some share.
     assert nats > -25
@@ -152,9 +153,10 @@ def test_numbers_at_the_ends_of_what_data_carried_are_not_looked_for():
 
 def test_data_that_carry_another_acknowledgement_than_any_copy_disagree():
     left = sent(range(4), push=True)
-    rows = np.arange(4)[:, None]
-    assert carried_agreement(left, rows, left, left) == (1, 1.0)
-    assert carried_agreement(left, rows, left, replace(left, acknowledgement=left.acknowledgement + 500)) == (1, 0.0)
+    for other, share in ((0, 1.0), (500, 0.0)):
+        came = left.replaced(acknowledgement=left.acknowledgement + other)
+        carried = compare_data(left, came, 1460).fields["carried-acknowledgement"]
+        assert (carried.compared, carried.agreeing) == (1, share)
 
 
 def test_few_segments_do_not_prove_that_a_capture_loses_nothing():

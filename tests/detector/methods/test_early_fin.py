@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.early_fin import examine
 from detector.pair import Pair
-from pepscope.packets import Direction, TcpFlag
-from pepscope.results import Evidence, Outcome
+from pepscope.captures.packets import Direction, TcpFlag
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, Variation, pairs
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(pair, relate(pair))
+    return examine(Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
@@ -47,7 +47,7 @@ def test_the_clock_does_not_matter(offset_s, drift_ppm):
     assert all(examined(pair).finding == "fin-before-forwarded" for pair in pairs("prx_ngx_2M_umts", changed))
 
 
-def test_a_fin_that_was_plainly_sent_before_tells_nothing():
+def test_a_fin_that_was_sent_before_is_no_finding():
     (pair,) = pairs("prx_ngx_2M_umts")
     packets = pair.client_side.packets
     fins = (packets.direction == Direction.UP) & ((packets.flags & TcpFlag.FIN) != 0)

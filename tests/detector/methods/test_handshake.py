@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.handshake import examine
 from detector.methods.handshake.changes import PRIOR, TABLE, changes, relay_nats
 from detector.methods.handshake.examination import DECISIVE_NATS
 from detector.methods.handshake.opening import MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, Opening, parse_options, read_opening
-from detector.pair import DetectOptions, Pair
-from detector.pairing import pair_captures
-from detector.verdict import judge
-from pepscope.capture import open_capture
-from pepscope.packets import Direction, TcpFlag
-from pepscope.results import Kind, Outcome
+from detector.options import DetectOptions
+from detector.pair import Pair
+from detector.pairing.captures import pair_captures
+from detector.verdict.weighing import judge
+from pepscope.captures.capture import open_capture
+from pepscope.captures.packets import Direction, TcpFlag
+from pepscope.results.verdicts import Outcome, Verdict
 from tests.captures import containers
 from tests.captures.conversation import Conversation, Endpoint, stream
 from tests.captures.segments import Segment
@@ -50,7 +51,7 @@ def paired(
     far: list[Segment],
     options: DetectOptions | None = None,
     *,
-    turned: bool = False,
+    swapped: bool = False,
 ) -> Pair:
     captures = []
     for name, segments in (("near", near), ("far", far)):
@@ -59,7 +60,7 @@ def paired(
         path.write_bytes(containers.write_pcap(frames, containers.LINK_RAW))
         captures.append(open_capture(str(path)))
     (pair,) = pair_captures(captures[0], captures[1], options or DetectOptions())
-    if turned:
+    if swapped:
         pair = replace(pair, client_side=pair.server_side, server_side=pair.client_side)
     return pair
 
@@ -70,36 +71,36 @@ def test_options_that_the_client_never_sent_are_another_tcps(tmp_path):
     )
     answer = replace(SERVER, initial_sequence_number=3_129_246_091, ttl=60)
     pair = paired(tmp_path, talk(PHONE, answer), talk(relay, SERVER, at_server=True, syn_window=32_850, counter=9))
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert found.finding == "handshake-of-another-stack"
     assert found.numbers["option_list"] == "scaling or timestamps added to the SYN"
-    assert judge([found]).verdict in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+    assert judge([found]).verdict in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
 
 def test_a_handshake_that_arrives_as_it_left_supports_end_to_end_without_deciding(tmp_path):
     pair = paired(tmp_path, talk(PHONE, replace(SERVER, ttl=60)), talk(replace(PHONE, ttl=30), SERVER, at_server=True))
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert (found.outcome, found.finding) == (Outcome.INTACT, "handshake-same-segments")
-    assert judge([found]).verdict is Kind.INCONCLUSIVE
+    assert judge([found]).verdict is Verdict.INCONCLUSIVE
 
 
-def test_a_normaliser_that_takes_everything_out_accuses_nobody_whichever_side_is_the_clients(tmp_path):
+def test_a_normaliser_that_strips_every_option_is_no_split_for_either_side(tmp_path):
     client = replace(PHONE, window_scale=7, sack_permitted=True, timestamps=True, ttl=64)
     stripped = replace(PHONE, initial_sequence_number=5, maximum_segment_size=1300, ttl=60)
     shifted = replace(SERVER, initial_sequence_number=77, maximum_segment_size=1300)
     near, far = talk(client, shifted), talk(stripped, SERVER, at_server=True, syn_window=20_000, counter=700)
-    for turned in (False, True):
-        pair = paired(tmp_path, near, far, turned=turned)
-        assert judge([examine(pair, relate(pair))]).verdict not in (Kind.SPLIT_TCP, Kind.TCP_PROXY)
+    for swapped in (False, True):
+        pair = paired(tmp_path, near, far, swapped=swapped)
+        assert judge([examine(Observation(pair))]).verdict not in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
 
-def test_sides_that_the_user_gives_are_believed(tmp_path):
+def test_sides_given_by_the_user_are_used(tmp_path):
     client = replace(PHONE, window_scale=7, sack_permitted=True, timestamps=True)
     near, far = talk(PHONE, SERVER), talk(client, replace(SERVER, initial_sequence_number=9))
     unsure = paired(tmp_path, near, far)
     sure = paired(tmp_path, near, far, DetectOptions(first_at_client=True))
-    assert examine(unsure, relate(unsure)).numbers["option_list"] == "options removed"
-    assert examine(sure, relate(sure)).numbers["option_list"] == "scaling or timestamps added to the SYN"
+    assert examine(Observation(unsure)).numbers["option_list"] == "options removed"
+    assert examine(Observation(sure)).numbers["option_list"] == "scaling or timestamps added to the SYN"
 
 
 def test_options_that_the_capture_cut_off_are_not_absent():
@@ -107,25 +108,25 @@ def test_options_that_the_capture_cut_off_are_not_absent():
     server = pair.server_side
     assert server is not None
     cut = replace(server.connection, up=replace(server.connection.up, options_captured=False, syn_options=b"\x02\x04"))
-    found = examine(replace(pair, server_side=replace(server, connection=cut)), relate(pair))
+    found = examine(Observation(replace(pair, server_side=replace(server, connection=cut))))
     assert found.numbers["syn_options_arrived"] == "cut off"
     assert found.numbers["option_list"] == "equal"  # of the SYN-ACK
 
 
 def test_one_capture_or_no_syn_decides_nothing():
     (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
-    assert examine(replace(pair, server_side=None), relate(pair)).finding == "needs-second-capture"
+    assert examine(Observation(replace(pair, server_side=None))).finding == "needs-second-capture"
     (late,) = pairs("spl_ha_dl_small_umts__mid")
-    assert examine(late, relate(late)).finding == "no-handshake"
+    assert examine(Observation(late)).finding == "no-handshake"
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_no_handshake_of_the_corpus_misleads(run_id):
+def test_no_handshake_of_the_corpus_contradicts_the_truth(run_id):
     flows = truth(run_id)
     for pair in pairs(run_id):
         if len(pair.vantages) == 2:
             regular = flows[end_points(pair)]["class"] == "regular"
-            outcome = examine(pair, relate(pair)).outcome
+            outcome = examine(Observation(pair)).outcome
             assert outcome is not (Outcome.SPLIT if regular else Outcome.INTACT)
 
 

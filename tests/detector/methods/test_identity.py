@@ -5,30 +5,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.identity import examine
 from detector.methods.identity.agreement import (
     LEAST_CHANCE,
     MOST_NATS,
+    ClassComparison,
+    FieldAgreement,
     compare_data,
     log_likelihood_ratio,
     total_nats,
 )
 from detector.methods.identity.examination import DECISIVE_NATS
+from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.segments import SAMPLE_PACKETS, Segments, thinning_for
 from detector.pair import StreamAlignment
-from pepscope.packets import Direction
-from pepscope.results import Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Outcome
 from tests.detector import rewriting as rw
 from tests.detector.corpus import RUNS, end_points, pairs, truth
 
-CLOCK = relate(pairs("reg_dl_nat")[0])  # whichever: identity needs none
 FEW = (
     "reg_dl_reno_loss1", "reg_dl_short10k", "reg_dl_nat", "reg_dl_slowreader_rate", "reg_ul_slowreader_srv__midone",
     "reg_dl_bloat_1M__mid", "reg_dl_nots_nosack", "reg_dl_v6", "reg_bidir", "spl_ha_chat", "spl_ha_dl_short10k",
     "spl_ha_dl_fastcell", "spl_ha_ul_cellslow", "spl_ha_dl_srcip__mid", "spl_ha_mixed", "prx_ngx_2M_umts",
 )  # fmt: skip
-BOTH = rw.in_turn(rw.without_timestamps, rw.without_ip_id)
+BOTH = rw.in_sequence(rw.without_timestamps, rw.without_ip_id)
 VARIANTS = {
     "no timestamps": (rw.without_timestamps, rw.without_timestamps),
     "IP ID zeroed": (None, rw.without_ip_id),
@@ -36,20 +38,20 @@ VARIANTS = {
     "IP ID of a NAT": (None, rw.own_ip_id),
     "no timestamps, IP ID and windows of a NAT": (
         rw.without_timestamps,
-        rw.in_turn(rw.without_timestamps, rw.own_ip_id, rw.narrowed_windows),
+        rw.in_sequence(rw.without_timestamps, rw.own_ip_id, rw.narrowed_windows),
     ),
     "neither timestamps nor IP ID": (BOTH, BOTH),
     "timestamps modulated": (None, rw.modulated_timestamps),
     "windows narrowed": (None, rw.narrowed_windows),
     "5 % lost by both captures": (rw.losing(0.05, 1), rw.losing(0.05, 2)),
     "burst lost": (rw.losing_a_burst, None),
-    "burst lost, nothing but offsets": (rw.in_turn(BOTH, rw.losing_a_burst), BOTH),
+    "burst lost, nothing but offsets": (rw.in_sequence(BOTH, rw.losing_a_burst), BOTH),
     "ACKs thinned": (None, rw.thinned_acknowledgements),
     "send offload": (rw.offloaded(Direction.UP), rw.offloaded(Direction.DOWN)),
     "receive offload": (rw.offloaded(Direction.DOWN), rw.offloaded(Direction.UP)),
     "receive offload, nothing but offsets": (
-        rw.in_turn(rw.offloaded(Direction.DOWN), BOTH),
-        rw.in_turn(rw.offloaded(Direction.UP), BOTH),
+        rw.in_sequence(rw.offloaded(Direction.DOWN), BOTH),
+        rw.in_sequence(rw.offloaded(Direction.UP), BOTH),
     ),
 }
 #: With these something decisive is left in every packet, so every connection must be decided.
@@ -62,16 +64,16 @@ DECIDED = {
 
 def known(run_id):
     flows = truth(run_id)
-    for pair in pairs(run_id):
-        if len(pair.vantages) == 2:
-            regular = flows[end_points(pair)]["class"] == "regular"
-            yield pair, Outcome.INTACT if regular else Outcome.SPLIT
+    both = [pair for pair in pairs(run_id) if len(pair.vantages) == 2]
+    assert both
+    regular = [flows[end_points(pair)]["class"] == "regular" for pair in both]
+    return [(pair, Outcome.INTACT if one else Outcome.SPLIT) for pair, one in zip(both, regular, strict=True)]
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_every_connection_of_the_corpus_is_told(run_id):
+def test_every_connection_of_the_corpus_is_explained(run_id):
     for pair, expected in known(run_id):
-        found = examine(pair, CLOCK)
+        found = examine(Observation(pair))
         assert (found.outcome, found.finding) == (
             expected,
             "same-packets" if expected is Outcome.INTACT else "other-packets",
@@ -80,12 +82,12 @@ def test_every_connection_of_the_corpus_is_told(run_id):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("run_id", FEW)
-def test_rewritten_packets_never_mislead(run_id, variant):
+def test_rewritten_packets_never_reverse_a_verdict(run_id, variant):
     opposite = {Outcome.INTACT: Outcome.SPLIT, Outcome.SPLIT: Outcome.INTACT}
     for pair, expected in known(run_id):
-        found = examine(rw.changed(pair, *VARIANTS[variant]), CLOCK)
+        found = examine(Observation(rw.changed(pair, *VARIANTS[variant])))
         assert found.outcome is not opposite[expected], found.summary
-        # Ten kilobytes through a relay leave too few clocks and ACKs to accuse anybody once these are gone.
+        # Ten kilobytes through a relay leave too few timestamps and ACKs for a split once these are gone.
         short = expected is Outcome.SPLIT and found.numbers.get("down_data_segments", 0) < 20
         if variant in DECIDED and not (short and variant in {"no timestamps", "ACKs thinned"}):
             assert found.outcome is expected, found.summary
@@ -105,28 +107,28 @@ def test_rewritten_packets_never_mislead(run_id, variant):
 )
 def test_names_the_harmless_rewriter(run_id, server, rewriter):
     for pair in pairs(run_id):
-        found = examine(rw.changed(pair, None, server), CLOCK)
+        found = examine(Observation(rw.changed(pair, None, server)))
         assert found.finding == "same-packets"
         assert found.numbers["rewriters"] == rewriter
         assert len(found.caveats) == 1
 
 
-def test_foreign_acknowledgements_of_the_far_ends_data_are_told_apart_from_a_split():
+def test_foreign_acknowledgements_of_the_far_ends_data_are_no_split():
     (pair,) = pairs("reg_dl_cubic_lte")
-    found = examine(rw.changed(pair, None, rw.own_acknowledgements), CLOCK)
+    found = examine(Observation(rw.changed(pair, None, rw.own_acknowledgements)))
     assert found.finding == "acks-nobody-sent"
     assert found.outcome is not Outcome.SPLIT
 
 
 def test_one_capture_is_not_enough():
     (pair,) = pairs("reg_dl_cubic_lte")
-    assert examine(replace(pair, server_side=None), CLOCK).finding == "needs-second-capture"
+    assert examine(Observation(replace(pair, server_side=None))).finding == "needs-second-capture"
 
 
 def test_offsets_that_nothing_supports_are_not_compared():
     (pair,) = pairs("spl_ha_dl_small_umts__mid")
     lost = replace(pair, alignment={d: StreamAlignment(0, 0, 0.0) for d in Direction})
-    assert examine(lost, CLOCK).finding == "not-aligned"
+    assert examine(Observation(lost)).finding == "not-aligned"
 
 
 def test_no_overlap_in_time_is_too_few_segments():
@@ -137,14 +139,30 @@ def test_no_overlap_in_time_is_too_few_segments():
         lambda p: rw.keep(p, slice(0, half // 4)),
         lambda p: rw.keep(p, slice(len(p) - half // 4, len(p))),
     )
-    assert examine(first, CLOCK).outcome is Outcome.INAPPLICABLE
+    assert examine(Observation(first)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_likelihood_ratio_is_bounded_and_silent_without_contrast(share):
+def test_likelihood_ratio_is_bounded_and_zero_without_contrast(share):
     assert abs(log_likelihood_ratio(1e9, share, 0.97, LEAST_CHANCE)) <= MOST_NATS
     assert log_likelihood_ratio(100, share, 0.5, 0.6) == 0.0
     assert log_likelihood_ratio(0, share, 0.97, LEAST_CHANCE) == 0.0
+
+
+def test_places_of_acknowledgements_that_agree_decide_nothing_alone():
+    """A relay that forwards each segment at once acknowledges where the receiver does."""
+    places = FieldAgreement(600, 1.0, MOST_NATS)
+    same = ClassComparison(600, 600, {"acknowledgement": places})
+    other = ClassComparison(600, 600, {"acknowledgement": replace(places, agreeing=0.5, nats=-MOST_NATS)})
+
+    def weighed(part, numbers_kept=0):
+        return weigh(
+            [part], numbers_kept=numbers_kept, renumbered=False, other_ip_ids=False, one_receiver=lambda: -MOST_NATS
+        )
+
+    assert 0 < weighed(same) < DECISIVE_NATS
+    assert weighed(same, numbers_kept=1) == MOST_NATS
+    assert weighed(other) == weighed(other, numbers_kept=1) == -MOST_NATS
 
 
 def relayed(agreeing, segments=60):
@@ -155,9 +173,11 @@ def relayed(agreeing, segments=60):
     bare = np.ones(segments, dtype=np.bool_)
 
     def stamped(tsval):
-        return Segments(
-            time * 1000, blank + 1000, blank, blank + 65_000, ~bare, bare, bare, bare, tsval, blank, blank, blank
-        )
+        return Segments.of(
+            start=time * 1000, length=blank + 1000, acknowledgement=blank, window=blank + 65_000, push=~bare,
+            first_copy=bare, has_timestamps=bare, stamps_captured=bare,
+            tsval=tsval, tsecr=blank, ip_id=blank, ttl=blank,
+        )  # fmt: skip
 
     return compare_data(stamped(time), stamped(time + late), 1460)
 
@@ -169,7 +189,7 @@ def test_stamps_that_agree_now_and_then_are_a_relays_with_the_same_clock(agreein
     assert (total_nats([part], frozenset({"timestamps"})) > DECISIVE_NATS) == speaks
 
 
-def test_stamps_that_agree_now_and_then_accuse_nobody():
+def test_timestamps_that_agree_sometimes_are_no_split():
     for agreeing in np.linspace(0.6, 1.0, 9):
         assert total_nats([relayed(agreeing)], frozenset({"timestamps"})) >= 0.0
 
@@ -183,7 +203,7 @@ def sent(numbers, *, push, first_copy=True):
     """Segments of 1000 bytes, nothing in them but their place and PSH, as without timestamps and IP IDs."""
     count = len(numbers)
     zeros, yes, no = np.zeros(count, np.int64), np.ones(count, np.bool_), np.zeros(count, np.bool_)
-    return Segments(
+    return Segments.of(
         start=np.asarray(numbers, np.int64) * 1000, length=zeros + 1000, acknowledgement=zeros, window=zeros + 500,
         push=yes if push else no, first_copy=yes if first_copy else no, has_timestamps=no, stamps_captured=yes,
         tsval=zeros, tsecr=zeros, ip_id=zeros, ttl=zeros + 64,
@@ -191,7 +211,8 @@ def sent(numbers, *, push, first_copy=True):
 
 
 def together(*parts):
-    return Segments(*(np.concatenate([getattr(part, name) for part in parts]) for name in Segments.__slots__))
+    names = (*Segments.NUMBERS, *Segments.FLAGS)
+    return Segments.of(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
 def test_a_retransmission_with_another_push_than_its_first_copy_is_the_far_ends_all_the_same():
@@ -202,7 +223,7 @@ def test_a_retransmission_with_another_push_than_its_first_copy_is_the_far_ends_
     assert push.nats >= 0
 
 
-def test_a_push_that_no_copy_had_speaks_for_another_sender():
+def test_a_push_that_no_copy_had_is_evidence_of_another_sender():
     emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
     assert compare_data(emitted, sent(range(60), push=True), 1460).fields["push"].nats < -10
 
@@ -226,7 +247,7 @@ def with_one_stream(pair, stream):
 def test_a_stream_that_is_aligned_alone_is_compared(run_id):
     (pair,) = pairs(run_id)
     stream = max(Direction, key=lambda direction: pair.client_side.flow(direction).stream_bytes)
-    evidence = examine(with_one_stream(pair, stream), CLOCK)
+    evidence = examine(Observation(with_one_stream(pair, stream)))
     assert evidence.finding == "other-packets"
     assert f"{stream.name.lower()}_data_segments" in evidence.numbers
     assert f"{stream.reverse.name.lower()}_data_segments" not in evidence.numbers
@@ -237,5 +258,5 @@ def test_one_stream_of_a_regular_connection_without_marks_is_not_called_another(
     for run_id in ("reg_dl_cubic_lte", "reg_dl_reno_loss1", "reg_ul_bloat_256"):
         (pair,) = pairs(run_id)
         stream = max(Direction, key=lambda direction: pair.client_side.flow(direction).stream_bytes)
-        evidence = examine(rw.changed(with_one_stream(pair, stream), plain, plain), CLOCK)
+        evidence = examine(Observation(rw.changed(with_one_stream(pair, stream), plain, plain)))
         assert evidence.finding in {"same-packets", "too-alike"}, run_id

@@ -2,24 +2,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.receive_window import examine, transfer_spans
 from detector.pair import Pair
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, end_points, pairs, truth
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(pair, relate(pair))
+    return examine(Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
+        assert examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize(
@@ -33,9 +34,9 @@ def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
         ("prx_ngx_2M_umts__mid", "window-unremarkable"),
     ],
 )
-def test_tells_a_filling_buffer_from_a_store(run_id, finding):
+def test_a_filling_buffer_is_distinguished_from_a_store(run_id, finding):
     (pair,) = pairs(run_id)
-    assert examine(pair, relate(pair)).finding == finding
+    assert examine(Observation(pair)).finding == finding
 
 
 def test_never_takes_split_for_store():
@@ -45,7 +46,7 @@ def test_never_takes_split_for_store():
         flows = truth(run_id)
         for pair in pairs(run_id):
             if flows[end_points(pair)]["acceptable_kinds"] == ["split"]:
-                assert examine(pair, relate(pair)).finding != "window-open-receiver-behind", run_id
+                assert examine(Observation(pair)).finding != "window-open-receiver-behind", run_id
 
 
 def test_a_split_with_a_slow_reader_is_left_alone():
@@ -54,7 +55,7 @@ def test_a_split_with_a_slow_reader_is_left_alone():
     assert examined(replace(pair, client_side=same)).finding == "slow-reader"
 
 
-def test_alternation_alone_does_not_accuse():
+def test_alternation_alone_is_no_split():
     (pair,) = pairs("spl_ha_dl_small_umts")
     assert examined(replace(pair, client_side=None)).finding == "alternation-unexplained"
     assert examined(replace(pair, server_side=None)).finding == "needs-sender-capture"
@@ -69,3 +70,15 @@ def test_end_to_end_the_sender_is_never_done_in_less_time_than_the_receiver():
     sender_s, receiver_s, span_bytes = spans
     assert sender_s >= receiver_s
     assert span_bytes == 6_000_000
+
+
+def test_one_closing_is_no_alternation():
+    (pair,) = pairs("spl_ha_dl_small_umts")
+    sender = pair.server_side
+    assert sender is not None
+    windows = np.full(len(sender.packets), 200_000, np.uint32)
+    middle = len(windows) // 2
+    for start, finding in ((middle, "window-shut-once"), (middle + 80, "window-alternates")):
+        windows[start : start + 40] = 0
+        packets = replace(sender.packets, window_bytes=windows.copy())
+        assert examined(replace(pair, server_side=replace(sender, packets=packets))).finding == finding

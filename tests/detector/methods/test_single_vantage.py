@@ -4,37 +4,37 @@ from dataclasses import replace
 
 import pytest
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.single_vantage import answer_times_ns, examine
 from detector.pair import Pair
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(pair, relate(pair))
+    return examine(Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", RUNS)
-def test_one_capture_never_accuses(run_id):
+def test_one_capture_is_never_split(run_id):
     for pair in pairs(run_id):
         for alone in (replace(pair, client_side=None), replace(pair, server_side=None)):
-            assert examine(alone, relate(alone)).outcome is Outcome.INAPPLICABLE
+            assert examine(Observation(alone)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_hint_at_regular_connections(run_id):
     for pair in pairs(run_id):
         for alone in (replace(pair, client_side=None), replace(pair, server_side=None)):
-            assert examine(alone, relate(alone)).finding == "needs-second-capture"
+            assert examine(Observation(alone)).finding == "needs-second-capture"
 
 
-def test_says_which_capture_is_missing():
+def test_the_missing_capture_is_named():
     (pair,) = pairs("reg_dl_cubic_lte")
     assert "at the server" in examined(replace(pair, server_side=None)).summary
     assert "at the client" in examined(replace(pair, client_side=None)).summary
-    assert examine(pair, relate(pair)).finding == "both-ends-captured"
+    assert examine(Observation(pair)).finding == "both-ends-captured"
 
 
 def test_hints_are_named():

@@ -4,36 +4,36 @@ from dataclasses import replace
 
 import pytest
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods.teardown import examine, find_abort
 from detector.pair import Pair
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Outcome
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(pair, relate(pair))
+    return examine(Observation(pair))
 
 
 def test_a_split_point_acknowledges_beyond_the_abort():
     (pair,) = pairs("spl_ha_dl_abort")
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert found.finding == "acknowledged-beyond-abort"
     assert found.numbers["acknowledged_beyond_bytes"] > 1_000_000
 
 
 def test_an_abort_end_to_end():
     (pair,) = pairs("reg_dl_abort")
-    found = examine(pair, relate(pair))
+    found = examine(Observation(pair))
     assert found.finding == "abort-end-to-end"
     assert found.numbers["acknowledged_beyond_bytes"] <= 0
 
 
 @pytest.mark.parametrize("run_id", [name for name in RUNS if "abort" not in name])
-def test_nothing_to_say_without_abort(run_id):
+def test_no_finding_without_abort(run_id):
     for pair in pairs(run_id):
-        assert examine(pair, relate(pair)).outcome is Outcome.INAPPLICABLE
+        assert examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 def test_the_sender_of_the_stream_does_not_abort_it_by_resetting():

@@ -2,15 +2,15 @@ import math
 
 import pytest
 
-from detector.clock import relate
+from detector.method import Observation
 from detector.methods import ack_timing, delayed_ack, progress
-from detector.pair import ClockMode, DetectOptions
-from pepscope.results import Outcome
+from detector.options import ClockMode, DetectOptions
+from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
 
 
 def evidence(method, pair):
-    made = method.examine(pair, relate(pair))
+    made = method.examine(Observation(pair))
     assert 0.0 <= made.strength <= 1.0
     assert all(not isinstance(v, float) or math.isfinite(v) for v in made.numbers.values())
     return made
@@ -28,8 +28,8 @@ def test_against_the_truth(run_id):
         made = {method: evidence(method, pair) for method in (ack_timing, delayed_ack, progress)}
         if flow["class"] == "regular":
             # Where data of both directions always meet a queue the path looks longer than it is; that decides nothing.
-            told = [item for item in made.values() if item.finding != "acks-nearer-than-path"]
-            assert all(item.outcome is not Outcome.SPLIT for item in told)
+            reported = [item for item in made.values() if item.finding != "acks-nearer-than-path"]
+            assert all(item.outcome is not Outcome.SPLIT for item in reported)
         elif flow["passive_detectable"]:
             assert made[ack_timing].outcome is Outcome.SPLIT
             assert made[ack_timing].strength > 0.5
@@ -68,13 +68,13 @@ def test_a_stored_upload_held_even_its_fastest_byte():
 
 
 @pytest.mark.parametrize("run_id", ["spl_ha_dl_large_umts", "spl_ha_ul_slowwire", "prx_ngx_2M_umts", "reg_dl_bloat_1M"])
-def test_nobody_else_holds_the_fastest_byte_for_long(run_id):
+def test_only_a_store_holds_the_fastest_byte_for_long(run_id):
     (pair,) = pairs(run_id)
     numbers = evidence(progress, pair).numbers
     assert numbers["least_hold_s"] < 0.1 * numbers["sender_duration_s"]
 
 
-def test_known_clocks_are_not_taken_at_their_friendliest():
+def test_known_clocks_are_not_shifted():
     (free,) = pairs("prx_ngx_upload_strict")
     (known,) = pairs("prx_ngx_upload_strict", options=DetectOptions(clocks=ClockMode.SYNCHRONISED))
     shares = [evidence(progress, pair).numbers["acknowledged_share_when_receiver_began"] for pair in (free, known)]
@@ -91,7 +91,7 @@ def test_published_numbers_agree_with_the_reference():
 
 
 @pytest.mark.parametrize(("run_id", "delay_s"), [("act_reg_ul_T2", 2.0), ("act_reg_dl_T3", 3.0)])
-def test_held_acknowledgements_show_that_nobody_else_answers(run_id, delay_s):
+def test_delayed_acknowledgements_show_that_only_the_receiver_answers(run_id, delay_s):
     for given in (None, delay_s):
         (pair,) = pairs(run_id, options=DetectOptions(ack_delay_s=given))
         made = evidence(delayed_ack, pair)

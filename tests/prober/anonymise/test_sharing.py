@@ -13,17 +13,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pepscope.audit_results import AuditRun
+from pepscope.captures.packets import Direction
 from pepscope.errors import PepscopeError, UsageError
-from pepscope.packets import Direction
+from pepscope.results.audits import AuditRun
 from prober.anonymise import sharing
 from prober.anonymise.http_heads import FIELD_NAMES
-from prober.anonymise_command import anonymise
-from prober.archive import open_archive, write_archive
+from prober.archive.archive_file import open_archive, write_archive
+from prober.audit.judging import judge_run
+from prober.commands.anonymise import anonymise
 from prober.errors import ArchiveError
-from prober.experiment import Application
-from prober.judging import judge_run
 from prober.plan import Plan, ServerTable
+from prober.protocol.application import Application
 from tests.captures.containers import read_capture
 from tests.detector.corpus import RUNS
 from tests.prober.corpus_archives import archive, failed, observation
@@ -61,7 +61,7 @@ def findings(run: AuditRun):
 
 
 @pytest.mark.parametrize("run_ids", GROUPS, ids=lambda run_ids: run_ids[0])
-def test_verdicts_and_findings_stay_and_nobody_is_named(run_ids: tuple[str, ...], tmp_path: Path):
+def test_verdicts_and_findings_stay_and_no_host_is_named(run_ids: tuple[str, ...], tmp_path: Path):
     before = archive(tmp_path / "before.zip", of_corpus(run_ids))
     after = tmp_path / "after.zip"
     shared = sharing.anonymise_archive(before, after, secret=SECRET)
@@ -113,7 +113,7 @@ def _payload(frame: bytes, path: Path) -> bytes:
     return packet[header + 4 * (packet[header + 12] >> 4) :]
 
 
-def test_manifest_observations_and_facts_name_nobody(tmp_path: Path):
+def test_manifest_observations_and_metadata_name_no_host(tmp_path: Path):
     seen = observation("reg_dl_cubic_lte", values={"router": "198.51.100.7", "host": "probe.operator.example"})
     plan = Plan(server=ServerTable(host="probe.operator.example", key="pepscope1.secret.00"))
     facts = {"mobile": {"address": "198.51.100.8", "kernel": "6.1.0"}, "notes": {"operator": "Somebody"}}
@@ -159,7 +159,9 @@ def test_an_archive_whose_verdicts_would_change_is_not_written(tmp_path: Path, m
         return replace_captures(archive_, target) or counts
 
     def replace_captures(archive_, target):
-        write_archive(target, archive_.manifest, archive_.observations, dict(archive_.facts), dict(archive_.captures))
+        write_archive(
+            target, archive_.manifest, archive_.observations, dict(archive_.metadata), dict(archive_.captures)
+        )
 
     rewrite = sharing._rewrite
     monkeypatch.setattr(sharing, "_rewrite", blank)
@@ -169,7 +171,7 @@ def test_an_archive_whose_verdicts_would_change_is_not_written(tmp_path: Path, m
     assert [path.name for path in tmp_path.iterdir()] == ["before.zip"]
 
 
-def test_the_command_writes_the_archive_and_says_what_it_kept(tmp_path: Path):
+def test_the_command_writes_the_archive_and_reports_its_counts(tmp_path: Path):
     before = archive(tmp_path / "before.zip", [observation("reg_dl_short10k")])
     key = tmp_path / "key"
     key.write_bytes(SECRET)
@@ -180,7 +182,7 @@ def test_the_command_writes_the_archive_and_says_what_it_kept(tmp_path: Path):
     assert [cell.verdict for cell in judged(after).cells] == [cell.verdict for cell in judged(before).cells]
     for arguments, said in (
         ([str(before), "-o", str(before)], "another --output"),
-        ([str(key), "-o", "x"], "no archive"),
+        ([str(key), "-o", "x"], "must be an archive"),
     ):
         ended = CliRunner().invoke(anonymise, arguments)
         assert isinstance(ended.exception, PepscopeError)
@@ -205,7 +207,7 @@ def test_observations_of_one_task_keep_their_captures(tmp_path: Path):
         assert opened.observations[0].mobile_capture in opened.captures
 
 
-def test_without_cryptography_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_cryptography_the_command_names_the_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     before = archive(tmp_path / "before.zip", [observation("reg_dl_short10k")])
     monkeypatch.setitem(sys.modules, "cryptography", None)
     monkeypatch.delitem(sys.modules, "prober.anonymise.keys")

@@ -38,7 +38,7 @@ def test_addresses_in_sentences_become_what_they_became_in_packets(address):
         "2001:db8::17",
     ],
 )
-def test_what_names_somebody_is_hidden_and_stays_one_thing(secret: str):
+def test_names_are_hidden_consistently(secret: str):
     one, two = HIDER.text(f"before {secret} after"), HIDER.text(f"elsewhere {secret}")
     assert secret not in one
     assert one.startswith("before ")
@@ -60,7 +60,7 @@ def test_what_names_somebody_is_hidden_and_stays_one_thing(secret: str):
         "captures/transfers--ftp--down--001.mobile.pcap",
     ],
 )
-def test_what_names_nobody_stays(text: str):
+def test_texts_without_names_stay(text: str):
     assert HIDER.text(text) == text
 
 

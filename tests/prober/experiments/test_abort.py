@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pepscope.results import Evidence, Outcome
+from pepscope.results.transfer_findings import TransferFinding
+from pepscope.results.verdicts import Outcome
 from prober.errors import ArchiveError
 from prober.experiments.abort import LOST_RESET_S, Abort
 from tests.prober.experiments.observed import seen
@@ -51,31 +52,31 @@ def test_acknowledgements_long_after_the_reset_are_a_split() -> None:
     assert findings(lived=40.0, last_ack=39.0) == [(Outcome.SPLIT, "leg-outlives-abort")]
 
 
-def test_a_server_that_goes_on_without_being_acknowledged_says_nothing() -> None:
+def test_a_server_without_acknowledgements_is_no_finding() -> None:
     """All resets lost: the server retransmits into nothing."""
     assert findings(lived=40.0, last_ack=LOST_RESET_S - 1) == []
 
 
-def test_a_leg_that_outlives_the_watch_is_told_and_not_judged() -> None:
+def test_a_leg_that_outlives_the_watch_is_reported_and_not_judged() -> None:
     values = aborted(acked=None, lived=None, last_ack=None)
     experiment = Abort()
     assert experiment.examine([seen("abort", values)]) == ()
-    assert experiment.facts([seen("abort", values)])["aborts"][0]["watched_s"] == 60.0
+    assert experiment.metrics([seen("abort", values)])["aborts"][0]["watched_s"] == 60.0
 
 
-def test_a_kernel_that_does_not_tell_what_it_took_leaves_the_times() -> None:
+def test_without_received_bytes_of_the_kernel_only_times_are_left() -> None:
     assert findings(taken=None) == []
     assert findings(taken=None, lived=40.0, last_ack=39.0) == [(Outcome.SPLIT, "leg-outlives-abort")]
 
 
 def test_probes_of_a_closed_window_are_counted_from_the_captures() -> None:
-    teardown = Evidence("teardown", Outcome.SPLIT, "acknowledged-beyond-abort", 1.0, "", {"zero_window_probes": 12})
+    teardown = TransferFinding.ACKNOWLEDGED_BEYOND_ABORT.evidence("teardown", 1.0, "", {"zero_window_probes": 12})
 
     class Pair:
         evidence = (teardown,)
 
     item = seen("abort", aborted(), pairs=(Pair(),))  # type: ignore[arg-type]
-    assert Abort().facts([item])["aborts"][0]["zero_window_probes"] == 12
+    assert Abort().metrics([item])["aborts"][0]["zero_window_probes"] == 12
 
 
 def test_measurements_that_make_no_sense_are_refused() -> None:

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from detector.verdict import judge
-from pepscope.results import Evidence, Kind, Outcome
+from detector.verdict.weighing import judge
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
 from prober.errors import ArchiveError, MeasurementError
-from prober.experiment import Application
 from prober.experiments.dead_port import FIRST_SEGMENT_BYTES, DeadPort, note_arrivals
-from prober.plan import Plan
-from prober.protocol import Served
-from tests.prober.experiments.observed import seen
+from prober.protocol.application import Application
+from prober.protocol.control_messages import Served
+from tests.prober.experiments.observed import plan_of, seen, tasks_of
 
 
 def attempt(outcome: str, acked: float = 0) -> dict[str, Any]:
@@ -29,10 +28,10 @@ def findings(*attempts: dict[str, Any]) -> list[tuple[Outcome, str]]:
     return [(item.outcome, item.finding) for item in examined(*attempts)]
 
 
-def test_payload_taken_while_the_server_is_silent_is_a_split() -> None:
+def test_payload_acknowledged_while_the_server_is_silent_is_a_split() -> None:
     evidence = examined(attempt("answered", 65_536), attempt("silent"))
     assert [item.finding for item in evidence] == ["dead-port-took-data"]
-    assert judge(evidence).verdict is Kind.SPLIT_TCP
+    assert judge(evidence).verdict is Verdict.SPLIT_TCP
 
 
 @pytest.mark.parametrize("acked", [1, 1448, FIRST_SEGMENT_BYTES])
@@ -40,25 +39,25 @@ def test_a_firewall_that_reads_the_first_request_does_not_decide(acked: int) -> 
     evidence = examined(attempt("answered", acked), attempt("answered", acked))
     assert [item.finding for item in evidence] == ["dead-port-took-data"]
     assert evidence[0].caveats
-    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+    assert judge(evidence).verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_firewall_that_only_answers_handshakes_does_not_decide() -> None:
     evidence = examined(*[attempt("answered") for _ in range(20)])
     assert [item.finding for item in evidence] == ["dead-port-answered"]
-    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+    assert judge(evidence).verdict is Verdict.INCONCLUSIVE
 
 
-def test_silence_speaks_weakly_for_end_to_end() -> None:
+def test_silence_is_weak_evidence_for_end_to_end() -> None:
     evidence = examined(attempt("silent"), attempt("silent"))
     assert [(item.outcome, item.finding) for item in evidence] == [(Outcome.INTACT, "dead-port-silent")]
-    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+    assert judge(evidence).verdict is Verdict.INCONCLUSIVE
 
 
 def test_a_request_on_an_older_connection_is_proof_whatever_else_was_met() -> None:
     evidence = examined({**attempt("answered", 20_000), "older_by_s": 3.5}, attempt("answered", 20_000))
     assert [item.finding for item in evidence] == ["request-on-older-connection", "dead-port-took-data"]
-    assert judge(evidence[:1]).verdict is Kind.SPLIT_TCP
+    assert judge(evidence[:1]).verdict is Verdict.SPLIT_TCP
     assert "1 of 2 new connections" in evidence[0].summary
 
 
@@ -83,7 +82,7 @@ def test_any_other_request_that_arrives_means_that_the_server_was_not_silent(non
 
 
 @pytest.mark.parametrize("attempts", [(), ("refused",), ("refused", "silent")])
-def test_a_refusal_says_nothing(attempts: tuple[str, ...]) -> None:
+def test_a_refusal_is_no_finding(attempts: tuple[str, ...]) -> None:
     assert findings(*map(attempt, attempts)) == []
 
 
@@ -94,8 +93,8 @@ def test_measurements_that_are_none_are_refused(damage: dict[str, Any]) -> None:
 
 
 def test_raw_tcp_has_the_dead_port_beside_its_own() -> None:
-    plan = Plan(experiments={"dead-port": DeadPort.defaults})
-    targets = [(task.application, task.parameters["target"]) for task in DeadPort().tasks(plan)]
+    plan = plan_of(DeadPort())
+    targets = [(task.application, task.parameters["target"]) for task in tasks_of(DeadPort(), plan)]
     assert targets.count((Application.TCP, "dead")) == 1
     assert {application for application, target in targets if target == "silenced"} == set(Application)
-    assert len({task.key for task in DeadPort().tasks(plan)}) == len(targets)
+    assert len({task.key for task in tasks_of(DeadPort(), plan)}) == len(targets)

@@ -7,15 +7,19 @@ from typing import Any
 
 import pytest
 
-from detector.verdict import judge
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind, Outcome, PairResult, VantageName
+from detector.verdict.weighing import judge
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Outcome, PairResult, VantageName, Verdict
+from prober.client.capabilities import Capability
+from prober.client.transfer import Flow
+from prober.client.upload_watch import RoundTrip
 from prober.errors import ArchiveError, PlanError
-from prober.experiment import Application, Flow, Measurement, Observation, Seen, Status, Task, Want
 from prober.experiments.delayed_ack import DelayedAck, largest_round_trip_s, next_delay_s
-from prober.held_round import HeldRound as Round
-from prober.plan import Plan
-from prober.upload_watch import RoundTrip
+from prober.measurement.experiment import ObservedTask
+from prober.measurement.held_round import HeldRound as Round
+from prober.measurement.task import Measurement, Observation, Status, Task
+from prober.protocol.application import Application
+from tests.prober.experiments.observed import plan_of, tasks_of
 
 T = 0.8
 IDLE = [0.12, 0.1, 0.11]
@@ -48,25 +52,25 @@ def pair(*findings: str, mobile_port: int = MOBILE_PORT) -> PairResult:
         for finding in findings
     )
     vantage = VantageName("mobile.pcap", f"10.0.0.2:{mobile_port}", "203.0.113.10:80")
-    return PairResult((vantage,), Kind.INCONCLUSIVE, {}, "", evidence, 100, 1000, 100_000, 4.0)
+    return PairResult((vantage,), Verdict.INCONCLUSIVE, {}, "", evidence, 100, 1000, 100_000, 4.0)
 
 
-def measured(*pairs: PairResult, idle: Any = IDLE, rounds: Any = None, **changes: Any) -> Seen:
+def measured(*pairs: PairResult, idle: Any = IDLE, rounds: Any = None, **changes: Any) -> ObservedTask:
     task = Task("delayed-ack", 1, Application.HTTP_DATA, Direction.UP)
     values = {"idle_round_trips_s": idle, "rounds": [held(**changes)] if rounds is None else rounds}
     measurement = Measurement(values, (Flow(MOBILE_PORT, 80, "held"),), ack_delay_s=T)
-    return Seen(Observation(task, Status.DONE, "", 0, 1.0, measurement), pairs)
+    return ObservedTask(Observation(task, Status.DONE, "", 0, 1.0, measurement), pairs)
 
 
-def findings(*seen: Seen) -> list[str]:
+def findings(*seen: ObservedTask) -> list[str]:
     return [item.finding for item in DelayedAck().examine(seen)]
 
 
-def test_acknowledgements_well_before_t_are_somebody_elses() -> None:
+def test_acknowledgements_well_before_t_are_a_middleboxs() -> None:
     assert findings(measured(round_trip_s=0.06)) == ["acks-not-from-receiver"]
 
 
-def test_none_before_t_is_evidence_that_nobody_else_acknowledges() -> None:
+def test_no_acknowledgement_before_t_is_evidence_for_end_to_end() -> None:
     (sure,) = DelayedAck().examine([measured()])
     assert (sure.finding, sure.strength) == ("acks-only-from-receiver", 0.9)
     (unsure,) = DelayedAck().examine([measured(idle=[0.7])])
@@ -74,11 +78,11 @@ def test_none_before_t_is_evidence_that_nobody_else_acknowledges() -> None:
 
 
 @pytest.mark.parametrize("round_trip_s", [None, 0.5 * T, 0.6 * T, 0.94 * T])
-def test_what_lies_between_says_nothing(round_trip_s: float | None) -> None:
+def test_values_between_are_no_finding(round_trip_s: float | None) -> None:
     assert findings(measured(round_trip_s=round_trip_s)) == []
 
 
-def test_a_hold_that_held_nothing_says_nothing() -> None:
+def test_a_hold_without_acks_is_no_finding() -> None:
     assert findings(measured(round_trip_s=0.06, held=0)) == []
 
 
@@ -96,19 +100,19 @@ def test_captures_count_where_there_are_any() -> None:
 
 
 def test_connections_of_other_rounds_do_not_count() -> None:
-    """T is true of the last round only: an earlier one, held for less, would look like somebody else's ACKs."""
+    """T is true of the last round only: an earlier one, held for less, would look like a middlebox's ACKs."""
     earlier = pair("acks-not-from-receiver", mobile_port=MOBILE_PORT + 1)
     assert findings(measured(pair("acks-only-from-receiver"), earlier)) == ["acks-only-from-receiver"]
 
 
-def test_acknowledgements_made_on_the_way_without_a_split_are_told_apart() -> None:
+def test_acknowledgements_of_a_middlebox_without_a_split_are_distinguished() -> None:
     """Radio networks that acknowledge themselves: the payload segments are still the far end's."""
     seen = measured(pair("acks-not-from-receiver", "same-packets"), round_trip_s=0.06)
     assert findings(seen) == []
-    assert DelayedAck().facts([seen])["acknowledged_on_the_way_without_split"] == 1
+    assert DelayedAck().metrics([seen])["acknowledged_on_the_way_without_split"] == 1
 
 
-def test_repeats_that_disagree_are_both_told() -> None:
+def test_repeats_that_disagree_are_both_reported() -> None:
     assert sorted(findings(measured(), measured(round_trip_s=0.06))) == [
         "acks-not-from-receiver",
         "acks-only-from-receiver",
@@ -157,24 +161,24 @@ def test_a_lost_syn_is_no_round_trip() -> None:
         measured(held="many"),
     ],
 )
-def test_measurements_that_are_none_are_refused(seen: Seen) -> None:
+def test_measurements_that_are_none_are_refused(seen: ObservedTask) -> None:
     with pytest.raises(ArchiveError):
         DelayedAck().examine([seen])
 
 
 def test_each_direction_needs_a_hold_at_its_receiver() -> None:
-    tasks = list(DelayedAck().tasks(Plan(experiments={"delayed-ack": DelayedAck.defaults})))
-    assert {(task.direction, task.wants) for task in tasks} == {
-        (Direction.DOWN, frozenset({Want.MOBILE_HOLD})),
-        (Direction.UP, frozenset({Want.SERVER_HOLD})),
+    tasks = list(tasks_of(DelayedAck(), plan_of(DelayedAck())))
+    assert {(task.direction, task.requires) for task in tasks} == {
+        (Direction.DOWN, frozenset({Capability.MOBILE_HOLD})),
+        (Direction.UP, frozenset({Capability.SERVER_HOLD})),
     }
 
 
 @pytest.mark.parametrize("changes", [{"least_delay_s": 0.0}, {"most_delay_s": 30.0}, {"least_delay_s": 7.0}])
 def test_delays_that_make_no_sense_are_refused(changes: dict[str, float]) -> None:
-    plan = Plan(experiments={"delayed-ack": {**DelayedAck.defaults, **changes}})
+    plan = plan_of(DelayedAck(), **changes)
     with pytest.raises(PlanError, match="delayed-ack"):
-        list(DelayedAck().tasks(plan))
+        list(tasks_of(DelayedAck(), plan))
 
 
 def trips(*seconds: float) -> list[RoundTrip]:
@@ -203,7 +207,7 @@ def test_a_few_short_round_trips_late_in_a_connection_are_none() -> None:
 ECHOES = [0.1, 0.11, 0.12]
 
 
-def with_echoes(item: Seen, echoes: Any = ECHOES) -> Seen:
+def with_echoes(item: ObservedTask, echoes: Any = ECHOES) -> ObservedTask:
     measurement = item.observation.measurement
     values = {**measurement.values, "echo_round_trips_s": echoes}
     return replace(item, observation=replace(item.observation, measurement=replace(measurement, values=values)))
@@ -219,16 +223,16 @@ def test_acknowledgements_that_come_sooner_than_an_echo_were_made_before_the_byt
 def test_acknowledgements_that_are_not_early_may_be_a_radio_networks_and_do_not_decide(round_trip_s: float) -> None:
     (evidence,) = DelayedAck().examine([with_echoes(measured(round_trip_s=round_trip_s))])
     assert evidence.finding == "acks-not-from-receiver"
-    assert judge([evidence]).verdict is Kind.INCONCLUSIVE
+    assert judge([evidence]).verdict is Verdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("same", ["same-packets", "same-data", "acks-nobody-sent"])
 def test_a_box_that_leaves_the_data_as_they_are_counts_where_its_acknowledgements_are_early(same: str) -> None:
     seen = measured(pair("acks-not-from-receiver", same), round_trip_s=0.06)
     assert findings(seen) == []
-    assert DelayedAck().facts([seen])["acknowledged_on_the_way_without_split"] == 1
+    assert DelayedAck().metrics([seen])["acknowledged_on_the_way_without_split"] == 1
     assert findings(with_echoes(seen)) == ["acks-not-from-receiver", "acks-sooner-than-path"]
-    assert DelayedAck().facts([with_echoes(seen)])["acknowledged_on_the_way_without_split"] == 0
+    assert DelayedAck().metrics([with_echoes(seen)])["acknowledged_on_the_way_without_split"] == 0
     late = with_echoes(measured(pair("acks-not-from-receiver", same), round_trip_s=0.1))
     assert findings(late) == []
 
@@ -240,13 +244,12 @@ def test_echoes_that_are_none_are_refused(echoes: Any) -> None:
 
 
 def test_the_plan_moves_enough_to_see_a_box_that_begins_late() -> None:
-    plan = Plan(experiments={"delayed-ack": DelayedAck.defaults})
-    tasks = list(DelayedAck().tasks(plan))
+    plan = plan_of(DelayedAck())
+    tasks = list(tasks_of(DelayedAck(), plan))
     assert {task.parameters["size_bytes"] for task in tasks} == {1_000_000}
-    small = Plan(experiments={"delayed-ack": {**DelayedAck.defaults, "size_bytes": 10_000}})
-    assert all(
-        large.expected_s > little.expected_s + 3 for large, little in zip(tasks, DelayedAck().tasks(small), strict=True)
-    )
+    small = plan_of(DelayedAck(), size_bytes=10_000)
+    fewer = tasks_of(DelayedAck(), small)
+    assert all(large.expected_s > little.expected_s + 3 for large, little in zip(tasks, fewer, strict=True))
 
 
 @pytest.mark.parametrize(("captured_s", "kernel_s", "is_early"), [(0.04, 0.04, True), (0.04, 0.09, False)])

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pepscope.packets import Direction
+from pepscope.captures.packets import Direction
 from prober.errors import ArchiveError, PlanError
-from prober.experiment import Application
 from prober.experiments.gain import CONFIDENCE, LEAST_PAIRS, TABLE_II_BYTES, Gain, gain_interval, gain_row
 from prober.plan import Plan
-from tests.prober.experiments.observed import seen
+from prober.protocol.application import Application
+from tests.prober.experiments.observed import seen, tasks_of
 
 
 def plan(**settings: Any) -> Plan:
@@ -28,7 +28,7 @@ def pair(usual_s: float, free_s: float, size_bytes: int = 1000, **fields: Any) -
 
 
 def test_the_sizes_are_those_of_table_ii_and_come_by_turns() -> None:
-    tasks = list(Gain().tasks(plan(repeats=3)))
+    tasks = list(tasks_of(Gain(), plan(repeats=3)))
     assert [task.parameters["size_bytes"] for task in tasks[:7]] == list(TABLE_II_BYTES)
     assert [task.repeat for task in tasks] == [1] * 7 + [2] * 7 + [3] * 7
     assert {(task.application, task.direction, task.captured) for task in tasks} == {
@@ -37,14 +37,14 @@ def test_the_sizes_are_those_of_table_ii_and_come_by_turns() -> None:
 
 
 def test_as_many_repeats_as_are_asked_for() -> None:
-    assert len(list(Gain().tasks(plan(repeats=100, sizes_bytes=[1000, 5000])))) == 200
+    assert len(list(tasks_of(Gain(), plan(repeats=100, sizes_bytes=[1000, 5000])))) == 200
 
 
 def test_applications_that_make_no_pair_are_refused() -> None:
     with pytest.raises(PlanError, match="usual port is the free one"):
-        list(Gain().tasks(plan(applications=["tcp"])))
+        list(tasks_of(Gain(), plan(applications=["tcp"])))
     with pytest.raises(PlanError, match=r"gain\.applications"):
-        list(Gain().tasks(plan(applications=["gopher"])))
+        list(tasks_of(Gain(), plan(applications=["gopher"])))
 
 
 def test_the_gain_is_of_medians_of_throughput() -> None:
@@ -56,13 +56,13 @@ def test_the_gain_is_of_medians_of_throughput() -> None:
     assert row["reading"].startswith("the usual port is faster by 100 %")
 
 
-def test_slower_is_said_as_slower() -> None:
+def test_slower_is_reported_as_slower() -> None:
     row = gain_row(1000, [(1.0, 0.76 + 0.001 * number) for number in range(10)])
     assert row["gain"] < 0
     assert row["reading"].startswith("the usual port is slower by 24 %")
 
 
-def test_an_interval_that_includes_zero_is_said_so() -> None:
+def test_an_interval_that_includes_zero_is_reported() -> None:
     chance = np.random.default_rng(1)
     row = gain_row(1000, [tuple(chance.uniform(0.5, 1.5, 2)) for _ in range(12)])
     assert row["gain_low"] < 0 < row["gain_high"]
@@ -81,7 +81,7 @@ def test_too_few_pairs_have_no_interval() -> None:
     assert "too few pairs" in row["reading"]
 
 
-def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_holds_the_truth_at_its_confidence() -> None:
     """Times that scatter by a factor, slow hours that touch both; the true gain is 0.3."""
     chance = np.random.default_rng(2)
     held = 0
@@ -102,10 +102,10 @@ def test_pairs_are_drawn_whole() -> None:
     assert high == pytest.approx(0.5)
 
 
-def test_facts_have_a_row_for_each_size_and_speak_for_no_verdict() -> None:
+def test_metrics_have_a_row_for_each_size_and_no_finding() -> None:
     found = [seen("gain", pair(1.0, 1.5, size)) for size in (5000, 1000) for _ in range(7)]
     found += [seen("gain", pair(1.0, 1.5, 5000, usual_moved_bytes=700))]
-    facts = Gain().facts(found)
+    facts = Gain().metrics(found)
     assert [(row["size_bytes"], row["pairs"]) for row in facts["gain"]] == [(1000, 7), (5000, 8)]
     assert facts["ports"] == [{"usual": 80, "free": 26_880}]
     assert facts["arrived_in_another_size"] == 1
@@ -114,8 +114,8 @@ def test_facts_have_a_row_for_each_size_and_speak_for_no_verdict() -> None:
 
 
 def test_nothing_measured_has_no_facts() -> None:
-    assert Gain().facts([]) == {}
-    assert Gain().facts([seen("gain", pair(0.0, 1.0))]) == {}
+    assert Gain().metrics([]) == {}
+    assert Gain().metrics([seen("gain", pair(0.0, 1.0))]) == {}
 
 
 @pytest.mark.parametrize("name", ["size_bytes", "first", "usual_total_s", "usual_port", "usual_moved_bytes"])
@@ -123,4 +123,4 @@ def test_values_that_make_no_sense_are_refused(name: str) -> None:
     values: list[Any] = [None, [], {"a": 1}, float("1e999")]
     for value in values:
         with pytest.raises(ArchiveError):
-            Gain().facts([seen("gain", {**pair(1.0, 1.0), name: value})])
+            Gain().metrics([seen("gain", {**pair(1.0, 1.0), name: value})])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.verdict import judge
-from pepscope.results import Evidence, Kind
+from detector.verdict.weighing import judge
+from pepscope.results.verdicts import Evidence, Verdict
 from prober.errors import ArchiveError
 from prober.experiments.handshake_rtt import CHANCE, HandshakeRtt, chance_of_precedence
 from tests.prober.experiments.observed import seen
@@ -47,16 +47,16 @@ def test_handshakes_shorter_than_the_path_are_answered_nearer_and_do_not_decide(
     assert found.finding == "handshake-shorter-than-path"
     assert found.strength == 1.0
     assert found.numbers["chance"] < CHANCE
-    assert judge(evidence).verdict is Kind.INCONCLUSIVE
+    assert judge(evidence).verdict is Verdict.INCONCLUSIVE
 
 
-def test_the_free_port_and_the_answers_are_lesser_witnesses() -> None:
+def test_the_free_port_and_the_answers_are_weaker_references() -> None:
     (by_free,) = examined(handshake_s=times(0.06), free_s=times(0.1))
     (by_answer,) = examined(handshake_s=times(0.06), answer_s=times(0.14))
     assert 1.0 > by_free.strength > by_answer.strength > 0
 
 
-def test_handshakes_as_long_as_the_path_are_told() -> None:
+def test_handshakes_as_long_as_the_path_are_a_finding() -> None:
     assert findings(handshake_s=times(0.1), echo_s=times(0.1, seed=2)) == ["handshake-as-long-as-path"]
 
 
@@ -89,7 +89,7 @@ def test_a_sleeping_radio_bearer_changes_nothing() -> None:
     assert findings(handshake_s=times(0.1), echo_s=[2.0, 1.1, *times(0.1, seed=2)]) == ["handshake-as-long-as-path"]
 
 
-def test_few_times_say_nothing() -> None:
+def test_few_times_are_no_finding() -> None:
     assert findings(handshake_s=times(0.06, 9), echo_s=times(0.1)) == []
     assert findings(handshake_s=times(0.06), echo_s=times(0.1, 9)) == []
     assert findings(handshake_s=times(0.06)) == []
@@ -103,8 +103,8 @@ def test_measurements_that_are_none_are_refused(damage: dict[str, Any]) -> None:
         examined(**{"handshake_s": times(0.1), "echo_s": times(0.1), **damage})
 
 
-def test_facts_tell_floors_and_medians() -> None:
+def test_metrics_have_minima_and_medians() -> None:
     values = {"clock_resolution_s": 1e-9, "handshake_s": [0.3, 0.1, 0.2], "echo_s": [0.4]}
-    facts = HandshakeRtt().facts([seen("handshake-rtt", values, direction=None)])
+    facts = HandshakeRtt().metrics([seen("handshake-rtt", values, direction=None)])
     assert facts["times"]["handshake_s"] == {"min": 0.1, "median": 0.2, "count": 3}
     assert "free_s" not in facts["times"]

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prober.errors import ArchiveError
-from prober.experiment import Experiment
 from prober.experiments.dead_port import DeadPort
 from prober.experiments.delayed_ack import DelayedAck
 from prober.experiments.handshake_rtt import HandshakeRtt
 from prober.experiments.slow_reader import SlowReader
 from prober.experiments.ttl_syn import TtlSyn
+from prober.measurement.experiment import Experiment
 from tests.prober.experiments.observed import seen
 
 PROBE = {"target": "application", "round": 1, "hops": 4, "answer": "answered", "router": "", "mobile_port": 40_000}
-MEASUREMENTS: dict[str, tuple[Experiment, dict[str, Any]]] = {
+MEASUREMENTS: dict[str, tuple[Experiment[Any, Any], dict[str, Any]]] = {
     "ttl-syn": (
         TtlSyn(),
         {
@@ -112,11 +112,11 @@ def test_whatever_a_measurement_holds(name: str, data: st.DataObject) -> None:
             json.dumps(dict(evidence.numbers), allow_nan=False)
             assert all(not isinstance(item, float) or math.isfinite(item) for item in evidence.numbers.values())
     with contextlib.suppress(ArchiveError):
-        experiment.facts([given_values])
+        experiment.metrics([given_values])
 
 
 @pytest.mark.parametrize("name", MEASUREMENTS)
-def test_as_they_are_they_speak(name: str) -> None:
+def test_unchanged_captures_have_findings(name: str) -> None:
     experiment, values = MEASUREMENTS[name]
     assert len(experiment.examine([seen(name, values, direction=None)])) == 1
-    assert experiment.facts([seen(name, values, direction=None)])
+    assert experiment.metrics([seen(name, values, direction=None)])

@@ -8,7 +8,7 @@ from typing import Any
 import h11
 import pytest
 
-from pepscope.results import Outcome
+from pepscope.results.verdicts import Outcome
 from prober.errors import ArchiveError
 from prober.experiments.odd_requests import OddRequests, requests
 from tests.prober.experiments.observed import seen
@@ -34,11 +34,11 @@ def test_another_head_is_a_proxy() -> None:
     assert findings(asked(HEAD, HEAD), asked(HEAD, HEAD.replace(b"hOsT", b"Host"))) == ["rewritten-headers"]
 
 
-def test_the_same_head_says_nothing() -> None:
+def test_the_same_head_is_no_finding() -> None:
     assert findings(asked(HEAD, HEAD), asked(HEAD, HEAD, HEAD)) == ["requests-arrived-as-sent"]
 
 
-def test_an_answer_to_what_never_arrived_came_from_somebody_else() -> None:
+def test_an_answer_to_a_request_that_never_arrived_came_from_a_middlebox() -> None:
     assert findings(asked(HEAD, HEAD), asked(HEAD)) == ["answered-for-the-server"]
 
 

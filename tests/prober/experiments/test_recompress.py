@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pepscope.results import Outcome
+from pepscope.results.verdicts import Outcome
 from prober.errors import ArchiveError
 from prober.experiments.recompress import Recompress
 from tests.prober.experiments.observed import seen
@@ -38,7 +38,7 @@ def test_a_coding_added_on_the_way_is_named() -> None:
     assert "coded with gzip" in evidence.summary
 
 
-def test_the_same_bytes_say_nothing() -> None:
+def test_the_same_bytes_are_no_finding() -> None:
     (evidence,) = Recompress().examine([seen("recompress", fetched("a", "a"))])
     assert evidence.outcome is Outcome.INAPPLICABLE
 

@@ -1,4 +1,4 @@
-"""The rule of the slow reader: bytes are kept, by the receiver or by somebody else."""
+"""The rule of the slow reader: bytes are held by the receiver or by a middlebox."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.verdict import judge
-from pepscope.packets import Direction
-from pepscope.results import Evidence, Kind
+from detector.verdict.weighing import judge
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, Verdict
 from prober.errors import ArchiveError
-from prober.experiment import Application
 from prober.experiments.slow_reader import JOINED_SEGMENT_BYTES, SlowReader
-from prober.plan import Plan
-from tests.prober.experiments.observed import seen
+from prober.protocol.application import Application
+from tests.prober.experiments.observed import plan_of, seen, tasks_of
 
 ROOM = 65_536 + JOINED_SEGMENT_BYTES
 
@@ -42,7 +41,7 @@ def findings(**changes: Any) -> list[str]:
 def test_more_acknowledged_than_the_receiver_took_in_sits_in_between() -> None:
     evidence = examined(stopped(acked_bytes=1_600_000))
     assert [item.finding for item in evidence] == ["more-taken-than-receiver-holds"]
-    assert judge(evidence).verdict is Kind.SPLIT_TCP
+    assert judge(evidence).verdict is Verdict.SPLIT_TCP
 
 
 @pytest.mark.parametrize("beyond", [-1, 0, 1, ROOM])
@@ -57,17 +56,17 @@ def test_the_more_the_surer(excess: int) -> None:
     assert 0.5 <= found.strength < surer.strength <= 1.0
 
 
-def test_a_receiver_that_was_not_seen_to_stop_says_nothing() -> None:
+def test_a_receiver_that_did_not_stop_is_no_finding() -> None:
     assert findings(stalled=False) == []
     assert findings(acked_bytes=None) == []
     assert findings(receiver_bytes=None) == []
 
 
-def test_an_object_that_the_receiver_holds_whole_says_nothing() -> None:
+def test_an_object_that_fits_into_the_receivers_buffer_is_no_finding() -> None:
     assert findings(offered_bytes=40_000, acked_bytes=40_000, receiver_bytes=40_000) == []
 
 
-def test_one_split_stop_among_many_is_told() -> None:
+def test_one_split_stop_among_many_is_reported() -> None:
     evidence = examined(stopped(), stopped(acked_bytes=900_000), stopped(acked_bytes=1_900_000))
     assert [item.numbers["acked_bytes"] for item in evidence] == [1_900_000]
 
@@ -78,12 +77,13 @@ def test_measurements_that_are_none_are_refused(damage: dict[str, Any]) -> None:
         examined(stopped(**damage))
 
 
-def test_a_room_below_nothing_is_none() -> None:
-    assert findings(room_bytes=-10, acked_bytes=42_000) == ["no-more-taken-than-receiver-holds"]
+def test_a_room_below_nothing_is_refused() -> None:
+    with pytest.raises(ArchiveError, match=r"measurement\.room_bytes must be a whole number of at least 0"):
+        findings(room_bytes=-10, acked_bytes=42_000)
 
 
 def test_uploads_are_paused_where_the_server_can_be_asked_to() -> None:
-    tasks = list(SlowReader().tasks(Plan(experiments={"slow-reader": SlowReader.defaults})))
+    tasks = list(tasks_of(SlowReader(), plan_of(SlowReader())))
     assert {task.application for task in tasks if task.direction is Direction.DOWN} == set(Application)
     assert {task.application for task in tasks if task.direction is Direction.UP} == set(Application) - {
         Application.FTP

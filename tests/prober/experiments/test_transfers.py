@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pepscope.packets import Direction
-from pepscope.results import Outcome
-from prober.costs import transfer_cost
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Outcome
 from prober.errors import ArchiveError, PlanError
-from prober.experiment import Application
 from prober.experiments.transfers import Transfers
+from prober.measurement.cost_estimate import transfer_cost
 from prober.plan import Plan, RatesTable
-from tests.prober.experiments.observed import seen
+from prober.protocol.application import Application
+from tests.prober.experiments.observed import seen, tasks_of
 
 
 def plan(**settings: Any) -> Plan:
@@ -28,7 +28,7 @@ def moved(**fields: Any) -> dict[str, Any]:
 
 
 def test_every_cell_is_measured_with_every_size_before_any_again() -> None:
-    tasks = list(Transfers().tasks(plan(sizes_bytes=[2000, 4000], repeats=2)))
+    tasks = list(tasks_of(Transfers(), plan(sizes_bytes=[2000, 4000], repeats=2)))
     assert len({task.key for task in tasks}) == len(tasks) == 5 * 2 * 2 * 2
     assert {(task.application, task.direction) for task in tasks[:20]} == {
         (application, direction) for application in Application for direction in Direction
@@ -38,17 +38,17 @@ def test_every_cell_is_measured_with_every_size_before_any_again() -> None:
 
 
 def test_pictures_are_as_small_and_as_large_as_pictures_can_be() -> None:
-    tasks = Transfers().tasks(plan(sizes_bytes=[10, 100_000_000], repeats=1))
+    tasks = tasks_of(Transfers(), plan(sizes_bytes=[10, 100_000_000], repeats=1))
     sizes = {task.parameters["size_bytes"] for task in tasks if task.application is Application.HTTP_IMAGE}
     assert sizes == {1_000, 16 << 20}
 
 
 def test_uploads_may_be_smaller() -> None:
-    tasks = list(Transfers().tasks(plan(sizes_bytes=[100_000], upload_share=0.25)))
+    tasks = list(tasks_of(Transfers(), plan(sizes_bytes=[100_000], upload_share=0.25)))
     sizes = {(task.direction, task.parameters["size_bytes"]) for task in tasks}
     assert sizes == {(Direction.DOWN, 100_000), (Direction.UP, 25_000)}
     with pytest.raises(PlanError, match="upload_share"):
-        list(Transfers().tasks(plan(upload_share=0.0)))
+        list(tasks_of(Transfers(), plan(upload_share=0.0)))
 
 
 def test_costs_are_of_the_direction() -> None:
@@ -72,13 +72,13 @@ def test_another_certificate_is_a_split() -> None:
     assert evidence.numbers == {"connections": 2, "foreign": 1}
 
 
-def test_the_servers_own_certificate_and_plain_transfers_say_nothing() -> None:
+def test_the_servers_own_certificate_and_plain_transfers_are_no_finding() -> None:
     plain = moved(certificate_is_the_servers=None)
     assert Transfers().examine([seen("transfers", moved()), seen("transfers", plain)]) == ()
 
 
 def test_facts_are_rates_and_changes() -> None:
-    facts = Transfers().facts([seen("transfers", moved()), seen("transfers", moved(intact=False, total_s=0.25))])
+    facts = Transfers().metrics([seen("transfers", moved()), seen("transfers", moved(intact=False, total_s=0.25))])
     assert [row["rate_bit_s"] for row in facts["transfers"]] == [16_000, 32_000]
     assert facts["changed"] == 1
 
@@ -96,4 +96,4 @@ def test_values_that_make_no_sense_are_refused(name: str) -> None:
     values: list[Any] = [None, [], {"a": 1}, float("1e999")]
     for value in values:
         with pytest.raises(ArchiveError):
-            Transfers().facts([seen("transfers", moved(**{name: value}))])
+            Transfers().metrics([seen("transfers", moved(**{name: value}))])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pepscope.results import Evidence, Outcome
+from pepscope.results.verdicts import Evidence, Outcome
 from prober.errors import ArchiveError, PlanError
-from prober.experiment import Application
 from prober.experiments.ttl_syn import ONLY_ECHO, TtlSyn
-from prober.plan import Plan
-from tests.prober.experiments.observed import seen
+from prober.protocol.application import Application
+from tests.prober.experiments.observed import plan_of, seen, tasks_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +66,7 @@ def test_a_handshake_that_completes_before_the_server_is_answered_nearer() -> No
     assert evidence.strength == pytest.approx(1 - 0.5**ROUNDS)
 
 
-def test_a_free_port_answered_by_the_same_box_leaves_the_echo_as_witness() -> None:
+def test_a_free_port_answered_by_the_same_middlebox_leaves_the_echo_as_reference() -> None:
     (evidence,) = examined(
         probes("application", from_hops(4)), probes("free", from_hops(4)), probes("echo", from_hops(7))
     )
@@ -81,7 +81,7 @@ def test_a_handshake_as_far_as_the_server_is_answered_at_the_end() -> None:
     assert findings(*every) == AT_THE_END
 
 
-def test_without_anything_to_compare_with_nothing_is_said() -> None:
+def test_without_a_reference_there_is_no_finding() -> None:
     silent = probes("echo", lambda *_: False)
     assert findings(probes("application", from_hops(4))) == []
     assert findings(probes("application", from_hops(4)), silent) == []
@@ -89,7 +89,7 @@ def test_without_anything_to_compare_with_nothing_is_said() -> None:
     assert findings() == []
 
 
-def test_few_tries_say_nothing() -> None:
+def test_few_tries_are_no_finding() -> None:
     few = [probes("application", from_hops(4), rounds=3), probes("free", from_hops(7), rounds=3)]
     assert findings(*few) == []
 
@@ -133,13 +133,13 @@ def test_measurements_that_are_none_are_refused(entry: dict[str, Any]) -> None:
 
 def test_facts_name_the_routers_of_each_target() -> None:
     values = {"ports": {}, "probes": [*probes("application", from_hops(2)), *probes("echo", from_hops(3))]}
-    facts = TtlSyn().facts([seen("ttl-syn", values, direction=None)])
+    facts = TtlSyn().metrics([seen("ttl-syn", values, direction=None)])
     assert facts["hops"]["application"] == {"answers_from_hops": 2, "routers": {"1": [f"{ROUTERS}1"]}}
     assert list(facts["hops"]["echo"]["routers"]) == ["1", "2"]
 
 
 @pytest.mark.parametrize("changes", [{"rounds": 0}, {"most_hops": 0}, {"most_hops": 256}])
 def test_settings_that_make_no_sense_are_refused(changes: dict[str, int]) -> None:
-    plan = Plan(experiments={"ttl-syn": {**TtlSyn.defaults, **changes}}, applications=(Application.TCP,))
+    plan = replace(plan_of(TtlSyn(), **changes), applications=(Application.TCP,))
     with pytest.raises(PlanError, match="ttl-syn"):
-        list(TtlSyn().tasks(plan))
+        list(tasks_of(TtlSyn(), plan))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prober.control_client import ControlClient
-from prober.protocol import About, Key, Ports
+from prober.client.control_client import ControlClient
+from prober.protocol.control_messages import About, Key, Ports
 from prober.server.service import running
 from prober.server.settings import ServerSettings
 
@@ -23,7 +23,7 @@ FREE = {
     "control": 0, "http": 0, "https": 0, "ftp": 0, "tcp": [0, 0], "udp_echo": 0, "dead": 0, "http_free": 0,
     "https_free": 0, "ftp_free": 0, "ftp_data": [_FIRST_DATA_PORT, _FIRST_DATA_PORT + 3],
 }  # fmt: skip
-TIMEOUT_S = 10.0
+TIMEOUT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def received(sock: socket.socket) -> bytes:
 
 
 def is_answered(port: int, timeout_s: float = 0.4) -> bool:
-    """Whether a connection is made at all; loopback takes microseconds, so that a timeout means that nobody answers."""
+    """Whether a connection is made at all; loopback takes microseconds, so a timeout means that no socket answers."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=timeout_s):
             return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import hashlib
 import json
@@ -13,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from pepscope.capture import open_capture
-from prober.control_client import ControlClient
+from pepscope.captures.capture import open_capture
+from prober.client.control_client import ControlClient
 from prober.errors import ControlError, MalformedMessageError
-from prober.plain_requests import TcpRequest, UploadReport
-from prober.protocol import CaptureSummary
+from prober.protocol.control_messages import CaptureSummary
+from prober.protocol.plain_requests import TcpRequest, UploadReport
 from tests.prober.server.running import Here, received, serving_here
 
 
@@ -44,7 +44,16 @@ def move(here: Here, size_bytes: int = 100_000) -> int:
 
 def packets_of(path: Path) -> list[dict[str, Any]]:
     """As tshark reads them."""
-    fields = ["tcp.srcport", "tcp.dstport", "tcp.len", "tcp.flags.syn", "tcp.flags.fin", "frame.len", "frame.cap_len"]
+    fields = [
+        "tcp.srcport",
+        "tcp.dstport",
+        "tcp.seq",
+        "tcp.len",
+        "tcp.flags.syn",
+        "tcp.flags.fin",
+        "frame.len",
+        "frame.cap_len",
+    ]
     options = [text for field in fields for text in ("-e", field)]
     run = subprocess.run(["tshark", "-r", str(path), "-T", "json", *options], capture_output=True, check=True)
     layers = [packet["_source"]["layers"] for packet in json.loads(run.stdout)]
@@ -60,7 +69,8 @@ def test_a_capture_has_what_was_measured_and_nothing_else(here: Here, state: Pat
     capture = here.control.start_capture("upload", 100)
     port = move(here)
     here.control.clock()  # the control channel is not part of it
-    time.sleep(0.2)
+    assert all(entry.is_over for entry in here.control.served(settle_s=60.0))
+    time.sleep(0.2)  # libpcap hands over blocks of 100 ms
     summary = here.control.fetch_capture(capture, tmp_path / "c.pcap")
     packets = packets_of(tmp_path / "c.pcap")
     assert len(packets) == summary.packets > 10
@@ -68,10 +78,13 @@ def test_a_capture_has_what_was_measured_and_nothing_else(here: Here, state: Pat
     assert {frozenset((packet["tcp.srcport"], packet["tcp.dstport"])) for packet in packets} == {
         frozenset((port, here.ports.tcp[0]))
     }
-    assert sum(packet["tcp.flags.syn"] for packet in packets) == 2
-    assert sum(packet["tcp.flags.fin"] for packet in packets) == 2
+    # A busy machine sends some of it twice, even on loopback.
+    for flag in ("tcp.flags.syn", "tcp.flags.fin"):
+        assert {packet["tcp.srcport"] for packet in packets if packet[flag]} == {port, here.ports.tcp[0]}
     line = len(TcpRequest(here.session, "upload", 100_000).to_line())
-    assert sum(packet["tcp.len"] for packet in packets if packet["tcp.srcport"] == port) == 100_000 + line
+    sent = [packet for packet in packets if packet["tcp.srcport"] == port]
+    shown = {packet["tcp.seq"] + place for packet in sent for place in range(packet["tcp.len"])}
+    assert len(shown) == 100_000 + line
     assert max(packet["frame.cap_len"] for packet in packets) == 100
     assert open_capture(str(tmp_path / "c.pcap")).packet_count == summary.packets
     data = (tmp_path / "c.pcap").read_bytes()
@@ -89,7 +102,7 @@ def test_there_are_only_so_many_at_once_and_kept(here: Here, state: Path) -> Non
     for capture in running:
         here.control.finish_capture(capture)
     running.append(here.control.start_capture("c", 100))
-    with pytest.raises(ControlError, match="the session has 3 captures"):
+    with pytest.raises(ControlError, match="a session must have at most 3 captures"):
         here.control.start_capture("d", 100)
     for capture in running:
         here.control.delete_capture(capture)
@@ -101,7 +114,7 @@ def test_captures_end_with_their_session(here: Here, state: Path) -> None:
         mobile.start_capture("a", 100)
         mobile.finish_capture(mobile.start_capture("b", 100))
         assert len(files_in(state)) == 2
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while files_in(state):
         assert time.monotonic() < deadline
 
@@ -116,7 +129,7 @@ def test_captures_end_with_their_session(here: Here, state: Path) -> None:
 def test_a_capture_that_goes_too_far_is_ended(tmp_path: Path, limits: dict[str, Any], sentence: str) -> None:
     with serving_here(tmp_path, **limits) as here:
         capture = here.control.start_capture("x", 100)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (captured := [path for path in files_in(tmp_path) if path.suffix == ".pcap"]) and captured[0].exists():
             move(here)
             time.sleep(0.02)  # below the rate of connections that the server allows one address
@@ -128,18 +141,18 @@ def test_a_capture_that_goes_too_far_is_ended(tmp_path: Path, limits: dict[str, 
         assert open_capture(str(tmp_path / "c.pcap")).packet_count == summary.packets
 
 
-def test_a_full_disk_is_told_at_once(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_at_once(tmp_path: Path) -> None:
     with serving_here(tmp_path, free_disk_bytes=1 << 50) as here:
         with pytest.raises(ControlError, match="disk is nearly full"):
             here.control.start_capture("x", 100)
         move(here)
 
 
-def test_a_device_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_device_is_reported(tmp_path: Path) -> None:
     from prober.server.service import running
     from tests.prober.server.running import settings
 
-    wanted = dataclasses.replace(settings(tmp_path), interface="no-such-device")
+    wanted = msgspec.structs.replace(settings(tmp_path), interface="no-such-device")
     with running(wanted) as (key, about, _):
         assert "no-such-device" in about.can.captures
         mobile = ControlClient("127.0.0.1", about.ports.control, key, patience_s=2.0)
@@ -175,7 +188,7 @@ def test_a_capture_that_comes_in_pieces_is_put_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lie", ["longer", "bomb", "shorter", "other", "no gzip", "cut", "nothing"])
-def test_a_capture_that_is_not_what_was_said_is_refused(tmp_path: Path, lie: str) -> None:
+def test_a_capture_with_another_digest_is_refused(tmp_path: Path, lie: str) -> None:
     data = b"capture" * 1000
     packed = gzip.compress(data)
     summary = summary_of(data, packed)
@@ -189,7 +202,7 @@ def test_a_capture_that_is_not_what_was_said_is_refused(tmp_path: Path, lie: str
         "nothing": [],
     }[lie]
     if lie in ("bomb", "shorter", "other"):
-        summary = dataclasses.replace(summary, packed_bytes=len(sent[0]))
+        summary = msgspec.structs.replace(summary, packed_bytes=len(sent[0]))
     with pytest.raises(MalformedMessageError):
         Lying(summary, [sent]).fetch_capture("x", tmp_path / "c.pcap")
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Whoever means harm: garbage, dawdlers, crowds. They get little, harm nobody, and the server serves on."""
+"""Hostile clients: garbage, slow senders, floods. Limits hold, and other clients are served."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from prober.errors import ControlError
-from prober.objects import object_bytes
-from prober.plain_requests import TcpRequest, object_target, upload_target
+from prober.protocol.objects import object_bytes
+from prober.protocol.plain_requests import TcpRequest, object_target, upload_target
+from prober.server.services import raw_tcp
 from tests.prober.server.running import Here, received, serving_here
 
 SERVICES = ("control", "http", "https", "ftp", "tcp", "http_free", "https_free", "ftp_free")
@@ -43,6 +44,29 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Here]:
         yield here
 
 
+class _Kept(logging.Handler):
+    """Keeps errors in a list."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record.getMessage())
+
+
+@pytest.fixture
+def errors() -> Iterator[list[str]]:
+    """Errors that the server logs, read at its own loggers: a command in this process may have ended propagation."""
+    kept = _Kept()
+    loggers = [logging.getLogger(name) for name in ("prober", "pyftpdlib")]
+    for logger in loggers:
+        logger.addHandler(kept)
+    yield kept.records
+    for logger in loggers:
+        logger.removeHandler(kept)
+
+
 def port_of(here: Here, service: str) -> int:
     return here.ports.tcp[0] if service == "tcp" else int(getattr(here.ports, service))
 
@@ -54,11 +78,17 @@ def serves(here: Here) -> None:
         assert received(sock) == object_bytes("bin", 10_000, 1)
 
 
+def test_an_error_of_the_server_is_seen(here: Here, errors: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no test of garbage could fail by what the server logs."""
+    monkeypatch.setattr(raw_tcp, "saved_syn", lambda _: 1 / 0)
+    with here.connect(here.ports.tcp[0]) as sock:
+        assert received(sock) == b""
+    assert errors == ["a connection ended by an error of ours"]
+
+
 @pytest.mark.parametrize("kind", GARBAGE)
 @pytest.mark.parametrize("service", SERVICES)
-def test_garbage_gets_little_and_breaks_nothing(
-    here: Here, service: str, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_garbage_gets_little_and_breaks_nothing(here: Here, service: str, kind: str, errors: list[str]) -> None:
     answer = b""
     with here.connect(port_of(here, service)) as sock, contextlib.suppress(OSError):
         sock.sendall(GARBAGE[kind])
@@ -66,14 +96,12 @@ def test_garbage_gets_little_and_breaks_nothing(
         answer = received(sock)
     assert len(answer) <= 1500
     serves(here)
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert errors == []
 
 
 @pytest.mark.parametrize("service", ["https", "control"])
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_garbage_within_tls_gets_little_too(
-    here: Here, service: str, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_garbage_within_tls_gets_little_too(here: Here, service: str, kind: str, errors: list[str]) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
     answer = b""
@@ -84,7 +112,7 @@ def test_garbage_within_tls_gets_little_too(
     assert len(answer) <= 1000
     assert b"200 " not in answer
     serves(here)
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert errors == []
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -97,7 +125,7 @@ def test_dawdlers_are_cut_off(tmp_path_factory: pytest.TempPathFactory, service:
         began = time.monotonic()
         with pytest.raises((ConnectionError, EOFError)):
             dawdle(sock, client_hello() if service in ("control", "https", "https_free") else WORDS)
-        assert 0.4 < time.monotonic() - began < 5.0
+        assert 0.4 < time.monotonic() - began < 60
 
 
 #: No line ends within it, so that every protocol waits for more.
@@ -122,7 +150,7 @@ def dawdle(sock: socket.socket, words: bytes) -> None:
                 raise EOFError
 
 
-def test_a_body_that_dawdles_is_cut_off(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_slow_request_body_is_cut_off(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serving_here(tmp_path_factory.mktemp("state"), idle_s=0.5) as here, here.connect(here.ports.http) as sock:
         target = upload_target(here.session, "slow")
         sock.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx".encode())
@@ -151,7 +179,7 @@ def test_one_address_has_only_so_many_connections(tmp_path_factory: pytest.TempP
 
 
 def until_served(here: Here) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         with contextlib.suppress(ConnectionResetError, AssertionError):
             serves(here)
@@ -197,7 +225,7 @@ def test_a_day_moves_only_so_much(tmp_path_factory: pytest.TempPathFactory) -> N
         assert moved < 120_000
 
 
-def test_udp_answers_are_echoes_to_sessions_and_to_nobody_else(here: Here) -> None:
+def test_udp_answers_are_echoes_to_sessions_only(here: Here) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.settimeout(0.3)
         sock.connect(("127.0.0.1", here.ports.udp_echo))
@@ -238,7 +266,7 @@ def test_clients_that_vanish_leave_no_connections(tmp_path_factory: pytest.TempP
 def test_a_control_channel_that_answers_without_end_is_left(here: Here) -> None:
     """The client's side of it: answers are bounded."""
     endless = Endless(here)
-    with pytest.raises(ControlError, match="longer than"):
+    with pytest.raises(ControlError, match="at most"):
         endless.control.about()
     endless.control.close()
 

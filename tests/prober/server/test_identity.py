@@ -1,4 +1,4 @@
-"""Certificate and token: made once, kept from others, the same at every start."""
+"""Certificate and token: made once, readable by the owner only, the same at every start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_fingerprint_is_that_of_the_certificate(tmp_path: Path) -> None:
     assert certificate.fingerprint(hashes.SHA256()).hex() == fingerprint
 
 
-def test_nobody_else_can_read_them(tmp_path: Path) -> None:
+def test_other_users_cannot_read_them(tmp_path: Path) -> None:
     identity(tmp_path / "new")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
     assert modes == {"certificate.pem": 0o600, "token": 0o600, "lock": 0o600}
@@ -56,7 +56,7 @@ def test_what_others_could_read_is_not_trusted(tmp_path: Path, name: str, mode: 
 
 @pytest.mark.parametrize("name", ["certificate.pem", "token"])
 @pytest.mark.parametrize("text", ["", "x", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n", "a b" * 20])
-def test_what_is_damaged_is_told(tmp_path: Path, name: str, text: str) -> None:
+def test_damage_is_reported(tmp_path: Path, name: str, text: str) -> None:
     identity(tmp_path)
     (tmp_path / name).write_text(text)
     with pytest.raises(ServerError, match="remove it for a new one"):
@@ -79,7 +79,7 @@ def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
     state.close()
 
 
-def test_a_directory_that_cannot_be_is_told(tmp_path: Path) -> None:
+def test_an_impossible_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(ServerError, match="cannot be used"):
         StateDirectory(tmp_path / "file" / "state")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ftplib
 import hashlib
 import http.client
@@ -10,18 +9,19 @@ import io
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from pepscope.capture import open_capture
-from prober.control_client import ControlClient
-from prober.objects import object_bytes, object_sha256
-from prober.plain_requests import TcpRequest, object_target
+from pepscope.captures.capture import open_capture
+from prober.client.control_client import ControlClient
+from prober.protocol.objects import ObjectKind, ObjectName, object_bytes
+from prober.protocol.plain_requests import TcpRequest, object_target
 from prober.server.service import running
 from tests.prober.server.running import TIMEOUT_S, received, settings
 
 
 def test_everything_is_served_over_ipv6(tmp_path: Path) -> None:
-    wanted = dataclasses.replace(settings(tmp_path), listen=("::1",))
+    wanted = msgspec.structs.replace(settings(tmp_path), listen=("::1",))
     with (
         running(wanted) as (key, about, _),
         ControlClient("::1", about.ports.control, key, patience_s=2.0) as control,
@@ -40,7 +40,7 @@ def test_everything_is_served_over_ipv6(tmp_path: Path) -> None:
             ftp.login(session, "x")
             digest = hashlib.sha256()
             ftp.retrbinary("RETR 70000-1.bin", digest.update)
-            assert digest.hexdigest() == object_sha256("bin", 70_000, 1)
+            assert digest.hexdigest() == ObjectName(ObjectKind.BINARY, 70_000, 1).sha256()
             ftp.storbinary("STOR up.bin", io.BytesIO(b"u" * 1000))
             ftp.set_pasv(False)
             ftp.retrbinary("RETR 100-1.bin", lambda data: None)
@@ -59,7 +59,7 @@ def test_everything_is_served_over_ipv6(tmp_path: Path) -> None:
 
 
 def test_both_families_at_once_have_one_port_each(tmp_path: Path) -> None:
-    wanted = dataclasses.replace(settings(tmp_path), listen=("127.0.0.1", "::1"))
+    wanted = msgspec.structs.replace(settings(tmp_path), listen=("127.0.0.1", "::1"))
     with running(wanted) as (key, about, _):
         for address in wanted.listen:
             with ControlClient(address, about.ports.control, key, patience_s=2.0) as control:

@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from prober.errors import ServerError
-from prober.server.admission import Admission, Rate
 from prober.server.leases import Leases
 from prober.server.refusal import RefusedError
 from prober.server.sessions import DAY_S, DayBudget, Session, Sessions
 from prober.server.settings import LimitsTable
+from prober.server.sockets.admission import Admission, Rate
 
 
 class Clock:
@@ -33,7 +33,7 @@ def test_a_rate_gives_so_many_at_once_and_then_so_many_a_second() -> None:
     assert [rate.take("a") for _ in range(4)] == [True, True, True, False]
 
 
-def test_a_rate_remembers_only_so_many() -> None:
+def test_a_rate_limit_stores_a_bounded_number_of_addresses() -> None:
     rate = Rate(1.0, 1.0, Clock())
     for number in range(30_000):
         assert rate.take(str(number))
@@ -84,7 +84,7 @@ def test_sessions_end_when_their_time_is_over() -> None:
     clock = Clock()
     sessions = Sessions(LimitsTable(session_s=10.0, sessions=2), clock)
     first, second = sessions.open(), sessions.open()
-    with pytest.raises(RefusedError, match="as many as allowed"):
+    with pytest.raises(RefusedError, match="the maximum"):
         sessions.open()
     clock.now += 6
     sessions.renew(second)
@@ -101,12 +101,12 @@ def leased(clock: Clock) -> tuple[Leases[str], list[str], Session]:
     return Leases("thing", 2, ended.append, clock), ended, session
 
 
-def test_a_lease_ends_once_whoever_ends_it() -> None:
+def test_a_lease_ends_exactly_once() -> None:
     clock = Clock()
     leases, ended, session = leased(clock)
     name = leases.begin(session, 5.0, lambda: "a")
     leases.begin(session, 50.0, lambda: "b")
-    with pytest.raises(RefusedError, match="as many things"):
+    with pytest.raises(RefusedError, match="the maximum number of things"):
         leases.begin(session, 5.0, lambda: "c")
     clock.now += 6
     leases.end_overdue(lambda _: True)

@@ -41,7 +41,7 @@ const PROXY: Ipv4Addr = Ipv4Addr::new(10, 44, 0, 2);
 const FIRST_CLIENT_PORT: u16 = 40_000;
 const VOICE_PORT: u16 = 16_384;
 const REPORT_PORT: u16 = 31_000;
-/// Used for flows to which nobody gave another one.
+/// The port of flows that are given no other.
 pub const DEFAULT_SERVER_PORT: u16 = 5001;
 
 /// The addresses of one tap: servers and mobiles in documentation and private ranges, ports by flow.

@@ -19,7 +19,7 @@ pub struct ClockSettings {
     pub offset_ns: i64,
     /// Parts in 10^12 that it gains on true time.
     pub drift_parts_per_trillion: i64,
-    /// In order of time.
+    /// The steps in order of time.
     pub steps: Vec<Step>,
     /// Readings are rounded down to multiples of this; 0 and 1 for none.
     pub granularity_ns: u64,

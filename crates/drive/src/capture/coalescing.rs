@@ -9,7 +9,7 @@ pub const MOST_BYTES: u32 = 65_535;
 /// Which segments are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoalescingSettings {
-    /// From the first segment of a super-packet to its last at most.
+    /// The longest time from the first segment of a super-packet to its last.
     pub within_ns: Nanoseconds,
     /// Length of the longest super-packet with its headers, up to [`MOST_BYTES`].
     pub most_bytes: u32,
@@ -74,7 +74,7 @@ impl Coalescer {
         self.show_ready(show);
     }
 
-    /// Lets an open super-packet take the packet in; one of the same flow that cannot is closed.
+    /// Appends the packet to an open super-packet; one of the same flow that cannot take it is closed.
     fn join(&mut self, now: Nanoseconds, direction: Direction, packet: &Packet) -> bool {
         let Packet::Tcp(next) = packet else { return false };
         let most_bytes = self.settings.most_bytes;

@@ -15,7 +15,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Lets `content` begin with `head`. Identifiers should be small numbers: memory is taken up to the largest.
+    /// Sets `head` as the beginning of `content`. Identifiers should be small numbers: memory is taken up to the
+    /// largest.
     pub fn register(&mut self, content: ContentId, head: &[u8]) {
         let index = content.0 as usize;
         if self.heads.len() <= index {
@@ -59,19 +60,20 @@ pub(super) fn put_blocks(content: ContentId, offset: u64, bytes: u64, out: &mut 
     let (first_number, last_number) = (offset / BLOCK_BYTES, end / BLOCK_BYTES);
     let (from, to) = (8 * (offset % BLOCK_BYTES) as u32, 8 * (end % BLOCK_BYTES) as u32);
     let first = words(key, first_number);
-    // Each a loop of its own, with a shift that the compiler knows where segments are multiples of four bytes long.
+    // Separate loops, each with a constant shift where segments are multiples of four bytes long.
     match from {
         0 => fill(key, first_number, first, 0, out),
         32 => fill(key, first_number, first, 32, out),
         shift => fill_unaligned(key, first_number, first, shift, out),
     }
-    // Whole blocks add up to nothing, so that only the ends of two have to be summed: the first one's from the offset on,
-    // and instead of the last one's up to the end, what lacks to nothing behind it.
+    // Whole blocks add up to nothing, so that only the ends of two have to be summed: the first one's from the offset
+    // on, and instead of the last one's up to the end, what lacks to nothing behind it.
     let mut sum = halves_sum(first & u64::MAX.wrapping_shr(from));
     if to != 0 {
         sum = sum.wrapping_add(halves_sum(!(words(key, last_number) & u64::MAX.wrapping_shr(to))));
     }
-    // Words were summed at their places in the content; where those are odd in the packet, the sum has its bytes exchanged.
+    // Words were summed at their places in the content; where those are odd in the packet, the sum has its bytes
+    // exchanged.
     if offset % 2 == 0 {
         sum
     } else {

@@ -31,8 +31,8 @@ impl CaptureFile {
         Ok(Self { file: File::create(path)?, written: 0, allocated: 0, allocates: cfg!(target_os = "linux") })
     }
 
-    /// Asks for as much room as was written already. Where that fails (a pipe, another file system, a full disk), writing
-    /// goes on without, and says itself what is wrong.
+    /// Asks for as much room as was written already. Where that fails (a pipe, another file system, a full disk),
+    /// writing continues without, and reports the error later.
     #[cfg(target_os = "linux")]
     fn allocate(&mut self, end: u64) {
         let start = self.allocated.max(self.written);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_device_is_said_by_the_write() -> std::io::Result<()> {
+    fn a_full_device_is_reported_by_the_write() -> std::io::Result<()> {
         let mut file = CaptureFile::create(Path::new("/dev/full"))?;
         let chunk = vec![0; 2 * SMALL_BYTES as usize];
         assert_eq!(file.write_all(&chunk).map_err(|error| error.kind()), Err(ErrorKind::StorageFull));

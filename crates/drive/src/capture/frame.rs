@@ -26,9 +26,9 @@ pub struct Framer {
     cut: Cut,
     book: AddressBook,
     contents: Arc<Contents>,
-    /// By flow and direction.
+    /// The prepared blocks by flow and direction.
     tcp: Vec<PreparedBlock>,
-    /// By user and direction, made when first needed.
+    /// The templates by user and direction, made when first needed.
     voice: Vec<[Option<Box<Template>>; 2]>,
     report: Vec<[Option<Box<Template>>; 2]>,
 }
@@ -40,7 +40,7 @@ impl Framer {
         Self { link_type, cut, book, contents, tcp, voice, report }
     }
 
-    /// Room that [`Framer::write`] wants: a packet block, and the headers whole even where they are cut.
+    /// Room that [`Framer::write`] needs: a packet block, and the headers whole even where they are cut.
     #[must_use]
     pub fn room_bytes(&self) -> usize {
         PACKET_HEADER_BYTES + MOST_HEADER_BYTES + self.cut.frame_bytes + PACKET_TRAILER_BYTES

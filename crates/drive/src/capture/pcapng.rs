@@ -38,17 +38,17 @@ const NANOSECONDS: u8 = 9; // if_tsresol: 10^-9
 /// Written out whenever so much has gathered: whole pages, and few calls.
 const CHUNK_BYTES: usize = 1 << 18;
 
-/// What the interface block says.
+/// Contents of the interface block.
 #[derive(Clone, Debug)]
 pub struct Interface {
     pub name: String,
     pub description: String,
     pub link_type: LinkType,
-    /// Most bytes kept of a packet; 0 for no limit.
+    /// Most captured bytes of a packet; 0 for no limit.
     pub snap_bytes: u32,
 }
 
-/// A capture file that is being written. The first failure is kept and ends all writing.
+/// A capture file that is being written. The first failure is stored and ends all writing.
 pub struct PcapngWriter {
     sink: ChunkSink,
     /// A chunk, and behind it room for the packet that makes it full.
@@ -82,7 +82,7 @@ impl PcapngWriter {
         writer
     }
 
-    /// Room for a packet block; [`Self::take`] says how much of it was used.
+    /// Room for a packet block; [`Self::take`] gets how much of it was used.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.buffer[self.used..]
@@ -144,7 +144,7 @@ pub(super) const PACKET_HEADER_BYTES: usize = 28;
 /// Behind them at most: padding, and the length again.
 pub(super) const PACKET_TRAILER_BYTES: usize = 8;
 
-/// Where the time stands in a packet block: the upper half, then the lower half.
+/// The offset of the time in a packet block: the upper half, then the lower half.
 pub(super) const PACKET_TIME_AT: usize = 12;
 
 /// Writes the header of a packet block at time 0; the length of the block.

@@ -12,7 +12,7 @@ const START_BYTES: usize = PACKET_HEADER_BYTES + MOST_HEADER_BYTES;
 /// IPv4 and TCP with timestamps.
 const USUAL_START_BYTES: usize = PACKET_HEADER_BYTES + IPV4_HEADER_BYTES + TCP_HEADER_BYTES + 12;
 
-/// How much is kept of a frame.
+/// Captured part of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
     /// Most bytes of a frame.
@@ -37,11 +37,11 @@ pub(super) struct PreparedBlock {
     is_quick: bool,
     is_version_6: bool,
     link_bytes: usize,
-    /// Where the payload begins in the block.
+    /// The offset of the payload in the block.
     payload_at: usize,
-    /// Of it are captured.
+    /// The bytes of the payload that are captured.
     kept_bytes: usize,
-    /// Where the padding begins in the block.
+    /// The offset of the padding in the block.
     end: usize,
     /// The padding and the length of the block.
     trailer: [u8; PACKET_TRAILER_BYTES],
@@ -105,7 +105,7 @@ impl PreparedBlock {
         self.put_in(self.link_bytes, ip_header_bytes, time_ns, segment, text, block)
     }
 
-    /// As [`Self::write`]: where the compiler knows their places, numbers are put in without looking whether there is room.
+    /// As [`Self::write`]: with constant places, numbers are written without a check for room.
     #[inline(always)]
     pub(super) fn write_quickly(&self, time_ns: u64, segment: &Segment, block: &mut [u8]) -> usize {
         self.put_in(0, IPV4_HEADER_BYTES, time_ns, segment, None, block)

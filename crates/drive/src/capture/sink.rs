@@ -1,5 +1,5 @@
-//! Writing files beside a simulation: on a thread of its own, so that it does not wait for the kernel, or, where there is
-//! one processor for both, in between.
+//! Writing files beside a simulation: on a thread of its own, so that it does not wait for the kernel, or, where there
+//! is one processor for both, in between.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,8 @@ impl ChunkSink {
         }
     }
 
-    /// Writes the first `chunk` bytes of `buffer`, now or later, and leaves what follows, up to `used`, at its beginning.
+    /// Writes the first `chunk` bytes of `buffer`, now or later, and leaves what follows, up to `used`, at its
+    /// beginning.
     pub(super) fn write(&mut self, buffer: &mut Box<[u8]>, chunk: usize, used: usize) {
         match self {
             Self::Thread(background) => background.write(buffer, chunk, used),
@@ -85,7 +86,7 @@ impl Background {
     }
 
     fn write(&self, buffer: &mut Box<[u8]>, chunk: usize, used: usize) {
-        // A thread that is gone has failed, and says so when it is joined.
+        // A thread that has ended has failed; joining it returns the error.
         let Ok(mut empty) = self.empty.recv() else { return };
         empty[..used - chunk].copy_from_slice(&buffer[chunk..used]);
         let _ = self.full.send((std::mem::replace(buffer, empty), chunk));
@@ -113,7 +114,7 @@ fn write_all(
             outcome = sink.write_all(&buffer[..chunk]);
             has_failed.store(outcome.is_err(), Ordering::Relaxed);
         }
-        // Nobody waits for buffers at the end.
+        // At the end no buffer is needed again.
         let _ = emptied.send(buffer);
     }
     outcome.and_then(|()| sink.flush())

@@ -23,12 +23,12 @@ pub struct TapSettings {
     pub name: String,
     pub description: String,
     pub link_type: LinkType,
-    /// Most bytes kept of a frame; 0 for all.
+    /// Most captured bytes of a frame; 0 for all.
     pub snap_bytes: u32,
-    /// Most bytes kept of a TCP payload that does not begin with text.
+    /// Most captured bytes of a TCP payload that does not begin with text.
     pub payload_bytes: u16,
     pub clock: ClockSettings,
-    /// With which a packet is missing from the capture though it passed.
+    /// The probability that a packet passes and is missing from the capture.
     pub loss_probability: f64,
     pub coalescing: Option<CoalescingSettings>,
     pub translation: Option<Translation>,

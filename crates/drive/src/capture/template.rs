@@ -28,7 +28,7 @@ pub(super) struct Template {
     /// Link and IP header, ports, and zeros to the end of a TCP header.
     fixed: [u8; MOST_FIXED_BYTES],
     link_bytes: usize,
-    /// Of the pseudo-header without the length.
+    /// The sum of the pseudo-header without the length.
     pseudo_sum: u64,
     version_6: bool,
 }
@@ -161,9 +161,9 @@ impl Template {
 pub(super) struct TcpHeaders {
     pub(super) bytes: [u8; MOST_HEADER_BYTES],
     pub(super) length: usize,
-    /// Of the words of the IPv4 header without its checksum.
+    /// The sum of the words of the IPv4 header without its checksum.
     pub(super) ip_sum: u64,
-    /// Of pseudo-header and TCP header without its checksum, which is not written: the payload belongs to it, too.
+    /// The sum of pseudo-header and TCP header without its checksum, which is not written: it covers the payload, too.
     pub(super) tcp_sum: u64,
 }
 

@@ -1,14 +1,15 @@
 //! Hops that carry real packets.
 
-use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds, SettingsError, WiredSettings};
+use pepscope_path::SettingsError;
 use pepscope_tcp::RewriterSettings;
 
 use super::frame::Frame;
 use super::rewriter::FrameRewriter;
 use super::LiveError;
-use crate::element::LinkElement;
-use crate::scenario::path::{HopDescription, HopSettings, LinkSettings};
-use crate::scenario::ScenarioError;
+use crate::enum_dispatch::hop_by_enum_dispatch;
+use crate::fields::ScenarioError;
+use crate::links::{LinkElement, LinkSettings};
+use crate::scenario::path::{HopDescription, HopSettings};
 
 /// A link, a cell, or a middlebox.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum LiveElement {
     Rewriter(Box<FrameRewriter>),
 }
 
+hop_by_enum_dispatch!([] LiveElement, Frame: Link, Rewriter);
+
 /// The hop of a scenario with `seed`, with the random numbers that it draws in a simulation too. A rewriter that changes
 /// nothing is a wire.
 ///
@@ -24,7 +27,7 @@ pub enum LiveElement {
 /// Refuses hops that only simulations have, and settings that the hop refuses.
 pub fn live_element(description: &HopDescription, seed: u64) -> Result<LiveElement, LiveError> {
     let name = &description.name;
-    let wire = LinkSettings::Wired(WiredSettings::default());
+    let wire = LinkSettings::Wired(Box::default());
     let not_live = |kind| Err(LiveError::NotLive { name: name.clone(), kind });
     let settings = match &description.settings {
         HopSettings::Link(link) => link,
@@ -45,47 +48,4 @@ pub fn live_element(description: &HopDescription, seed: u64) -> Result<LiveEleme
         })
     };
     LinkElement::new(settings, seed, name).map(LiveElement::Link).map_err(refused)
-}
-
-macro_rules! each {
-    ($element:expr, $hop:ident => $call:expr) => {
-        match $element {
-            LiveElement::Link($hop) => $call,
-            LiveElement::Rewriter($hop) => $call,
-        }
-    };
-}
-
-impl Hop<Frame> for LiveElement {
-    #[inline]
-    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Frame) {
-        each!(self, hop => hop.handle_packet(now, direction, packet));
-    }
-
-    #[inline]
-    fn handle_timeout(&mut self, now: Nanoseconds) {
-        each!(self, hop => hop.handle_timeout(now));
-    }
-
-    #[inline]
-    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Frame)> {
-        each!(self, hop => hop.poll_transmit(now))
-    }
-
-    #[inline]
-    fn poll_timeout(&self) -> Nanoseconds {
-        each!(self, hop => hop.poll_timeout())
-    }
-
-    fn counts(&self, direction: Direction) -> HopCounts {
-        each!(self, hop => hop.counts(direction))
-    }
-
-    fn capacity_bits(&self, now: Nanoseconds, direction: Direction) -> Option<u64> {
-        each!(self, hop => hop.capacity_bits(now, direction))
-    }
-
-    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        each!(self, hop => hop.observe(now, record));
-    }
 }

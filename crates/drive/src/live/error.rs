@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::scenario::ScenarioError;
+use crate::fields::ScenarioError;
 
 /// `Display` is one sentence.
 #[derive(Debug)]

@@ -28,8 +28,9 @@ use crate::truth::series::Series;
 
 /// How often totals are made known while the loop runs.
 const TOTALS_INTERVAL_NS: Nanoseconds = SECOND / 4;
-/// A thread of real-time priority that never sleeps is stopped for 50 ms of each second in which others want to run
-/// (5 %, the kernel's `sched_rt_runtime_us` and its fair server). One that rests 80 us of each millisecond is not.
+/// The kernel stops a thread of real-time priority that never sleeps for 50 ms of each second in which others are
+/// runnable (5 %, the kernel's `sched_rt_runtime_us` and its fair server). One that rests 80 us of each millisecond is
+/// not.
 const WORK_NS: Nanoseconds = 1_000_000;
 const REST_NS: Nanoseconds = 80_000;
 const STOP: u64 = 2;
@@ -40,7 +41,7 @@ const TIMER: u64 = 3;
 pub struct LoopSettings {
     /// The reading of the monotonic clock that is the path's time 0.
     pub start_ns: Nanoseconds,
-    /// So long before something is due, the loop stops sleeping and watches the clock: a sleeper wakes up late.
+    /// How long before something is due the loop stops sleeping and polls the clock, because sleep ends late.
     pub spin_ns: Nanoseconds,
     /// Packets taken from one device before the other one has its turn.
     pub batch_packets: usize,
@@ -56,10 +57,10 @@ pub struct LoopSettings {
 pub struct LoopTotals {
     /// The path's time.
     pub now: Nanoseconds,
-    /// By direction: read from a device, and written to the other.
+    /// The packets by direction: read from a device, and written to the other.
     pub entered_packets: [u64; 2],
     pub left_packets: [u64; 2],
-    /// By direction: packets that the far device did not take.
+    /// The packets by direction that the far device did not take.
     pub refused_packets: [u64; 2],
     pub hops: Vec<HopTotals>,
     /// Between when a packet should have left and when it was written, writing not counted.
@@ -116,7 +117,7 @@ impl Stopper {
 #[derive(Debug)]
 pub struct LivePath {
     chain: LiveChain,
-    /// On the side of the server and on the side of the mobile.
+    /// The devices on the side of the server and on the side of the mobile.
     devices: [OwnedFd; 2],
     settings: LoopSettings,
     poll: OwnedFd,
@@ -151,7 +152,7 @@ impl LivePath {
             add(device, number as u64, EventFlags::IN)?;
         }
         add(&wake_up, STOP, EventFlags::IN)?;
-        // Told once when it goes off; setting it again clears it, so it is never read.
+        // Edge-triggered: setting it again clears it, so it is never read.
         add(&timer, TIMER, EventFlags::IN | EventFlags::ET)?;
         let stopper = Stopper { is_stopped: Arc::default(), wake_up: Arc::new(wake_up) };
         Ok(Self {
@@ -176,7 +177,7 @@ impl LivePath {
         self.stopper.clone()
     }
 
-    /// Where totals are made known four times a second and at the end.
+    /// The totals, published four times a second and at the end.
     #[must_use]
     pub fn published(&self) -> Arc<Mutex<LoopTotals>> {
         Arc::clone(&self.published)
@@ -308,7 +309,7 @@ impl LivePath {
     }
 }
 
-/// What was made known last; whoever panicked meanwhile left whole numbers.
+/// The last published numbers, which are whole even if a thread panicked meanwhile.
 pub fn lock(published: &Mutex<LoopTotals>) -> MutexGuard<'_, LoopTotals> {
     published.lock().unwrap_or_else(PoisonError::into_inner)
 }

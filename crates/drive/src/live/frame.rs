@@ -59,7 +59,7 @@ impl Frame {
         &mut self.bytes
     }
 
-    /// Where its TCP header begins, if it has one.
+    /// The offset of its TCP header, if it has one.
     pub(super) fn tcp_at(&self) -> Option<usize> {
         let network = match self.bytes.first().map(|first| first >> 4) {
             Some(4) => ipv4_header(&self.bytes),
@@ -75,7 +75,8 @@ impl Frame {
     }
 }
 
-/// Length of the IP and transport headers; of the whole packet at most. What is neither TCP nor UDP counts as payload.
+/// Length of the IP and transport headers; of the whole packet at most. Other protocols than TCP and UDP count as
+/// payload.
 fn header_bytes(packet: &[u8]) -> u16 {
     let network = match packet.first().map(|first| first >> 4) {
         Some(4) => ipv4_header(packet),
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mobiles_address_tells_the_user() {
+    fn the_mobiles_address_gives_the_user() {
         let cell = Terminals { count: 3, ..ONE };
         assert_eq!(Frame::new(ipv4(17, 0, &[0; 9]), Direction::Up, &cell).user(), 1);
         assert_eq!(Frame::new(ipv4(17, 0, &[0; 9]), Direction::Down, &cell).user(), 0, "203.0.113.10 is no terminal");

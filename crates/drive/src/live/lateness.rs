@@ -75,7 +75,7 @@ impl Lateness {
     }
 }
 
-/// Spans below eight nanoseconds have a bin each; then the three bits behind the leading one tell them apart.
+/// Spans below eight nanoseconds have a bin each; then the three bits behind the leading one distinguish them.
 #[inline]
 fn bin(span_ns: Nanoseconds) -> usize {
     if span_ns < BINS_A_POWER as u64 {
@@ -120,8 +120,8 @@ mod tests {
         }
         for share in [0.5, 0.95, 0.99] {
             let exact = share * 1e6;
-            let told = lateness.quantile_ns(share) as f64;
-            assert!(told >= exact && told <= exact * 1.125, "{told}");
+            let reported = lateness.quantile_ns(share) as f64;
+            assert!(reported >= exact && reported <= exact * 1.125, "{reported}");
         }
         assert_eq!((lateness.quantile_ns(1.0), lateness.maximum_ns()), (1_000_000, 1_000_000));
         assert!((lateness.mean_ns() - 500_500.0).abs() < 1e-6);

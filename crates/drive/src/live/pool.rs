@@ -1,6 +1,6 @@
 //! Buffers of frames, used again and again.
 //!
-//! Hops drop what they lose, and nobody is told; so a frame gives its buffer back when it is dropped, to the pool of the
+//! Hops drop what they lose without a report; so a frame gives its buffer back when it is dropped, to the pool of the
 //! thread that carries it.
 
 use std::cell::RefCell;

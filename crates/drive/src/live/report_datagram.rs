@@ -20,7 +20,7 @@ pub struct ReportRoute {
     pub from: IpAddr,
     /// The proxy; of the same IP version.
     pub to: IpAddr,
-    /// Of both ends.
+    /// The UDP port of both ends.
     pub port: u16,
 }
 

@@ -161,7 +161,7 @@ fn rewrite_segment(
             (false, Some(scale), Some(_)) => scale.min(LARGEST_SCALE),
             _ => 0,
         };
-        // A limit below one unit still lets a unit through: a zero window of ours would stop the transfer.
+        // A limit below one unit still allows one unit: a zero window would stop the transfer.
         let limit = u16::try_from(limit_bytes >> scale).unwrap_or(u16::MAX).max(1);
         let window = u16::from_be_bytes([tcp[14], tcp[15]]).min(limit);
         tcp[14..16].copy_from_slice(&window.to_be_bytes());

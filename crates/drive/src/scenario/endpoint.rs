@@ -4,7 +4,7 @@ use pepscope_path::MILLISECOND;
 use pepscope_tcp::control::ControlKind;
 use pepscope_tcp::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
 
-use super::fields::{Fields, Read};
+use crate::fields::{Fields, Read};
 
 const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, section 2.3)
 
@@ -12,8 +12,8 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
-/// | `control` | `cubic`, `cubic-hystart-plus-plus`, `cubic-without-hystart`, `reno`, `bbr`, `jersey` | `cubic` | congestion control: `cubic` as Linux has it, with the first HyStart; the other two as RFC 9438 has it, with RFC 9406 and without |
-/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again told by time (RFC 8985); RFC 6582; RFC 5681 |
+/// | `control` | text | `cubic` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`] |
+/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985); RFC 6582; RFC 5681 |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |
 /// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
@@ -43,7 +43,8 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// If a field is outside its range.
 pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
     let defaults = Settings::default();
-    let control = fields.choice("control", CONTROLS)?;
+    let controls: Vec<_> = ControlKind::all().map(|kind| (kind.name(), kind)).collect();
+    let control = fields.choice("control", &controls)?;
     let recovery = fields.choice(
         "recovery",
         &[
@@ -97,16 +98,6 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         ..defaults
     })
 }
-
-/// Names of the congestion controls; `cubic` is Linux's, the other two are of RFC 9438, with RFC 9406 and without.
-pub const CONTROLS: &[(&str, ControlKind)] = &[
-    ("cubic", ControlKind::LinuxCubic),
-    ("cubic-hystart-plus-plus", ControlKind::Cubic { hystart: true }),
-    ("cubic-without-hystart", ControlKind::Cubic { hystart: false }),
-    ("reno", ControlKind::Reno),
-    ("bbr", ControlKind::Bbr),
-    ("jersey", ControlKind::Jersey),
-];
 
 fn read_window_scale(fields: &mut Fields, receive_buffer_bytes: u64) -> Read<Option<u8>> {
     let least = (0..14).find(|scale| receive_buffer_bytes >> scale <= 65_535).unwrap_or(14);

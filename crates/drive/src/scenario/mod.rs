@@ -1,4 +1,4 @@
-//! Scenarios: JSON in, simulations out. The tables in this module's parts are the contract for whoever writes one.
+//! Scenarios: JSON in, simulations out. The tables in this module's parts are the contract for their authors.
 //!
 //! | field | unit, range | default | meaning |
 //! |---|---|---|---|
@@ -11,41 +11,24 @@
 //! | `traffic` | list | none | [`traffic`] |
 //! | `record` | table | captures at both ends | [`record`] |
 //!
-//! A field that nobody knows is refused, and null is as good as absent.
+//! An unknown field is refused, and null counts as absent.
 
-mod buffer;
 pub mod endpoint;
-mod error;
-pub mod fields;
-pub mod hsdpa;
-mod hsdpa_radio;
-mod hsdpa_terminal;
 mod http;
-pub mod link;
-pub mod lte;
 pub mod path;
 pub mod proxy;
 pub mod record;
 pub mod traffic;
-pub mod umts_dch;
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use pepscope_path::{Direction, Nanoseconds, Random};
-use pepscope_tcp::{FlowSettings, Host, HostError, Role, Settings};
+use pepscope_path::Nanoseconds;
+use pepscope_tcp::Settings;
 use serde_json::Value;
 
-pub use error::ScenarioError;
-use fields::{nanoseconds, Fields, Read};
+pub use crate::fields::ScenarioError;
+use crate::fields::{nanoseconds, Fields, Read, MOST_SECONDS};
 use path::HopDescription;
-use record::{Record, MOST_SECONDS};
+use record::Record;
 use traffic::Traffic;
-
-use crate::capture::file::CaptureFile;
-use crate::capture::tap::Tap;
-use crate::simulation::{PlacedTap, RunError, RunSettings, Simulation};
 
 /// Parts of a chain that the driver can keep apart, without the two hosts.
 const MOST_HOPS: usize = 62;
@@ -66,27 +49,10 @@ pub struct Scenario {
     pub record: Record,
     /// The scenario as JSON with every default filled in.
     pub resolved: Value,
+    /// Runs with header prediction and the driver's fast path, which tests and measurements turn off. The results are
+    /// the same.
+    pub fast_path: bool,
 }
-
-/// Why a scenario cannot be run.
-#[derive(Debug)]
-pub enum BuildError {
-    Scenario(ScenarioError),
-    Host(HostError),
-    Run(RunError),
-}
-
-impl std::fmt::Display for BuildError {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Scenario(error) => error.fmt(out),
-            Self::Host(error) => error.fmt(out),
-            Self::Run(error) => error.fmt(out),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
 
 impl Scenario {
     /// Reads a scenario from JSON.
@@ -110,7 +76,7 @@ impl Scenario {
             Ok(description)
         })?;
         if path.len() > MOST_HOPS {
-            return Err(fields.refuse("path", format!("{} hops long", path.len()), format!("at most {MOST_HOPS}")));
+            return Err(fields.refuse("path", format!("{} hops", path.len()), format!("at most {MOST_HOPS} hops")));
         }
         for (number, hop) in path.iter().enumerate() {
             hop.check(path.get(number + 1..).unwrap_or_default())?;
@@ -133,52 +99,8 @@ impl Scenario {
             traffic,
             record,
             resolved: fields.finish()?,
+            fast_path: true,
         })
-    }
-
-    /// The simulation, with captures in `directory` if one is given.
-    ///
-    /// # Errors
-    /// If components refuse their settings, or files cannot be made.
-    pub fn build(&self, directory: Option<&Path>) -> Result<Simulation, BuildError> {
-        self.build_with(directory, |path| CaptureFile::create(path).map(|file| Box::new(file) as Box<dyn Write + Send>))
-    }
-
-    /// As [`Scenario::build`], with files made by `open`.
-    ///
-    /// # Errors
-    /// If components refuse their settings, or `open` fails.
-    pub fn build_with(
-        &self,
-        directory: Option<&Path>,
-        open: impl Fn(&Path) -> std::io::Result<Box<dyn Write + Send>>,
-    ) -> Result<Simulation, BuildError> {
-        let mut hops = Vec::new();
-        for hop in &self.path {
-            hops.push((hop.name.clone(), hop.build(self.seed, &self.traffic).map_err(BuildError::Scenario)?));
-        }
-        let settings = RunSettings {
-            duration_ns: self.duration_ns,
-            stop_after_finish_ns: self.stop_after_finish_ns,
-            series_interval_ns: self.record.series_interval_ns,
-            keep_arrivals: self.record.one_way_delays,
-        };
-        let server = self.host("server", Role::Server).map_err(BuildError::Host)?;
-        let mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;
-        let mut taps = Vec::new();
-        if let Some(directory) = directory {
-            let contents = Arc::new(self.traffic.contents.clone());
-            let ports: Vec<u16> = self.traffic.flows.iter().map(|flow| flow.server_port).collect();
-            for tap in &self.record.taps {
-                let path = capture_path(directory, &tap.settings.name);
-                let file =
-                    open(&path).map_err(|cause| BuildError::Run(RunError::Capture { path: path.clone(), cause }))?;
-                let placed = Tap::new(&tap.settings, ports.clone(), contents.clone(), self.seed, file);
-                let name = tap.settings.name.clone();
-                taps.push(PlacedTap { after_hop: tap.after_hop, name, path, tap: placed });
-            }
-        }
-        Ok(Simulation::new(server, hops, mobile, taps, settings))
     }
 
     /// What a detector should say of the path: `regular`, or the kind of its first proxy.
@@ -186,44 +108,4 @@ impl Scenario {
     pub fn class(&self) -> &'static str {
         self.path.iter().find_map(HopDescription::class).unwrap_or("regular")
     }
-
-    /// One end of all flows.
-    fn host(&self, name: &str, role: Role) -> Result<Host, HostError> {
-        let mut host = Host::new(self.seed, name);
-        let (settings, speaks) = match role {
-            Role::Server => (self.server, Direction::Down),
-            Role::Client => (self.mobile, Direction::Up),
-        };
-        for (number, flow) in self.traffic.flows.iter().enumerate() {
-            let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
-            let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };
-            let connection = Settings {
-                version_6: flow.version_6,
-                initial_sequence_number: random.bits() as u32,
-                timestamp_offset: random.bits() as u32,
-                ip_identification: random.bits() as u16,
-                ..own.unwrap_or(settings)
-            };
-            host.add_flow(FlowSettings {
-                flow: number as u32,
-                user: flow.user,
-                role,
-                start_ns: flow.start_ns,
-                connection,
-                script: if role == Role::Server { flow.server.clone() } else { flow.mobile.clone() },
-            })?;
-        }
-        for (direction, speaker) in &self.traffic.speakers {
-            if *direction == speaks {
-                host.add_speaker(speaker.clone());
-            }
-        }
-        Ok(host)
-    }
-}
-
-/// Where the capture of the tap called `name` is.
-#[must_use]
-pub fn capture_path(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}.pcapng"))
 }

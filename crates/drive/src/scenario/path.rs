@@ -1,32 +1,18 @@
 //! `[[path]]`: the hops from the server to the mobile, in order.
 
-use pepscope_path::lte::LteSettings;
-use pepscope_path::umts::DedicatedChannelSettings;
-use pepscope_path::{VariableRateSettings, WiredSettings};
-use pepscope_tcp::proxy::Proxy;
-use pepscope_tcp::{AcknowledgementThinning, Rewriter, RewriterSettings};
+use pepscope_tcp::{AcknowledgementThinning, RewriterSettings};
 
-use super::error::ScenarioError;
-use super::fields::{Fields, Read};
-use super::hsdpa::{read_hsdpa, HsdpaDescription};
-use super::link::{read_variable_rate, read_wired};
-use super::lte::read_lte;
 use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
-use super::traffic::Traffic;
-use super::umts_dch::read_umts_dch;
-use crate::element::{LinkElement, PathElement};
+use crate::fields::{Fields, Read, ScenarioError};
+use crate::links::{FrameRate, LinkSettings, LINK_KINDS};
 
-const KINDS: [&str; 9] = [
-    "wired",
-    "variable-rate",
-    "umts-dch",
-    "hsdpa",
-    "lte",
-    "rewriter",
-    PROXY_KINDS[0].0,
-    PROXY_KINDS[1].0,
-    PROXY_KINDS[2].0,
-];
+const REWRITER: &str = "rewriter";
+
+/// Every `kind` of hop, links first.
+fn kinds() -> Vec<&'static str> {
+    let proxies = PROXY_KINDS.iter().map(|(kind, _)| *kind);
+    LINK_KINDS.iter().copied().chain([REWRITER]).chain(proxies).collect()
+}
 
 /// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
 #[derive(Clone, Debug)]
@@ -43,17 +29,7 @@ pub struct HopDescription {
 pub enum HopSettings {
     Link(LinkSettings),
     Rewriter(RewriterSettings),
-    Proxy(ProxyDescription),
-}
-
-/// Settings of links and cells.
-#[derive(Clone, Debug)]
-pub enum LinkSettings {
-    Wired(WiredSettings),
-    VariableRate(VariableRateSettings),
-    DedicatedChannel(DedicatedChannelSettings),
-    Hsdpa(Box<HsdpaDescription>),
-    Lte(LteSettings),
+    Proxy(Box<ProxyDescription>),
 }
 
 impl HopDescription {
@@ -61,11 +37,6 @@ impl HopDescription {
     ///
     /// | kind | what it is |
     /// |---|---|
-    /// | `wired` | a line of constant rate, see [`read_wired`] |
-    /// | `variable-rate` | a line whose rate varies or follows a trace, see [`read_variable_rate`] |
-    /// | `umts-dch` | a UMTS dedicated channel, see [`read_umts_dch`] |
-    /// | `hsdpa` | UMTS cells with HSDPA, see [`read_hsdpa`] |
-    /// | `lte` | an LTE or NR cell, see [`read_lte`] |
     /// | `rewriter` | a harmless middlebox, see [`read_rewriter`] |
     /// | `split-proxy`, `store-and-forward-proxy`, `window-adaptation-proxy` | what ends TCP connections, see [`read_proxy`] |
     ///
@@ -74,17 +45,13 @@ impl HopDescription {
     /// # Errors
     /// If a field is outside its range.
     pub(super) fn read(fields: &mut Fields, earlier: &[&'static str]) -> Read<Self> {
-        let kind = fields.kind(&KINDS)?;
+        let kind = fields.kind(&kinds())?;
         let number = earlier.iter().filter(|other| **other == kind).count() + 1;
         let name = fields.text("name", &format!("{kind}-{number}"))?;
-        let settings = match kind {
-            "wired" => HopSettings::Link(LinkSettings::Wired(read_wired(fields)?)),
-            "variable-rate" => HopSettings::Link(LinkSettings::VariableRate(read_variable_rate(fields)?)),
-            "umts-dch" => HopSettings::Link(LinkSettings::DedicatedChannel(read_umts_dch(fields)?)),
-            "hsdpa" => HopSettings::Link(LinkSettings::Hsdpa(Box::new(read_hsdpa(fields)?))),
-            "lte" => HopSettings::Link(LinkSettings::Lte(read_lte(fields)?)),
-            "rewriter" => HopSettings::Rewriter(read_rewriter(fields)?),
-            proxy => HopSettings::Proxy(read_proxy(fields, proxy)?),
+        let settings = match LinkSettings::read(kind, fields)? {
+            Some(link) => HopSettings::Link(link),
+            None if kind == REWRITER => HopSettings::Rewriter(read_rewriter(fields)?),
+            None => HopSettings::Proxy(Box::new(read_proxy(fields, kind)?)),
         };
         Ok(Self { kind, name, settings, place: fields.place().to_owned() })
     }
@@ -112,8 +79,18 @@ impl HopDescription {
     /// See [`ProxyDescription::check_control`].
     pub(super) fn check(&self, following: &[Self]) -> Read<()> {
         match &self.settings {
-            HopSettings::Proxy(proxy) => proxy.check_control(&self.place, following),
+            HopSettings::Proxy(proxy) => {
+                let rate = following.iter().find_map(Self::frame_rate);
+                proxy.check_control(&self.place, rate)
+            }
             _ => Ok(()),
+        }
+    }
+
+    fn frame_rate(&self) -> Option<FrameRate> {
+        match &self.settings {
+            HopSettings::Link(link) => link.frame_rate(),
+            _ => None,
         }
     }
 
@@ -122,11 +99,8 @@ impl HopDescription {
     /// # Errors
     /// Names the number of terminals.
     pub(super) fn check_users(&self, users: usize) -> Read<()> {
-        let terminals = match &self.settings {
-            HopSettings::Link(LinkSettings::Hsdpa(cells)) => cells.terminals(),
-            HopSettings::Link(LinkSettings::Lte(cell)) => cell.users.len(),
-            _ => return Ok(()),
-        };
+        let HopSettings::Link(link) = &self.settings else { return Ok(()) };
+        let Some(terminals) = link.terminals() else { return Ok(()) };
         if users <= terminals {
             return Ok(());
         }
@@ -137,23 +111,9 @@ impl HopDescription {
         })
     }
 
-    /// The hop itself in the run of `traffic` with `seed`.
-    ///
-    /// # Errors
-    /// If the component refuses settings that are each within their ranges.
-    pub(crate) fn build(&self, seed: u64, traffic: &Traffic) -> Read<PathElement> {
-        Ok(match &self.settings {
-            HopSettings::Link(link) => {
-                let link = LinkElement::new(link, seed, &self.name);
-                PathElement::Link(link.map_err(|error| Fields::refusal(&self.place, &error))?)
-            }
-            HopSettings::Rewriter(settings) => {
-                PathElement::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &self.name)))
-            }
-            HopSettings::Proxy(proxy) => {
-                PathElement::Proxy(Box::new(Proxy::new(proxy.settings(traffic), seed, &self.name)))
-            }
-        })
+    /// The whole name of its table, for refusals.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
     }
 }
 

@@ -1,16 +1,14 @@
 //! `[[path]]` entries that end TCP connections.
 
-use pepscope_path::{Nanoseconds, RateProfile, Service, NEVER};
 use pepscope_tcp::proxy::{
     AbortPropagation, AdaptationSettings, Forwarding, Opening, ProxySettings, RateSource, SlidingModeSettings,
     StoreSettings,
 };
 
 use super::endpoint::read_endpoint;
-use super::error::ScenarioError;
-use super::fields::{Fields, Read};
-use super::path::{HopDescription, HopSettings, LinkSettings};
 use super::traffic::Traffic;
+use crate::fields::{Fields, Read, ScenarioError};
+use crate::links::FrameRate;
 
 /// A proxy as described; which flows and objects it meets is for the traffic to say.
 #[derive(Clone, Debug)]
@@ -132,20 +130,19 @@ fn read_adaptation(fields: &mut Fields) -> Read<AdaptationSettings> {
 }
 
 impl ProxyDescription {
-    /// Refuses a control law that cannot hold the queue of the link that follows on `path` (seed 003, eq. 43 and
-    /// section 5.2), unless that is wanted.
+    /// Refuses a control law that cannot hold the queue of a link of `rate` (seed 003, eq. 43 and section 5.2), unless
+    /// the scenario allows it.
     ///
     /// # Errors
     /// A sentence that names the bound.
-    pub(super) fn check_control(&self, place: &str, path: &[HopDescription]) -> Read<()> {
+    pub(super) fn check_control(&self, place: &str, rate: Option<FrameRate>) -> Read<()> {
         let Forwarding::Adapt { adaptation, .. } = &self.settings.forwarding else {
             return Ok(());
         };
-        let expected = path.iter().find_map(expected_rate);
         let checked = if self.allows_wrong_parameters {
             adaptation.law.check_domain()
         } else {
-            adaptation.law.check(expected.map(|(mean, _)| mean), expected.and_then(|(_, period)| period))
+            adaptation.law.check(rate.map(|rate| rate.mean_frames_s), rate.and_then(|rate| rate.period_s))
         };
         checked.map_err(|error| ScenarioError::Unreadable {
             field: format!("{place}.control"),
@@ -154,7 +151,7 @@ impl ProxyDescription {
     }
 
     /// What the proxy is to do in a run with `traffic`.
-    pub(super) fn settings(&self, traffic: &Traffic) -> ProxySettings {
+    pub(crate) fn settings(&self, traffic: &Traffic) -> ProxySettings {
         let mut settings = self.settings.clone();
         if let Forwarding::Store(store) = &mut settings.forwarding {
             store.objects.clone_from(&traffic.objects);
@@ -166,27 +163,4 @@ impl ProxyDescription {
         }
         settings
     }
-}
-
-/// Mean rate in radio frames a second and the period of its changes in seconds, where a hop has them.
-fn expected_rate(hop: &HopDescription) -> Option<(f64, Option<f64>)> {
-    let HopSettings::Link(LinkSettings::VariableRate(link)) = &hop.settings else {
-        return None;
-    };
-    let Service::Rates { profile, radio_frames: Some(frames), .. } = &link.down.service else {
-        return None;
-    };
-    let frame_bits = f64::from(frames.frame_bytes) * 8.0;
-    let seconds = |duration: Nanoseconds| duration as f64 * 1e-9;
-    Some(match profile {
-        RateProfile::Random { period_ns, low_bit_s, high_bit_s } => {
-            ((*low_bit_s as f64 + *high_bit_s as f64) / 2.0 / frame_bits, Some(seconds(*period_ns)))
-        }
-        RateProfile::Steps { steps, .. } => {
-            let whole: f64 = steps.iter().map(|step| seconds(step.duration_ns)).sum();
-            let bits: f64 = steps.iter().map(|step| seconds(step.duration_ns) * step.rate_bit_s as f64).sum();
-            let shortest = steps.iter().map(|step| step.duration_ns).min().filter(|&shortest| shortest != NEVER);
-            (bits / whole / frame_bits, shortest.map(seconds))
-        }
-    })
 }

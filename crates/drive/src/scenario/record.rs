@@ -4,22 +4,19 @@ use std::net::IpAddr;
 
 use pepscope_path::{Direction, Nanoseconds, NEVER, SECOND};
 
-use super::error::ScenarioError;
-use super::fields::{nanoseconds, Fields, Read};
 use crate::capture::addresses::Translation;
 use crate::capture::clock::{ClockSettings, Step};
 use crate::capture::coalescing::{CoalescingSettings, MOST_BYTES};
 use crate::capture::pcapng::LinkType;
 use crate::capture::tap::TapSettings;
+use crate::fields::{nanoseconds, Fields, Read, ScenarioError, MOST_SECONDS};
 
 /// Enough for the headers with all options that are usual, and the first bytes of the payload.
 const DEFAULT_SNAP_BYTES: u64 = 96;
 /// A segment is recognised by so many bytes of its payload (crates/connections, `payload_hash`). The rest of what these
-/// captures would hold are pseudo-random bytes that tell nobody anything.
+/// captures would hold are pseudo-random bytes without information.
 const RECOGNISABLE_BYTES: u64 = 16;
 const MOST_PAYLOAD_BYTES: u64 = 65_535;
-/// The longest time that a scenario may mention.
-pub(super) const MOST_SECONDS: f64 = 1e7;
 
 /// What a simulation leaves behind besides its totals.
 #[derive(Clone, Debug)]
@@ -79,8 +76,8 @@ impl Record {
 /// | `name` | letters, digits, `-`, `_` | required | also of its file, NAME.pcapng |
 /// | `after_hop` | 0-number of hops | by name: `server` 0, `mobile` all | hops between the server and the tap |
 /// | `link_type` | `raw`, `ethernet`, `ipv4`, `ipv6` | `raw` | how frames begin |
-/// | `snap_bytes` | 0-262144 | 96 | most bytes kept of a frame, 0 for all |
-/// | `payload_bytes` | 0-65535 | 16, or all where `snap_bytes` is given | most bytes kept of a TCP payload that does not begin with a request's or answer's text |
+/// | `snap_bytes` | 0-262144 | 96 | most captured bytes of a frame, 0 for all |
+/// | `payload_bytes` | 0-65535 | 16, or all where `snap_bytes` is given | most captured bytes of a TCP payload that does not begin with a request's or answer's text |
 /// | `clock` | table | a right clock | see [`read_clock`] |
 /// | `loss_probability` | 0-1 | 0 | packets that the capture misses |
 /// | `coalescing` | table | none | `within_s` (0-1, default 0.0005), `most_bytes` (1000-65535, default 65535) |

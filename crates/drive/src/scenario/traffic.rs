@@ -5,12 +5,10 @@ use pepscope_tcp::proxy::StoredObject;
 use pepscope_tcp::{ContentId, Pause, Reading, Script, Settings, Step, VoiceSettings, FLOW_LIMIT};
 
 use super::endpoint::read_endpoint;
-use super::error::ScenarioError;
-use super::fields::{nanoseconds, Fields, Read};
 use super::http::{self, Head};
-use super::record::MOST_SECONDS;
 use crate::capture::addresses::DEFAULT_SERVER_PORT;
 use crate::capture::content::Contents;
+use crate::fields::{nanoseconds, Fields, Read, ScenarioError, MOST_SECONDS};
 
 const MOST_BYTES: u64 = 1 << 44;
 const MOST_FLOWS: u64 = 100_000;
@@ -58,14 +56,14 @@ enum Amount {
     For(Nanoseconds),
 }
 
-/// When one side gives up.
+/// When one side aborts.
 enum Abort {
     Never,
     After(Nanoseconds),
     AfterBytes(u64),
 }
 
-/// How one side reads, and whether it gives up.
+/// How one side reads, and whether it aborts.
 struct Manner {
     reading: Reading,
     pauses: Vec<Pause>,
@@ -94,11 +92,11 @@ impl Traffic {
     /// | `count` | 1-100000 | 1 | so many of them |
     /// | `start_s`, `spacing_s` | 0-1e7 | 0 | when the first starts, and how long after it each further one |
     /// | `user` | 0-65535 | 0 | the mobile |
-    /// | `same_objects` | true, false | false | all of them ask for and send the same bytes, which a cache knows again |
+    /// | `same_objects` | true, false | false | all of them request and send the same bytes, which a cache can serve |
     /// | `one_user_each` | true, false | false | each further one belongs to the next mobile |
     /// | `ip_version` | 4, 6 | 4 | |
     /// | `server_port` | 1-65535 | 5001, or 80 for HTTP | |
-    /// | `mobile`, `server` | tables | | how each side reads and gives up, see [`read_manner`] |
+    /// | `mobile`, `server` | tables | | how each side reads and aborts, see [`read_manner`] |
     /// | `mobile_tcp`, `server_tcp` | tables | the scenario's `mobile`, `server` | TCP of these connections alone, see [`super::endpoint`]: replaces all fields |
     ///
     /// # Errors
@@ -127,10 +125,10 @@ impl Traffic {
         let mobile_tcp = fields.optional_section("mobile_tcp", read_endpoint)?;
         let server_tcp = fields.optional_section("server_tcp", read_endpoint)?;
         if one_user_each && first_user + count > 65_536 {
-            return Err(fields.refuse("count", count, "no more than there are mobiles from `user` to 65535"));
+            return Err(fields.refuse("count", count, "at most the number of mobiles from `user` to 65535"));
         }
         if self.flows.len() as u64 + count > u64::from(FLOW_LIMIT) {
-            return Err(fields.refuse("count", count, format!("so that there are at most {FLOW_LIMIT} flows in all")));
+            return Err(fields.refuse("count", count, format!("small enough for at most {FLOW_LIMIT} flows in all")));
         }
         let mut scripts = self.scripts(&exchange);
         for number in 0..count {
@@ -227,7 +225,7 @@ impl Traffic {
         (asked, answered)
     }
 
-    /// An object that is forwarded as it is and kept for nobody.
+    /// An object that is forwarded as it is and not cached.
     fn add_object(&mut self, content: ContentId, bytes: u64) -> StoredObject {
         let object = StoredObject { content, bytes, forwarded_as: None, answer_to: None };
         if bytes > 0 {
@@ -240,7 +238,7 @@ impl Traffic {
     ///
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
-    /// | `direction` | `down`, `up`, `both` | `both` | who speaks |
+    /// | `direction` | `down`, `up`, `both` | `both` | directions with speech |
     /// | `user`, `count` | 0-65535, 1-65536 | 0, 1 | the first mobile, and how many in a row |
     /// | `start_s`, `until_s` | 0-1e7 | whole run | when |
     /// | `mean_talk_s`, `mean_silence_s` | 0.02-1000, 0-1000 | 2, 2 | of the exponential times in either state |
@@ -254,7 +252,7 @@ impl Traffic {
         let first_user = fields.integer("user", 0..=65_535, 0)?;
         let count = fields.integer("count", 1..=65_536, 1)?;
         if first_user + count > 65_536 {
-            return Err(fields.refuse("count", count, "no more than there are mobiles from `user` to 65535"));
+            return Err(fields.refuse("count", count, "at most the number of mobiles from `user` to 65535"));
         }
         let start_ns = fields.seconds("start_s", 0.0..=MOST_SECONDS, 0.0)?;
         let stop_ns = fields.optional_seconds("until_s", 0.0..=MOST_SECONDS)?.unwrap_or(NEVER);

@@ -122,10 +122,10 @@ const NO_FLOW: Last = Last { flow: u32::MAX, place: 0 };
 /// One-way delays by leg, flow and direction.
 #[derive(Clone, Debug, Default)]
 pub struct Delays {
-    /// By leg and flow.
+    /// The places by leg and flow.
     places: Vec<Vec<Places>>,
     summaries: Vec<DelaySummary>,
-    /// By leg and direction.
+    /// The last arrivals by leg and direction.
     last: Vec<Last>,
     /// Every arrival, if wanted.
     arrivals: Option<Vec<Arrival>>,

@@ -1,4 +1,4 @@
-//! What really happened, kept beside the captures that only saw it.
+//! Ground truth of a run, for comparison with its captures.
 
 pub mod delays;
 pub mod report;

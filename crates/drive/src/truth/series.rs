@@ -5,7 +5,7 @@ use pepscope_path::Nanoseconds;
 /// One quantity over time; a sample at which it did not exist is not a number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// Where it was sampled: `server`, `mobile`, or a hop's name.
+    /// The part that was sampled: `server`, `mobile`, or a hop's name.
     pub place: String,
     /// The flow it belongs to, if it belongs to one.
     pub flow: Option<u32>,

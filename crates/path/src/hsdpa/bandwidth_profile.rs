@@ -1,16 +1,16 @@
-//! What each terminal is served, second by second (seed 003, figures 3 to 5).
+//! Packets served to each terminal in each second (seed 003, figures 3 to 5).
 
 use super::link::Hsdpa;
 use super::settings::{Bearer, HsdpaSettings};
 use super::validation::at_least;
 use crate::{Datagram, Direction, Hop, Nanoseconds, QueueLimit, QueueReport, SettingsError, SECOND};
 
-/// What arrives at the Node-B for each terminal.
+/// Packets that arrive at the Node-B for each terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
-    /// A queue that is never empty: the profile is what the cell offers.
+    /// A queue that is never empty: the profile is the capacity that the cell offers.
     Backlogged,
-    /// Packets at equal distances: the profile is what the cell serves of them.
+    /// Packets at equal distances: the profile is the part of them that the cell serves.
     Constant { rate_bit_s: f64 },
 }
 
@@ -47,7 +47,7 @@ impl Datagram for Filler {
 /// Packets of `packet_bytes` delivered to each terminal (outer index) in each second (inner index) of `seconds`.
 ///
 /// # Errors
-/// The first setting that makes no sense.
+/// The first invalid setting.
 pub fn bandwidth_profile(
     settings: &HsdpaSettings,
     source: Source,

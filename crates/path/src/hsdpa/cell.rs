@@ -1,4 +1,4 @@
-//! One cell: its terminals, its power and codes, and what it does in an interval.
+//! One cell: its terminals, power and codes, and the processing of an interval.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::{Datagram, QueueReport, Random};
 
 const LONGEST_QUALITY_DELAY: usize = 16;
 
-/// An idle cell goes on for so many intervals before it sleeps: waking takes every terminal's cosines anew.
+/// Number of intervals that an idle cell is simulated before it is suspended: resuming computes every terminal's cosines again.
 const LINGER_TTIS: u64 = 50;
 
 /// How a terminal is served.
@@ -43,7 +43,7 @@ impl<P> Terminal<P> {
     }
 }
 
-/// What all cells have in common.
+/// State that all cells share.
 #[derive(Clone, Debug)]
 pub struct CellSettings {
     pub quality_delay_ttis: u32,
@@ -54,7 +54,7 @@ pub struct CellSettings {
     pub hybrid_arq: HybridArqSettings,
 }
 
-/// A transmission whose outcome is known, but not yet to everybody.
+/// A transmission with a drawn outcome that has not reached every part yet.
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     tti: u64,
@@ -75,7 +75,7 @@ pub struct Cell<P> {
     awaiting_feedback: VecDeque<Transmission>,
     candidates: Vec<Candidate>,
     random: Random,
-    /// The last interval done.
+    /// The last processed interval.
     last_tti: Option<u64>,
     last_busy: u64,
 }
@@ -106,7 +106,7 @@ impl<P: Datagram> Cell<P> {
         }
     }
 
-    /// Whether the cell may sleep until a packet comes.
+    /// Whether the cell may be suspended until a packet arrives.
     #[must_use]
     pub fn may_sleep(&self) -> bool {
         self.last_tti.is_none_or(|tti| tti >= self.last_busy + LINGER_TTIS) && self.is_idle()
@@ -134,7 +134,7 @@ impl<P: Datagram> Cell<P> {
         }
     }
 
-    /// Does interval number `tti`; packets that arrive by its start are added to `deliveries`.
+    /// Processes interval number `tti`; packets that arrive by its start are added to `deliveries`.
     pub fn run(&mut self, tti: u64, deliveries: &mut Deliveries<P>) {
         let awake = self.last_tti.is_some_and(|last| last + 1 == tti);
         if !awake {
@@ -171,7 +171,7 @@ impl<P: Datagram> Cell<P> {
         })
     }
 
-    /// What dedicated channels leave of the power.
+    /// Power that dedicated channels do not use.
     fn share_left(&mut self, tti: u64, deliveries: &mut Deliveries<P>) -> f64 {
         let mut share = self.settings.available_share;
         for terminal in &mut self.terminals {
@@ -223,7 +223,7 @@ impl<P: Datagram> Cell<P> {
         }
     }
 
-    /// Hands out codes and power, repeated blocks first.
+    /// Assigns codes and power, repeated blocks first.
     fn transmit(&mut self, tti: u64, share: f64) {
         let reported_at = tti.saturating_sub(u64::from(self.settings.quality_delay_ttis));
         let slot = reported_at as usize % LONGEST_QUALITY_DELAY;
@@ -279,7 +279,7 @@ impl<P: Datagram> Cell<P> {
         true
     }
 
-    /// Sends a new block to a candidate; `false` if what is left of codes and power carries nothing.
+    /// Sends a new block to a candidate; `false` if the remaining codes and power do not suffice.
     fn send_new(&mut self, tti: u64, candidate: Candidate, is_last: bool, budget: &mut Budget) -> bool {
         let terminal = &mut self.terminals[candidate.user];
         let Carrier::Shared(bearer) = &mut terminal.carrier else {
@@ -330,7 +330,7 @@ impl<P: Datagram> Cell<P> {
     }
 }
 
-/// What is left of a cell's codes and power in an interval.
+/// Remaining codes and power of a cell in an interval.
 struct Budget {
     share: f64,
     /// The share for which indicators were reported.
@@ -339,7 +339,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// The indicator that the power left corresponds to.
+    /// The indicator that corresponds to the remaining power.
     fn quality(&self, reported: u8) -> u8 {
         if self.share >= self.of {
             return reported;

@@ -1,4 +1,4 @@
-//! What one terminal receives, interval by interval.
+//! Reception of one terminal in each interval.
 
 use super::fading::doppler_hz;
 use super::geometry::{Layout, Point, SECTORS_A_SITE, SITES};
@@ -11,11 +11,11 @@ use crate::{Nanoseconds, Random};
 /// Thermal noise in the 3.84 MHz of one carrier, in dBm: -174 dBm/Hz + 10 log10(3.84e6).
 const THERMAL_NOISE_DBM: f64 = -108.16;
 
-/// Shadowing moves on after this share of its correlation distance: the step's deviation is then a tenth of the whole one,
+/// Shadowing is updated after this share of its correlation distance: the step's deviation is then a tenth of the whole one,
 /// less than one channel quality indicator.
 const SHADOWING_STEP: f64 = 0.005;
 
-/// Sectors within so many dB of the best one send a dedicated channel as well, up to [`MOST_LEGS`] beside it.
+/// Sectors within this many dB of the best one send a dedicated channel as well, up to [`MOST_LEGS`] beside it.
 const HANDOVER_WINDOW_DB: f64 = 5.0;
 const MOST_LEGS: usize = 2;
 
@@ -37,7 +37,7 @@ pub struct Channel {
 #[derive(Clone, Debug)]
 struct Leg {
     site: usize,
-    /// Without shadowing.
+    /// The gain without shadowing.
     gain: f64,
     /// Mean received power relative to the serving sector's.
     ratio: f64,
@@ -76,7 +76,7 @@ pub struct Placed {
 }
 
 impl Channel {
-    /// Puts a terminal where its settings say. `name` and `seed` give it random numbers of its own.
+    /// Places a terminal by its settings. `name` and `seed` give it its own random numbers.
     #[must_use]
     pub fn place(radio: &Radio, user: &UserSettings, tti: Nanoseconds, seed: u64, name: &str) -> Placed {
         let carrier_hz = match radio {
@@ -130,7 +130,7 @@ impl Channel {
         Placed { channel, cell }
     }
 
-    /// Goes to interval number `tti`; quickest to the next one. Fast fading may go back, shadowing stays.
+    /// Advances to interval number `tti`, fastest to the next one. Fast fading may go back, shadowing does not.
     pub fn go_to(&mut self, tti: u64) {
         let paths = self.multipath.iter_mut().chain(self.legs.iter_mut().filter_map(|leg| leg.multipath.as_mut()));
         if tti == self.tti + 1 {
@@ -163,9 +163,9 @@ impl Channel {
         }
     }
 
-    /// The same for a dedicated channel, which every leg sends with the same share of its power.
+    /// The quality of a dedicated channel, which every leg sends with the same share of its power.
     ///
-    /// A leg's signal meets what the serving sector and all others send, less its own, orthogonal part.
+    /// The interference of a leg's signal is the power of the serving sector and all others, less its own, orthogonal part.
     #[must_use]
     pub fn dedicated_sinr(&self) -> f64 {
         let mut sinr = self.sinr();
@@ -180,7 +180,7 @@ impl Channel {
         sinr
     }
 
-    /// Brings what depends on shadowing up to date.
+    /// Updates the values that depend on shadowing.
     fn shadow(&mut self) {
         let Some(shadowing) = &self.shadowing else {
             return;
@@ -206,7 +206,7 @@ impl Channel {
     }
 }
 
-/// What the surroundings of a terminal come to.
+/// Interference and noise around a terminal.
 struct Site {
     surroundings: Surroundings,
     shadowing: Option<Shadowing>,
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_under_its_antenna_hears_little_else() {
+    fn a_terminal_near_its_antenna_gets_little_interference() {
         let mut settings = data_and_speech(0, SpeechChannel::Shared, 1);
         if let Radio::Cellular(cellular) = &mut settings.radio {
             cellular.shadowing.deviation_db = 0.0;

@@ -1,4 +1,4 @@
-//! Speech on a dedicated channel beside the shared one: a frame every 20 ms, and the power that it takes.
+//! Speech on a dedicated channel beside the shared one: a frame every 20 ms, and the power that it uses.
 
 use std::collections::VecDeque;
 
@@ -79,9 +79,9 @@ impl<P: Datagram> DedicatedBearer<P> {
         self.queue.len()
     }
 
-    /// Share of the cell's power that it takes in interval number `tti`, `sinr` telling what all of the power would give.
+    /// Share of the cell's power that it uses in interval number `tti`; `sinr` is the ratio with all of the power.
     ///
-    /// At the end of a frame its bytes have arrived; its packet is lost where power ran out for most of the frame, and
+    /// At the end of a frame its bytes have arrived; its packet is lost where power was insufficient for most of the frame, and
     /// with the residual error rate otherwise.
     pub fn power_share(&mut self, tti: u64, sinr: impl FnOnce() -> f64, deliveries: &mut Deliveries<P>) -> f64 {
         if tti % self.ttis_a_frame == self.stagger {

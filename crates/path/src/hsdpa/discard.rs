@@ -1,4 +1,4 @@
-//! Timer based SDU discard (3GPP TS 25.322, 9.7.3.1): a packet that is not through after a while is given up.
+//! Timer based SDU discard (3GPP TS 25.322, 9.7.3.1): a packet that is not delivered in time is discarded.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ pub struct DiscardTimer {
     age_ttis: u64,
     /// Ends (in frames) of packets that came since the last interval.
     new: VecDeque<u64>,
-    /// End of each packet, and the interval in which it gets too old.
+    /// End of each packet, and the interval in which its timer expires.
     due: VecDeque<(u64, u64)>,
     expired_before: u64,
 }
 
 impl DiscardTimer {
-    /// A timer that gives packets up `age_ttis` intervals after they came.
+    /// A timer that discards packets `age_ttis` intervals after their arrival.
     #[must_use]
     pub fn new(age_ttis: u64) -> Self {
         Self { age_ttis, new: VecDeque::new(), due: VecDeque::new(), expired_before: 0 }
     }
 
-    /// A packet whose last frame is the one before number `end` has come.
+    /// Notes the arrival of a packet whose last frame is the one before number `end`.
     pub fn take(&mut self, end: u64) {
         self.new.push_back(end);
     }
 
-    /// Starts the timers of what came and tells whether one ends in interval `tti`.
+    /// Starts the timers of new packets, and returns whether one ends in interval `tti`.
     pub fn expire(&mut self, tti: u64) -> bool {
         self.due.extend(self.new.drain(..).map(|end| (end, tti + self.age_ttis)));
         let before = self.expired_before;

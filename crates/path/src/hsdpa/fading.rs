@@ -2,7 +2,7 @@
 
 use crate::{Nanoseconds, Random};
 
-/// Sinusoids a path. Eight already give a Rayleigh envelope (Xiao, Zheng and Beaulieu); sixteen fill whole vectors.
+/// Sinusoids of each path. Eight already give a Rayleigh envelope (Xiao, Zheng and Beaulieu); sixteen fill whole vectors.
 const SINUSOIDS: usize = 16;
 const LANES: usize = 4;
 
@@ -18,7 +18,7 @@ pub fn doppler_hz(speed_km_h: f64, carrier_hz: f64) -> f64 {
 ///
 /// Xiao, Zheng and Beaulieu, "Novel sum-of-sinusoids simulation models for Rayleigh and Rician fading channels" (IEEE
 /// Trans. Wireless Commun., 2006): z(t) = sum of exp(j (w t cos a_n + p_n)) / sqrt(N), a_n = (2 pi n + t_n) / N, with t_n and
-/// p_n uniform. Each sinusoid is a phasor that one complex product turns by one step, so no step takes a cosine.
+/// p_n uniform. Each sinusoid is a phasor that one complex product advances by one step, so no step computes a cosine.
 #[derive(Clone, Debug)]
 pub struct Rayleigh {
     real: [f64; SINUSOIDS],
@@ -54,7 +54,7 @@ impl Rayleigh {
         path
     }
 
-    /// Goes to step number `step` at once.
+    /// Advances to step number `step` at once.
     pub fn seek(&mut self, step: u64) {
         let scale = 1.0 / libm::sqrt(SINUSOIDS as f64);
         for n in 0..SINUSOIDS {
@@ -64,7 +64,7 @@ impl Rayleigh {
         }
     }
 
-    /// Goes one step on.
+    /// Advances by one step.
     #[inline]
     pub fn advance(&mut self) {
         for n in 0..SINUSOIDS {
@@ -90,7 +90,7 @@ impl Rayleigh {
     }
 }
 
-/// Adds in a fixed order that fits vector registers.
+/// Adds in a fixed order that suits vector registers.
 #[inline]
 fn sum(values: &[f64; SINUSOIDS]) -> f64 {
     let mut lanes = [0.0; LANES];
@@ -108,7 +108,7 @@ mod tests {
     use crate::{Random, MILLISECOND};
 
     #[test]
-    fn a_walker_at_two_gigahertz_sees_five_and_a_half_hertz() {
+    fn doppler_shift_of_a_walker_at_two_gigahertz_is_five_and_a_half_hertz() {
         assert!((doppler_hz(3.0, 2e9) - 5.56).abs() < 0.01);
     }
 

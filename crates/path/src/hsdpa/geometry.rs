@@ -1,4 +1,4 @@
-//! Nineteen three-sector sites on a hexagonal grid whose edges meet: no site is at the rim.
+//! Nineteen three-sector sites on a hexagonal torus: no site is at an edge.
 
 use core::f64::consts::PI;
 
@@ -15,7 +15,7 @@ pub struct Point {
     pub y_m: f64,
 }
 
-/// Where sites stand and which way their sectors look.
+/// The places of sites and the directions of their sectors.
 #[derive(Clone, Debug)]
 pub struct Layout {
     site_distance_m: f64,
@@ -24,7 +24,7 @@ pub struct Layout {
     boresight_deg: f64,
 }
 
-/// Where a terminal is as a site sees it, by the shortest of the ways around.
+/// The position of a terminal relative to a site, by the shortest way on the torus.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bearing {
     pub distance_m: f64,
@@ -33,7 +33,7 @@ pub struct Bearing {
 }
 
 impl Layout {
-    /// Sites `site_distance_m` apart; the first of the three sectors looks towards `boresight_deg`.
+    /// Sites `site_distance_m` apart; the first of the three sectors points to `boresight_deg`.
     #[must_use]
     pub fn new(site_distance_m: f64, boresight_deg: f64) -> Self {
         let mut sites = [Point::default(); SITES];
@@ -60,7 +60,7 @@ impl Layout {
         self.sites.get(site).copied().unwrap_or_default()
     }
 
-    /// How `site` sees `place`.
+    /// Gain from `site` to `place`.
     #[must_use]
     pub fn bearing(&self, site: usize, place: Point) -> Bearing {
         let from = self.site(site);
@@ -100,7 +100,8 @@ impl Layout {
     }
 }
 
-/// Pattern of a 70 degree antenna in dB, relative to its greatest gain: -min(12 (angle / 70)², 20) (3GPP TR 25.996, 4.5.1).
+/// Pattern of a 70 degree antenna in dB, relative to its greatest gain: -min(12 (angle / 70)², 20) (3GPP TR 25.996,
+/// 4.5.1).
 #[must_use]
 pub fn antenna_gain_db(angle_deg: f64) -> f64 {
     let turned = libm::fmod(angle_deg, 360.0);
@@ -135,7 +136,7 @@ mod tests {
     use crate::Random;
 
     #[test]
-    fn every_site_sees_the_same_neighbourhood() {
+    fn every_site_has_the_same_neighbours() {
         let layout = Layout::new(2800.0, 30.0);
         let root_of_three = libm::sqrt(3.0);
         for site in 0..SITES {

@@ -1,4 +1,4 @@
-//! Hybrid ARQ: stop-and-wait processes whose receivers combine what they hear of a block.
+//! Hybrid ARQ: stop-and-wait processes whose receivers combine the transmissions of a block.
 
 use super::transport_format::{block_error_rate, to_db};
 use super::validation::between;
@@ -6,15 +6,15 @@ use crate::{Random, SettingsError};
 
 const MOST_PROCESSES: u8 = 8; // three bits of HS-SCCH (3GPP TS 25.212, 4.6)
 
-/// What a receiver does with earlier transmissions of a block.
+/// How a receiver combines earlier transmissions of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combining {
-    /// Forgets them; each transmission stands or falls alone.
+    /// No combining; each transmission is decoded alone.
     Nothing,
     /// Adds up their energy: ratios add.
     Chase,
-    /// Adds up their information: log2(1 + ratio) adds (Caire and Tuninetti, "The throughput of hybrid-ARQ protocols for the
-    /// Gaussian collision channel", IEEE Trans. Inf. Theory, 2001: ideal incremental redundancy).
+    /// Adds up their information: log2(1 + ratio) adds (Caire and Tuninetti, "The throughput of hybrid-ARQ protocols
+    /// for the Gaussian collision channel", IEEE Trans. Inf. Theory, 2001: ideal incremental redundancy).
     #[default]
     IncrementalRedundancy,
 }
@@ -72,7 +72,7 @@ impl Run {
     }
 }
 
-/// One transport block on its way.
+/// One transport block in flight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     /// Its number in the order of first transmissions (TSN, not wrapped).
@@ -91,10 +91,10 @@ impl Block {
         Self { sequence, run, quality, transmissions: 0, combined_sinr: 0.0, error_rate: 1.0 }
     }
 
-    /// Sends it once more, received with `sinr`; whether it is decoded.
+    /// Sends it again, received with `sinr`; returns whether it is decoded.
     ///
     /// With combining, the error rate after n transmissions is that of the combined ratio, so the n-th fails with
-    /// probability rate(n) / rate(n - 1) once the others have.
+    /// probability rate(n) / rate(n - 1) after the others have failed.
     pub fn transmit(&mut self, sinr: f64, combining: Combining, random: &mut Random) -> bool {
         self.transmissions += 1;
         let failure = match combining {
@@ -116,7 +116,7 @@ impl Block {
         !random.chance(failure)
     }
 
-    /// Sends it once more over a channel that fails with probability `failure`; whether it is decoded.
+    /// Sends it again over a channel that fails with probability `failure`; returns whether it is decoded.
     pub fn transmit_with(&mut self, failure: f64, random: &mut Random) -> bool {
         self.transmissions += 1;
         !random.chance(failure)
@@ -140,11 +140,11 @@ pub struct HybridArq {
     due: usize,
 }
 
-/// What an acknowledgement means for the sender.
+/// The consequence of an acknowledgement for the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Feedback {
     Delivered,
-    /// To be sent again.
+    /// The block is to be sent again.
     Due,
     /// Sent as often as allowed.
     GivenUp(Block),
@@ -166,7 +166,7 @@ impl HybridArq {
         self.due > 0
     }
 
-    /// Whether no block is under way.
+    /// Whether no block is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.free == self.processes.len()
@@ -178,7 +178,7 @@ impl HybridArq {
         self.due_block().map(|(_, block)| block)
     }
 
-    /// Takes a process for the oldest due block, else for `new` if one is free: its number.
+    /// Assigns a process to the oldest due block, else to `new` if one is free, and returns its number.
     pub fn begin(&mut self, block: Block) -> Option<usize> {
         if let Some((place, _)) = self.due_block().filter(|(_, due)| due.sequence == block.sequence) {
             self.processes[place] = Process::Busy(block);
@@ -191,7 +191,7 @@ impl HybridArq {
         Some(place)
     }
 
-    /// Hears of the block in process number `place`.
+    /// Handles the acknowledgement of the block in process number `place`.
     pub fn feedback(&mut self, place: usize, decoded: bool, maximum_transmissions: u8) -> Option<Feedback> {
         let process = self.processes.get_mut(place)?;
         let Process::Busy(block) = *process else {

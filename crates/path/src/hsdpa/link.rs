@@ -12,7 +12,7 @@ use super::shared_bearer::{Deliveries, SharedBearer};
 use super::uplink::Uplink;
 use crate::{Datagram, Direction, Hop, HopCounts, Nanoseconds, Random, SettingsError, NEVER};
 
-/// Names of what [`Hop::observe`] tells of the first terminals: queue, indicator.
+/// Names of what [`Hop::observe`] records of the first terminals: queue, indicator.
 const OBSERVED: [(&str, &str); 8] = [
     ("queue_0_frames", "channel_quality_0"),
     ("queue_1_frames", "channel_quality_1"),
@@ -29,7 +29,7 @@ const OBSERVED: [(&str, &str); 8] = [
 pub struct Hsdpa<P> {
     tti: Nanoseconds,
     cells: Vec<Cell<P>>,
-    /// Whether each cell takes part in the next interval.
+    /// Whether each cell is active in the next interval.
     awake: Vec<bool>,
     awake_cells: usize,
     /// Cell and place in it, by terminal number.
@@ -44,10 +44,10 @@ pub struct Hsdpa<P> {
 }
 
 impl<P: Datagram> Hsdpa<P> {
-    /// Places the terminals and starts the clock at 0. `name` tells this link's random numbers from others'.
+    /// Places the terminals and starts the clock at 0. The random numbers of the link depend on `name`.
     ///
     /// # Errors
-    /// The first setting that makes no sense.
+    /// The first invalid setting.
     pub fn new(settings: &HsdpaSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
         settings.check()?;
         let (dedicated, available_share) = match &settings.radio {
@@ -129,12 +129,6 @@ impl<P: Datagram> Hsdpa<P> {
         self.state_of(usize::from(user)).1
     }
 
-    /// Indicator that terminal number `user` measured last; 0 if there is none.
-    #[must_use]
-    pub fn channel_quality(&self, user: u16) -> u8 {
-        self.state_of(usize::from(user)).0
-    }
-
     fn state_of(&self, user: usize) -> (u8, u64) {
         self.places.get(user).map_or((0, 0), |&(cell, place)| self.cells[cell].state_of(place))
     }
@@ -151,7 +145,7 @@ impl<P: Datagram> Hsdpa<P> {
         self.report_period.map_or(NEVER, |period| (u64::from(self.reports_made) + 1) * period)
     }
 
-    /// Does all that is due before `end`.
+    /// Processes everything that is due before `end`.
     fn run_until(&mut self, end: Nanoseconds) {
         loop {
             let (interval, report) = (self.next_interval(), self.next_report());

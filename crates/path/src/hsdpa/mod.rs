@@ -1,6 +1,6 @@
 //! High-speed downlink packet access (HSDPA): one or more UMTS cells and all their terminals as one hop.
 //!
-//! From the air inwards: [`fading`] and [`multipath`], [`shadowing`] and [`geometry`] make a [`channel`]; its indicators choose
+//! From the radio channel inwards: [`fading`] and [`multipath`], [`shadowing`] and [`geometry`] make a [`channel`]; its indicators choose
 //! formats ([`transport_format`]) and users ([`scheduler`]); blocks go through [`hybrid_arq`], [`reordering`] and
 //! [`reassembly`], which a [`shared_bearer`] ties to a queue; a [`cell`] runs its terminals' bearers interval by interval, and
 //! [`link`] is the hop. The model and its equations are in docs/models/hsdpa.md.

@@ -1,4 +1,4 @@
-//! Multipath channels and what a Rake receiver makes of them.
+//! Multipath channels and their reception by a Rake receiver.
 
 use super::fading::Rayleigh;
 use super::transport_format::from_db;
@@ -52,9 +52,9 @@ impl Profile {
         }
     }
 
-    /// Mean powers of what a receiver of `fingers` fingers separates, strongest first, and of what it misses; sum 1.
+    /// Mean powers of the paths that a receiver of `fingers` fingers separates, strongest first, and of the rest; the sum is 1.
     ///
-    /// Paths that fall into one chip interval (260 ns) cannot be told apart: independent Gaussian paths then add up to one
+    /// Paths that fall into one chip interval (260 ns) cannot be resolved: independent Gaussian paths then add up to one
     /// with the sum of their powers. For seed 002's table 1 this leaves -18.1 dB of pedestrian A unrecovered by one finger.
     #[must_use]
     pub fn taps(self, fingers: usize) -> (Vec<f64>, f64) {
@@ -85,20 +85,20 @@ pub struct Multipath {
 /// Powers of one interval, relative to the mean power received from the serving cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Received {
-    /// What the fingers collect.
+    /// Power that the fingers receive.
     pub collected: f64,
-    /// All that arrives, collected or not.
+    /// Total power that arrives.
     pub arriving: f64,
     /// Sum over fingers of power times the own-cell power that reaches the terminal by other paths.
     self_interference: f64,
 }
 
 impl Received {
-    /// What a channel without fading delivers.
+    /// Power of a channel without fading.
     pub const UNFADED: Self = Self { collected: 1.0, arriving: 1.0, self_interference: 0.0 };
 
     /// Signal-to-interference ratio of a transmission with the cell's whole power, after combining with the pilot's
-    /// weights; `outside` is what other cells and noise bring, relative to the serving cell's mean power.
+    /// weights; `outside` is the power of other cells and noise, relative to the serving cell's mean power.
     ///
     /// Finger i receives g_i S against (T - g_i) S + I, T being all power that arrives from the serving cell; weighted by
     /// its pilot amplitude it adds g_i to the signal's amplitude and g_i (T - g_i + I) to the noise: seed 002, equation (3).

@@ -44,7 +44,7 @@ impl<P> Reassembly<P> {
         self.end
     }
 
-    /// Number of the first frame that is neither received nor given up.
+    /// Number of the first frame that is not received and not given up.
     #[must_use]
     pub fn settled(&self) -> u64 {
         self.settled

@@ -5,20 +5,22 @@
 pub enum SchedulerKind {
     /// One after the other.
     RoundRobin,
-    /// Whoever reports the best channel.
+    /// Serves the terminal that reports the best channel.
     MaximumCarrierToInterference,
-    /// Whoever's rate would exceed its own average most: R(t) / T(t) with T averaged over Tc intervals (seed 002, section IV).
+    /// Proportional fair: serves the terminal whose rate exceeds its own average most, R(t) / T(t) with T averaged over
+    /// Tc intervals (seed 002, section IV).
     #[default]
     ProportionalFair,
-    /// Whoever's channel is best by its own standards: (q - mean of q) / deviation of q.
+    /// Serves the terminal whose channel is best by its own mean and deviation: (q - mean of q) / deviation of q.
     ///
-    /// De Bruin, Heijenk, El Zarki and Zan, "Fair channel-dependent scheduling in CDMA systems" (2003), normalise what a
-    /// terminal's channel would need by its own running mean and deviation, so that far terminals compete on equal terms.
-    /// Here q is the reported indicator (decibels in steps of 1.02) and both averages forget over Tc intervals.
+    /// De Bruin, Heijenk, El Zarki and Zan, "Fair channel-dependent scheduling in CDMA systems" (2003), normalise what
+    /// a terminal's channel would need by its own running mean and deviation, so that far terminals compete on equal
+    /// terms. Here q is the reported indicator (decibels in steps of 1.02) and both averages are exponential over Tc
+    /// intervals.
     FairChannelDependent,
 }
 
-/// What the scheduler remembers of one terminal.
+/// The scheduler's state of one terminal.
 #[derive(Clone, Debug)]
 pub struct Standing {
     average_bits: f64,
@@ -112,7 +114,7 @@ impl Scheduler {
         }
     }
 
-    /// Lets averages fade for `ttis` intervals; call it once an interval before [`Self::serve`].
+    /// Updates averages by `ttis` intervals; call it once in each interval before [`Self::serve`].
     pub fn elapse(&mut self, ttis: u64) {
         if self.kind != SchedulerKind::ProportionalFair {
             return;
@@ -120,7 +122,7 @@ impl Scheduler {
         let kept = 1.0 - 1.0 / self.averaging_ttis;
         let kept = if ttis == 1 { kept } else { libm::pow(kept, ttis as f64) };
         for standing in &mut self.standings {
-            // Never to nothing: after a long silence a terminal is merely first, not infinitely so.
+            // Never to zero: after a long pause a terminal is first, with a finite priority.
             standing.average_bits = (standing.average_bits * kept).max(1.0);
         }
     }
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_to_serve_is_no_choice() {
+    fn without_terminals_to_serve_there_is_no_choice() {
         assert_eq!(Scheduler::new(SchedulerKind::RoundRobin, 500.0, 3).choose(&[]), None);
     }
 }

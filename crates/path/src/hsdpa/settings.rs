@@ -23,7 +23,7 @@ pub struct HsdpaSettings {
     /// HS-PDSCH codes of a cell.
     pub codes: u8,
     pub hybrid_arq: HybridArqSettings,
-    /// How long a terminal waits for a missing block before it goes on (T1 of 3GPP TS 25.321, 11.6.2), in intervals.
+    /// How long a terminal waits for a missing block before it continues (T1 of 3GPP TS 25.321, 11.6.2), in intervals.
     pub reordering_ttis: u32,
     pub radio: Radio,
     /// Index in this list = number of the terminal in its packets.
@@ -33,7 +33,7 @@ pub struct HsdpaSettings {
     pub report_period: Option<Nanoseconds>,
 }
 
-/// Where signal and interference come from.
+/// The origin of signal and interference.
 #[derive(Clone, Debug)]
 pub enum Radio {
     Cellular(CellularSettings),
@@ -44,7 +44,7 @@ pub enum Radio {
 #[derive(Clone, Debug)]
 pub struct CellularSettings {
     pub site_distance_m: f64,
-    /// Where the first sector of each site looks, counter-clockwise from the x axis.
+    /// The direction of the first sector of each site, counter-clockwise from the x axis.
     pub boresight_deg: f64,
     pub path_loss: PathLoss,
     pub shadowing: ShadowingSettings,
@@ -64,14 +64,15 @@ pub struct CellularSettings {
 
 /// One cell in constant surroundings, as EURANE models it (seed 003, table 1).
 ///
-/// With L the loss after antenna gain: ratio = (P - L) - 10 log10(10^((intra - L) / 10) + 10^(inter / 10)), in dB and dBm.
+/// With L the loss after antenna gain: ratio = (P - L) - 10 log10(10^((intra - L) / 10) + 10^(inter / 10)), in dB and
+/// dBm.
 #[derive(Clone, Debug)]
 pub struct SingleCellSettings {
     pub power_dbm: f64,
     pub antenna_gain_dbi: f64,
-    /// Interference of the own cell where it leaves the antenna.
+    /// Interference of the own cell at the antenna.
     pub intra_cell_interference_dbm: f64,
-    /// Interference of other cells where it reaches the terminal.
+    /// Interference of other cells at the terminal.
     pub inter_cell_interference_dbm: f64,
     pub path_loss: PathLoss,
     pub shadowing: ShadowingSettings,
@@ -83,7 +84,7 @@ pub struct SingleCellSettings {
 pub struct PathLoss {
     pub intercept_db: f64,
     pub slope_db: f64,
-    /// Nobody comes nearer than this.
+    /// The least distance between a terminal and a site.
     pub minimum_distance_m: f64,
 }
 
@@ -108,7 +109,7 @@ pub struct ShadowingSettings {
 }
 
 impl Default for ShadowingSettings {
-    /// 8.0 dB is table 2 of seed 002 (its text says 8.9); 50 m is 3GPP TR 25.896, annex A.
+    /// 8.0 dB is table 2 of seed 002 (8.9 in its text); 50 m is 3GPP TR 25.896, annex A.
     fn default() -> Self {
         Self { deviation_db: 8.0, correlation_distance_m: 50.0 }
     }
@@ -125,7 +126,7 @@ pub struct DedicatedSettings {
     pub target_db: f64,
     /// Greatest share of a sector's power for one channel; as much as the pilot by default.
     pub greatest_share: f64,
-    /// Errors that power control leaves.
+    /// Residual errors under power control.
     pub block_error_rate: f64,
 }
 
@@ -155,7 +156,7 @@ pub struct UserSettings {
     pub doppler_hz: Option<f64>,
     pub category: Category,
     pub bearer: Bearer,
-    /// What waits at the Node-B for its first transmission; a packet that would exceed it is dropped whole.
+    /// Limit of the packets that wait at the Node-B for their first transmission; a packet that would exceed it is dropped completely.
     pub queue: QueueLimit,
     pub marking: Option<MarkingSettings>,
 }
@@ -176,23 +177,23 @@ impl Default for UserSettings {
     }
 }
 
-/// Where a terminal is.
+/// The place of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Placement {
-    /// Drawn uniformly from the whole area, served by the sector that it receives best.
+    /// Drawn uniformly from the whole area, served by the sector with the best reception.
     Anywhere,
-    /// Drawn uniformly among the places that `sector` of `site` serves. Sites and sectors being alike, this is a place drawn
-    /// from the whole area that counts as this sector's.
+    /// Drawn uniformly among the places that `sector` of `site` serves. Sites and sectors being alike, this is a place
+    /// drawn from the whole area that counts as this sector's.
     InSector { site: usize, sector: usize },
-    /// In the coordinates of [`super::geometry::Layout`], served by the sector that it receives best.
+    /// A point in the coordinates of [`super::geometry::Layout`]; the sector with the best reception serves the terminal.
     At(Point),
-    /// So many metres from a single cell.
+    /// A distance from a single cell, in metres.
     Distance(f64),
-    /// Nowhere in particular: this ratio in dB on average, without shadowing.
+    /// No position: this ratio in dB on average, without shadowing.
     MeanSinr(f64),
 }
 
-/// How a terminal's packets travel.
+/// The channel of a terminal's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearer {
     /// Shared channel, lost frames are sent again by the network (RLC acknowledged mode, 3GPP TS 25.322).
@@ -201,7 +202,7 @@ pub enum Bearer {
     Unacknowledged(Framing),
     /// A channel of its own, which takes power from the shared one. Speech.
     Dedicated {
-        /// What its headers are compressed to.
+        /// Bytes of its compressed headers.
         compressed_header_bytes: Option<u32>,
     },
 }
@@ -218,7 +219,7 @@ pub struct Framing {
     pub payload_bytes: u32,
     /// RLC header (3GPP TS 25.322, 9.2: 16 bits in acknowledged mode, 8 in unacknowledged).
     pub header_bits: u32,
-    /// What IP and transport headers are compressed to; `None` for no compression.
+    /// Bytes of compressed IP and transport headers; `None` for no compression.
     pub compressed_header_bytes: Option<u32>,
 }
 
@@ -236,16 +237,16 @@ impl Framing {
     }
 }
 
-/// Retransmission by the network of what hybrid ARQ lost.
+/// Retransmission by the network of frames that hybrid ARQ lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
-    /// From the moment the terminal misses frames until they wait at the Node-B again.
+    /// The time from when the terminal misses frames until they wait at the Node-B again.
     pub status_delay: Nanoseconds,
     /// Transmissions of a frame before its packet is given up (MaxDAT).
     pub maximum_transmissions: u8,
     /// Frames that may be outstanding.
     pub window_frames: u32,
-    /// How long after it came a packet is given up, queued or sent (timer based SDU discard, 3GPP TS 25.322, 9.7.3.1).
+    /// How long after its arrival a packet is discarded, queued or sent (timer based SDU discard, 3GPP TS 25.322, 9.7.3.1).
     pub discard_after: Option<Nanoseconds>,
 }
 
@@ -256,7 +257,7 @@ impl Default for Recovery {
     }
 }
 
-/// A dedicated channel up: rate and delay of its own for each terminal.
+/// A dedicated uplink channel for each terminal, with its own rate and delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UplinkSettings {
     pub rate_bit_s: u64,
@@ -265,14 +266,14 @@ pub struct UplinkSettings {
 }
 
 impl Default for UplinkSettings {
-    /// 64 kbit/s and 30 ms: the usual companion of release 5, with one interleaver of 20 ms and the processing.
+    /// 64 kbit/s and 30 ms: the usual uplink of release 5, with one interleaver of 20 ms and the processing.
     fn default() -> Self {
         Self { rate_bit_s: 64_000, delay: 30 * MILLISECOND, queue_packets: 1000 }
     }
 }
 
 impl HsdpaSettings {
-    /// Says which value makes no sense, if any does.
+    /// Returns an error for an invalid value.
     ///
     /// # Errors
     /// The first value that is out of its range.

@@ -2,7 +2,7 @@
 
 use crate::Random;
 
-/// What obstacles take from one terminal's paths to a number of sites.
+/// Loss by obstacles on one terminal's paths to a number of sites.
 ///
 /// Along the way the correlation is exp(-distance / correlation distance) (Gudmundson, "Correlation model for shadow
 /// fading in mobile radio systems", Electronics Letters, 1991). A part common to all sites makes any two sites correlate;
@@ -18,7 +18,7 @@ pub struct Shadowing {
 }
 
 impl Shadowing {
-    /// Starts anywhere: standard deviation in dB, correlation between sites in [0, 1], correlation distance in metres.
+    /// Starts with a random value: standard deviation in dB, correlation between sites in [0, 1], correlation distance in metres.
     #[must_use]
     pub fn new(
         sites: usize,
@@ -39,7 +39,7 @@ impl Shadowing {
         shadowing
     }
 
-    /// Goes `metres` on.
+    /// Advances by `metres`.
     pub fn travel(&mut self, metres: f64) {
         let kept = libm::exp(-metres / self.correlation_distance_m);
         let fresh = libm::sqrt(1.0 - kept * kept);
@@ -48,7 +48,7 @@ impl Shadowing {
         }
     }
 
-    /// What is lost on the way to site number `site`, in dB; negative is a gain.
+    /// Loss on the path to site number `site`, in dB; a negative value is a gain.
     #[must_use]
     pub fn loss_db(&self, site: usize) -> f64 {
         let near_site = self.near_sites.get(site).copied().unwrap_or(0.0);

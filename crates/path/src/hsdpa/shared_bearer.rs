@@ -12,7 +12,7 @@ use crate::{AverageQueue, Datagram, MarkingSettings, QueueLimit, QueueReport};
 /// A transport block's header (3GPP TS 25.321, 9.1.4: VF, queue, TSN and one SID-N-F triple).
 pub const BLOCK_HEADER_BITS: u32 = 21;
 
-/// What became of packets; a cell's bearers share one.
+/// Deliveries and losses of packets; a cell's bearers share one.
 #[derive(Clone, Debug)]
 pub struct Deliveries<P> {
     pub delivered: VecDeque<P>,
@@ -25,7 +25,7 @@ impl<P> Default for Deliveries<P> {
     }
 }
 
-/// What became of a packet at the queue.
+/// The queue's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     pub accepted: bool,
@@ -53,7 +53,7 @@ pub struct SharedBearer<P> {
     pub hybrid_arq: HybridArq,
     reordering: Reordering,
     reordering_ttis: u32,
-    /// Of the period that has begun; it stops at the greatest numbers where nobody asks for reports.
+    /// Of the period that has begun; the counters saturate where no reports are read.
     report: QueueReport,
 }
 
@@ -142,7 +142,8 @@ impl<P: Datagram> SharedBearer<P> {
         Admission { accepted: fits, marked }
     }
 
-    /// Frames that could be sent now, apart from blocks that hybrid ARQ repeats: of one lost stretch, else of the queue.
+    /// Frames that could be sent now, apart from blocks that hybrid ARQ repeats: of one lost stretch, else of the
+    /// queue.
     #[must_use]
     pub fn sendable_frames(&self) -> u32 {
         if !self.hybrid_arq.has_free() {
@@ -208,7 +209,7 @@ impl<P: Datagram> SharedBearer<P> {
         self.reordering.lose(sequence);
     }
 
-    /// Does what is due at interval number `tti`: releases blocks, misses others, queues missed frames again.
+    /// Processes interval number `tti`: releases blocks, declares others missing, queues missing frames again.
     pub fn settle(&mut self, tti: u64, deliveries: &mut Deliveries<P>) {
         if self.discard.as_mut().is_some_and(|discard| discard.expire(tti)) {
             self.discard_expired();
@@ -246,7 +247,7 @@ impl<P: Datagram> SharedBearer<P> {
         }
     }
 
-    /// Takes packets off the queue whose last frame has been sent.
+    /// Removes packets from the queue whose last frame has been sent.
     fn forget_sent(&mut self) {
         while let Some(&(_, length)) = self.waiting.front().filter(|&&(end, _)| end <= self.unsent) {
             self.waiting_bytes -= u64::from(length);
@@ -254,7 +255,7 @@ impl<P: Datagram> SharedBearer<P> {
         }
     }
 
-    /// Gives up what is queued or waits to be sent again of packets that are too old; blocks on the air go on.
+    /// Discards queued frames and pending retransmissions of packets that are too old; blocks on the air continue.
     fn discard_expired(&mut self) {
         let end = self.discard.as_ref().map_or(0, DiscardTimer::expired_before);
         if self.unsent < end {
@@ -280,7 +281,7 @@ impl<P: Datagram> SharedBearer<P> {
         }
     }
 
-    /// What of a stretch belongs to packets that are not too old; the rest is given up.
+    /// The part of a range that belongs to packets that are not too old; the rest is discarded.
     fn still_wanted(&mut self, run: Run) -> Run {
         let expired = self.discard.as_ref().map_or(0, DiscardTimer::expired_before).clamp(run.first, run.end());
         if expired == run.first {
@@ -290,7 +291,7 @@ impl<P: Datagram> SharedBearer<P> {
         Run { first: expired, frames: (run.end() - expired) as u32, ..run }
     }
 
-    /// Closes a period: what happened in it.
+    /// Closes a period, and returns its report.
     pub fn close_period(&mut self, step: u32) -> QueueReport {
         let queued_frames = u32::try_from(self.queued_frames()).unwrap_or(u32::MAX);
         let report = QueueReport { step, queued_frames, ..self.report };

@@ -1,4 +1,4 @@
-//! What a channel quality indicator stands for: a transport format, a signal-to-interference ratio, an error rate.
+//! Meaning of a channel quality indicator: a transport format, a signal-to-interference ratio, an error rate.
 //!
 //! Formats are those of 3GPP TS 25.214, section 6A.2.3, tables 7A (terminal categories 1-6), 7B (7 and 8), 7C (9) and
 //! 7D (10). The error rate is the fit of link-level curves by Brouwer, de Bruin et al., "Usage of link-level performance
@@ -7,7 +7,7 @@
 /// The highest channel quality indicator; 0 means that no format can be received.
 pub const HIGHEST_QUALITY: u8 = 30;
 
-/// How much the signal-to-interference ratio of neighbouring indicators differs, in dB (Brouwer et al.).
+/// Difference of the signal-to-interference ratios of adjacent indicators, in dB (Brouwer et al.).
 pub const QUALITY_STEP_DB: f64 = 1.02;
 
 const QUALITY_OFFSET: f64 = 16.62; // Brouwer et al.: indicator = floor(SINR / 1.02 + 16.62)
@@ -46,7 +46,7 @@ const FORMATS: [(u32, u8); HIGHEST_QUALITY as usize] = [
     (25558, 15),
 ];
 
-/// What a terminal can receive (3GPP TS 25.306, table 5.1a). The tables differ only in where they stop growing.
+/// Terminal categories (3GPP TS 25.306, table 5.1a). The tables differ only in their largest format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Category {
     /// Five codes, 7168 bits.
@@ -61,7 +61,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// The indicator above which the format grows no more.
+    /// The indicator above which the format does not grow.
     #[must_use]
     pub fn highest_format(self) -> u8 {
         match self {
@@ -106,7 +106,7 @@ pub fn required_sinr_db(quality: u8) -> f64 {
     QUALITY_STEP_DB * (f64::from(quality) - QUALITY_OFFSET)
 }
 
-/// Finds indicators without a logarithm an interval.
+/// Finds indicators without a logarithm in each interval.
 #[derive(Clone, Debug)]
 pub struct QualityScale {
     thresholds: [f64; HIGHEST_QUALITY as usize],

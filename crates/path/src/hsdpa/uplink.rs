@@ -1,4 +1,4 @@
-//! Dedicated channels up: each terminal has a rate, a delay and a queue of its own.
+//! Dedicated uplink channels: each terminal has its own rate, delay and queue.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::{Datagram, HopCounts, Nanoseconds, SettingsError};
 
 #[derive(Clone, Debug)]
 struct Sender {
-    /// When each waiting packet, and the one being sent, will have been sent.
+    /// Time at which each waiting packet, and the one in service, will have been sent.
     ends: VecDeque<Nanoseconds>,
     serialisation: Serialisation,
 }

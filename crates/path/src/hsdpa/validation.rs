@@ -2,7 +2,7 @@
 
 use crate::SettingsError;
 
-/// Refuses what is not a number in [`lowest`, `highest`]; `allowed` completes "must be".
+/// Refuses a value that is not a number in [`lowest`, `highest`]; `allowed` completes "must be".
 pub(crate) fn between(
     field: &'static str,
     value: f64,
@@ -16,7 +16,7 @@ pub(crate) fn between(
     }
 }
 
-/// Refuses what is not a finite number of at least `lowest`; `allowed` completes "must be".
+/// Refuses a value that is not a finite number of at least `lowest`; `allowed` completes "must be".
 pub(crate) fn at_least(
     field: &'static str,
     value: f64,
@@ -26,12 +26,12 @@ pub(crate) fn at_least(
     between(field, value, (lowest, f64::MAX), allowed)
 }
 
-/// Refuses what is not a share.
+/// Refuses a value that is not a share.
 pub(crate) fn share(field: &'static str, value: f64) -> Result<(), SettingsError> {
     between(field, value, (0.0, 1.0), "from 0 to 1")
 }
 
-/// Refuses what no antenna, amplifier or path has, in dB or dBm.
+/// Refuses a value in dB or dBm that no antenna, amplifier or path has.
 pub(crate) fn decibels(field: &'static str, value: f64) -> Result<(), SettingsError> {
     between(field, value, (-300.0, 300.0), "from -300 to 300 dB")
 }

@@ -6,7 +6,7 @@ use super::settings::LteSettings;
 use crate::hsdpa::shared_bearer::Deliveries;
 use crate::{Datagram, Direction, Hop, HopCounts, Nanoseconds, SettingsError, NEVER};
 
-/// Names of what [`Hop::observe`] tells of the first terminals: queue down, queue up.
+/// Names of what [`Hop::observe`] records of the first terminals: queue down, queue up.
 const OBSERVED: [(&str, &str); 4] = [
     ("down_queue_0_bytes", "up_queue_0_bytes"),
     ("down_queue_1_bytes", "up_queue_1_bytes"),
@@ -26,7 +26,7 @@ struct Side<P> {
 pub struct Lte<P> {
     tti: Nanoseconds,
     users: usize,
-    /// By [`Direction::index`].
+    /// Both directions, by [`Direction::index`].
     sides: [Side<P>; 2],
     requests: Vec<Requests>,
     next_tti: u64,
@@ -34,7 +34,7 @@ pub struct Lte<P> {
 }
 
 impl<P: Datagram> Lte<P> {
-    /// Starts the clock of intervals at 0. `name` tells this link's random numbers from others'.
+    /// Starts the clock of intervals at 0. The random numbers of the link depend on `name`.
     ///
     /// # Errors
     /// The first setting that makes no sense.

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use super::settings::RequestSettings;
 use crate::Nanoseconds;
 
-/// What the network knows of one terminal's queue, in bytes since the start.
+/// The network's view of one terminal's queue, in bytes since the start.
 ///
-/// Each transmission reports what is left; a terminal without leave to send asks at its next occasion. Either becomes leave
-/// to send `grant_delay` later. Packets that come meanwhile leave together: that is what bunches acknowledgements.
+/// Each transmission reports what is left; a terminal without leave to send asks at its next occasion. Either becomes
+/// leave to send `grant_delay` later. Packets that come meanwhile leave together: that is what bunches
+/// acknowledgements.
 #[derive(Clone, Debug)]
 pub struct Requests {
     period_ttis: u64,
@@ -16,7 +17,7 @@ pub struct Requests {
     offset: u64,
     grant_delay_ttis: u64,
     first_grant_bytes: u64,
-    /// Bytes that the network lets the terminal have sent in all.
+    /// Total bytes that the network has granted to the terminal.
     granted: u64,
     sent: u64,
     /// Totals that will be granted, by interval number; they do not decrease.
@@ -59,7 +60,7 @@ impl Requests {
         self.granted.saturating_sub(self.sent)
     }
 
-    /// The terminal has sent `bytes` new bytes in interval number `tti` and told that `left` remain.
+    /// The terminal has sent `bytes` new bytes in interval number `tti` and reported that `left` remain.
     pub fn sent(&mut self, tti: u64, bytes: u32, left: u64) {
         self.sent += u64::from(bytes);
         if left == 0 {

@@ -38,18 +38,19 @@ impl Default for LteSettings {
     }
 }
 
-/// Hybrid ARQ under a link adaptation that keeps the error rate where it wants it.
+/// Hybrid ARQ under a link adaptation that keeps the error rate at its target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LteHybridArqSettings {
-    /// From a transmission to the next one of the same block (LTE FDD: 8 ms, 3GPP TS 36.213, 8).
+    /// The time from a transmission to the next one of the same block (LTE FDD: 8 ms, 3GPP TS 36.213, 8).
     pub round_trip: Nanoseconds,
-    /// From the start of a transmission until it is decoded.
+    /// The time from the start of a transmission until it is decoded.
     pub decoding: Nanoseconds,
     /// Transmissions of a block before it is given up.
     pub maximum_transmissions: u8,
     /// Share of first transmissions that fail.
     pub block_error_rate: f64,
-    /// By how much each further transmission fails less often, thanks to what the receiver combines.
+    /// The factor by which each further transmission fails less often, since the receiver combines it with earlier
+    /// ones.
     pub combining_ratio: f64,
 }
 
@@ -79,7 +80,7 @@ impl LteHybridArqSettings {
 pub struct RequestSettings {
     /// A terminal may ask once in this time (scheduling request).
     pub period: Nanoseconds,
-    /// From a request, or a report of what is left, until the transmission that it leads to.
+    /// The time from a request, or a report of what is left, until the transmission that is granted.
     pub grant_delay: Nanoseconds,
     /// What the network grants on a bare request, not knowing how much there is.
     pub first_grant_bytes: u32,
@@ -99,7 +100,7 @@ pub struct LteUserSettings {
     pub up: RateSettings,
     pub down_queue: QueueLimit,
     pub up_queue: QueueLimit,
-    /// Of packets down.
+    /// The congestion marking of packets down.
     pub marking: Option<MarkingSettings>,
 }
 
@@ -126,7 +127,8 @@ pub enum RateSettings {
 
 /// Rate = layers * bandwidth * min(attenuation log2(1 + SINR), most), none below -10 dB (3GPP TR 36.942, A.1).
 ///
-/// SINR in dB is a Gaussian process with the given mean and deviation; its correlation over a time t is exp(-t / correlation).
+/// SINR in dB is a Gaussian process with the given mean and deviation; its correlation over a time t is exp(-t /
+/// correlation).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FadingRateSettings {
     pub bandwidth_hz: f64,
@@ -134,14 +136,14 @@ pub struct FadingRateSettings {
     pub mean_sinr_db: f64,
     pub deviation_db: f64,
     pub correlation: Nanoseconds,
-    /// Of Shannon's bound: 0.6 down, 0.4 up.
+    /// The share of Shannon's bound that is reached: 0.6 down, 0.4 up.
     pub attenuation: f64,
     /// bit/s/Hz: 4.4 down, 2.0 up.
     pub most_bit_s_hz: f64,
 }
 
 impl LteSettings {
-    /// Says which value makes no sense, if any does.
+    /// Returns an error for an invalid value.
     ///
     /// # Errors
     /// The first value that is out of its range.

@@ -13,8 +13,8 @@ use super::settings::{DedicatedChannelSettings, HeaderCompression, TransportChan
 
 /// A UMTS dedicated channel for one mobile, both directions.
 ///
-/// An interval takes the packets that came before it began, and what the other end's blocks asked for by then; status reports first, then repetitions, then new
-/// data.
+/// An interval sends the packets that arrived before it began, and data requested by the other end's blocks until then; status
+/// reports first, then repetitions, then new data.
 #[derive(Clone, Debug)]
 pub struct DedicatedChannel<P> {
     compression: HeaderCompression,
@@ -25,7 +25,7 @@ pub struct DedicatedChannel<P> {
     next_ns: Nanoseconds,
 }
 
-/// One end: what it sends, what it receives, and the channel that it sends on.
+/// One end: its sender, its receiver, and the channel that it sends on.
 #[derive(Clone, Debug)]
 struct Entity<P> {
     sender: Sender<P>,
@@ -94,7 +94,7 @@ impl<P: Datagram> DedicatedChannel<P> {
         }
     }
 
-    /// Serves everything due by `now`, each as of its own time.
+    /// Processes every event due by `now`, each at its own time.
     fn advance(&mut self, now: Nanoseconds) {
         while self.next_ns <= now {
             let due = self.next_ns;
@@ -115,7 +115,7 @@ impl<P: Datagram> DedicatedChannel<P> {
     }
 }
 
-/// Takes what `from` sent and reaches `to` at `now`.
+/// Delivers the blocks from `from` that reach `to` at `now`.
 fn receive<P: Datagram>(
     now: Nanoseconds,
     from: &mut Entity<P>,
@@ -187,7 +187,7 @@ impl<P: Datagram> Entity<P> {
         self.sender.data_pdu(now).map(Pdu::Data)
     }
 
-    /// From when on an interval would find something to send; [`NEVER`] if nothing is at hand.
+    /// Time from which an interval has data to send; [`NEVER`] without data.
     fn wanted_ns(&self, now: Nanoseconds) -> Nanoseconds {
         if self.sender.has_data() || !self.status.is_empty() {
             now
@@ -201,7 +201,7 @@ impl<P: Datagram> Entity<P> {
         is_beginning && self.channel.free_ns <= now && self.wanted_ns(now) <= now
     }
 
-    /// When this end wants to be served after `now`.
+    /// Time of this end's next event after `now`.
     fn next_ns(&self, now: Nanoseconds) -> Nanoseconds {
         let wanted = self.wanted_ns(now);
         let interval = if wanted == NEVER {

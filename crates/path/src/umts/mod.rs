@@ -1,8 +1,8 @@
 //! The UMTS dedicated channel: PDCP header compression and RLC acknowledged mode over transport blocks that fail.
 //!
-//! `pdu` is what crosses the air, `segmentation` cuts packets into it, `sender` and `receiver` are the two sides of one
+//! `pdu` has the units on the radio channel, `segmentation` cuts packets into them, `sender` and `receiver` are the two sides of one
 //! RLC entity (3GPP TS 25.322), and `bearer` joins two entities by transport channels, one a direction.
-//! docs/models/umts_dch.md says what is modelled.
+//! docs/models/umts_dch.md describes the model.
 
 mod bearer;
 mod pdu;

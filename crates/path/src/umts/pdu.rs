@@ -1,4 +1,4 @@
-//! What crosses the air, and what its fields take (3GPP TS 25.322, section 9.2).
+//! Units on the radio channel, and the sizes of their fields (3GPP TS 25.322, section 9.2).
 
 use super::settings::StatusFormat;
 
@@ -29,7 +29,7 @@ pub(super) enum Pdu {
     Status(StatusPdu),
 }
 
-/// An AMD PDU. Its payload is told by the SDUs that end in it.
+/// An AMD PDU. Its payload follows from the SDUs that end in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct DataPdu {
     pub(super) number: SequenceNumber,
@@ -43,11 +43,11 @@ pub(super) struct DataPdu {
 /// A STATUS PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusPdu {
-    /// ACK with LIST or BITMAP: everything before `before` that is not missing here has come.
+    /// ACK with LIST or BITMAP: every PDU before `before` that is not listed as missing has arrived.
     Report { before: SequenceNumber, missing: Missing },
-    /// MRW: gives up what is missing before the last of these PDUs. In each of them, the first so many SDUs that end in
-    /// it are given up, and what follows is whole. (The standard lists the ends of all SDUs given up and counts them in
-    /// the last PDU only; this says the same.)
+    /// MRW: discards the missing data before the last of these PDUs. In each of them, the first so many SDUs that end
+    /// in it are given up, and what follows is whole. (The standard lists the ends of all SDUs given up and counts them
+    /// in the last PDU only; this is equivalent.)
     MoveWindow(NumberedCounts),
     /// MRW_ACK.
     WindowMoved { to: SequenceNumber },

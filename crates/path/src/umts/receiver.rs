@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     settings: RadioLinkControlSettings,
     /// VR(R): the first PDU that has not come.
     next: u64,
-    /// From VR(R) to VR(H): what came, and the gaps.
+    /// The PDUs from VR(R) to VR(H): those received, and the gaps.
     received: VecDeque<Option<DataPdu>>,
     /// A PDU whose first SDUs were given up, and how many.
     given_up: Option<(u64, u16)>,
@@ -55,7 +55,7 @@ impl Receiver {
 
     /// Obeys a command to move the window; SDUs that are complete by now are delivered.
     ///
-    /// An SDU that ends after a gap may have begun in it, so it is given up, unless the command says where it began.
+    /// An SDU that ends after a gap may have begun in it, so it is discarded, unless the command has its beginning.
     pub(super) fn move_window(&mut self, points: NumberedCounts, deliver: &mut impl FnMut(u64)) {
         let Some(&(last, ends)) = points.as_slice().last() else {
             return;
@@ -247,14 +247,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_says_what_came() {
+    fn a_bitmap_lists_received_pdus() {
         let mut receiver = receiver(StatusFormat::Bitmap);
         take(&mut receiver, [0, 2, 5]);
         let missing = Missing::Bitmap { first: SequenceNumber::of(1), length: 5, received: 0b10010 };
         assert_eq!(reports(&mut receiver), [StatusPdu::Report { before: SequenceNumber::of(6), missing }]);
     }
 
-    /// SDUs that end after a gap are given up unless the command says that they begin after it.
+    /// SDUs that end after a gap are discarded unless they begin after it by the command.
     #[test]
     fn moving_the_window_delivers_what_is_complete() {
         let moved = |points: &[(u64, u8)]| {

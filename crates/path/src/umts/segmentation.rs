@@ -13,7 +13,7 @@ struct Sdu<P> {
     packet_bytes: u32,
     /// Not yet in a PDU.
     left_bytes: u32,
-    /// The PDU that tells its end; `None` until that is made.
+    /// The PDU whose length indicator marks its end; `None` until that PDU is made.
     last_pdu: Option<u64>,
 }
 
@@ -123,13 +123,14 @@ impl<P> Segmentation<P> {
         cut
     }
 
-    /// The PDU that tells the end of `sdu`; what of it is in no PDU yet will be in none, `next_pdu` being the next.
+    /// The PDU whose length indicator marks the end of `sdu`; what of it is in no PDU yet will be in none, `next_pdu`
+    /// being the next.
     pub(super) fn give_up(&mut self, sdu: u64, next_pdu: u64) -> LastPdu {
         let Some(given_up) = self.sdu_mut(sdu) else {
             return LastPdu::Unknown;
         };
         if let Some(pdu) = given_up.last_pdu {
-            return LastPdu::Told(pdu);
+            return LastPdu::Indicated(pdu);
         }
         given_up.last_pdu = Some(next_pdu.saturating_sub(1));
         let size = Size { bytes: given_up.packet_bytes, frames: 0 };
@@ -141,7 +142,7 @@ impl<P> Segmentation<P> {
         LastPdu::Untold
     }
 
-    /// Forgets the SDUs that end before the PDU `acknowledged`; how many of them were not delivered.
+    /// Removes the SDUs that end before the PDU `acknowledged`; returns how many of them were not delivered.
     pub(super) fn forget_before(&mut self, acknowledged: u64) -> u64 {
         let mut undelivered = 0;
         while self.sdus.front().is_some_and(|sdu| sdu.last_pdu.is_some_and(|pdu| pdu < acknowledged)) {
@@ -156,12 +157,12 @@ impl<P> Segmentation<P> {
     }
 }
 
-/// Where an SDU that is given up ends.
+/// The end of an SDU that is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastPdu {
     /// It is no longer known.
     Unknown,
-    /// No PDU made so far tells its end.
+    /// No PDU made so far marks its end.
     Untold,
-    Told(u64),
+    Indicated(u64),
 }

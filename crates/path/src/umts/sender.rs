@@ -34,7 +34,7 @@ struct Sent {
 struct Move {
     to: u64,
     ends: u8,
-    /// Where each SDU given up ends, the last being `to` and `ends`.
+    /// The end of each SDU given up; the last is `to` and `ends`.
     points: NumberedCounts,
     repeat_ns: Nanoseconds,
 }
@@ -299,13 +299,13 @@ impl<P> Sender<P> {
         }
     }
 
-    /// SDU discard with explicit signalling (sections 9.7.3 and 11.6): gives up all SDUs up to `last`.
+    /// SDU discard with explicit signalling (sections 9.7.3 and 11.6): discards all SDUs up to `last`.
     fn discard_through(&mut self, last: u64) {
         let next_pdu = self.next_pdu();
         let (to, ends) = match self.sdus.give_up(last, next_pdu) {
             LastPdu::Unknown => return,
             LastPdu::Untold => (next_pdu, 0),
-            LastPdu::Told(pdu) => match self.sent_mut(pdu) {
+            LastPdu::Indicated(pdu) => match self.sent_mut(pdu) {
                 // It holds a part of the next SDU as well, so the window moves only up to it.
                 Some(sent) if sent.cut.last_sdu > last => (pdu, (last - sent.cut.first_end) as u8 + 1),
                 _ => (pdu + 1, 0),
@@ -336,7 +336,7 @@ impl<P> Sender<P> {
         }
     }
 
-    /// Moves VT(A) on, and forgets the SDUs whose last PDU is behind it: those still here were given up.
+    /// Advances VT(A), and removes the SDUs whose last PDU is behind it: those still here were discarded.
     fn advance(&mut self) {
         while self.sent.front().is_some_and(|sent| sent.fate == Fate::Acknowledged) {
             self.sent.pop_front();

@@ -90,7 +90,7 @@ fn a_poll_is_repeated_until_its_pdu_is_reported() {
     let poll = PollSettings { on_last_pdu: true, timer_ns: Some(100 * MS) };
     let mut sender = sender(RadioLinkControlSettings { poll, ..Default::default() }, 2);
     assert_eq!(send_all(&mut sender, 0), [(0, false), (1, true)]);
-    report(&mut sender, 50 * MS, 1, &[]); // says nothing of the polled one
+    report(&mut sender, 50 * MS, 1, &[]); // does not cover the polled one
     assert_eq!(sender.next_timer_ns(), 100 * MS);
     sender.handle_timers(100 * MS);
     assert!(sender.has_data());

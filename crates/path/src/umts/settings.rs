@@ -60,7 +60,7 @@ pub struct RadioLinkControlSettings {
     /// How often a PDU is sent before the SDUs in it are given up, with explicit signalling; `None` is for ever.
     ///
     /// MaxDAT, by its readings: in TS 25.322 a PDU is sent MaxDAT - 1 times, in seeds 000 and 001 it is *re*sent MaxDAT
-    /// times, hence sent MaxDAT + 1 times.
+    /// times, so it is sent MaxDAT + 1 times.
     pub maximum_transmissions: Option<u32>,
     /// Timer_Status_Periodic, counted from time 0.
     pub status_periodic_ns: Option<Nanoseconds>,
@@ -93,7 +93,7 @@ pub enum StatusFormat {
 /// When the sender asks for a status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PollSettings {
-    /// With the last PDU that the buffers hold or the window lets out.
+    /// With the last PDU in the buffers or the last one that the window allows.
     pub on_last_pdu: bool,
     /// Timer_Poll: without an answer for so long, the poll is repeated with the PDU sent last.
     pub timer_ns: Option<Nanoseconds>,
@@ -137,7 +137,7 @@ impl TransportChannelSettings {
         }
         check_probability("block_error_rate", self.block_error_rate)?;
         if self.block_error_rate >= 1.0 {
-            return Err(SettingsError::new("block_error_rate", self.block_error_rate, "below 1, or nothing arrives"));
+            return Err(SettingsError::new("block_error_rate", self.block_error_rate, "below 1"));
         }
         if matches!(self.buffer, QueueLimit::Frames(_)) {
             return Err(SettingsError::new("buffer of a dedicated channel", "in frames", "in packets or bytes"));
@@ -174,7 +174,7 @@ impl RadioLinkControlSettings {
         if self.status_periodic_ns.is_none() && !polls {
             let allowed =
                 "set unless polls go out on the last PDU with a timer, or losses could go unreported for ever";
-            return Err(SettingsError::new("status_periodic_ns", "not set", allowed));
+            return Err(SettingsError::new("status_periodic_ns", "none", allowed));
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ fn transcript(script: &Script, happenings: Vec<(u64, Happening)>) -> (Vec<String
             match happenings.next() {
                 Some((_, Happening::Room(bytes))) => {
                     socket.room_bytes += bytes;
-                    application.find_room();
+                    application.note_room();
                 }
                 Some((_, Happening::Arrival(bytes))) => socket.arrived += bytes,
                 Some((_, Happening::PeerFinishes)) => application.finish_peer(),

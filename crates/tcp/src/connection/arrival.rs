@@ -2,10 +2,10 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
-use super::prediction::Taken;
+use super::header_prediction::Taken;
 use super::Connection;
 use crate::segment::{Flags, Segment};
-use crate::sender::Verdict;
+use crate::sender::AckOutcome;
 use crate::sequence::position;
 use crate::state::{Event, State};
 
@@ -16,22 +16,22 @@ impl Connection {
         self.statistics.segments_received += 1;
         let taken = if self.predicts() { self.take_predicted(now, segment, false) } else { Taken::Not };
         match taken {
-            Taken::Not => self.handle_unpredicted(now, segment),
+            Taken::Not => self.handle_on_slow_path(now, segment),
             Taken::Data(_) => self.events.push(Event::Readable),
             Taken::Acknowledgement { writable: true } => self.events.push(Event::Writable),
             Taken::Acknowledgement { writable: false } => {}
         }
     }
 
-    /// [`Connection::handle_segment`] for a segment that was found not to be as predicted; whether the application has
-    /// nothing to see of it.
-    pub(crate) fn handle_surprise(&mut self, now: Nanoseconds, segment: &Segment) -> bool {
+    /// [`Connection::handle_segment`] for a segment that header prediction did not take. Returns whether the application
+    /// has nothing to do about it.
+    pub(crate) fn handle_mispredicted(&mut self, now: Nanoseconds, segment: &Segment) -> bool {
         self.statistics.segments_received += 1;
-        self.handle_unpredicted(now, segment);
+        self.handle_on_slow_path(now, segment);
         self.state == State::Established && self.events.is_empty() && self.readable() == 0
     }
 
-    fn handle_unpredicted(&mut self, now: Nanoseconds, segment: &Segment) {
+    fn handle_on_slow_path(&mut self, now: Nanoseconds, segment: &Segment) {
         match self.state {
             State::Closed => self.reset_due = self.refusal(segment),
             State::Listen => self.handle_listening(now, segment),
@@ -80,12 +80,12 @@ impl Connection {
             self.establish(now);
         }
         match self.sender.acknowledge(now, segment, start, &mut self.timestamps, &mut self.statistics) {
-            Verdict::Impossible => {
+            AckOutcome::NeverSent => {
                 self.receiver.demand_acknowledgement();
                 return;
             }
-            Verdict::Taken { writable: true } => self.events.push(Event::Writable),
-            Verdict::Taken { writable: false } | Verdict::Stale => {}
+            AckOutcome::Accepted { writable: true } => self.events.push(Event::Writable),
+            AckOutcome::Accepted { writable: false } | AckOutcome::Stale => {}
         }
         if self.sender.is_fin_acknowledged() {
             self.handle_fin_acknowledged(now);

@@ -2,7 +2,7 @@
 
 use pepscope_path::Nanoseconds;
 
-use super::prediction::Transmission;
+use super::header_prediction::Transmission;
 use super::Connection;
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sender::Outgoing;
@@ -27,10 +27,10 @@ impl Connection {
                 Transmission::Unclear => {}
             }
         }
-        self.poll_unpredicted(now)
+        self.poll_on_slow_path(now)
     }
 
-    fn poll_unpredicted(&mut self, now: Nanoseconds) -> Option<Segment> {
+    fn poll_on_slow_path(&mut self, now: Nanoseconds) -> Option<Segment> {
         if !self.state.is_synchronised() {
             return self.poll_unsynchronised(now);
         }
@@ -79,7 +79,7 @@ impl Connection {
         if outgoing.announces_reduction {
             flags |= Flags::CWR;
         }
-        // Neither what is sent again nor a probe may be marked (RFC 3168, sections 6.1.5 and 6.1.6).
+        // Retransmissions and probes must not be marked (RFC 3168, sections 6.1.5 and 6.1.6).
         let is_capable = outgoing.is_new && outgoing.payload_bytes > 0 && self.sender.ecn != EcnMode::Off;
         let mut segment = self.acknowledging_segment(now, flags, number(outgoing.start, self.sender.initial));
         segment.payload_bytes = outgoing.payload_bytes;

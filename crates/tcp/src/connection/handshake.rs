@@ -22,7 +22,7 @@ pub(super) struct Handshake {
     deadline: Nanoseconds,
     sent_at: Nanoseconds,
     retries: u32,
-    /// Sent more than once, so that an answer does not tell the round-trip time (Karn).
+    /// Sent more than once, so that an answer gives no round-trip time (Karn).
     is_ambiguous: bool,
     peer_options: PeerOptions,
 }

@@ -5,8 +5,8 @@ const ROUNDS: usize = 10;
 
 /// A maximum over a window of [`ROUNDS`] rounds, the present one included.
 ///
-/// Only a new measurement makes it forget: while there is none (all samples were limited by the application), what was
-/// known about the path stays known.
+/// Only a new measurement removes an old one: while there is none (all samples were limited by the application), what
+/// was known about the path stays known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BandwidthFilter {
     maxima: [u64; ROUNDS],
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_forgotten_before_something_is_learnt() {
+    fn no_sample_is_dropped_before_a_new_one() {
         let mut filter = BandwidthFilter::default();
         filter.update(0, 100);
         filter.update(5, 60);

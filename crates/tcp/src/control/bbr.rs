@@ -8,7 +8,10 @@ use pepscope_path::{Nanoseconds, Random, MILLISECOND, NEVER, SECOND};
 
 use super::bandwidth_filter::BandwidthFilter;
 use super::full_pipe::FullPipe;
-use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings, RateSample};
+use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlKind, ControlSettings, Needs, RateSample};
+
+pub(super) const KINDS: &[ControlKind] =
+    &[ControlKind::new("bbr", "BBR version 1, which paces", |settings| Box::new(Bbr::new(settings)))];
 
 /// 2 / ln 2: the least gain that doubles the rate every round (section 4.2.1).
 const HIGH_GAIN: f64 = 2.0 / core::f64::consts::LN_2;
@@ -329,7 +332,8 @@ impl CongestionControl for Bbr {
         self.update(acknowledged);
     }
 
-    /// Section 4.2.3.4: a loss says little about the path; the window conserves packets for a round and comes back.
+    /// Section 4.2.3.4: a loss is weak evidence about the path; the window conserves packets for a round and is
+    /// restored.
     fn on_congestion(&mut self, congestion: &Congestion) {
         match congestion.cause {
             Cause::Mark => {}
@@ -379,12 +383,8 @@ impl CongestionControl for Bbr {
         Some(self.bandwidth.maximum())
     }
 
-    fn needs_rate_samples(&self) -> bool {
-        true
-    }
-
-    fn needs_sent(&self) -> bool {
-        true
+    fn needs(&self) -> Needs {
+        Needs { rate_samples: true, sent_segments: true, pacing: true }
     }
 }
 

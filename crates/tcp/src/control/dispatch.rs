@@ -1,8 +1,11 @@
-//! The control that a sender has: the commonest one is called directly, which lets its few instructions be inlined.
+//! Enum dispatch to the control of a sender: Reno is called directly, so that its few instructions can be inlined; every
+//! other control is a trait object.
 
 use pepscope_path::Nanoseconds;
 
-use super::{Acknowledged, Congestion, CongestionControl, ControlKind, ControlSettings, LossMeaning, Reno};
+use super::{
+    Acknowledged, Congestion, CongestionControl, ControlKind, ControlSettings, LossMeaning, Needs, Reno, RENO,
+};
 
 #[derive(Debug)]
 pub(crate) enum Control {
@@ -12,15 +15,11 @@ pub(crate) enum Control {
 
 impl Control {
     pub(crate) fn new(kind: ControlKind, settings: &ControlSettings) -> Self {
-        match kind {
-            ControlKind::Reno => Self::Reno(Reno::new(settings)),
-            other => Self::Other(other.build(settings)),
+        if kind == RENO {
+            Self::Reno(Reno::new(settings))
+        } else {
+            Self::Other(kind.build(settings))
         }
-    }
-
-    /// Whether it only ever sets the window: it neither paces nor wants to see segments leave or rates sampled.
-    pub(crate) fn only_sets_window(&self) -> bool {
-        !self.needs_sent() && !self.needs_rate_samples() && self.pacing_rate_bytes_s().is_none()
     }
 }
 
@@ -81,11 +80,7 @@ impl CongestionControl for Control {
         each!(self, control => control.estimated_bandwidth_bytes_s())
     }
 
-    fn needs_rate_samples(&self) -> bool {
-        each!(self, control => control.needs_rate_samples())
-    }
-
-    fn needs_sent(&self) -> bool {
-        each!(self, control => control.needs_sent())
+    fn needs(&self) -> Needs {
+        each!(self, control => control.needs())
     }
 }

@@ -1,4 +1,4 @@
-//! Tells when a start-up has filled the path (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.2.2).
+//! Detects when start-up has filled the path (draft-cardwell-iccrg-bbr-congestion-control-00, section 4.3.2.2).
 
 const GROWTH: f64 = 1.25;
 const ROUNDS_WITHOUT_GROWTH: u32 = 3;

@@ -1,4 +1,4 @@
-//! TCP-Jersey: the window from an estimate of the available bandwidth, and link errors told from congestion by marks.
+//! TCP-Jersey: the window from an estimate of the available bandwidth, and link errors distinguished from congestion by marks.
 //!
 //! Seed 002, section II-E, after Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications" (IEEE JSAC 22, 2004).
 //! Routers mark every packet while their mean queue is above a threshold, and the receiver echoes each mark. A duplicate
@@ -8,7 +8,12 @@
 
 use pepscope_path::{Nanoseconds, SECOND};
 
-use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings, LossMeaning, Reno};
+use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlKind, ControlSettings, LossMeaning, Reno};
+
+pub(super) const KINDS: &[ControlKind] =
+    &[ControlKind::new("jersey", "TCP-Jersey; both ends need `ecn = \"every-packet\"`", |settings| {
+        Box::new(Jersey::new(settings))
+    })];
 
 const ROUND_TRIP_GAIN: f64 = 0.125; // RFC 6298, section 2.3
 
@@ -99,7 +104,7 @@ impl Jersey {
         self.estimate.acknowledge(now, bytes, in_flight_bytes, acknowledged.round_trip_time);
     }
 
-    /// At least two segments, as a threshold is elsewhere (RFC 5681, equation 4).
+    /// The optimum window, at least two segments as a threshold is elsewhere (RFC 5681, equation 4).
     fn optimum_bytes(&self) -> u64 {
         self.estimate.window_bytes().max(2 * self.segment_bytes)
     }

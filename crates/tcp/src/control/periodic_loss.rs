@@ -2,7 +2,7 @@
 
 use pepscope_path::{LineSettings, LossSettings, Wired, WiredSettings, MILLISECOND, NEVER, SECOND};
 
-use super::ControlKind;
+use super::{kind, ControlKind, RENO};
 use crate::script::Script;
 use crate::segment::ContentId;
 use crate::settings::Settings;
@@ -38,7 +38,7 @@ fn mean_window(control: ControlKind, period: u64, guess: u64, warm_up_s: u64, du
 fn reno_has_the_mean_window_of_mathis() {
     // sqrt(3 / (2 p)) (Mathis, Semke, Mahdavi and Ott 1997) with p = 1 / 1000; a sawtooth of 1000 segments takes 2.6 s.
     let expected = (1.5f64 * 1_000.0).sqrt();
-    let window = mean_window(ControlKind::Reno, 1_000, 38, 20, 200);
+    let window = mean_window(RENO, 1_000, 38, 20, 200);
     assert!((window / expected - 1.0).abs() < 0.05, "{window} instead of {expected}");
 }
 
@@ -46,7 +46,7 @@ fn reno_has_the_mean_window_of_mathis() {
 fn cubic_has_the_mean_window_of_its_equation() {
     // RFC 9438, equation 6: (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4), with p = 1 / 10000.
     let expected = (0.4f64 * 3.7 / 1.2).powf(0.25) * ROUND_TRIP_S.powf(0.75) * 10_000f64.powf(0.75);
-    let window = mean_window(ControlKind::Cubic { hystart: false }, 10_000, 180, 30, 100);
+    let window = mean_window(kind("cubic-without-hystart"), 10_000, 180, 30, 100);
     assert!((window / expected - 1.0).abs() < 0.05, "{window} instead of {expected}");
 }
 
@@ -54,6 +54,6 @@ fn cubic_has_the_mean_window_of_its_equation() {
 fn cubic_has_the_window_of_reno_where_it_is_friendly() {
     // At p = 1 / 1000 equation 6 gives 33 segments, and Reno has 39.
     let expected = (1.5f64 * 1_000.0).sqrt();
-    let window = mean_window(ControlKind::Cubic { hystart: false }, 1_000, 38, 20, 200);
+    let window = mean_window(kind("cubic-without-hystart"), 1_000, 38, 20, 200);
     assert!((window / expected - 1.0).abs() < 0.1, "{window} instead of {expected}");
 }

@@ -2,7 +2,15 @@
 
 use pepscope_path::Nanoseconds;
 
-use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings};
+use super::{Acknowledged, Cause, Congestion, CongestionControl, ControlKind, ControlSettings};
+
+/// Additive increase, multiplicative decrease.
+pub const RENO: ControlKind =
+    ControlKind::new("reno", "additive increase, multiplicative decrease (RFC 5681)", |settings| {
+        Box::new(Reno::new(settings))
+    });
+
+pub(super) const KINDS: &[ControlKind] = &[RENO];
 
 /// Slow start and congestion avoidance (RFC 5681, section 3.1).
 #[derive(Clone, Debug)]
@@ -32,7 +40,7 @@ impl Reno {
         }
     }
 
-    /// For a control that opens the window as this one does and closes it otherwise.
+    /// Sets the window, for a control that opens it as Reno does and reduces it by a rule of its own.
     pub(super) fn set_window(&mut self, window_bytes: u64, threshold_bytes: u64) {
         self.window_bytes = window_bytes.max(self.segment_bytes);
         self.threshold_bytes = threshold_bytes;

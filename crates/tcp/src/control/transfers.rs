@@ -5,7 +5,7 @@ use pepscope_path::{
     MILLISECOND, NEVER, SECOND,
 };
 
-use super::ControlKind;
+use super::{kind, ControlKind, RENO};
 use crate::packet::Packet;
 use crate::script::Script;
 use crate::segment::ContentId;
@@ -13,17 +13,8 @@ use crate::settings::{EcnMode, Recovery, Settings};
 use crate::test_path::TestPath;
 
 const RATE_BIT_S: u64 = 10_000_000;
-const KINDS: [ControlKind; 6] = [
-    ControlKind::Reno,
-    ControlKind::Cubic { hystart: false },
-    ControlKind::Cubic { hystart: true },
-    ControlKind::LinuxCubic,
-    ControlKind::Bbr,
-    ControlKind::Jersey,
-];
-
 fn settings(control: ControlKind) -> Settings {
-    let ecn = if control == ControlKind::Jersey { EcnMode::EveryPacket } else { EcnMode::Off };
+    let ecn = if control == kind("jersey") { EcnMode::EveryPacket } else { EcnMode::Off };
     Settings { control, ecn, ..Settings::default() }
 }
 
@@ -67,7 +58,7 @@ fn utilisation(bytes: f64, seconds: u64) -> f64 {
 
 #[test]
 fn each_control_fills_a_link_with_a_buffer_of_its_product() {
-    for control in KINDS {
+    for control in ControlKind::all() {
         let mut path = downloads(bottleneck(33, LossSettings::None, WARNING), &[control]);
         let used = utilisation(goodput(&mut path, 1, 10, 60)[0], 50);
         assert!((0.95..1.001).contains(&used), "{control:?}: {used}");
@@ -80,7 +71,7 @@ fn each_control_fills_a_link_with_a_buffer_of_its_product() {
 fn recovery_from_an_overshot_slow_start_does_not_begin_the_next() {
     for recovery in [Recovery::Tahoe, Recovery::Reno, Recovery::NewReno, Recovery::Sack, Recovery::Rack] {
         let sack = matches!(recovery, Recovery::Sack | Recovery::Rack);
-        let ends = Settings { recovery, sack, ..settings(ControlKind::Reno) };
+        let ends = Settings { recovery, sack, ..settings(RENO) };
         let mut path = TestPath::new(vec![bottleneck(60, LossSettings::None, None)]);
         path.add(0, 0, [ends; 2], [Script::sender_for(ContentId(1), NEVER), Script::receiver()]);
         let used = utilisation(goodput(&mut path, 1, 10, 60)[0], 50);
@@ -91,9 +82,9 @@ fn recovery_from_an_overshot_slow_start_does_not_begin_the_next() {
 
 #[test]
 fn two_flows_of_a_kind_share_fairly() {
-    for control in KINDS {
+    for control in ControlKind::all() {
         // Two BBR flows keep twice the product in flight, and bursts: a shorter buffer would lose for ever.
-        let queue_packets = if control == ControlKind::Bbr { 100 } else { 33 };
+        let queue_packets = if control == kind("bbr") { 100 } else { 33 };
         let mut path = downloads(bottleneck(queue_packets, LossSettings::None, WARNING), &[control, control]);
         let shares = goodput(&mut path, 2, 60, 200);
         let sum = shares[0] + shares[1];
@@ -106,10 +97,7 @@ fn two_flows_of_a_kind_share_fairly() {
 
 #[test]
 fn cubic_is_friendly_to_reno_where_reno_does_well() {
-    let mut path = downloads(
-        bottleneck(33, LossSettings::None, None),
-        &[ControlKind::Cubic { hystart: false }, ControlKind::Reno],
-    );
+    let mut path = downloads(bottleneck(33, LossSettings::None, None), &[kind("cubic-without-hystart"), RENO]);
     let shares = goodput(&mut path, 2, 60, 360);
     let share = shares[1] / (shares[0] + shares[1]);
     assert!((0.3..0.7).contains(&share), "{share}");
@@ -118,7 +106,7 @@ fn cubic_is_friendly_to_reno_where_reno_does_well() {
 #[test]
 fn hystart_leaves_slow_start_without_a_loss() {
     let retransmitted = |hystart| {
-        let control = ControlKind::Cubic { hystart };
+        let control = kind(if hystart { "cubic-hystart-plus-plus" } else { "cubic-without-hystart" });
         // From at most two products on, five rounds of conservative slow start open the window to 2 * 1.25^5 = 6.1 of
         // them: fewer than the 9 that the buffer holds.
         let mut path = downloads(bottleneck(300, LossSettings::None, None), &[control]);
@@ -144,8 +132,8 @@ fn bbr_keeps_the_queue_short_where_reno_fills_it() {
         longest
     };
     // Bandwidth and round trip need 40 ms; a probe of 5/4 for a round trip queues a quarter of that at most.
-    assert!(round_trip(ControlKind::Bbr) < 60 * MILLISECOND);
-    assert!(round_trip(ControlKind::Reno) > 150 * MILLISECOND);
+    assert!(round_trip(kind("bbr")) < 60 * MILLISECOND);
+    assert!(round_trip(RENO) > 150 * MILLISECOND);
 }
 
 #[test]
@@ -155,9 +143,9 @@ fn bbr_and_jersey_do_not_mind_losses_that_are_not_congestion() {
         let mut path = downloads(bottleneck(100, loss, Some(10.0)), &[control]);
         utilisation(goodput(&mut path, 1, 10, 60)[0], 50)
     };
-    let reno = used(ControlKind::Reno);
+    let reno = used(RENO);
     assert!(reno < 0.5, "{reno}");
-    for control in [ControlKind::Bbr, ControlKind::Jersey] {
+    for control in [kind("bbr"), kind("jersey")] {
         let share = used(control);
         assert!(share > 0.85, "{control:?}: {share}");
     }
@@ -165,7 +153,7 @@ fn bbr_and_jersey_do_not_mind_losses_that_are_not_congestion() {
 
 #[test]
 fn estimates_of_the_bandwidth_are_within_five_percent() {
-    for control in [ControlKind::Bbr, ControlKind::Jersey] {
+    for control in [kind("bbr"), kind("jersey")] {
         let mut path = downloads(bottleneck(33, LossSettings::None, WARNING), &[control]);
         path.run_until(20 * SECOND);
         let connection = path.server.connection(0).expect("the flow");
@@ -178,7 +166,7 @@ fn estimates_of_the_bandwidth_are_within_five_percent() {
 #[test]
 fn jersey_counts_what_it_takes_for_link_errors() {
     let statistics = |loss, marking| {
-        let mut path = downloads(bottleneck(33, loss, marking), &[ControlKind::Jersey]);
+        let mut path = downloads(bottleneck(33, loss, marking), &[kind("jersey")]);
         path.run_until(60 * SECOND);
         path.server_result(0).statistics
     };

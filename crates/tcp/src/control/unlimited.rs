@@ -1,6 +1,10 @@
 //! No congestion control: what bounds the sender is imposed from outside.
 
-use super::{Acknowledged, Congestion, CongestionControl};
+use super::{Acknowledged, Congestion, CongestionControl, ControlKind};
+
+/// No congestion control, for a sender that is limited from outside. Scenarios cannot name it.
+pub const UNLIMITED: ControlKind =
+    ControlKind::new("unlimited", "no congestion control", |_settings| Box::new(Unlimited));
 
 /// A window that never closes and takes no notice of losses, which recovery still repairs (seed 003, section 4.1: the
 /// proxy's leg to the mobile).

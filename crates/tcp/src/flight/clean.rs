@@ -1,4 +1,4 @@
-//! What is simpler where nothing was lost, reported or sent again: nearly always.
+//! The fast path of the flight: nothing in it is lost, reported or retransmitted.
 
 use pepscope_path::Nanoseconds;
 
@@ -6,13 +6,13 @@ use super::sent::Sent;
 use super::Flight;
 
 impl Flight {
-    /// Whether nothing in flight is lost, reported or sent again.
+    /// Whether nothing in flight is lost, reported by SACK or retransmitted.
     #[inline]
     pub fn is_clean(&self) -> bool {
         self.resent_bytes | self.sacked_bytes | self.lost_bytes == 0 && self.reported.is_empty()
     }
 
-    /// [`Flight::push`], `count` times, for data where no stamps are kept.
+    /// [`Flight::push`], `count` times, for data without stored stamps.
     #[inline(always)]
     pub fn push_plain(&mut self, count: usize, length: u32, now: Nanoseconds) {
         for _ in 0..count {
@@ -21,8 +21,8 @@ impl Flight {
         }
     }
 
-    /// [`Flight::advance`] for a clean flight without stamps: when the newest of the released segments left. `None`, with
-    /// nothing done, unless `position` is the end of a segment.
+    /// [`Flight::advance`] for a clean flight without stamps: returns when the newest of the released segments left.
+    /// Returns `None` and does nothing unless `position` is the end of a segment.
     #[inline(always)]
     pub fn advance_clean(&mut self, position: u64) -> Option<Nanoseconds> {
         let mut place = self.first;

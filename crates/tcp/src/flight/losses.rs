@@ -6,8 +6,8 @@ use super::sent::{LOST, RESENT, SACKED};
 use super::{Flight, DUPLICATE_THRESHOLD};
 
 impl Flight {
-    /// Declares lost what three reported stretches, or more than two segments' bytes reported, lie beyond (IsLost of
-    /// RFC 6675, section 4).
+    /// Declares segments lost that are below three SACKed ranges, or below more than two segments of SACKed bytes
+    /// (IsLost of RFC 6675, section 4).
     pub fn detect_losses(&mut self, segment_bytes: u64) {
         let mut reported_bytes = 0;
         let mut stretches = 0;
@@ -50,8 +50,8 @@ impl Flight {
         }
     }
 
-    /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there was
-    /// any.
+    /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there
+    /// was any.
     pub fn declare_lost_again(&mut self, sent_at: Nanoseconds) -> bool {
         if self.resent_bytes == 0 {
             return false;
@@ -81,7 +81,7 @@ impl Flight {
         self.lost_bytes
     }
 
-    /// Declares the oldest segment lost, and lets it be sent again even if it was already.
+    /// Declares the oldest segment lost, and allows its retransmission even after an earlier one.
     pub fn declare_first_lost(&mut self) {
         let Some(first) = self.first_mut() else {
             return;
@@ -100,8 +100,8 @@ impl Flight {
         self.declare_lost(self.first);
     }
 
-    /// The timer expired: all that was not reported is lost, and lost again. If the oldest segment was reported, the peer
-    /// dropped it after all and none of its reports counts (RFC 2018, section 8).
+    /// The timer expired: all that was not reported is lost, and lost again. If the oldest segment was reported, the
+    /// peer dropped it after all and none of its reports counts (RFC 2018, section 8).
     pub fn declare_all_lost(&mut self) {
         let forget_reports = self.segments().next().is_some_and(|(_, first)| first.flags & SACKED != 0);
         if forget_reports {

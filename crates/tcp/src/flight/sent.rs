@@ -13,7 +13,7 @@ pub(super) const FIN: u8 = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     pub start: u64,
-    /// In sequence numbers: FIN counts.
+    /// The length in sequence numbers: FIN counts.
     pub length: u32,
     pub(super) flags: u8,
     pub sent_at: Nanoseconds,

@@ -23,7 +23,7 @@ pub enum Role {
 /// One end of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSettings {
-    /// The same number at both ends, below [`FLOW_LIMIT`].
+    /// The number of the flow, the same at both ends and below [`FLOW_LIMIT`].
     pub flow: u32,
     /// The mobile at its radio end.
     pub user: u16,
@@ -83,8 +83,8 @@ pub(super) struct Flow {
 impl Flow {
     #[inline]
     pub(super) fn take_events(&mut self, now: Nanoseconds) {
-        match self.connection.take_usual_events() {
-            Some(true) => self.application.find_room(),
+        match self.connection.take_only_data_events() {
+            Some(true) => self.application.note_room(),
             Some(false) => {}
             None => self.take_any_events(now),
         }
@@ -98,7 +98,7 @@ impl Flow {
                     self.application.establish(now);
                 }
                 Event::Readable => {}
-                Event::Writable => self.application.find_room(),
+                Event::Writable => self.application.note_room(),
                 Event::PeerFinished => {
                     self.result.peer_finished_ns.get_or_insert(now);
                     self.application.finish_peer();

@@ -187,7 +187,7 @@ fn the_same_run_gives_the_same_results() {
 }
 
 #[test]
-fn speech_is_heard_by_user() {
+fn speech_is_received_by_user() {
     let mut path = path();
     for user in [0, 3] {
         path.server.add_speaker(VoiceSettings { user, stop_ns: 30 * SECOND, ..VoiceSettings::default() });
@@ -231,13 +231,13 @@ fn flows_that_cannot_be_added_are_refused_in_a_sentence() {
     assert_eq!(host.add_flow(flow(1, Script::receiver())), Ok(()));
     assert_eq!(host.add_flow(flow(1, Script::receiver())), Err(HostError::FlowTaken { flow: 1 }));
     let error = host.add_flow(flow(u32::MAX, Script::receiver())).expect_err("too large a number");
-    assert_eq!(error.to_string(), "Flow 4294967295 is out of range; flows are numbered from 0 to 1048575.");
+    assert_eq!(error.to_string(), "The number of a flow must be from 0 to 1048575, got 4294967295.");
     let endless = Script::new(vec![Step::Repeat { times: None, steps: Vec::new() }]);
     assert!(matches!(host.add_flow(flow(2, endless)), Err(HostError::Script(_))));
 }
 
 #[test]
-fn packets_of_unknown_flows_are_counted_and_forgotten() {
+fn packets_of_unknown_flows_are_counted_and_dropped() {
     let mut host = Host::new(1, "host");
     host.handle_packet(0, &Packet::Tcp(Segment { flow: 5, ..Segment::default() }));
     assert_eq!((host.stray_packets(), host.poll_transmit(0)), (1, None));

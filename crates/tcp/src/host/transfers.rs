@@ -12,14 +12,7 @@ use crate::settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionS
 use crate::test_path::{wired, TestPath};
 
 fn controls() -> impl Strategy<Value = ControlKind> {
-    sample::select(vec![
-        ControlKind::Reno,
-        ControlKind::Cubic { hystart: false },
-        ControlKind::Cubic { hystart: true },
-        ControlKind::LinuxCubic,
-        ControlKind::Bbr,
-        ControlKind::Jersey,
-    ])
+    sample::select(ControlKind::all().collect::<Vec<_>>())
 }
 
 pub(super) fn ends() -> impl Strategy<Value = Settings> {

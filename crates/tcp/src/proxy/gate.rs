@@ -33,7 +33,7 @@ pub(crate) struct Gate {
     /// What the law gave for this step and what earlier ones left of a packet.
     quota_packets: f64,
     spent_packets: u32,
-    /// Someone wanted to send more than the quota.
+    /// The relay wanted to send more than the quota.
     is_exhausted: bool,
 }
 
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wanted_to_send_is_not_counted_as_sent() {
+    fn an_allowance_without_data_is_not_counted_as_sent() {
         let (mut idle, mut busy) = (gate(false), gate(false));
         for gate in [&mut idle, &mut busy] {
             gate.handle_report(0, &report(0));

@@ -9,7 +9,7 @@ use super::pipe::Pipe;
 use super::relay::{AbortPropagation, Manners, Opening, Relay, RelayResult};
 use super::store::{Catalogue, StoreSettings};
 use crate::connection::Connection;
-use crate::control::ControlKind;
+use crate::control::UNLIMITED;
 use crate::flow_table::FlowTable;
 use crate::next_times::NextTimes;
 use crate::packet::Packet;
@@ -19,8 +19,8 @@ use crate::settings::Settings;
 /// What a proxy does with the bytes between its legs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Forwarding {
-    /// Split-TCP (RFC 3135, section 2.4): both legs at once. At most `buffer_bytes` a direction wait or are sent and not
-    /// acknowledged; once they are full, the sender's own leg fills its receive buffer and shuts the window.
+    /// Split-TCP (RFC 3135, section 2.4): both legs at once. At most `buffer_bytes` a direction wait or are sent and
+    /// not acknowledged; once they are full, the sender's own leg fills its receive buffer and shuts the window.
     Relay { buffer_bytes: u64 },
     /// A TCP proxy: objects are taken whole, then forwarded.
     Store(StoreSettings),
@@ -32,8 +32,8 @@ pub enum Forwarding {
 /// A proxy between two paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
-    /// Of the connection with the server, and of the one with the mobile. Initial sequence numbers, timestamp offsets and
-    /// IP identifications are drawn a flow.
+    /// Of the connection with the server, and of the one with the mobile. Initial sequence numbers, timestamp offsets
+    /// and IP identifications are drawn a flow.
     pub server_leg: Settings,
     pub mobile_leg: Settings,
     pub forwarding: Forwarding,
@@ -43,7 +43,7 @@ pub struct ProxySettings {
     pub bypassed_flows: Vec<u32>,
 }
 
-/// The hop. Both ends' addresses are kept: that is for taps to say.
+/// The hop. It does not change addresses; taps can translate them.
 #[derive(Debug)]
 pub struct Proxy {
     settings: ProxySettings,
@@ -54,7 +54,7 @@ pub struct Proxy {
     ready: VecDeque<usize>,
     is_ready: Vec<bool>,
     catalogue: Option<Catalogue>,
-    /// By user, if the proxy adapts.
+    /// The gates by user, if the proxy adapts the window.
     gates: FlowTable<Gate>,
     /// The places of each user's relays, the one whose turn it is first.
     turns: FlowTable<VecDeque<usize>>,
@@ -70,7 +70,7 @@ impl Proxy {
             Forwarding::Store(store) => Some(Catalogue::new(store)),
             Forwarding::Relay { .. } => None,
             Forwarding::Adapt { .. } => {
-                settings.mobile_leg.control = ControlKind::Unlimited;
+                settings.mobile_leg.control = UNLIMITED;
                 None
             }
         };
@@ -171,7 +171,7 @@ impl Proxy {
         self.take_turns(now, user);
     }
 
-    /// Lets a user's flows spend the quota, another one first each time.
+    /// Distributes the quota among a user's flows, beginning with another one each time.
     fn take_turns(&mut self, now: Nanoseconds, user: u16) {
         let Some(turns) = self.turns.get_mut(u32::from(user)) else {
             return;

@@ -1,4 +1,4 @@
-//! What travels from one leg of a relay to the other, and how much of it is held on the way.
+//! One direction of a relay: the bytes that go from one leg to the other, and the buffer between them.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,11 @@ use super::store::{Catalogue, Released, Store, StoredObject};
 use crate::connection::Connection;
 use crate::run::Run;
 
-/// One direction of a relayed flow.
+/// One direction of a relayed flow. A full buffer is not read into, so that its leg's receive window closes: this is
+/// the relay's back-pressure on the sender.
 #[derive(Debug)]
 pub(crate) struct Pipe {
-    /// May leave, in this order.
+    /// The bytes that may leave, in order.
     ready: VecDeque<Run>,
     ready_bytes: u64,
     limit_bytes: u64,
@@ -97,7 +98,7 @@ impl Pipe {
         }
     }
 
-    /// Lets go what is held because nothing followed for long enough, or (`ended`) because nothing will.
+    /// Releases held data after a pause of sufficient length, or at the end of the stream (`ended`).
     pub fn release_incomplete(&mut self, now: Nanoseconds, ended: bool, catalogue: Option<&Catalogue>) {
         let is_due = ended || self.deadline(catalogue) <= now;
         if let Some(store) = self.store.as_mut().filter(|_| is_due) {
@@ -105,7 +106,7 @@ impl Pipe {
         }
     }
 
-    /// What the store handed on and nobody decided about.
+    /// What the store released and the relay has yet to handle.
     pub fn next_released(&mut self) -> Option<Released> {
         self.released.pop_front()
     }
@@ -127,7 +128,7 @@ impl Pipe {
         self.add(Run { content, content_offset: 0, bytes });
     }
 
-    /// Writes to a leg what it takes and what the gate, if there is one, lets pass.
+    /// Writes to a leg as much as it accepts and as the gate, if there is one, permits.
     ///
     /// What was lost goes first, out of the same quota: whatever a step sends joins the queue (seed 003, eq. 17).
     pub fn give(&mut self, now: Nanoseconds, to: &mut Connection, mut gate: Option<&mut Gate>) {
@@ -161,7 +162,7 @@ impl Pipe {
         }
     }
 
-    /// Forgets what is held.
+    /// Drops the held data.
     pub fn clear(&mut self) {
         self.ready.clear();
         self.ready_bytes = 0;

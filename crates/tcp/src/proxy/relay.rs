@@ -16,9 +16,9 @@ pub enum Opening {
     /// Together with its own answer to the client's SYN.
     #[default]
     AtOnce,
-    /// Before it answers the client: only once the far end accepted.
+    /// It connects before it answers the client, which it does once the far end has accepted.
     FarEndFirst,
-    /// With the first data that has to be passed on.
+    /// It connects with the first data to be forwarded.
     WithData,
 }
 
@@ -43,7 +43,7 @@ pub struct RelayResult {
     pub most_held_bytes: [u64; 2],
     /// Requests answered without asking the far end.
     pub cache_hits: u32,
-    /// Of the leg towards the server and of the one towards the mobile.
+    /// The statistics of the connection with the server; `mobile_leg` has those of the one with the mobile.
     pub server_leg: Statistics,
     pub mobile_leg: Statistics,
 }

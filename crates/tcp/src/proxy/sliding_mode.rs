@@ -1,9 +1,9 @@
 //! The sliding-mode control law of the window-adaptation proxy (seed 003, section 4.2).
 //!
-//! Each step of `Ts` the Node-B reports its queue `q(k)` and the rate `b(k)`; the law answers with `w(k)`, the packets to
-//! send during the step, so that the queue settles around `q0` whatever the rate does. All rates and queues are in radio
-//! frames, `gamma` of them a packet. What is sent reaches the queue two delays of `d` steps after the sample that asked
-//! for it, so the law counts what is under way (the sum over the last `2 d` quotas, eq. 34).
+//! Each step of `Ts` the Node-B reports its queue `q(k)` and the rate `b(k)`; the law answers with `w(k)`, the packets
+//! to send during the step, so that the queue settles around `q0` whatever the rate does. All rates and queues are in
+//! radio frames, `gamma` of them a packet. What is sent reaches the queue two delays of `d` steps after the sample that
+//! asked for it, so the law counts what is under way (the sum over the last `2 d` quotas, eq. 34).
 
 use core::fmt;
 use std::collections::VecDeque;
@@ -70,8 +70,8 @@ pub enum ParameterError {
 impl fmt::Display for ParameterError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPositive(name, value) => write!(out, "{name} must be above 0, but is {value}"),
-            Self::Smoothing(value) => write!(out, "smoothing must lie between 0 and 1, but is {value}"),
+            Self::NotPositive(name, value) => write!(out, "{name} must be above 0, got {value}"),
+            Self::Smoothing(value) => write!(out, "smoothing must be between 0 and 1, got {value}"),
             Self::ReferenceBeyondBuffer { reference_frames, buffer_frames } => write!(
                 out,
                 "reference_frames ({reference_frames}) must be below buffer_frames ({buffer_frames}): the queue can never be \
@@ -79,7 +79,7 @@ impl fmt::Display for ParameterError {
             ),
             Self::ApproachTooFast { product } => write!(
                 out,
-                "approach_per_s x step_s must be below 1, but is {product}: the queue would overshoot at every step"
+                "approach_per_s x step_s must be below 1, got {product}: the queue would overshoot at every step"
             ),
             Self::BandTooWide { half_width_frames, room_frames } => write!(
                 out,
@@ -220,7 +220,7 @@ impl SlidingMode {
         quota
     }
 
-    /// Says that only `packets` of the last quota were sent, for want of data.
+    /// Reports that only `packets` of the last quota were sent, because there were no more data.
     pub fn correct_last(&mut self, packets: f64) {
         if let Some(last) = self.quotas.back_mut() {
             *last = last.min(packets);
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn a_step_that_drains_the_buffer_oscillates() {
         let settings = SlidingModeSettings { step_s: 0.2, approach_per_s: 4.0, ..SlidingModeSettings::default() };
-        assert!(settings.check(None, None).is_ok(), "equation 43 alone lets it pass, as the paper says");
+        assert!(settings.check(None, None).is_ok(), "equation 43 alone accepts it, as in the paper");
         assert!(matches!(settings.check(Some(MEAN_RATE), None), Err(ParameterError::StepDrainsBuffer { .. })));
         let cycle_steps = f64::from(2 * settings.delay_steps + 1);
         let one_buffer_a_cycle = settings.buffer_frames / (cycle_steps * MEAN_RATE * settings.step_s);

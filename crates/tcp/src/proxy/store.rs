@@ -7,18 +7,18 @@ use pepscope_path::{Nanoseconds, NEVER};
 use crate::run::Run;
 use crate::segment::ContentId;
 
-/// An object that the proxy recognises, as HTTP's Content-Length lets a real one do.
+/// An object that the proxy recognises, as a real one does by HTTP's Content-Length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredObject {
     pub content: ContentId,
     pub bytes: u64,
     /// What the receiver gets instead: other content of another length (recompression).
     pub forwarded_as: Option<(ContentId, u64)>,
-    /// The request that it answers, if it may be kept for others.
+    /// The request that it answers, if it may be cached.
     pub answer_to: Option<ContentId>,
 }
 
-/// When a store lets go of what it holds.
+/// When a store releases the held data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// Objects that are known to be whole once their last byte came.
@@ -27,7 +27,7 @@ pub struct StoreSettings {
     pub pause_ns: Nanoseconds,
     /// Most that is held a direction; a larger object passes through as it comes, unchanged.
     pub storage_bytes: u64,
-    /// Most that is kept for others; 0 keeps nothing.
+    /// Most cached bytes; 0 disables the cache.
     pub cache_bytes: u64,
 }
 
@@ -106,14 +106,14 @@ impl Store {
     }
 }
 
-/// The objects that a proxy knows, and those that it keeps.
+/// The objects that a proxy recognises, and its cache.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     objects: BTreeMap<ContentId, StoredObject>,
     storage_bytes: u64,
     pub pause_ns: Nanoseconds,
     cache_bytes: u64,
-    /// Kept answers by request, the least recently used first.
+    /// Cached answers by request, the least recently used first.
     kept: VecDeque<(ContentId, StoredObject)>,
     kept_bytes: u64,
 }
@@ -134,7 +134,7 @@ impl Catalogue {
         self.objects.get(&content).copied()
     }
 
-    /// The kept answer to `request`, which becomes the most recently used one.
+    /// The cached answer to `request`, which becomes the most recently used one.
     pub fn answer(&mut self, request: ContentId) -> Option<StoredObject> {
         let place = self.kept.iter().position(|(asked, _)| *asked == request)?;
         let entry = self.kept.remove(place)?;

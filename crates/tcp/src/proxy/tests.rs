@@ -63,11 +63,11 @@ impl<T: Hop<Packet>> Watched<T> {
         Self(Rc::new(RefCell::new(hop)))
     }
 
-    /// What the hop tells under `name` now.
+    /// The quantity `name` that the hop records now.
     fn observed(&self, now: Nanoseconds, name: &str) -> f64 {
         let mut found = None;
-        self.observe(now, &mut |told, value| {
-            if told == name {
+        self.observe(now, &mut |recorded, value| {
+            if recorded == name {
                 found = Some(value);
             }
         });
@@ -160,7 +160,7 @@ fn asking_the_server_first_takes_both_round_trips() {
 }
 
 #[test]
-fn a_full_buffer_shuts_the_window_that_the_server_sees() {
+fn a_full_buffer_shuts_the_window_advertised_to_the_server() {
     let server_leg = Settings { receive_buffer_bytes: 50_000, ..Settings::default() };
     let (mut path, proxy) = path(ProxySettings { server_leg, ..relay() });
     let pause = Pause { start_ns: SECOND, duration_ns: 20 * SECOND };
@@ -241,7 +241,7 @@ fn the_second_who_asks_is_answered_from_the_cache() {
 }
 
 #[test]
-fn without_a_cache_everybody_is_answered_by_the_server() {
+fn without_a_cache_the_server_answers_every_request() {
     let (path, proxy) = browse(store(0, None), FILE_BYTES);
     path.assert_intact(0);
     path.assert_intact(1);

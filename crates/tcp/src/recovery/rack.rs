@@ -2,7 +2,7 @@
 //! 6937), what was sent again and lost again shows by time (RACK, RFC 8985), and reports of what left before the oldest
 //! segment was sent again put the timer off.
 //!
-//! Left out: the reordering window, since RFC 6675's three segments tell a first loss here, and tail loss probes.
+//! Left out: the reordering window, since RFC 6675's three segments reveal a first loss here, and tail loss probes.
 
 use pepscope_path::Nanoseconds;
 

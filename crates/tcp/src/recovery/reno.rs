@@ -17,7 +17,7 @@ pub(super) fn begin(sender: &mut Sender, now: Nanoseconds, slows_down: bool) {
     begin_until(sender, now, slows_down, recover);
 }
 
-/// The same with the end of the episode, which NewReno has.
+/// Begins the recovery of Reno, with the end of the episode that NewReno adds.
 pub(super) fn begin_until(sender: &mut Sender, now: Nanoseconds, slows_down: bool, recover: u64) {
     if slows_down {
         sender.slow_down(now, Cause::FastRetransmit, false);

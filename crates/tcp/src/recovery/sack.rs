@@ -1,5 +1,5 @@
-//! Loss recovery from selective acknowledgements (RFC 6675): the scoreboard of [`crate::flight`] says what is lost and
-//! how much is in the network, so that the window needs no inflation.
+//! Loss recovery from selective acknowledgements (RFC 6675): the scoreboard of [`crate::flight`] decides what is lost
+//! and how much is in the network, so that the window needs no inflation.
 
 use pepscope_path::Nanoseconds;
 

@@ -2,7 +2,7 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
-use super::{Sender, Verdict};
+use super::{AckOutcome, Sender};
 use crate::control::{Acknowledged, Cause};
 use crate::flight::Released;
 use crate::segment::{Flags, Segment};
@@ -22,14 +22,14 @@ impl Sender {
         sequence: u64,
         clock: &mut TimestampClock,
         statistics: &mut Statistics,
-    ) -> Verdict {
+    ) -> AckOutcome {
         let oldest = self.flight.unacknowledged();
         let acknowledgement = position(segment.acknowledgement, self.initial, oldest);
         if acknowledgement > self.flight.next() && !self.accept_probe(now, acknowledgement) {
-            return Verdict::Impossible;
+            return AckOutcome::NeverSent;
         }
         if acknowledgement < oldest {
-            return Verdict::Stale;
+            return AckOutcome::Stale;
         }
         let pipe_before = self.flight.pipe_bytes();
         let was_outstanding = self.flight.outstanding_bytes() > 0;
@@ -69,7 +69,7 @@ impl Sender {
             if !was_outstanding {
                 self.retries = 0; // an answer to a window probe
             }
-            return Verdict::Taken { writable: false };
+            return AckOutcome::Accepted { writable: false };
         }
         self.count_assumed(advanced, &mut released);
 
@@ -94,13 +94,13 @@ impl Sender {
         };
         if !advanced {
             statistics.duplicate_acknowledgements += 1;
-            self.tell_control(&acknowledged);
+            self.notify_control(&acknowledged);
             self.recover_on_duplicate(now, statistics);
             self.reduce_in_proportion(&released, false, found_loss);
             if self.episode.kind() == Recovery::Rack && self.puts_timer_off(&released) {
                 self.restart_timer(now);
             }
-            return Verdict::Taken { writable: false };
+            return AckOutcome::Accepted { writable: false };
         }
         self.retries = 0;
         if let Some(round_trip_time) = round_trip_time {
@@ -110,7 +110,7 @@ impl Sender {
                 self.timed_until = self.flight.next();
             }
         }
-        self.tell_control(&acknowledged);
+        self.notify_control(&acknowledged);
         let restarts = self.recover_on_advance(now, released.bytes, statistics);
         self.reduce_in_proportion(&released, true, found_loss);
         if restarts || self.flight.outstanding_bytes() == 0 {
@@ -119,7 +119,7 @@ impl Sender {
         if marked {
             self.answer_mark(now, statistics);
         }
-        Verdict::Taken { writable: self.queue.acknowledge(acknowledgement, self.segment_bytes) }
+        AckOutcome::Accepted { writable: self.queue.acknowledge(acknowledgement, self.segment_bytes) }
     }
 
     /// Slows down once a window (RFC 3168, section 6.1.2).

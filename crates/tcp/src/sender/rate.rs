@@ -12,7 +12,7 @@ pub(super) struct DeliveryRate {
     pub delivered_bytes: u64,
     delivered_at: Nanoseconds,
     first_sent_at: Nanoseconds,
-    /// The sender ran out of data; what was delivered up to here says little about the path.
+    /// The sender ran out of data; deliveries up to here do not measure the path.
     limited_until: u64,
 }
 

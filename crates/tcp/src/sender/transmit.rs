@@ -77,7 +77,7 @@ impl Sender {
     fn fits(&self, bytes: u64) -> bool {
         let mut pipe = self.flight.pipe_bytes();
         if !self.limited_transmit && !self.episode.is_recovering() {
-            pipe += self.flight.sacked_bytes(); // room that only RFC 3042 lets new data use
+            pipe += self.flight.sacked_bytes(); // room that new data may use by RFC 3042 only
         }
         pipe == 0 || pipe + bytes <= self.window_bytes.saturating_add_signed(self.episode.inflation_bytes())
     }
@@ -173,7 +173,7 @@ impl Sender {
     /// Where no new data can leave, SACK recovery sends what is missing but not yet declared lost, and once the newest
     /// segment (rules 3 and 4 of NextSeg, RFC 6675, section 4).
     fn poll_rescue(&mut self, now: Nanoseconds, statistics: &mut Statistics) -> Option<Outgoing> {
-        // Where somebody counts segments out, new data is only held back, and the next allowance brings it.
+        // Where retransmissions are rationed, new data waits for the next allowance.
         if !self.uses_sack() || self.repeat_allowance_bytes.is_some() {
             return None;
         }
@@ -201,11 +201,12 @@ impl Sender {
         if self.deadline == NEVER {
             self.restart_timer(now);
         }
-        if self.wants_sent {
+        if self.needs.sent_segments {
             let in_flight = self.flight.pipe_bytes().saturating_sub(u64::from(payload_bytes));
             self.control.on_sent(now, in_flight, payload_bytes);
         }
-        if let Some(rate) = self.control.pacing_rate_bytes_s() {
+        let rate_bytes_s = if self.needs.pacing { self.control.pacing_rate_bytes_s() } else { None };
+        if let Some(rate) = rate_bytes_s {
             let spacing = u128::from(payload_bytes) * u128::from(SECOND) / u128::from(rate.max(1));
             self.release_at = self.release_at.max(now).saturating_add(u64::try_from(spacing).unwrap_or(u64::MAX));
         }

@@ -1,4 +1,4 @@
-//! Two ends of a connection joined by a wire that delays, loses, repeats and reorders as it is told, and writes down what
+//! Two ends of a connection joined by a wire that delays, loses, repeats and reorders as a rule says, and records what
 //! was sent.
 
 use std::collections::BinaryHeap;
@@ -64,7 +64,7 @@ pub struct Wire {
     pub delay: Nanoseconds,
     /// Time on the wire of one byte.
     pub byte_time: Nanoseconds,
-    /// Told who sends, what, and its number among the data segments of that end, from 1.
+    /// Called with the sending end, the segment, and its number among the data segments of that end, from 1.
     pub rule: Rule,
     pub sent: Vec<Sent>,
     pub events: Vec<(Nanoseconds, End, Event)>,

@@ -6,9 +6,9 @@ mod timestamps;
 
 use crate::window::{ByteWindow, Shortage};
 
-/// Largest captured frame that is believed where the file itself names no limit (libpcap's MAXIMUM_SNAPLEN).
+/// Largest captured frame that is accepted where the file names no snap length (libpcap's MAXIMUM_SNAPLEN).
 pub(crate) const USUAL_FRAME_BYTES: u32 = 256 << 10;
-/// Largest captured frame that is believed at all.
+/// Largest captured frame that is accepted at all.
 pub(crate) const LARGEST_FRAME_BYTES: u32 = 16 << 20;
 
 /// A frame in the window's buffer.
@@ -66,6 +66,14 @@ impl ByteOrder {
         }
     }
 
+    /// The four bytes of a 32-bit word.
+    pub(crate) fn bytes(self, word: u32) -> [u8; 4] {
+        match self {
+            ByteOrder::Big => word.to_be_bytes(),
+            ByteOrder::Little => word.to_le_bytes(),
+        }
+    }
+
     /// The 16-bit word at `at`; zero beyond the end.
     #[inline]
     pub(crate) fn u16(self, bytes: &[u8], at: usize) -> u16 {
@@ -77,7 +85,7 @@ impl ByteOrder {
     }
 }
 
-/// The kind of capture file, with what reading it needs to remember.
+/// The kind of capture file, with the reader's state.
 pub(crate) enum Container {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),

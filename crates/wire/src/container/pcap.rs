@@ -9,6 +9,8 @@ const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const MODIFIED: u32 = 0xa1b2_cd34;
 
 pub(crate) const FILE_HEADER_BYTES: usize = 24;
+/// Where in a record header the number of captured bytes stands.
+pub(crate) const CAPTURED_BYTES_AT: usize = 8;
 const RECORD_HEADER_BYTES: usize = 16;
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 
@@ -40,7 +42,7 @@ impl Pcap {
         })
     }
 
-    /// Takes the file header, which must be available in full; gives the link type.
+    /// Takes the file header, which must be available in full; gives the link-layer type.
     pub(crate) fn read_file_header(&mut self, window: &mut ByteWindow) -> u16 {
         let header = window.available();
         let snap_length = self.order.u32(header, 16);
@@ -50,6 +52,10 @@ impl Pcap {
         self.link_type = (self.order.u32(header, 20) & 0xffff) as u16;
         window.consume(FILE_HEADER_BYTES);
         self.link_type
+    }
+
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
     }
 
     #[inline]
@@ -63,7 +69,7 @@ impl Pcap {
         let header = &window.available()[..self.record_header_bytes];
         let seconds = self.order.u32(header, 0);
         let fraction = self.order.u32(header, 4);
-        let captured_bytes = self.order.u32(header, 8);
+        let captured_bytes = self.order.u32(header, CAPTURED_BYTES_AT);
         let wire_bytes = self.order.u32(header, 12);
         if captured_bytes > self.largest_frame_bytes {
             return Err(Break::new(

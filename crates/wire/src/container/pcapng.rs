@@ -10,10 +10,12 @@ const OBSOLETE_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
 
-const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-const OPTION_END: u16 = 0;
+pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+pub(crate) const OPTION_END: u16 = 0;
 const OPTION_TIMESTAMP_RESOLUTION: u16 = 9;
 const OPTION_TIMESTAMP_OFFSET: u16 = 14;
+/// The options of an interface without which its time stamps cannot be read.
+pub(crate) const TIMESTAMP_OPTIONS: [u16; 2] = [OPTION_TIMESTAMP_RESOLUTION, OPTION_TIMESTAMP_OFFSET];
 
 /// Type, length and the length repeated at the end.
 const BLOCK_FRAME_BYTES: u64 = 12;
@@ -21,6 +23,22 @@ const BLOCK_FRAME_BYTES: u64 = 12;
 const LARGEST_HELD_BLOCK_BYTES: u64 = LARGEST_FRAME_BYTES as u64 + (1 << 20);
 /// More interfaces than any section describes.
 const MOST_INTERFACES: usize = 1 << 16;
+
+/// A block that was stepped over.
+pub(crate) enum Block {
+    SectionHeader,
+    InterfaceDescription,
+    Packet(PacketBlock, FrameSpan),
+    Other,
+}
+
+/// The two shapes of packet blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketBlock {
+    /// Enhanced or obsolete.
+    Timed,
+    Simple,
+}
 
 struct Interface {
     link_type: u16,
@@ -40,68 +58,83 @@ impl Pcapng {
         Pcapng { order: ByteOrder::Little, interfaces: Vec::new(), last_time_ns: 0 }
     }
 
+    /// Not inlined, so that the loop over the frames of pcap files stays small.
+    #[inline(never)]
     pub(crate) fn next_frame(&mut self, window: &mut ByteWindow) -> Result<Option<FrameSpan>, Break> {
-        loop {
-            if let Err(shortage) = window.demand(8) {
-                return match shortage {
-                    Shortage::Ended if window.available().is_empty() => Ok(None),
-                    other => Err(Break::short(window, other, "a block header", 8)),
-                };
-            }
-            let kind = self.order.u32(window.available(), 0);
-            if kind == SECTION_HEADER {
-                self.begin_section(window)?;
-                continue;
-            }
-            let stated = self.order.u32(window.available(), 4);
-            let total = checked_block_bytes(stated, window.offset())?;
-            match kind {
-                INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET => {}
-                _ => {
-                    skip_block(window, total)?;
-                    continue;
-                }
-            }
-            if total > LARGEST_HELD_BLOCK_BYTES {
-                return Err(Break::new(window.offset(), format!("a block claims {total} bytes, which no packet has")));
-            }
-            let total = total as usize;
-            if let Err(shortage) = window.demand(total) {
-                return Err(Break::short(window, shortage, "a block", total as u64));
-            }
-            let block = &window.available()[..total];
-            let repeated = self.order.u32(block, total - 4);
-            if repeated != stated {
-                return Err(Break::new(
-                    window.offset(),
-                    format!("a block gives its length as {stated} bytes at its start and {repeated} at its end"),
-                ));
-            }
-            let body = &block[8..total - 4];
-            let frame = match kind {
-                INTERFACE_DESCRIPTION => self.describe_interface(body).map(|()| None),
-                SIMPLE_PACKET => self.simple_packet(body).map(Some),
-                ENHANCED_PACKET => {
-                    let interface = self.order.u32(body, 0) as usize;
-                    self.timed_packet(body, interface).map(Some)
-                }
-                _ => {
-                    let interface = usize::from(self.order.u16(body, 0));
-                    self.timed_packet(body, interface).map(Some)
-                }
-            };
-            let frame = frame.map_err(|cause| Break::new(window.offset(), cause))?;
-            let body_position = window.position() + 8;
-            window.consume(total);
-            if let Some(mut frame) = frame {
-                frame.position += body_position;
-                self.last_time_ns = frame.time_ns;
-                return Ok(Some(frame));
+        while let Some(block) = self.next_block(window)? {
+            if let Block::Packet(_, span) = block {
+                return Ok(Some(span));
             }
         }
+        Ok(None)
     }
 
-    /// Learns the byte order of a section and forgets the interfaces of the one before.
+    /// Steps over the next block; `None` at a clean end.
+    #[inline]
+    pub(crate) fn next_block(&mut self, window: &mut ByteWindow) -> Result<Option<Block>, Break> {
+        if let Err(shortage) = window.demand(8) {
+            return match shortage {
+                Shortage::Ended if window.available().is_empty() => Ok(None),
+                other => Err(Break::short(window, other, "a block header", 8)),
+            };
+        }
+        let kind = self.order.u32(window.available(), 0);
+        if kind == SECTION_HEADER {
+            self.begin_section(window)?;
+            return Ok(Some(Block::SectionHeader));
+        }
+        let stated = self.order.u32(window.available(), 4);
+        let total = checked_block_bytes(stated, window.offset())?;
+        match kind {
+            INTERFACE_DESCRIPTION | OBSOLETE_PACKET | SIMPLE_PACKET | ENHANCED_PACKET => {}
+            _ => {
+                skip_block(window, total)?;
+                return Ok(Some(Block::Other));
+            }
+        }
+        if total > LARGEST_HELD_BLOCK_BYTES {
+            return Err(Break::new(window.offset(), format!("a block claims {total} bytes, which no packet has")));
+        }
+        let total = total as usize;
+        if let Err(shortage) = window.demand(total) {
+            return Err(Break::short(window, shortage, "a block", total as u64));
+        }
+        let block = &window.available()[..total];
+        let repeated = self.order.u32(block, total - 4);
+        if repeated != stated {
+            return Err(Break::new(
+                window.offset(),
+                format!("a block gives its length as {stated} bytes at its start and {repeated} at its end"),
+            ));
+        }
+        let body = &block[8..total - 4];
+        let packet = match kind {
+            INTERFACE_DESCRIPTION => self.describe_interface(body).map(|()| None),
+            SIMPLE_PACKET => self.simple_packet(body).map(|span| Some((PacketBlock::Simple, span))),
+            ENHANCED_PACKET => {
+                let interface = self.order.u32(body, 0) as usize;
+                self.timed_packet(body, interface).map(|span| Some((PacketBlock::Timed, span)))
+            }
+            _ => {
+                let interface = usize::from(self.order.u16(body, 0));
+                self.timed_packet(body, interface).map(|span| Some((PacketBlock::Timed, span)))
+            }
+        };
+        let packet = packet.map_err(|cause| Break::new(window.offset(), cause))?;
+        let body_position = window.position() + 8;
+        window.consume(total);
+        let Some((block, mut span)) = packet else { return Ok(Some(Block::InterfaceDescription)) };
+        span.position += body_position;
+        self.last_time_ns = span.time_ns;
+        Ok(Some(Block::Packet(block, span)))
+    }
+
+    /// Byte order of the current section.
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Reads the byte order of a section and drops the interfaces of the one before.
     pub(crate) fn begin_section(&mut self, window: &mut ByteWindow) -> Result<(), Break> {
         if let Err(shortage) = window.demand(12) {
             return Err(Break::short(window, shortage, "a section header", 12));

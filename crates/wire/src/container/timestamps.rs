@@ -2,7 +2,7 @@
 
 const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 
-/// How an interface counts time; microseconds since the epoch unless it says otherwise.
+/// How an interface counts time; microseconds since the epoch unless options set another unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TimestampUnit {
     /// Nanoseconds of one unit where that is a whole number, otherwise zero.

@@ -148,7 +148,13 @@ pub enum Envelope {
     GreKeySequence(u32),
     GreEthernet(u32),
     GreMpls,
+    /// By its type, 2 or 3; 1 has no header of its own.
+    Erspan(u8),
+    Wccp,
+    GreWireless,
     Vxlan(u32),
+    Geneve(u32),
+    GeneveOptions(u32),
     GtpU(u32),
     GtpUSequence(u32),
     GtpUExtensions(u32),
@@ -189,6 +195,12 @@ fn gtp_u(flags: u8, teid: u32, optional: &[u8], inner: &[u8]) -> Vec<u8> {
     udp(2152, 2152, &out)
 }
 
+fn geneve(kind: [u8; 2], identifier: u32, options: &[u8], inner: &[u8]) -> Vec<u8> {
+    let critical = if options.is_empty() { 0 } else { 0x40 };
+    let header = [options.len() as u8 / 4, critical, kind[0], kind[1]];
+    [&header, &(identifier << 8).to_be_bytes()[..], options, inner].concat()
+}
+
 impl Envelope {
     /// `inner`, an IP packet, inside a packet with the header `outer`.
     pub fn wrap(self, outer: &Ip, inner: &[u8]) -> Vec<u8> {
@@ -204,10 +216,34 @@ impl Envelope {
                 outer.packet(47, &[&[0x20, 0, 0x65, 0x58], &key.to_be_bytes()[..], &frame].concat())
             }
             Envelope::GreMpls => outer.packet(47, &[&[0, 0, 0x88, 0x47, 0, 1, 0x01, 64], inner].concat()),
+            Envelope::Erspan(kind) => {
+                let header: &[u8] = match kind {
+                    1 => &[0, 0, 0x88, 0xbe],
+                    2 => &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 9, 0x10, 6, 0, 6, 0, 0, 0, 20],
+                    _ => &[
+                        0x10, 0, 0x22, 0xeb, 0, 0, 0, 9, 0x20, 6, 0, 6, 1, 2, 3, 4, 0, 0, 0, 1, 9, 8, 7, 6, 5, 4, 3, 2,
+                    ],
+                };
+                outer.packet(47, &[header, &ethernet(ether_type_of(inner), inner)].concat())
+            }
+            Envelope::Wccp => outer.packet(47, &[&[0, 0, 0x88, 0x3e, 5, 0x59, 0, 0x48], inner].concat()),
+            Envelope::GreWireless => {
+                let frame = wireless(0x88, 0x01, &[0, 0], &[&snap(ether_type_of(inner))[..], inner].concat());
+                outer.packet(47, &[&[0, 0, 0x82, 0x10], &frame[..]].concat())
+            }
             Envelope::Vxlan(identifier) => {
                 let frame = ethernet(ether_type_of(inner), inner);
                 let header = [[8, 0, 0, 0], (identifier << 8).to_be_bytes()].concat();
                 outer.packet(17, &udp(55_555, 4789, &[&header[..], &frame].concat()))
+            }
+            Envelope::Geneve(identifier) => {
+                let frame = ethernet(ether_type_of(inner), inner);
+                outer.packet(17, &udp(55_555, 6081, &geneve([0x65, 0x58], identifier, &[], &frame)))
+            }
+            Envelope::GeneveOptions(identifier) => {
+                // An IP packet without Ethernet, behind one critical option of 100 bytes.
+                let options = [&[0, 1, 0x80, 24][..], &[0xab; 96]].concat();
+                outer.packet(17, &udp(55_555, 6081, &geneve(kind, identifier, &options, inner)))
             }
             Envelope::GtpU(teid) => outer.packet(17, &gtp_u(0, teid, &[], inner)),
             Envelope::GtpUSequence(teid) => outer.packet(17, &gtp_u(2, teid, &[0, 7, 0, 0], inner)),
@@ -235,6 +271,11 @@ pub enum Tag {
     MplsEthernet,
     Pppoe,
     PppoeCompressed,
+    BridgePortExtension,
+    /// VN-tag.
+    VirtualInterface,
+    ProviderBackbone,
+    FabricPath,
 }
 
 impl Tag {
@@ -255,6 +296,10 @@ impl Tag {
             }
             Tag::Pppoe => (0x8864, session(&ppp)),
             Tag::PppoeCompressed => (0x8864, session(&ppp[1..])),
+            Tag::BridgePortExtension => (0x893f, [&[0x10, 0, 0, 0xd3, 0, 0], &kind[..], ip].concat()),
+            Tag::VirtualInterface => (0x8926, [&[0, 0, 0, 0x33], &kind[..], ip].concat()),
+            Tag::ProviderBackbone => (0x88e7, [&[0, 0x1e, 0xbb, 0x30], &ethernet(ether_type_of(ip), ip)[..]].concat()),
+            Tag::FabricPath => (0x8903, [&[0, 0x20], &ethernet(ether_type_of(ip), ip)[..]].concat()),
         }
     }
 }

@@ -1,0 +1,279 @@
+//! A capture from its file to its connections within a memory limit.
+//!
+//! Packet columns are kept in memory as long as they fit. Where they do not, the file is read again and its segments go
+//! to temporary files, in partitions of which each fits ([`crate::spill`]). Standard input cannot be read twice, so its
+//! segments go there from the start. Without packet columns only connections need memory: those beyond the limit go to
+//! temporary files in the same pass.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pepscope_wire::segment::Segment;
+use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver};
+
+use crate::analysis::{Analysis, Connections, Settings};
+use crate::capture::{AnalysedCapture, Packets};
+use crate::datagram_flow::{DatagramFlow, DatagramFlows};
+use crate::oversize::PartitionSizes;
+use crate::spill::{Spill, SpillError};
+use crate::stored::{StoredSummaries, SummaryStore};
+
+/// Segments between two calls of `progress` and looks at the memory; some milliseconds of work.
+const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
+const FEWEST_PARTITIONS: usize = 4;
+/// Each is an open file, and systems allow 1024 of them.
+const MOST_PARTITIONS: usize = 64;
+
+const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
+const PACKETS_ONLY: Settings = Settings { columns: true, payload: false };
+
+/// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
+const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
+
+/// Why a capture was not read to its end.
+#[derive(Debug)]
+pub enum ReadError<E> {
+    Capture(CaptureError),
+    Spill(SpillError),
+    /// The capture took less memory when it was read for the second time.
+    Changed,
+    /// The caller stopped it.
+    Stopped(E),
+}
+
+impl<E> From<SpillError> for ReadError<E> {
+    fn from(error: SpillError) -> Self {
+        ReadError::Spill(error)
+    }
+}
+
+/// A capture that can be opened, and a callback while it is read.
+pub trait Source {
+    /// Why the caller stops the reading.
+    type Stop;
+
+    /// Whether it can be opened again from its beginning.
+    fn can_be_read_again(&self) -> bool;
+
+    fn open(&mut self) -> Result<CaptureReader, ReadError<Self::Stop>>;
+
+    /// Called now and then with the bytes of the file read so far, and in all (0 where that is not known).
+    fn progress(&mut self, read_bytes: u64, file_bytes: u64) -> Result<(), Self::Stop>;
+}
+
+/// Reads and analyses a capture. Packet columns (without them: connections) that take more than `memory_bytes` go to
+/// temporary files. With `settings.payload` UDP flows are kept as well.
+pub fn read_capture<S: Source>(
+    source: &mut S,
+    settings: Settings,
+    memory_bytes: u64,
+) -> Result<AnalysedCapture, ReadError<S::Stop>> {
+    let datagrams = SharedFlows::default();
+    let open = |source: &mut S| -> Result<CaptureReader, ReadError<S::Stop>> {
+        let mut reader = source.open()?;
+        if settings.payload {
+            datagrams.replace(Some(DatagramFlows::new(DATAGRAM_MEMORY_BYTES)));
+            reader.set_observer(Box::new(datagrams.clone()));
+        }
+        Ok(reader)
+    };
+    let mut reader = open(source)?;
+    let spills_from_start = !settings.columns || !source.can_be_read_again();
+    let spill = if spills_from_start { Some(Spill::create(None, MOST_PARTITIONS)?) } else { None };
+    let sink = Sink { settings, memory_bytes, analysis: Some(Analysis::new(settings)), spill };
+    let (summaries, packets) = match pass(source, &mut reader, sink)? {
+        Pass::Complete(complete) => complete,
+        Pass::TooLarge { partitions } => {
+            reader = open(source)?;
+            let spill = Some(Spill::create(None, partitions)?);
+            let sink = Sink { settings, memory_bytes, analysis: None, spill };
+            match pass(source, &mut reader, sink)? {
+                Pass::Complete(complete) => complete,
+                Pass::TooLarge { .. } => return Err(ReadError::Changed),
+            }
+        }
+    };
+    Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, datagrams.finish()))
+}
+
+/// UDP flows of the latest pass, shared with the reader that meets the datagrams.
+#[derive(Clone, Default)]
+struct SharedFlows(Arc<Mutex<Option<DatagramFlows>>>);
+
+impl SharedFlows {
+    fn replace(&self, flows: Option<DatagramFlows>) -> Option<DatagramFlows> {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), flows)
+    }
+
+    fn finish(&self) -> ObservedFlows {
+        self.replace(None).map_or_else(ObservedFlows::default, |flows| ObservedFlows {
+            left_out: flows.left_out(),
+            flows: flows.finish(),
+        })
+    }
+}
+
+impl DatagramObserver for SharedFlows {
+    fn observe(&mut self, datagram: &Datagram<'_>) {
+        if let Some(flows) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            flows.push(datagram);
+        }
+    }
+}
+
+/// The UDP flows of a capture, and how many datagrams found no room among them.
+#[derive(Default)]
+pub(crate) struct ObservedFlows {
+    pub(crate) flows: Vec<DatagramFlow>,
+    pub(crate) left_out: u64,
+}
+
+/// Summaries of all connections, by first packet.
+pub(crate) enum Summaries {
+    InMemory(Box<Connections>),
+    InFile(StoredSummaries),
+}
+
+/// Where segments go.
+struct Sink {
+    settings: Settings,
+    memory_bytes: u64,
+    /// Gone once it holds more than is allowed.
+    analysis: Option<Analysis>,
+    spill: Option<Spill>,
+}
+
+impl Sink {
+    #[inline]
+    fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        if !self.settings.columns {
+            return self.push_without_packets(segment);
+        }
+        if let Some(analysis) = &mut self.analysis {
+            analysis.push(segment);
+        }
+        if let Some(spill) = &mut self.spill {
+            spill.push(segment)?;
+        }
+        Ok(())
+    }
+
+    /// Segments of connections for which memory has no room go to temporary files.
+    #[inline]
+    fn push_without_packets(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        let Some(analysis) = &mut self.analysis else { return Ok(()) };
+        let held_bytes = analysis.connection_count() * Analysis::CONNECTION_BYTES;
+        match &mut self.spill {
+            Some(spill) if held_bytes as u64 > self.memory_bytes => {
+                if analysis.push_known(segment) {
+                    Ok(())
+                } else {
+                    spill.push(segment)
+                }
+            }
+            _ => {
+                analysis.push(segment);
+                Ok(())
+            }
+        }
+    }
+
+    fn exceeds_memory(&self) -> bool {
+        self.settings.columns
+            && self.analysis.as_ref().is_some_and(|analysis| analysis.memory_bytes() as u64 > self.memory_bytes)
+    }
+
+    fn finish(self) -> Result<(Summaries, Packets), SpillError> {
+        let Sink { settings, memory_bytes, analysis, spill } = self;
+        match (analysis, spill) {
+            (Some(analysis), Some(spill)) if !settings.columns && spill.segment_count() > 0 => {
+                Ok((Summaries::InFile(store_all(&analysis.finish(), spill)?), Packets::NotKept))
+            }
+            (None, Some(spill)) => partitioned(spill, settings, memory_bytes),
+            (analysis, _) => {
+                let analysis = analysis.unwrap_or_else(|| Analysis::new(settings));
+                let mut connections = Box::new(analysis.finish());
+                let packets = Packets::in_memory(&mut connections);
+                Ok((Summaries::InMemory(connections), packets))
+            }
+        }
+    }
+}
+
+/// Summaries of the connections in memory and of those in temporary files, without packets.
+fn store_all(in_memory: &Connections, spill: Spill) -> Result<StoredSummaries, SpillError> {
+    let mut store = SummaryStore::create(None)?;
+    store.add(0, in_memory)?;
+    let partitions = spill.finish()?;
+    for partition in 0..partitions.len() {
+        store.add(partition as u16 + 1, &partitions.analyse(partition, SUMMARIES_ONLY)?)?;
+    }
+    store.finish()
+}
+
+/// Summaries of all partitions, and the largest of them.
+fn partitioned(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<(Summaries, Packets), SpillError> {
+    let partitions = spill.finish()?;
+    let mut store = SummaryStore::create(None)?;
+    let mut sizes = PartitionSizes::default();
+    for partition in 0..partitions.len() {
+        let connections = partitions.analyse(partition, PACKETS_ONLY)?;
+        store.add(partition as u16, &connections)?;
+        sizes.count(&connections);
+    }
+    let oversize = sizes.beyond(memory_bytes, partitions.len());
+    Ok((Summaries::InFile(store.finish()?), Packets::in_partitions(partitions, settings, oversize)))
+}
+
+/// How the pass over the file ended.
+enum Pass {
+    Complete((Summaries, Packets)),
+    /// The packets take more memory than is allowed; so many partitions should do.
+    TooLarge {
+        partitions: usize,
+    },
+}
+
+/// Pushes every segment into the sink.
+fn pass<S: Source>(source: &mut S, reader: &mut CaptureReader, mut sink: Sink) -> Result<Pass, ReadError<S::Stop>> {
+    let mut until_look = SEGMENTS_BETWEEN_LOOKS;
+    loop {
+        match reader.visit_next(|segment| sink.push(segment)) {
+            Ok(Some(pushed)) => pushed?,
+            Ok(None) => break,
+            Err(error) => return Err(ReadError::Capture(error)),
+        }
+        until_look -= 1;
+        if until_look == 0 {
+            until_look = SEGMENTS_BETWEEN_LOOKS;
+            report_progress(source, reader)?;
+            if sink.exceeds_memory() {
+                if sink.spill.is_none() {
+                    return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
+                }
+                sink.analysis = None;
+            }
+        }
+    }
+    if sink.exceeds_memory() {
+        if sink.spill.is_none() {
+            return Ok(Pass::TooLarge { partitions: FEWEST_PARTITIONS });
+        }
+        sink.analysis = None;
+    }
+    Ok(Pass::Complete(sink.finish()?))
+}
+
+/// Cold, so that the loop over segments stays small.
+#[cold]
+#[inline(never)]
+fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<(), ReadError<S::Stop>> {
+    let file_bytes = reader.file_bytes().unwrap_or(0);
+    source.progress(reader.file_bytes_read(), file_bytes).map_err(ReadError::Stopped)
+}
+
+/// Twice as many as would just fit, as connections differ in size; `reader` stands where the memory was used up.
+fn partitions_needed(reader: &CaptureReader) -> usize {
+    let whole = reader.file_bytes().unwrap_or(u64::MAX);
+    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(2);
+    usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS)
+}

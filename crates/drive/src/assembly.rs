@@ -1,0 +1,129 @@
+//! Builds the simulation that a scenario describes: hosts, hops and taps.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pepscope_path::{Direction, Random};
+use pepscope_tcp::{FlowSettings, Host, HostError, Role, Settings};
+
+use crate::capture::file::CaptureFile;
+use crate::capture::tap::Tap;
+use crate::element::PathElement;
+use crate::fields::{Read, ScenarioError};
+use crate::scenario::path::HopDescription;
+use crate::scenario::Scenario;
+use crate::simulation::{PlacedTap, RunError, RunSettings, Simulation};
+
+/// Why a scenario cannot be run.
+#[derive(Debug)]
+pub enum BuildError {
+    Scenario(ScenarioError),
+    Host(HostError),
+    Run(RunError),
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Scenario(error) => error.fmt(out),
+            Self::Host(error) => error.fmt(out),
+            Self::Run(error) => error.fmt(out),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl Scenario {
+    /// The simulation, with captures in `directory` if one is given.
+    ///
+    /// # Errors
+    /// If components refuse their settings, or files cannot be made.
+    pub fn build(&self, directory: Option<&Path>) -> Result<Simulation, BuildError> {
+        self.build_with(directory, |path| CaptureFile::create(path).map(|file| Box::new(file) as Box<dyn Write + Send>))
+    }
+
+    /// As [`Scenario::build`], with files made by `open`.
+    ///
+    /// # Errors
+    /// If components refuse their settings, or `open` fails.
+    pub fn build_with(
+        &self,
+        directory: Option<&Path>,
+        open: impl Fn(&Path) -> std::io::Result<Box<dyn Write + Send>>,
+    ) -> Result<Simulation, BuildError> {
+        let mut hops = Vec::new();
+        for hop in &self.path {
+            hops.push((hop.name.clone(), self.hop(hop).map_err(BuildError::Scenario)?));
+        }
+        let settings = RunSettings {
+            duration_ns: self.duration_ns,
+            stop_after_finish_ns: self.stop_after_finish_ns,
+            series_interval_ns: self.record.series_interval_ns,
+            keep_arrivals: self.record.one_way_delays,
+            fast_path: self.fast_path,
+        };
+        let server = self.host("server", Role::Server).map_err(BuildError::Host)?;
+        let mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;
+        let mut taps = Vec::new();
+        if let Some(directory) = directory {
+            let contents = Arc::new(self.traffic.contents.clone());
+            let ports: Vec<u16> = self.traffic.flows.iter().map(|flow| flow.server_port).collect();
+            for tap in &self.record.taps {
+                let path = capture_path(directory, &tap.settings.name);
+                let file =
+                    open(&path).map_err(|cause| BuildError::Run(RunError::Capture { path: path.clone(), cause }))?;
+                let placed = Tap::new(&tap.settings, ports.clone(), contents.clone(), self.seed, file);
+                let name = tap.settings.name.clone();
+                taps.push(PlacedTap { after_hop: tap.after_hop, name, path, tap: placed });
+            }
+        }
+        Ok(Simulation::new(server, hops, mobile, taps, settings))
+    }
+
+    fn hop(&self, description: &HopDescription) -> Read<PathElement> {
+        PathElement::new(description, self.seed, &self.traffic, self.fast_path)
+    }
+
+    /// One end of all flows.
+    fn host(&self, name: &str, role: Role) -> Result<Host, HostError> {
+        let mut host = Host::new(self.seed, name);
+        let (settings, speaks) = match role {
+            Role::Server => (self.server, Direction::Down),
+            Role::Client => (self.mobile, Direction::Up),
+        };
+        for (number, flow) in self.traffic.flows.iter().enumerate() {
+            let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
+            let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };
+            let connection = Settings {
+                version_6: flow.version_6,
+                initial_sequence_number: random.bits() as u32,
+                timestamp_offset: random.bits() as u32,
+                ip_identification: random.bits() as u16,
+                header_prediction: self.fast_path,
+                ..own.unwrap_or(settings)
+            };
+            host.add_flow(FlowSettings {
+                flow: number as u32,
+                user: flow.user,
+                role,
+                start_ns: flow.start_ns,
+                connection,
+                script: if role == Role::Server { flow.server.clone() } else { flow.mobile.clone() },
+            })?;
+        }
+        for (direction, speaker) in &self.traffic.speakers {
+            if *direction == speaks {
+                host.add_speaker(speaker.clone());
+            }
+        }
+        Ok(host)
+    }
+}
+
+/// The path of the capture of the tap called `name`.
+#[must_use]
+pub fn capture_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join(format!("{name}.pcapng"))
+}

@@ -1,0 +1,353 @@
+//! The fast path of the driver, for chains of one to three links between the two hosts.
+//!
+//! While single packets arrive one after the other and nothing else is due, the driver takes each from line to line and
+//! from the last line to the host itself, without polling every part for its next event. It stops before anything
+//! else: two arrivals at one time, a timer, a sample, the end of the run. What happens, and in which order, is what the
+//! general loop of [`crate::simulation`] would do; `tests/fast_path.rs` compares both for every congestion control over
+//! every kind of link, and the tests of this module over random chains.
+
+use pepscope_path::{Direction, Hop, Line, Nanoseconds, NEVER};
+use pepscope_tcp::{Host, Packet, PacketSink};
+
+use crate::chain::{stamp, Chain, Observers, Watch};
+
+/// How far the fast path may go.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// It handles arrivals later than this.
+    pub(crate) after: Nanoseconds,
+    /// It handles arrivals earlier than this.
+    pub(crate) before: Nanoseconds,
+    /// It stops after about this many events.
+    pub(crate) events: u64,
+    /// It stops when both hosts have finished.
+    pub(crate) stops_when_finished: bool,
+}
+
+/// How far the fast path went.
+pub(crate) struct Progress {
+    pub(crate) now: Nanoseconds,
+    /// Wake-ups and packets.
+    pub(crate) events: u64,
+    /// Parts that have something to hand on now, as bits.
+    pub(crate) waiting: u64,
+}
+
+impl Chain {
+    /// Runs the fast path as far as it goes; `None` if it can do nothing. It is a function of its own because the loop
+    /// below runs a few per cent slower inside that of the simulation.
+    #[inline(never)]
+    pub(crate) fn run_fast_path(
+        &mut self,
+        wake_ups: &mut [Nanoseconds],
+        observers: &mut Observers,
+        bounds: Bounds,
+    ) -> Option<Progress> {
+        if !self.has_fast_path {
+            return None;
+        }
+        let hosts = Hosts { server: &mut self.server, mobile: &mut self.mobile, wake_ups, observers, bounds };
+        match self.hops.as_mut_slice() {
+            [first] => {
+                let (down, up) = first.lines()?;
+                hosts.run([down], [up])
+            }
+            [first, second] => {
+                let ((down_1, up_1), (down_2, up_2)) = (first.lines()?, second.lines()?);
+                hosts.run([down_1, down_2], [up_2, up_1])
+            }
+            [first, second, third] => {
+                let ((down_1, up_1), (down_2, up_2)) = (first.lines()?, second.lines()?);
+                let (down_3, up_3) = third.lines()?;
+                hosts.run([down_1, down_2, down_3], [up_3, up_2, up_1])
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Everything but the links.
+struct Hosts<'a> {
+    server: &'a mut Host,
+    mobile: &'a mut Host,
+    wake_ups: &'a mut [Nanoseconds],
+    observers: &'a mut Observers,
+    bounds: Bounds,
+}
+
+/// The lines of one direction, in the order in which packets go through them.
+type Lines<'a, const LINKS: usize> = [&'a mut Line<Packet>; LINKS];
+
+impl Hosts<'_> {
+    fn run<const LINKS: usize>(self, mut down: Lines<'_, LINKS>, mut up: Lines<'_, LINKS>) -> Option<Progress> {
+        let Self { server, mobile, wake_ups, observers, bounds } = self;
+        let at_server = End {
+            arriving: observers.watch(0, Direction::Up),
+            leaving: observers.watch(0, Direction::Down),
+            host: 1 << 0,
+            link: 1 << 1,
+        };
+        let at_mobile = End {
+            arriving: observers.watch(LINKS, Direction::Down),
+            leaving: observers.watch(LINKS, Direction::Up),
+            host: 1 << (LINKS + 1),
+            link: 1 << LINKS,
+        };
+        server.refresh_timeouts();
+        mobile.refresh_timeouts();
+        let mut progress = Progress { now: bounds.after, events: 0, waiting: 0 };
+        let is_observed_between = (1..LINKS).any(|gap| observers.watches(gap));
+        while progress.events < bounds.events && progress.waiting == 0 {
+            let before = bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout());
+            let next = if LINKS > 2 || is_observed_between {
+                progress.next_arrival_observed(before, &mut down, &mut up, observers)
+            } else {
+                progress.next_arrival(before, &mut down, &mut up)
+            };
+            match next {
+                Some((now, Direction::Down)) => {
+                    progress.arrive(now, &at_mobile, &mut *down[LINKS - 1], &mut *up[0], mobile, observers);
+                }
+                Some((now, Direction::Up)) => {
+                    progress.arrive(now, &at_server, &mut *up[LINKS - 1], &mut *down[0], server, observers);
+                }
+                None => {
+                    // The timeouts of a host on its fast path may be too early: look again with the right ones.
+                    server.refresh_timeouts();
+                    mobile.refresh_timeouts();
+                    if before == bounds.before.min(server.earliest_timeout()).min(mobile.earliest_timeout()) {
+                        break;
+                    }
+                }
+            }
+            if bounds.stops_when_finished && server.is_finished() && mobile.is_finished() {
+                break;
+            }
+        }
+        if progress.events == 0 {
+            return None;
+        }
+        server.refresh_timeouts();
+        mobile.refresh_timeouts();
+        for link in 0..LINKS {
+            wake_ups[link + 1] = down[link].first_arrival().min(up[LINKS - 1 - link].first_arrival());
+        }
+        (wake_ups[0], wake_ups[LINKS + 1]) = (server.poll_timeout(), mobile.poll_timeout());
+        Some(progress)
+    }
+}
+
+/// An end of the chain of links.
+#[derive(Clone, Copy)]
+struct End {
+    /// How packets are recorded that arrive at the host.
+    arriving: Watch,
+    /// How packets are recorded that leave the host.
+    leaving: Watch,
+    /// The host, as a bit.
+    host: u64,
+    /// The link before the host, as a bit.
+    link: u64,
+}
+
+#[inline(always)]
+fn first_arrivals<const LINKS: usize>(lines: &Lines<'_, LINKS>) -> [Nanoseconds; LINKS] {
+    std::array::from_fn(|link| lines[link].first_arrival())
+}
+
+#[inline(always)]
+fn earliest<const LINKS: usize>(times: &[Nanoseconds; LINKS]) -> Nanoseconds {
+    times.iter().fold(NEVER, |earliest, &time| earliest.min(time))
+}
+
+#[inline(always)]
+fn count<const LINKS: usize>(now: Nanoseconds, times: &[Nanoseconds; LINKS]) -> u32 {
+    times.iter().map(|&time| u32::from(time == now)).sum()
+}
+
+impl Progress {
+    /// Hands the first packet of the line `there` to `host`, and the host's answers to the line `back`.
+    #[inline(never)]
+    fn arrive(
+        &mut self,
+        now: Nanoseconds,
+        end: &End,
+        there: &mut Line<Packet>,
+        back: &mut Line<Packet>,
+        host: &mut Host,
+        observers: &mut Observers,
+    ) {
+        let Some((packet, following)) = there.first() else { return };
+        self.now = now;
+        if following.arrival == now {
+            // All packets that arrive at one time do so before the host answers.
+            self.events += 1 + arrive_together(now, end, there, host, observers);
+            self.waiting = end.host;
+            return;
+        }
+        observers.note_at(end.arriving, now, packet);
+        let mut answers = Answers { packets: 0, end, now, observers, line: back };
+        host.answer(now, packet, &mut answers);
+        self.events = self.events.wrapping_add(2).wrapping_add(answers.packets);
+        there.drop_first(following);
+        if back.first_arrival() <= now {
+            self.waiting = end.link;
+        }
+    }
+
+    /// When the next packet arrives at a host, and in which direction it travels. With two links, packets go from one
+    /// into the other until then. `None` if that is not before `before`, or if something else happens at the same time.
+    #[inline(always)]
+    fn next_arrival<const LINKS: usize>(
+        &mut self,
+        before: Nanoseconds,
+        down: &mut Lines<'_, LINKS>,
+        up: &mut Lines<'_, LINKS>,
+    ) -> Option<(Nanoseconds, Direction)> {
+        loop {
+            let (down_ns, up_ns) = (down[LINKS - 1].first_arrival(), up[LINKS - 1].first_arrival());
+            let last = down_ns.min(up_ns);
+            if let ([down_1, down_2], [up_1, up_2]) = (&mut down[..], &mut up[..]) {
+                let is_down = down_1.first_arrival() < up_1.first_arrival();
+                let now = down_1.first_arrival().min(up_1.first_arrival());
+                if now <= last {
+                    let is_tied = now == last || down_1.first_arrival() == up_1.first_arrival();
+                    if is_tied || now >= before || now <= self.now {
+                        return None;
+                    }
+                    let (line, next): (&mut Line<Packet>, &mut Line<Packet>) =
+                        if is_down { (&mut **down_1, &mut **down_2) } else { (&mut **up_1, &mut **up_2) };
+                    if !line.pass_first_alone(now, next) {
+                        return None;
+                    }
+                    self.now = now;
+                    self.events = self.events.wrapping_add(2);
+                    if next.first_arrival() <= now {
+                        // The packet takes no time on the next link either.
+                        self.waiting = if is_down { 1 << 2 } else { 1 << 1 };
+                        return None;
+                    }
+                    continue;
+                }
+            }
+            let is_next = last < before && last > self.now && down_ns != up_ns;
+            return is_next.then_some((last, if down_ns < up_ns { Direction::Down } else { Direction::Up }));
+        }
+    }
+
+    /// [`Progress::next_arrival`] for any number of links, and where taps or delays observe packets between them.
+    #[inline(never)]
+    fn next_arrival_observed<const LINKS: usize>(
+        &mut self,
+        before: Nanoseconds,
+        down: &mut Lines<'_, LINKS>,
+        up: &mut Lines<'_, LINKS>,
+        observers: &mut Observers,
+    ) -> Option<(Nanoseconds, Direction)> {
+        loop {
+            let (down_ns, up_ns) = (first_arrivals(down), first_arrivals(up));
+            let now = earliest(&down_ns).min(earliest(&up_ns));
+            if now <= self.now || now >= before || count(now, &down_ns) + count(now, &up_ns) > 1 {
+                return None;
+            }
+            if down_ns[LINKS - 1] == now {
+                return Some((now, Direction::Down));
+            }
+            if up_ns[LINKS - 1] == now {
+                return Some((now, Direction::Up));
+            }
+            let passes =
+                self.pass_on(now, Direction::Down, down, observers) || self.pass_on(now, Direction::Up, up, observers);
+            if !passes || self.waiting != 0 {
+                return None;
+            }
+        }
+    }
+
+    /// Moves the packet that arrives between two links `now` from one into the other. Returns `false` and does nothing
+    /// if no packet travels in `direction` there or several do.
+    #[inline(always)]
+    fn pass_on<const LINKS: usize>(
+        &mut self,
+        now: Nanoseconds,
+        direction: Direction,
+        lines: &mut Lines<'_, LINKS>,
+        observers: &mut Observers,
+    ) -> bool {
+        for link in 1..LINKS {
+            let [before, behind] = &mut lines[link - 1..=link] else { return false };
+            if before.first_arrival() != now {
+                continue;
+            }
+            let Some((packet, following)) = before.first() else { return false };
+            // Positions and parts are counted from the server on.
+            let (position, part) = match direction {
+                Direction::Down => (link, link + 1),
+                Direction::Up => (LINKS - link, LINKS - link),
+            };
+            if following.arrival > now {
+                observers.note(position, now, direction, packet);
+            }
+            if !before.pass_first_alone(now, behind) {
+                return false;
+            }
+            self.now = now;
+            self.events += 2;
+            if behind.first_arrival() <= now {
+                // The packet takes no time on the next link either.
+                self.waiting = 1 << part;
+            }
+            return true;
+        }
+        false
+    }
+}
+
+/// What a host answers, on its way back into the links.
+struct Answers<'a> {
+    packets: u64,
+    end: &'a End,
+    now: Nanoseconds,
+    observers: &'a mut Observers,
+    line: &'a mut Line<Packet>,
+}
+
+impl PacketSink for Answers<'_> {
+    #[inline(always)]
+    fn send(&mut self, mut packet: Packet) {
+        self.packets = self.packets.wrapping_add(1);
+        stamp(self.now, &mut packet);
+        self.observers.note_at(self.end.leaving, self.now, &packet);
+        self.line.take(self.now, packet);
+    }
+
+    #[inline(always)]
+    fn send_stamped(&mut self, bytes: u32, packet: &Packet) {
+        self.packets = self.packets.wrapping_add(1);
+        self.observers.note_at(self.end.leaving, self.now, packet);
+        self.line.take_with(self.now, bytes, || *packet);
+    }
+}
+
+/// Hands all packets of a line that arrive now to `host`, and returns how many there were.
+#[cold]
+fn arrive_together(
+    now: Nanoseconds,
+    end: &End,
+    line: &mut Line<Packet>,
+    host: &mut Host,
+    observers: &mut Observers,
+) -> u64 {
+    let mut packets = 0;
+    while line.first_arrival() == now {
+        let Some((packet, following)) = line.first() else { break };
+        packets += 1;
+        observers.note_at(end.arriving, now, packet);
+        host.handle_packet(now, packet);
+        line.drop_first(following);
+    }
+    packets
+}
+
+#[cfg(test)]
+mod tests;

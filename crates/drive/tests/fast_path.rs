@@ -1,0 +1,128 @@
+//! The fast path changes nothing: for every congestion control over every kind of link, captures, ground truth and
+//! arrivals are the same, byte for byte, with header prediction and the driver's fast path as without them.
+//!
+//! Controls and links come from their lists, so that a new one is compared without a line here.
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use pepscope_drive::links::LINK_KINDS;
+use pepscope_drive::scenario::Scenario;
+use pepscope_drive::simulation::Ending;
+use pepscope_drive::truth::delays::Arrival;
+use pepscope_drive::truth::report::report;
+use pepscope_tcp::control::ControlKind;
+use serde_json::{json, Value};
+
+/// Everything that a run leaves behind.
+#[derive(Debug, PartialEq)]
+struct Traces {
+    ending: Ending,
+    now: u64,
+    events: u64,
+    truth: Value,
+    arrivals: Vec<Arrival>,
+    captures: Vec<u8>,
+}
+
+#[derive(Clone, Default)]
+struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn run(described: &Value, fast_path: bool) -> Traces {
+    let mut scenario = Scenario::from_json(&described.to_string()).unwrap();
+    scenario.fast_path = fast_path;
+    let files = Mutex::new(Vec::new());
+    let mut simulation = scenario
+        .build_with(Some(Path::new("captures")), |_| {
+            let buffer = Buffer::default();
+            files.lock().unwrap().push(buffer.clone());
+            Ok(Box::new(buffer) as Box<dyn Write + Send>)
+        })
+        .unwrap();
+    let ending = simulation.run(&mut |_, _| true).unwrap();
+    let captures = files.lock().unwrap().iter().flat_map(|file| file.0.lock().unwrap().clone()).collect();
+    Traces {
+        ending,
+        now: simulation.now(),
+        events: simulation.events(),
+        truth: report(&scenario, &simulation),
+        arrivals: simulation.delays().arrivals().to_vec(),
+        captures,
+    }
+}
+
+/// Losses and a short queue, so that recovery interrupts the fast path and the fast path goes on after it.
+fn wired_hop() -> Value {
+    let up = json!({ "rate_bit_s": 5_000_000, "delay_s": 0.01 });
+    let mut down = up.clone();
+    down["queue_packets"] = json!(25);
+    down["loss"] = json!({ "kind": "independent", "probability": 0.002 });
+    json!({ "kind": "wired", "down": down, "up": up })
+}
+
+fn scenario(control: &str, path: &Value, variant: usize) -> Value {
+    let recovery = ["sack", "rack", "new-reno", "reno", "tahoe"][variant % 5];
+    let host = json!({
+        "control": control,
+        "recovery": recovery,
+        "sack": matches!(recovery, "sack" | "rack"),
+        "timestamps": variant % 3 != 0,
+        "ecn": if control == "jersey" { "every-packet" } else { "off" },
+        "send_buffer_bytes": 200_000,
+    });
+    json!({
+        "name": "fast-path", "duration_s": 8, "seed": variant, "server": host, "mobile": host, "path": path,
+        "traffic": [
+            { "kind": "download", "duration_s": 6 },
+            { "kind": "upload", "bytes": 60_000, "start_s": 0.4 },
+            { "kind": "both", "down_bytes": 50_000, "up_bytes": 20_000, "start_s": 1 },
+        ],
+        "record": { "one_way_delays": true },
+    })
+}
+
+fn assert_same(described: &Value, what: &str) {
+    let (fast, slow) = (run(described, true), run(described, false));
+    assert!(fast.arrivals.len() > 50, "{what}: only {} arrivals", fast.arrivals.len());
+    for (number, (one, other)) in fast.arrivals.iter().zip(&slow.arrivals).enumerate() {
+        assert_eq!(one, other, "{what}: arrival {number}");
+    }
+    assert_eq!(fast.truth, slow.truth, "{what}");
+    assert!(fast.captures == slow.captures, "{what}: the captures differ");
+    assert!(fast == slow, "{what}");
+    println!("{what}: {} arrivals", fast.arrivals.len());
+}
+
+#[test]
+fn every_control_over_every_link_is_the_same_without_the_fast_path() {
+    let mut variant = 0;
+    for control in ControlKind::all() {
+        for kind in LINK_KINDS {
+            variant += 1;
+            let path = json!([wired_hop(), { "kind": kind }]);
+            assert_same(&scenario(control.name(), &path, variant), &format!("{control:?} over {kind}"));
+        }
+    }
+}
+
+#[test]
+fn every_control_through_a_proxy_is_the_same_without_header_prediction() {
+    for (variant, control) in ControlKind::all().enumerate() {
+        let leg = json!({ "control": control.name() });
+        let proxy = json!({ "kind": "split-proxy", "server_leg": leg, "mobile_leg": leg });
+        let path = json!([wired_hop(), proxy, wired_hop()]);
+        assert_same(&scenario(control.name(), &path, variant), &format!("{control:?} through a proxy"));
+    }
+}

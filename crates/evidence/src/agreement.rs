@@ -1,0 +1,325 @@
+//! In how many segments the fields agree between emitted and arrived segments of one packet direction.
+//!
+//! `detector/methods/identity/agreement.py` says what the counts mean.
+
+use crate::segments::{acknowledgement_candidates, Candidates, DataIndex, Discriminator, Segments};
+
+/// Timestamps count modulo this.
+const TIMESTAMP_WRAP: i64 = 1 << 32;
+/// The greatest shift of the window scale option (RFC 7323, section 2.3).
+const MOST_SCALE: i64 = 14;
+
+/// Counts over the segments of one class (data, or pure acknowledgements).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Agreement {
+    /// Arrived segments that were compared, and those of them that have a partner among the emitted ones.
+    pub arrived: usize,
+    pub partners: usize,
+    pub tsval_shift: i64,
+    pub tsecr_shift: i64,
+    /// Partners that both have timestamps, those with equal ones, and different emitted timestamps among them.
+    pub stamped: usize,
+    pub stamps_equal: usize,
+    pub stamps_distinct: usize,
+    /// Partners of which both captures show whether there are timestamps, and those where one has none.
+    pub stamps_known: usize,
+    pub stamps_on_one_side: usize,
+    /// Whether IP IDs vary on both sides.
+    pub ip_ids_vary: bool,
+    /// Partners of equal extent, and those of them with equal IP IDs.
+    pub whole: usize,
+    pub ip_ids_equal: usize,
+    /// The power of two that lies between most windows, partners with equal windows then, those whose window arrived
+    /// smaller, how often the emitted windows shrink from one segment to the next, and how many different ones they are.
+    pub window_scale_shift: i64,
+    pub windows_equal: usize,
+    pub windows_narrowed: usize,
+    pub windows_shrink: usize,
+    pub windows_distinct: usize,
+    /// Most common difference of the hop limits.
+    pub hops: i64,
+    /// Partners of equal extent of which no copy has another PSH, those with equal PSH, and emitted ones with it.
+    pub push_clear: usize,
+    pub push_equal: usize,
+    pub push_set: usize,
+    /// Different acknowledgements that emitted data of equal extent carried, and different ones that arrived on data no
+    /// copy of which carried them.
+    pub carried: usize,
+    pub carried_elsewhere: usize,
+    /// Arrived data that begin and end where emitted data do.
+    pub boundaries_equal: usize,
+    /// Bytes of the longest data segment on either side.
+    pub longest: i64,
+}
+
+/// Data of both sides, for the comparison of parts of what arrived.
+pub struct DataComparison<'a> {
+    emitted: Segments<'a>,
+    arrived: Segments<'a>,
+    /// Candidates of all that arrived.
+    candidates: Candidates,
+    /// Whether each arrived segment lies in the span of the emitted ones, and begins and ends where one of them does.
+    inside: Vec<bool>,
+    is_cut_alike: Vec<bool>,
+    longest: i64,
+}
+
+impl<'a> DataComparison<'a> {
+    /// At most `copies` (one or more) emitted segments are held against one that arrived.
+    pub fn new(emitted: Segments<'a>, arrived: Segments<'a>, copies: usize) -> Self {
+        let mut starts = emitted.start.to_vec();
+        let mut ends: Vec<i64> = (0..emitted.len()).map(|place| emitted.end(place)).collect();
+        starts.sort_unstable();
+        ends.sort_unstable();
+        let span = starts.first().copied().unwrap_or(0)..ends.last().copied().unwrap_or(0);
+        let is_cut_alike = (0..arrived.len()).map(|place| {
+            starts.binary_search(&arrived.start[place]).is_ok() && ends.binary_search(&arrived.end(place)).is_ok()
+        });
+        Self {
+            emitted,
+            arrived,
+            candidates: DataIndex::new(emitted, copies.max(1)).candidates(arrived.start),
+            inside: arrived.start.iter().map(|start| span.contains(start)).collect(),
+            is_cut_alike: is_cut_alike.collect(),
+            longest: emitted.length.iter().copied().max().unwrap_or(0),
+        }
+    }
+
+    /// Compares the arrived segments from one place to another. A shift of timestamps, or a scale of windows, holds
+    /// where at least (windows: more than) a share of `majority` agrees on it.
+    pub fn compare(&self, places: std::ops::Range<usize>, majority: f64) -> Agreement {
+        let &Self { emitted, arrived, ref candidates, .. } = self;
+        let places: Vec<usize> = places.filter(|&place| self.inside[place]).collect();
+        let candidates_of = |_: usize, came: usize| candidates.row(came);
+        let mut class = Class::new(emitted, arrived, places, majority);
+        class.take_off_shift(candidates_of);
+        let pairs = class.partners(candidates_of);
+        let is_whole = |pair: &Pair| {
+            emitted.start[pair.left] == arrived.start[pair.came]
+                && emitted.length[pair.left] == arrived.length[pair.came]
+        };
+        let mut counts = class.common(&pairs, is_whole);
+        let mut carried = Vec::with_capacity(pairs.len());
+        let mut elsewhere = Vec::new();
+        for pair in &pairs {
+            let &Pair { left, came, .. } = pair;
+            counts.boundaries_equal += usize::from(self.is_cut_alike[came]);
+            if !is_whole(pair) {
+                continue;
+            }
+            let copies = candidates.row(came);
+            carried.push(emitted.acknowledgement[left]);
+            if copies.iter().all(|&copy| emitted.acknowledgement[copy] != arrived.acknowledgement[came]) {
+                elsewhere.push(arrived.acknowledgement[came]);
+            }
+            let pushed = emitted.push[left];
+            if copies.iter().all(|&copy| emitted.push[copy] == pushed) {
+                counts.push_clear += 1;
+                counts.push_equal += usize::from(pushed == arrived.push[came]);
+                counts.push_set += usize::from(pushed);
+            }
+        }
+        (counts.carried, counts.carried_elsewhere) = (distinct(carried), distinct(elsewhere));
+        counts.longest = class.places.iter().map(|&place| arrived.length[place]).max().unwrap_or(0).max(self.longest);
+        counts
+    }
+}
+
+/// Compares pure acknowledgements; `majority` as for data.
+pub fn compare_acknowledgements(emitted: Segments<'_>, arrived: Segments<'_>, majority: f64) -> Agreement {
+    let mut class = Class::new(emitted, arrived, (0..arrived.len()).collect(), majority);
+    let alike = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &[Discriminator::Window]);
+    class.take_off_shift(|row, _| alike.row(row));
+    let by = class.discriminators();
+    let candidates = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &by);
+    let pairs = class.partners(|row, _| candidates.row(row));
+    class.common(&pairs, |_| true)
+}
+
+/// An arrived segment and its partner among the emitted ones.
+struct Pair {
+    /// Which of the compared segments.
+    row: usize,
+    left: usize,
+    came: usize,
+}
+
+/// The segments of one class on both sides; `tsval` and `tsecr` are those of `places`, without the shift that was found.
+struct Class<'a> {
+    emitted: Segments<'a>,
+    arrived: Segments<'a>,
+    places: Vec<usize>,
+    tsval: Vec<i64>,
+    tsecr: Vec<i64>,
+    shift: (i64, i64),
+    ip_ids_vary: bool,
+    majority: f64,
+}
+
+impl<'a> Class<'a> {
+    fn new(emitted: Segments<'a>, arrived: Segments<'a>, places: Vec<usize>, majority: f64) -> Self {
+        let taken = |column: &[i64]| places.iter().map(|&place| column[place]).collect::<Vec<_>>();
+        let (tsval, tsecr) = (taken(arrived.tsval), taken(arrived.tsecr));
+        let ip_ids_vary = varies(emitted.ip_id.iter().copied()) && varies(taken(arrived.ip_id).into_iter());
+        Self { emitted, arrived, places, tsval, tsecr, shift: (0, 0), ip_ids_vary, majority }
+    }
+
+    /// Finds constant shifts of TSval and TSecr by the segments whose candidates all have one timestamp, and takes them
+    /// off.
+    fn take_off_shift<'c>(&mut self, candidates: impl Fn(usize, usize) -> &'c [usize]) {
+        let emitted = self.emitted;
+        let (mut values, mut echoes) = (Vec::new(), Vec::new());
+        for (row, &place) in self.places.iter().enumerate() {
+            let copies = candidates(row, place);
+            let Some(&last) = copies.iter().max() else {
+                continue;
+            };
+            let stamp = |place: usize| (emitted.tsval[place], emitted.tsecr[place]);
+            let alike = copies.iter().all(|&copy| stamp(copy) == stamp(last));
+            if alike && self.arrived.has_timestamps[place] && emitted.has_timestamps[last] {
+                values.push((self.tsval[row] - emitted.tsval[last]).rem_euclid(TIMESTAMP_WRAP));
+                echoes.push((self.tsecr[row] - emitted.tsecr[last]).rem_euclid(TIMESTAMP_WRAP));
+            }
+        }
+        let (value, value_share) = most_common(values);
+        let (echo, echo_share) = most_common(echoes);
+        if value_share.min(echo_share) >= self.majority && (value, echo) != (0, 0) {
+            self.shift = (value, echo);
+            self.tsval.iter_mut().for_each(|stamp| *stamp = (*stamp - value).rem_euclid(TIMESTAMP_WRAP));
+            self.tsecr.iter_mut().for_each(|stamp| *stamp = (*stamp - echo).rem_euclid(TIMESTAMP_WRAP));
+        }
+    }
+
+    /// The fields that tell pure acknowledgements with equal numbers apart, where both captures hold them.
+    fn discriminators(&self) -> Vec<Discriminator> {
+        let without_stamps = if self.ip_ids_vary { Discriminator::IpId } else { Discriminator::Window };
+        let any = |segments: Segments<'_>| segments.has_timestamps.contains(&true);
+        if !(any(self.emitted) && any(self.arrived)) {
+            return vec![without_stamps];
+        }
+        let cut = |segments: Segments<'_>| segments.stamps_captured.contains(&false);
+        if cut(self.emitted) || cut(self.arrived) {
+            return vec![Discriminator::Tsval, without_stamps];
+        }
+        vec![Discriminator::Tsval]
+    }
+
+    /// For each segment the candidate (asked for by row and place) that agrees in most fields, timestamps first, of equal ones the first.
+    fn partners<'c>(&self, candidates: impl Fn(usize, usize) -> &'c [usize]) -> Vec<Pair> {
+        let (emitted, arrived) = (self.emitted, self.arrived);
+        let mut pairs = Vec::with_capacity(self.places.len());
+        for (row, &came) in self.places.iter().enumerate() {
+            let score = |left: usize| {
+                let stamped = emitted.has_timestamps[left] && arrived.has_timestamps[came];
+                8 * u8::from(stamped && emitted.tsval[left] == self.tsval[row])
+                    + 4 * u8::from(stamped && emitted.tsecr[left] == self.tsecr[row])
+                    + 2 * u8::from(self.ip_ids_vary && emitted.ip_id[left] == arrived.ip_id[came])
+                    + u8::from(emitted.window[left] == arrived.window[came])
+            };
+            let scored = candidates(row, came).iter().map(|&left| (score(left), left));
+            let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
+            pairs.extend(best.map(|(_, left)| Pair { row, left, came }));
+        }
+        pairs
+    }
+
+    /// Counts of the fields that data and acknowledgements share.
+    fn common(&self, pairs: &[Pair], is_whole: impl Fn(&Pair) -> bool) -> Agreement {
+        let (emitted, arrived) = (self.emitted, self.arrived);
+        let ip_ids_vary = self.ip_ids_vary;
+        let mut counts =
+            Agreement { arrived: self.places.len(), partners: pairs.len(), ip_ids_vary, ..Default::default() };
+        if pairs.is_empty() {
+            return counts;
+        }
+        (counts.tsval_shift, counts.tsecr_shift) = self.shift;
+        let mut stamps = Vec::new();
+        let mut hops = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            let &Pair { row, left, came } = pair;
+            let (here, there) = (emitted.has_timestamps[left], arrived.has_timestamps[came]);
+            if here && there {
+                let stamp = (emitted.tsval[left], emitted.tsecr[left]);
+                counts.stamped += 1;
+                counts.stamps_equal += usize::from(stamp == (self.tsval[row], self.tsecr[row]));
+                // Both as one number: different stamps seldom coincide in it, and then count for one less.
+                stamps.push(stamp.0.wrapping_mul(1 << 20) ^ stamp.1);
+            }
+            if emitted.stamps_captured[left] && arrived.stamps_captured[came] {
+                counts.stamps_known += 1;
+                counts.stamps_on_one_side += usize::from(here != there);
+            }
+            if is_whole(pair) {
+                counts.whole += 1;
+                counts.ip_ids_equal += usize::from(emitted.ip_id[left] == arrived.ip_id[came]);
+            }
+            hops.push(emitted.ttl[left] - arrived.ttl[came]);
+        }
+        counts.stamps_distinct = distinct(stamps);
+        counts.hops = most_common(hops).0;
+        self.count_windows(pairs, &mut counts);
+        counts
+    }
+
+    /// Windows agree up to a power of two: a capture that missed the SYN does not know the scale.
+    fn count_windows(&self, pairs: &[Pair], counts: &mut Agreement) {
+        let windows: Vec<(i64, i64)> =
+            pairs.iter().map(|pair| (self.emitted.window[pair.left], self.arrived.window[pair.came])).collect();
+        let equal = windows.iter().filter(|(left, came)| left == came).count();
+        let mut scale = 0;
+        if share(equal, windows.len()) < self.majority {
+            let positive = windows.iter().filter(|&&(left, came)| left > 0 && came > 0);
+            let powers = positive.map(|&(left, came)| {
+                let (of_left, of_came) = (left.trailing_zeros(), came.trailing_zeros());
+                let is_power = left >> of_left == came >> of_came;
+                if is_power {
+                    i64::from(of_left) - i64::from(of_came)
+                } else {
+                    i64::MAX
+                }
+            });
+            let (common, common_share) = most_common(powers.collect());
+            if common_share > self.majority && common.saturating_abs() <= MOST_SCALE {
+                scale = common;
+            }
+        }
+        counts.window_scale_shift = scale;
+        for &(left, came) in &windows {
+            let scaled = came << scale.max(0);
+            counts.windows_equal += usize::from(scaled == left << (-scale).max(0));
+            let narrowed = if scale >= 0 { scaled } else { came >> -scale };
+            counts.windows_narrowed += usize::from(narrowed < left);
+        }
+        counts.windows_shrink = windows.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
+        counts.windows_distinct = distinct(windows.iter().map(|&(left, _)| left).collect());
+    }
+}
+
+fn varies(values: impl Iterator<Item = i64> + Clone) -> bool {
+    let first = values.clone().next();
+    values.into_iter().any(|value| Some(value) != first)
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// How many different values there are.
+fn distinct(mut values: Vec<i64>) -> usize {
+    values.sort_unstable();
+    values.dedup();
+    values.len()
+}
+
+/// The most common value and its share, of equally common ones the least; (0, 0) of nothing.
+fn most_common(mut values: Vec<i64>) -> (i64, f64) {
+    let total = values.len();
+    values.sort_unstable();
+    let mut best = (0, 0);
+    for run in values.chunk_by(i64::eq) {
+        if run.len() > best.1 {
+            best = (run[0], run.len());
+        }
+    }
+    (best.0, if total == 0 { 0.0 } else { share(best.1, total) })
+}

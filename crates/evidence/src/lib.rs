@@ -1,0 +1,13 @@
+//! Numbers that the detector's methods judge by, from the packets of a connection or of a pair of them.
+//!
+//! Nothing here decides: there is no verdict, and what a method may want to choose otherwise (limits, counts, shares) is
+//! an argument. Columns come in as slices and go out as vectors.
+
+pub mod agreement;
+mod envelope;
+pub mod order_statistics;
+pub mod point;
+pub mod segments;
+pub mod separation;
+pub mod steps;
+pub mod thinning;

@@ -1,0 +1,4 @@
+//! Both editions against their equations.
+
+mod linux;
+mod rfc_9438;

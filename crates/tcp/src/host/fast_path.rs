@@ -1,0 +1,182 @@
+//! The fast path through a host: from a packet that header prediction takes to the packets that answer it.
+//!
+//! It does what [`Host::handle_packet`], [`Host::transmit`] and [`Host::poll_timeout`] do, one after the other; what it
+//! does not cover it leaves to them.
+
+use pepscope_path::Nanoseconds;
+
+use super::Host;
+use crate::packet::Packet;
+use crate::packet_sink::PacketSink;
+use crate::segment::Segment;
+
+/// The flow that the fast path answered last. Its entry in the table of timeouts may be out of date.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FastFlow {
+    flow: u32,
+    place: usize,
+}
+
+impl FastFlow {
+    /// No flow has such a number.
+    pub(super) const NONE: Self = Self { flow: u32::MAX, place: usize::MAX };
+
+    pub(super) fn is_none(self) -> bool {
+        self.place == usize::MAX
+    }
+}
+
+impl Host {
+    /// Does what [`Host::handle_packet`] and [`Host::transmit`] do, on the fast path where header prediction takes the
+    /// packet and answers it.
+    ///
+    /// Call [`Host::refresh_timeouts`] after it and before [`Host::poll_timeout`].
+    #[inline(always)]
+    pub fn answer(&mut self, now: Nanoseconds, packet: &Packet, sink: &mut impl PacketSink) {
+        let is_answered = match packet {
+            Packet::Tcp(segment) if segment.payload_bytes > 0 => self.answer_data(now, segment, sink),
+            Packet::Tcp(segment) => self.answer_acknowledgement(now, segment, sink),
+            _ => false,
+        };
+        if !is_answered {
+            self.answer_on_slow_path(now, packet, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn answer_on_slow_path(&mut self, now: Nanoseconds, packet: &Packet, sink: &mut impl PacketSink) {
+        match packet {
+            Packet::Tcp(segment) if segment.flow == self.fast_flow.flow => self.answer_mispredicted(now, segment, sink),
+            _ => {
+                self.handle_packet(now, packet);
+                self.transmit_on_slow_path(now, sink);
+            }
+        }
+    }
+
+    /// Answers a segment of the fast flow that header prediction does not take. The application mostly has nothing to
+    /// do.
+    fn answer_mispredicted(&mut self, now: Nanoseconds, segment: &Segment, sink: &mut impl PacketSink) {
+        let place = self.fast_flow.place;
+        let flow = &mut self.flows[place];
+        if flow.connection.handle_mispredicted(now, segment) && flow.application.has_nothing_to_do(now) {
+            while let Some(segment) = flow.connection.poll_transmit(now) {
+                sink.send(Packet::Tcp(segment));
+            }
+            self.earliest_ns = self.earliest_ns.min(flow.connection.poll_timeout());
+        } else {
+            self.proceed(now, place);
+            self.transmit_on_slow_path(now, sink);
+        }
+    }
+
+    /// When [`Host::handle_timeout`] is due next, or earlier.
+    #[inline(always)]
+    #[must_use]
+    pub fn earliest_timeout(&self) -> Nanoseconds {
+        self.earliest_ns
+    }
+
+    /// Brings the table of timeouts up to date, which [`Host::answer`] leaves for later.
+    #[inline(always)]
+    pub fn refresh_timeouts(&mut self) {
+        if let Some(flow) = self.flows.get(self.fast_flow.place) {
+            self.times.set(self.fast_flow.place, flow.next_time());
+        }
+        self.fast_flow = FastFlow::NONE;
+        self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest());
+    }
+
+    /// The place of a flow that the fast path may answer: nothing of any flow waits to be sent.
+    #[inline(always)]
+    fn place_of(&mut self, flow: u32) -> Option<usize> {
+        if self.fast_flow.flow == flow {
+            return Some(self.fast_flow.place);
+        }
+        self.switch_fast_flow(flow)
+    }
+
+    #[inline(never)]
+    fn switch_fast_flow(&mut self, flow: u32) -> Option<usize> {
+        if !self.leaving.is_empty() || !self.ready.is_empty() {
+            return None;
+        }
+        let place = self.places.get(flow).copied()?;
+        if !self.flows[place].connection.predicts() {
+            return None;
+        }
+        self.refresh_timeouts();
+        self.fast_flow = FastFlow { flow, place };
+        Some(place)
+    }
+
+    #[inline(always)]
+    fn answer_data(&mut self, now: Nanoseconds, segment: &Segment, sink: &mut impl PacketSink) -> bool {
+        let Some(place) = self.place_of(segment.flow) else { return false };
+        let Some(flow) = self.flows.get_mut(place).filter(|flow| flow.application.only_reads()) else { return false };
+        let Some(run) = flow.connection.accept_data(now, segment) else { return false };
+        flow.application.take_run(now, run);
+        let connection = &mut flow.connection;
+        if connection.may_send_data() {
+            self.transmit_predicted(now, place, false, sink);
+        } else if connection.acknowledge_predicted(now, sink) {
+            self.earliest_ns = self.earliest_ns.min(connection.acknowledgement_timeout());
+        } else {
+            self.transmit_flow(now, place, sink);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn answer_acknowledgement(&mut self, now: Nanoseconds, segment: &Segment, sink: &mut impl PacketSink) -> bool {
+        let Some(place) = self.place_of(segment.flow) else { return false };
+        let Some(flow) = self.flows.get_mut(place) else { return false };
+        let Some(writable) = flow.connection.accept_acknowledgement(now, segment) else { return false };
+        if writable && flow.application.continue_writing(now, &mut flow.connection) {
+            self.transmit_predicted(now, place, true, sink);
+        } else {
+            self.advance_application(now, place, writable);
+            self.transmit_on_slow_path(now, sink);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn transmit_predicted(&mut self, now: Nanoseconds, place: usize, is_orderly: bool, sink: &mut impl PacketSink) {
+        let Some(flow) = self.flows.get_mut(place) else { return };
+        if flow.connection.transmit_predicted(now, is_orderly, sink) {
+            self.earliest_ns = self.earliest_ns.min(flow.connection.predicted_timeout());
+        } else {
+            self.transmit_flow(now, place, sink);
+        }
+    }
+
+    #[inline(never)]
+    fn transmit_flow(&mut self, now: Nanoseconds, place: usize, sink: &mut dyn PacketSink) {
+        self.flows[place].is_ready = true;
+        self.ready.push_back(place);
+        self.transmit_on_slow_path(now, sink);
+    }
+
+    /// Passes an ACK's events to the application.
+    #[inline(never)]
+    fn advance_application(&mut self, now: Nanoseconds, place: usize, has_room: bool) {
+        let flow = &mut self.flows[place];
+        if has_room {
+            flow.application.note_room();
+        }
+        let was_open = flow.is_open();
+        flow.application.advance(now, &mut flow.connection);
+        self.finish_advance(now, place, was_open);
+    }
+
+    /// [`Host::transmit`] without inlining, so that there is one copy of its code.
+    #[inline(never)]
+    fn transmit_on_slow_path(&mut self, now: Nanoseconds, sink: &mut dyn PacketSink) {
+        self.transmit(now, sink);
+        self.refresh_timeouts();
+    }
+}
+
+#[cfg(test)]
+mod tests;

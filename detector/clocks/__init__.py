@@ -1,0 +1,1 @@
+"""The relation between the clocks of two captures, and what timing it allows."""

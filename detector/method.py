@@ -1,0 +1,92 @@
+"""What a detection method is: a name, a title, its findings, and one function of one context.
+
+A context holds the connections that are examined together, so that a method may read numbers of all of them as
+columns. A method that looks at one connection after the other is written as a function of one `Observation` and
+wrapped by `by_connection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from detector.clocks.relation import ClockRelation, relate
+from detector.other_transport.encrypted_legs import Guise
+from detector.pair import Pair
+from detector.vantage.one_place import OnePlace
+from detector.vantage.watching import Watched
+from pepscope.captures.connections import Connection
+from pepscope.results.finding import Finding
+from pepscope.results.verdicts import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is known of a connection that one of two captures lacks.
+
+    `watched`: whether that capture would hold it; `earlier` are pairs that got the same answer before, and
+    `is_split` judges one of them. `middlebox_certainty` is how sure other connections make it that a middlebox splits
+    connections to this server: 0 means that none does.
+    """
+
+    watched: Watched
+    earlier: Sequence[Pair]
+    is_split: Callable[[Pair], bool]
+    middlebox_certainty: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What the captures show of one connection: the pair, and what they say about each other where that matters."""
+
+    pair: Pair
+    absent: Absent | None = None  # why one of two captures lacks the connection
+    candidates: Sequence[tuple[Connection, Guise]] = ()  # what may be its other leg, encrypted
+    place: OnePlace | None = None  # both captures were taken at one place, and the pair holds the richer one
+
+    @cached_property
+    def clock(self) -> ClockRelation:
+        """How the clocks of the two captures are related; computed when the first method asks."""
+        return relate(self.pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The connections that are examined together."""
+
+    observations: Sequence[Observation]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """A method's evidence for each connection of a context, in its order; None where it has none."""
+
+    evidence: Sequence[Evidence | None]
+
+
+def by_connection(examine: Callable[[Observation], Evidence | None]) -> Callable[[Context], Findings]:
+    """A method's function that examines each connection of a context by itself."""
+    return lambda context: Findings([examine(observation) for observation in context.observations])
+
+
+def compares_streams(observation: Observation) -> bool:
+    """Whether the streams of the two captures can be laid over each other, as most methods need."""
+    return not observation.pair.encrypted
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A detection method.
+
+    `name` stands in JSON and `title` on pages; several entries of the registry may be parts of one method and share
+    both. `examine` is called for connections of which `applies` is true. A method that `reads_datagrams` is heard where
+    one end of a connection is a UDP flow even if it could not decide.
+    """
+
+    name: str
+    title: str
+    findings: tuple[type[Finding], ...]
+    examine: Callable[[Context], Findings]
+    applies: Callable[[Observation], bool] = compares_streams
+    reads_datagrams: bool = False

@@ -1,0 +1,177 @@
+"""The same transfer with other bytes or another size at its two ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector.method import Observation
+from detector.methods.content.findings import NAME, ContentFinding
+from detector.methods.content.stream_heads import (
+    PROXY_FIELDS,
+    added_fields,
+    consumed_request,
+    header_field,
+    headers_differ,
+    openings,
+    shown,
+)
+from detector.pair import Pair, StreamAlignment, Vantage
+from detector.pairing.alignment import compare
+from pepscope.captures.packets import Direction, TcpFlag
+from pepscope.results.transfer_findings import TransferFinding
+from pepscope.results.verdicts import Evidence, Number
+
+#: Payload pieces that must have been compared before bytes count as different.
+FEWEST_PIECES = 3
+#: Share of pieces that agree: above the first the bytes are the same, below the second they are others.
+SAME_SHARE = 0.9
+OTHER_SHARE = 0.5
+#: Application gateways (FTP, SIP behind NAT) replace an address in a control stream and shift what follows.
+GATEWAY_BYTES = 64
+#: What proxies add to a head or take from it, at most: Via, X-Forwarded-For, Age and their like take a few hundred.
+HEAD_CHANGE_BYTES = 1024
+
+
+def examine(observation: Observation) -> Evidence | None:
+    """Compare bytes and sizes of both streams; None where another part of this method reports the missing stream."""
+    pair = observation.pair
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None:
+        if observation.absent is not None or observation.place is not None:
+            return None
+        return ContentFinding.NO_COUNTERPART.undecided(
+            NAME,
+            "Only one capture holds this connection: a cache may have answered, or the other capture missed it.",
+        )
+    consumed = consumed_request(client, server)
+    if consumed:
+        return ContentFinding.PROXY_REQUEST_CONSUMED.evidence(
+            NAME, 0.95 * pair.pairing_confidence,
+            f"The client sends a proxy a {consumed} request, and the server never gets it: the proxy consumes the "
+            "request and relays the bytes that follow.", {"request": consumed},
+        )  # fmt: skip
+    return (
+        _other_body(pair, client, server)
+        or _rewritten_head(pair)
+        or _grown_head(pair, client, server)
+        or _bytes_and_sizes(pair, client, server)
+    )
+
+
+def _other_body(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None:
+    """An HTTP answer with other bytes and another size, whose length one capture cut off."""
+    left, arrived = openings(pair, Direction.DOWN)
+    alignment = pair.alignment.get(Direction.DOWN)
+    changed = size_change(client, server, Direction.DOWN)
+    if left is None or arrived is None or alignment is None or changed is None:
+        return None
+    cut = any(b"\r\n\r\n" not in head and header_field(head, b"content-length") is None for head in (left, arrived))
+    if not cut or abs(changed) <= HEAD_CHANGE_BYTES or not _is_other(alignment):
+        return None
+    sizes = [vantage.connection.down.stream_bytes for vantage in (server, client)]
+    return ContentFinding.OTHER_BODY.evidence(
+        NAME, 0.95 * pair.pairing_confidence,
+        f"The answer leaves with {sizes[0]} bytes and arrives with {sizes[1]}, and {1 - alignment.matched:.0%} of the "
+        "compared payload differs: a proxy rewrote its body.",
+        {"left_bytes": sizes[0], "arrived_bytes": sizes[1], "pieces_compared": alignment.compared},
+        ("The captures cut the head before Content-Length, so the proxy may have rewritten the body as it read it.",),
+    )  # fmt: skip
+
+
+def _grown_head(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None:
+    """An HTTP head that arrives longer or shorter than it left, where the captures do not hold it to its end.
+
+    The body behind it agrees, by as many bytes farther from the SYN as the whole stream is longer.
+    """
+    for direction in Direction:
+        left, arrived = openings(pair, direction)
+        growth = server.flow(direction).stream_bytes - client.flow(direction).stream_bytes
+        if left is None or arrived is None or not 0 < abs(growth) <= HEAD_CHANGE_BYTES:
+            continue
+        payload = client.payload[direction], server.payload[direction]
+        (compared, matched), (beside, agreed) = compare(*payload, growth), compare(*payload, 0)
+        if compared >= FEWEST_PIECES and matched >= SAME_SHARE and compared * matched > 2 * beside * agreed:
+            added = growth if direction is Direction.UP else -growth
+            return TransferFinding.REWRITTEN_HEADERS.evidence(
+                NAME, 0.9 * pair.pairing_confidence,
+                f"The HTTP {'request' if direction is Direction.UP else 'response'} arrives with a head {abs(added)} "
+                f"bytes {'longer' if added > 0 else 'shorter'} than it left with, and the same body: a proxy rewrote "
+                "it.",
+                {"direction": direction.name.lower(), "added_bytes": added, "pieces_compared": compared},
+            )  # fmt: skip
+    return None
+
+
+def _rewritten_head(pair: Pair) -> Evidence | None:
+    """An HTTP head that arrives with other fields or another length of the body."""
+    for direction in Direction:
+        left, arrived = openings(pair, direction)
+        if left is not None and arrived is not None and headers_differ(left, arrived):
+            lengths = [header_field(message, b"content-length") for message in (left, arrived)]
+            if direction is Direction.DOWN and None not in lengths and lengths[0] != lengths[1]:
+                return ContentFinding.RECOMPRESSED.evidence(
+                    NAME, 0.95 * pair.pairing_confidence,
+                    f"The answer leaves with a body of {shown(lengths[0])} bytes and arrives with one of "
+                    f"{shown(lengths[1])}: a proxy read it whole and rewrote it.",
+                    {"left_content_length": shown(lengths[0]), "arrived_content_length": shown(lengths[1])},
+                )  # fmt: skip
+            added = sorted(name.decode("ascii") for name in added_fields(left, arrived))
+            known = [name for name in added if name.encode() in PROXY_FIELDS]
+            return TransferFinding.REWRITTEN_HEADERS.evidence(
+                NAME, (0.98 if known else 0.9) * pair.pairing_confidence,
+                f"The HTTP {'request' if direction is Direction.UP else 'response'} arrives with another header than "
+                f"it left with{f' (added: {chr(44).join(added)})' if added else ''}: a proxy rewrote it.",
+                {"direction": direction.name.lower(), "added_fields": ", ".join(added)},
+            )  # fmt: skip
+    return None
+
+
+def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
+    numbers: dict[str, Number] = {}
+    for direction in Direction:
+        name = direction.name.lower()
+        alignment = pair.alignment.get(direction)
+        sizes = [v.flow(direction).stream_bytes for v in (client, server)]
+        numbers |= {f"{name}_client_side_bytes": sizes[0], f"{name}_server_side_bytes": sizes[1]}
+        if alignment is not None:
+            numbers |= {f"{name}_pieces_compared": alignment.compared, f"{name}_pieces_equal": alignment.matched}
+            if _is_other(alignment):
+                return TransferFinding.OTHER_BYTES.evidence(
+                    NAME, (1.0 - alignment.matched) * pair.pairing_confidence,
+                    f"{1 - alignment.matched:.0%} of the compared payload differs between the captures: a middlebox "
+                    "changed the content.", numbers,
+                    ("Two different connections that were paired by mistake look the same.",),
+                )  # fmt: skip
+    for direction in Direction:
+        changed = size_change(client, server, direction)
+        if changed is not None and changed != 0:
+            strong = abs(changed) > GATEWAY_BYTES
+            return ContentFinding.OTHER_SIZE.evidence(
+                NAME, (0.9 if strong else 0.4) * pair.pairing_confidence,
+                f"The {direction.name.lower()} stream ends {abs(changed)} bytes "
+                f"{'later' if changed > 0 else 'earlier'} where it arrives than where it left: it was rewritten.",
+                numbers, () if strong else ("An application gateway of a NAT changes sizes by a few bytes, too.",),
+            )  # fmt: skip
+    compared = sum(a.compared for a in pair.alignment.values())
+    if compared == 0:
+        return ContentFinding.NO_PAYLOAD.undecided(NAME, "The captures hold no payload to compare.", numbers)
+    return ContentFinding.SAME_CONTENT.undecided(
+        NAME, "Bytes and sizes are the same at both ends, as a relay leaves them too.", numbers
+    )
+
+
+def _is_other(alignment: StreamAlignment) -> bool:
+    return alignment.compared >= FEWEST_PIECES and alignment.matched < OTHER_SHARE
+
+
+def size_change(client: Vantage, server: Vantage, direction: Direction) -> int | None:
+    """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
+    ends = []
+    for vantage in (client, server) if direction is Direction.UP else (server, client):
+        packets = vantage.packets
+        fins = packets.going(direction) & packets.flagged(TcpFlag.FIN)
+        if vantage.flow(direction).initial_sequence_number is None or not fins.any():
+            return None
+        end = packets.sequence_offset[fins] + packets.payload_bytes[fins].astype(np.int64)
+        ends.append(int(end.max()))
+    return ends[1] - ends[0]

@@ -1,0 +1,1 @@
+"""Legs that carry a connection's bytes in another form: UDP datagrams, or an encrypted stream."""

@@ -1,0 +1,142 @@
+"""Candidates for being one connection, by keys that connections of both captures share, and what each key is worth.
+
+Worth is a log-likelihood ratio in nats: how much likelier one connection shows the key at two places than two do.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+
+from detector.pairing.match import Candidate, Ground
+from detector.pairing.packet_sketch import Connections, shared_packets
+from detector.pairing.start_times import near_in_time
+from pepscope.captures.connection_source import ConnectionSource
+from pepscope.captures.connections import Connection
+
+#: An initial sequence number is one of 2^32 (RFC 6528).
+SEQUENCE_NUMBER_NATS = 32 * math.log(2)
+
+#: A client's port is one of 28,232 (Linux's default range, 32768 to 60999; others have 16,384 or more, RFC 6335).
+PORT_NATS = math.log(28_232)
+
+#: An address in common narrows the choice to the connections of that host: some tens, say.
+ADDRESS_NATS = 3.0
+
+#: Equal lengths of fewer bytes in all may be those of any small exchange.
+TELLING_BYTES = 1 << 14
+
+#: Equal lengths: beyond `TELLING_BYTES` sizes spread over more than ten thousand values.
+LENGTHS_NATS = math.log(10_000.0)
+
+Key = Callable[[Connection], Hashable | None]
+
+
+def both_sequence_numbers(connection: Connection) -> Hashable | None:
+    """Both initial sequence numbers."""
+    up, down = connection.up.initial_sequence_number, connection.down.initial_sequence_number
+    return None if up is None or down is None else (up, down)
+
+
+def end_points(connection: Connection) -> Hashable | None:
+    """Both end points, without regard to which is the client."""
+    return frozenset(
+        ((connection.client_address, connection.client_port), (connection.server_address, connection.server_port))
+    )
+
+
+def lengths(connection: Connection) -> Hashable | None:
+    """The lengths of both streams; None without payload."""
+    up, down = connection.up.stream_bytes, connection.down.stream_bytes
+    return None if up + down == 0 else (up, down)
+
+
+def own_lengths(*captures: ConnectionSource) -> Key:
+    """Lengths as a key, for connections whose lengths occur once in each capture, matched or not."""
+    alike = [Counter(lengths(connection) for connection in capture.connections) for capture in captures]
+
+    def key(connection: Connection) -> Hashable | None:
+        found = lengths(connection)
+        own = connection.up.stream_bytes + connection.down.stream_bytes >= TELLING_BYTES
+        return found if own and all(counts[found] == 1 for counts in alike) else None
+
+    return key
+
+
+def by_key(
+    left: Connections, right: Connections, key: Key, ground: Ground, nats: float, offset: int
+) -> list[Candidate]:
+    """Pairs with the same key; of large groups those that began near each other under the clocks' offset (ns)."""
+    groups: dict[Hashable, tuple[list[Connection], list[Connection]]] = defaultdict(lambda: ([], []))
+    for place, side in enumerate((left, right)):
+        for connection in side.values():
+            name = key(connection)
+            if name is not None:
+                groups[name][place].append(connection)
+    return [
+        Candidate(one.id, two.id, ground, nats, are_sides_swapped(one, two))
+        for ones, twos in groups.values()
+        if ones and twos
+        for one, two in near_in_time(ones, twos, offset)
+    ]
+
+
+def by_identity(
+    first: ConnectionSource, second: ConnectionSource, left: Connections, right: Connections, offset: int
+) -> list[Candidate]:
+    """Pairs that share what hardly two connections do: initial sequence numbers, packets, end points."""
+    found = by_key(left, right, both_sequence_numbers, Ground.SEQUENCE_NUMBERS, 2 * SEQUENCE_NUMBER_NATS, offset)
+    for key in (_up_sequence_number, _down_sequence_number):
+        found += by_key(left, right, key, Ground.SEQUENCE_NUMBERS, SEQUENCE_NUMBER_NATS, offset)
+    found += by_key(left, right, end_points, Ground.END_POINTS, PORT_NATS + 2 * ADDRESS_NATS, offset)
+    found += [
+        Candidate(pair.first, pair.second, Ground.PACKETS, pair.nats, pair.sides_swapped)
+        for pair in shared_packets(first, second, left, right)
+    ]
+    return merged(found)
+
+
+def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """One candidate for each two connections: the weightiest one's ground and `sides_swapped`, and the sum of all."""
+    best: dict[tuple[int, int], Candidate] = {}
+    for found in candidates:
+        key = (found.first, found.second)
+        known = best.get(key)
+        if known is None:
+            best[key] = found
+            continue
+        lead = max(known, found, key=lambda candidate: candidate.nats)
+        best[key] = Candidate(*key, lead.ground, known.nats + found.nats, lead.sides_swapped)
+    return list(best.values())
+
+
+def related_nats(one: Connection, two: Connection) -> float:
+    """What end points in common are worth: the server's address, the client's address, the client's port."""
+    nats = ADDRESS_NATS * (one.server_address == two.server_address)
+    nats += ADDRESS_NATS * (one.client_address == two.client_address)
+    return nats + PORT_NATS * (one.client_port == two.client_port)
+
+
+def tie_breaker(one: Connection, two: Connection) -> float:
+    """A weight too small to mean anything, by the end points alone: equals pair alike in whatever order they come."""
+    names = sorted((f"{one.client} {one.server}", f"{two.client} {two.server}"))
+    return zlib.crc32("|".join(names).encode()) * 2.0**-52
+
+
+def are_sides_swapped(one: Connection, two: Connection) -> bool:
+    """Whether a guess of client and server in one of them contradicts the other's end points."""
+    guessed = one.side_guessed or two.side_guessed
+    return guessed and one.client != two.client and (one.client == two.server or one.server == two.client)
+
+
+def _up_sequence_number(connection: Connection) -> Hashable | None:
+    """The client's number and both ports, which hold where the answer to the SYN was lost."""
+    number = connection.up.initial_sequence_number
+    return None if number is None else (number, connection.client_port, connection.server_port)
+
+
+def _down_sequence_number(connection: Connection) -> Hashable | None:
+    number = connection.down.initial_sequence_number
+    return None if number is None else (number, connection.client_port, connection.server_port)

@@ -1,0 +1,238 @@
+"""Two captures as pairs of connections: matched, loaded, aligned, and which side is which."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from detector.logistic import logistic
+from detector.options import DetectOptions
+from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
+from detector.pair import DatagramLeg, Pair, Vantage
+from detector.pairing.alignment import align
+from detector.pairing.confidence import CONFIDENCE, RIVALLED, leg_confidence, pairing_confidence
+from detector.pairing.match import Ground, Match
+from detector.pairing.matching import Matcher
+from detector.pairing.same_request import another_answer, same_request
+from detector.streams.curves import without_backward_steps
+from detector.vantage.capture_sides import client_nearness, first_is_client_side, is_timed
+from detector.vantage.not_captured import without_blanked
+from detector.vantage.swapped_sides import swap_guessed_sides
+from pepscope.captures.connection_source import ConnectionSource
+from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Direction
+
+#: Earlier pairs to look at where a connection may have been answered from a cache.
+EARLIER_PAIRS = 4
+
+#: Pairs to look at where it is asked what becomes of connections to one server.
+PAIRS_LOOKED_AT = 4
+
+
+class PairedCaptures:
+    """The pairs of two captures, in order of their first packets; iterating loads one pair's packets at a time."""
+
+    def __init__(
+        self,
+        first: ConnectionSource,
+        second: ConnectionSource | None,
+        matches: Sequence[Match],
+        options: DetectOptions,
+        encrypted: Sequence[Legs] = (),
+    ) -> None:
+        self.matches = tuple(matches)
+        self._encrypted = encrypted
+        self._first = first
+        self._second = second
+        self._options = options
+        self._answers: dict[tuple[str, int], list[Match]] | None = None
+        self._servers: dict[str, list[Match]] | None = None
+        self._lean = self._capture_lean()
+
+    def __len__(self) -> int:
+        return len(self.matches)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return (self.pair(match) for match in self.matches)
+
+    def pair(self, match: Match, *, certain: bool = False) -> Pair:
+        """Load one pair; `certain` leaves out of its confidence that rivals of the match may be the truth."""
+        first = None if match.first is None else _vantage(self._first, match.first)
+        second = None
+        if match.second is not None and self._second is not None:
+            second = _vantage(self._second, match.second)
+        if first is None or second is None:
+            alone = self._single(first or second, match)
+            return alone if match.leg is None else self._with_leg(alone, match.leg)
+        if match.sides_swapped:
+            first, second = swap_guessed_sides(first, second)
+        client_side, server_side = (first, second) if self._is_first_nearer(first, second) else (second, first)
+        if match.ground is Ground.ENCRYPTED:
+            sure = CONFIDENCE[match.ground]
+            return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
+        alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
+        related = _addresses_in_common(client_side.connection, server_side.connection)
+        up, down = ([side.payload[way] for side in (client_side, server_side)] for way in Direction)
+        confidence = pairing_confidence(
+            match.ground,
+            alignment.values(),
+            related=related or self._options.same_transfers,
+            asked_alike=same_request(*up),
+            another_answer=another_answer(*down),
+        )
+        if match.rivals and not certain:
+            confidence = min(confidence * logistic(match.margin), RIVALLED)
+        return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
+
+    def _is_first_nearer(self, first: Vantage, second: Vantage) -> bool:
+        """Whether `first` is the client's side."""
+        if self._options.first_at_client is not None:
+            return self._options.first_at_client
+        own = first_is_client_side(first.connection, second.connection)
+        if is_timed(first.connection) and is_timed(second.connection):
+            return (own or self._lean) >= 0
+        return (self._lean or own) >= 0
+
+    @property
+    def has_both(self) -> bool:
+        """Whether there are two captures."""
+        return self._second is not None
+
+    def encrypted_candidates(self, match: Match) -> list[tuple[Connection, Guise]]:
+        """Connections of the other capture that may be the other leg of an unpaired one, and what they look like."""
+        if self._second is None:
+            return []
+        first, second = self._first.connections, self._second.connections
+        if match.first is not None:
+            return [(second[legs.second], legs.guises[1]) for legs in self._encrypted if legs.first == match.first]
+        return [(first[legs.first], legs.guises[0]) for legs in self._encrypted if legs.second == match.second]
+
+    def earlier_with_same_answer(self, alone: Pair) -> tuple[Pair, ...]:
+        """Pairs whose connection to the same server got as many bytes, before `alone` (client's side only) began."""
+        vantage = alone.client_side
+        if vantage is None or self._second is None:
+            return ()
+        wanted = vantage.connection
+        found = []
+        for match in self._by_answer().get((wanted.server, wanted.down.stream_bytes), ()):
+            pair = self.pair(match)
+            near = pair.client_side
+            if near is not None and near.connection.first_time_ns < wanted.first_time_ns:
+                found.append(pair)
+            if len(found) == EARLIER_PAIRS:
+                break
+        return tuple(found)
+
+    def to_server(self, server: str) -> Iterator[Pair]:
+        """A few pairs whose connection either capture shows to this server and port, one after the other."""
+        for match in self._by_server().get(server, ())[:PAIRS_LOOKED_AT]:
+            yield self.pair(match)
+
+    def _by_server(self) -> dict[str, list[Match]]:
+        """Pairs by server, as either capture names it; made when first asked for."""
+        if self._servers is None:
+            self._servers = defaultdict(list)
+            for match, seen in self._in_both():
+                for server in {connection.server for connection in seen}:
+                    self._servers[server].append(match)
+        return self._servers
+
+    def _in_both(self) -> Iterator[tuple[Match, tuple[Connection, Connection]]]:
+        """The matches of two connections, with both."""
+        for match in self.matches:
+            if match.first is not None and match.second is not None and self._second is not None:
+                yield match, (self._first.connections[match.first], self._second.connections[match.second])
+
+    def _by_answer(self) -> dict[tuple[str, int], list[Match]]:
+        """Pairs by server and answer size, as either capture shows them; made when first asked for."""
+        if self._answers is None:
+            self._answers = defaultdict(list)
+            for match, seen in self._in_both():
+                for key in {(connection.server, connection.down.stream_bytes) for connection in seen}:
+                    self._answers[key].append(match)
+        return self._answers
+
+    def _single(self, vantage: Vantage | None, match: Match) -> Pair:
+        if vantage is None:
+            return Pair(None, None, {}, 0.0, self._options)
+        known = self._options.first_at_client
+        if known is not None:
+            at_client = known == (match.first is not None)
+            return Pair(vantage if at_client else None, None if at_client else vantage, {}, 1.0, self._options)
+        own = client_nearness(vantage.connection)[0] - 0.5
+        others = self._lean if match.first is not None else -self._lean
+        lean = own if is_timed(vantage.connection) else others or own
+        if match.leg is not None and lean == 0:
+            lean = -1.0  # mobile legs are where providers use protocols of their own
+        client_side, server_side = (vantage, None) if lean >= 0 else (None, vantage)
+        return Pair(client_side, server_side, {}, 1.0, self._options)
+
+    def _with_leg(self, alone: Pair, leg: DatagramLeg) -> Pair:
+        confidence = leg_confidence(leg)
+        return replace(alone, datagram_leg=leg, pairing_confidence=confidence, pairing_ground=str(Ground.DATAGRAMS))
+
+    def _capture_lean(self) -> float:
+        """Whether most pairs put the first capture (positive) or the second nearer to the clients."""
+        if self._second is None:
+            return 0.0
+        return sum(
+            first_is_client_side(self._first.connections[match.first], self._second.connections[match.second])
+            for match in self.matches[:1000]
+            if match.first is not None and match.second is not None and not match.sides_swapped
+        )
+
+
+def pair_captures(
+    first: ConnectionSource, second: ConnectionSource | None, options: DetectOptions | None = None
+) -> PairedCaptures:
+    """Match the connections of two captures (in either order), or list those of one."""
+    chosen = options or DetectOptions()
+    if second is None:
+        alone = [Match(connection.id, None, Ground.ALONE) for connection in first.connections]
+        return PairedCaptures(first, None, alone, chosen)
+    matches = Matcher(first, second).run()
+    legs = _encrypted_legs(first, second, matches)
+    if chosen.same_transfers:
+        matches = _with_encrypted_legs(matches, legs.assigned)
+    return PairedCaptures(first, second, matches, chosen, legs.candidates)
+
+
+def _encrypted_legs(first: ConnectionSource, second: ConnectionSource, matches: Sequence[Match]) -> EncryptedLegs:
+    """Look for legs with encryption among what nothing else paired."""
+    alone = [match for match in matches if match.ground is Ground.ALONE]
+    ones = [match.first for match in alone if match.first is not None]
+    twos = [match.second for match in alone if match.second is not None]
+    if not ones or not twos:
+        return EncryptedLegs((), ())
+    starts = [
+        second.connections[match.second].first_time_ns - first.connections[match.first].first_time_ns
+        for match in matches
+        if match.first is not None and match.second is not None and match.ground is not Ground.PAYLOAD_OTHER_TIME
+    ]
+    return find_encrypted_legs(first, second, ones, twos, int(np.median(starts)) if starts else None)
+
+
+def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> list[Match]:
+    """The matches, where both legs of a transfer become one."""
+    second_of = {legs.first: legs.second for legs in assigned}
+    used = set(second_of.values())
+    made = []
+    for match in matches:
+        if match.ground is Ground.ALONE and match.first in second_of:
+            made.append(Match(match.first, second_of[match.first], Ground.ENCRYPTED))
+        elif not (match.ground is Ground.ALONE and match.second in used):
+            made.append(match)
+    return made
+
+
+def _addresses_in_common(one: Connection, two: Connection) -> bool:
+    return one.client_address == two.client_address or one.server_address == two.server_address
+
+
+def _vantage(capture: ConnectionSource, number: int) -> Vantage:
+    packets = without_backward_steps(capture.packets(number))
+    payload = {direction: without_blanked(sample) for direction, sample in capture.payload(number).items()}
+    return Vantage(capture.path, capture.connections[number], packets, payload)

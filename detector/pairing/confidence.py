@@ -1,0 +1,131 @@
+"""How sure a pairing is: by what it was made on, and by what comparing the payload showed afterwards.
+
+The numbers are judgements, held against the corpus: of its pairs none is wrong on any ground, so they promise less than
+was seen; and captures of different runs put together, which have the same objects in common and no transfer, find
+pairs on payload alone only where runs overlap in time. Those end below one half, where no verdict is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from detector.logistic import log_odds
+from detector.pair import DatagramLeg, StreamAlignment
+from detector.pairing.match import Ground
+from pepscope.captures.packets import Direction
+
+#: Most confidence where no payload was compared: nothing but numbers and times, and addresses may be used twice.
+NUMBERS_AND_TIMES = 0.9
+
+#: Confidence by ground before the payload is compared: what could have been mistaken grows down the list.
+CONFIDENCE = {
+    Ground.SEQUENCE_NUMBERS: 0.99,
+    # Tools that make captures give every connection the same numbers; where both show one transfer of real hosts and
+    # a clock is wrong, the packets in common prove it.
+    Ground.SEQUENCE_NUMBERS_OTHER_TIME: 0.45,
+    Ground.PACKETS: 0.99,
+    Ground.END_POINTS: 0.98,
+    Ground.END_POINTS_OTHER_TIME: 0.45,
+    Ground.PAYLOAD: 0.95,
+    Ground.PAYLOAD_AND_TIME: 0.8,
+    Ground.OWN_LENGTHS: 0.8,
+    Ground.PAYLOAD_OTHER_TIME: 0.4,
+    Ground.LENGTHS_AND_STARTS: NUMBERS_AND_TIMES,
+    Ground.LENGTHS_AND_TIME: 0.8,
+    Ground.LENGTHS: 0.5,
+    Ground.LENGTHS_OTHER_TIME: 0.3,
+    Ground.LAST_LEFT: 0.3,
+    # Only with `--same-transfers`, and where no other connection has these sizes and times.
+    Ground.ENCRYPTED: 0.8,
+    Ground.ALONE: 1.0,
+}
+
+
+#: Grounds that are content alone. Two connections with neither an address nor a request in common, of which one
+#: direction agrees and the other does not, are two fetches of one object rather than one fetch through a proxy.
+_CONTENT = (
+    Ground.PAYLOAD,
+    Ground.PAYLOAD_AND_TIME,
+    Ground.PAYLOAD_OTHER_TIME,
+    Ground.OWN_LENGTHS,
+    Ground.LENGTHS_AND_STARTS,
+    Ground.LENGTHS_AND_TIME,
+    Ground.LENGTHS,
+)
+STRANGERS = 0.3
+
+#: Least confidence where the same object was asked for at the same time.
+SAME_REQUEST = 0.7
+
+#: Grounds that another transfer of the same object has as well.
+_OTHER_TIME = (
+    Ground.SEQUENCE_NUMBERS_OTHER_TIME,
+    Ground.PAYLOAD_OTHER_TIME,
+    Ground.END_POINTS_OTHER_TIME,
+    Ground.LENGTHS_OTHER_TIME,
+)
+
+#: Where other connections have the same content, or may have, comparing it is no further evidence.
+_CONTENT_REPEATS = (Ground.PAYLOAD_AND_TIME, *_OTHER_TIME)
+
+#: Share of compared pieces above which a direction's payload agrees.
+AGREES = 0.9
+
+#: Least confidence where one direction's payload agrees and no more than as much of the other's does not: HTTP proxies
+#: rewrite the beginning of a request.
+ONE_DIRECTION_AGREES = 0.8
+
+#: A UDP flow with the bytes of both directions; what is missing to certainty is a relay of the application's own.
+BOTH_DIRECTIONS_CARRIED = 0.97
+ONE_DIRECTION_CARRIED = 0.9
+
+#: Reduction where no traffic relates the capture clocks.
+CLOCKS_UNRELATED = 0.02
+
+
+#: Most confidence where another pairing is nearly as good: below one half, so that there is no verdict without looking
+#: at the rivals.
+RIVALLED = 0.45
+
+
+#: What starts must say together (nats) to raise the least confidence of equal lengths to `NUMBERS_AND_TIMES`.
+STARTS_AGREE_NATS = log_odds(NUMBERS_AND_TIMES) - log_odds(CONFIDENCE[Ground.LENGTHS_OTHER_TIME])
+
+
+def pairing_confidence(
+    ground: Ground,
+    alignments: Iterable[StreamAlignment],
+    *,
+    related: bool,
+    asked_alike: bool,
+    another_answer: bool = False,
+) -> float:
+    """The ground's confidence, raised or lowered by what comparing the payload showed.
+
+    `related`: the connections have an address in common; `asked_alike`: they begin with the same request;
+    `another_answer` that their answers were generated at different times.
+    """
+    start = CONFIDENCE[ground]
+    if ground is Ground.PACKETS:
+        return start  # the same packets are the same transfer, whatever else differs
+    if ground in _CONTENT and not related and another_answer:
+        return min(start, STRANGERS)
+    compared = [(item.compared, item.matched) for item in alignments if item.compared]
+    if not compared:
+        return min(start, NUMBERS_AND_TIMES)
+    share = sum(count * matched for count, matched in compared) / sum(count for count, _ in compared)
+    if ground in _CONTENT and not related and not asked_alike and any(matched <= AGREES for _, matched in compared):
+        return min(start, STRANGERS)
+    if share > AGREES:
+        return start if ground in _CONTENT_REPEATS else max(start, 0.95)
+    if ground not in _CONTENT_REPEATS and share >= 0.5 and any(matched > AGREES for _, matched in compared):
+        return max(start, ONE_DIRECTION_AGREES)
+    doubtful = start * (0.5 + 0.5 * share)
+    # Proxies change headers and shift what follows, so that little need agree where it is looked for.
+    return max(doubtful, SAME_REQUEST) if asked_alike and ground not in _OTHER_TIME else doubtful
+
+
+def leg_confidence(leg: DatagramLeg) -> float:
+    """How sure it is that a UDP flow carries the connection that it was paired with."""
+    both = len(leg.streams) == len(Direction)
+    return (BOTH_DIRECTIONS_CARRIED if both else ONE_DIRECTION_CARRIED) - (0.0 if leg.clock_known else CLOCKS_UNRELATED)

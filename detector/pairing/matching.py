@@ -1,0 +1,347 @@
+"""Which connection of one capture is which of the other.
+
+Rounds, each one assignment (`detector.pairing.assignment`) over all candidates of its ground, of what the earlier ones
+left:
+
+1. identity: initial sequence numbers (whatever a NAT did), packets in common (whatever changed numbers), end points;
+2. payload fingerprints (proxies, spoofing), and after it payload in UDP datagrams;
+3. sizes: equal lengths that no other connection has, more of the payload, equal lengths;
+4. one remaining connection each to the same server.
+
+Packets in common go before content in common, since equal content may be fetched again and again; what the starts say
+under the offset between the capture clocks decides among equals. A connection is used once. Summaries suffice to
+match what sequence numbers settle; packets and payload samples are asked for only of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from detector.clocks.start_offset import agreed_offset, common_offset
+from detector.other_transport.datagram_pairing import find_legs, flow_clock_offset
+from detector.pairing.assignment import Edge, assign
+from detector.pairing.candidates import (
+    LENGTHS_NATS,
+    SEQUENCE_NUMBER_NATS,
+    TELLING_BYTES,
+    are_sides_swapped,
+    by_identity,
+    by_key,
+    lengths,
+    merged,
+    own_lengths,
+    related_nats,
+    tie_breaker,
+)
+from detector.pairing.confidence import STARTS_AGREE_NATS
+from detector.pairing.content_candidates import by_payload
+from detector.pairing.match import Candidate, Ground, Match
+from detector.pairing.start_agreement import agreement_nats, first_data_ns
+from detector.pairing.start_times import START_SPREAD_NS, start_nats
+from detector.pairing.summary_columns import SummaryColumns, same_sequence_numbers
+from pepscope.captures.connection_source import ConnectionSource
+from pepscope.captures.connections import Connection
+
+#: Clocks that nothing relates may be wrong by this much before connections that overlap seem not to.
+CLOCK_SLACK_NS = 10_000_000_000
+
+#: Where matched connections relate the clocks, by this much: what their starts spread by on either side,
+KNOWN_CLOCK_SLACK_NS = 2 * START_SPREAD_NS
+#: and as much again as clocks drift over the captures.
+CLOCK_DRIFT = 500e-6
+
+#: Pairings that are worse by less than this (one to a hundred) might as well be true.
+RIVAL_NATS = float(np.log(100.0))
+
+#: Rivals remembered of a match.
+MOST_RIVALS = 4
+
+#: What shows that two connections are one, whatever others have the same content.
+_IDENTITY = (Ground.SEQUENCE_NUMBERS, Ground.PACKETS)
+
+#: Grounds that are no more than equal lengths.
+_EQUAL_LENGTHS = (Ground.LENGTHS, Ground.LENGTHS_OTHER_TIME)
+
+#: Content that agrees at another time by the clocks: the same object again.
+_OTHER_TIME = {
+    Ground.END_POINTS: Ground.END_POINTS_OTHER_TIME,
+    Ground.PAYLOAD: Ground.PAYLOAD_OTHER_TIME,
+    Ground.PAYLOAD_AND_TIME: Ground.PAYLOAD_OTHER_TIME,
+    Ground.LENGTHS: Ground.LENGTHS_OTHER_TIME,
+}
+
+
+class Matcher:
+    """The rounds of matching; `left` and `right` are what each capture still has to offer."""
+
+    def __init__(self, first: ConnectionSource, second: ConnectionSource) -> None:
+        self.first = first
+        self.second = second
+        self._ones, self._twos = SummaryColumns.of(first), SummaryColumns.of(second)
+        self.matches: list[Match] = []
+        #: Second capture's clock minus the first's (ns) by what earlier rounds matched; None if nothing.
+        self._offset: int | None = None
+        #: Start differences (ns) of what was matched at one time, and of that what began before both captures' eyes.
+        self._gaps: list[int] = []
+        self._sure_gaps: list[int] = []
+        self._span_ns = max(self._ones.span_ns, self._twos.span_ns)
+        settled = self._settle_by_sequence_numbers()
+        #: Connections that are not matched yet.
+        self.left, self.right = (
+            {number: source.connections[number] for number in range(len(source.connections)) if number not in taken}
+            for source, taken in zip((first, second), settled, strict=True)
+        )
+
+    def run(self) -> list[Match]:
+        """All matches, and what is left of each capture by itself, in order of first packets."""
+        self._by_identity()
+        self._by_payload()
+        self._by_datagrams()
+        self._by_own_lengths()
+        self._by_sizes()
+        self._last_left()
+        self._doubt_other_times()
+        self._compare_starts()
+        self._compare_times()
+        self.matches += [Match(number, None, Ground.ALONE) for number in self.left]
+        self.matches += [Match(None, number, Ground.ALONE) for number in self.right]
+        return sorted(self.matches, key=self._order)
+
+    def _order(self, match: Match) -> tuple[int, int]:
+        if match.first is not None:
+            return int(self._ones.first_time_ns[match.first]), match.first
+        return int(self._twos.first_time_ns[match.second or 0]), match.second or 0
+
+    def _settle_by_sequence_numbers(self) -> tuple[set[int], set[int]]:
+        """Take pairs whose both numbers no other connection of either capture has: no rival could be as good.
+
+        Returns the connections of each capture that are settled.
+        """
+        one, two = same_sequence_numbers(self._ones, self._twos)
+        guessed = (self._ones.side_guessed[one] | self._twos.side_guessed[two]).astype(np.bool_)
+        gaps = self._twos.first_time_ns[two] - self._ones.first_time_ns[one]
+        sure = (self._ones.up_syn_count[one] == 1) & (self._twos.up_syn_count[two] == 1)
+        self._gaps, self._sure_gaps = gaps.tolist(), gaps[sure].tolist()
+        numbers = one.tolist(), two.tolist()
+        self.matches = [
+            Match(
+                left, right, Ground.SEQUENCE_NUMBERS,
+                is_guessed and are_sides_swapped(self.first.connections[left], self.second.connections[right]),
+            )
+            for left, right, is_guessed in zip(*numbers, guessed.tolist(), strict=True)
+        ]  # fmt: skip
+        self._offset = self._known_clock_offset()
+        return set(numbers[0]), set(numbers[1])
+
+    def _by_identity(self) -> None:
+        offset = self._offset or 0
+        candidates = by_identity(self.first, self.second, self.left, self.right, offset)
+        if self._offset is None:
+            sure = [c for c in candidates if c.nats >= SEQUENCE_NUMBER_NATS] or _alone_on_both_sides(candidates)
+            self._offset = agreed_offset(self._starts(sure))
+        self._assign(candidates)
+        self._offset = self._known_clock_offset()
+
+    def _by_payload(self) -> None:
+        self._assign(by_payload(self.first, self.second, self.left, self.right, self._may_be_one), related=True)
+        self._offset = self._known_clock_offset()
+
+    def _by_own_lengths(self) -> None:
+        if not self.left or not self.right:
+            return
+        key = own_lengths(self.first, self.second)
+        found = by_key(self.left, self.right, key, Ground.OWN_LENGTHS, LENGTHS_NATS, 0)
+        self._take([Match(c.first, c.second, c.ground, c.sides_swapped) for c in found if self._overlaps(c)])
+
+    def _by_sizes(self) -> None:
+        """What more of the payload, or equal lengths, suggest. (A further round has its place behind this one.)"""
+        candidates = by_payload(self.first, self.second, self.left, self.right, self._may_be_one, closely=True)
+        offset = self._offset
+        if offset is None:
+            offset = common_offset([(o.first_time_ns, t.first_time_ns) for o, t in self._equal_lengths()])
+        equal = by_key(self.left, self.right, lengths, Ground.LENGTHS, LENGTHS_NATS, offset)
+        self._assign(merged([*candidates, *(c for c in equal if self._overlaps(c))]), related=True)
+
+    def _equal_lengths(self) -> Iterable[tuple[Connection, Connection]]:
+        """Pairs of equal lengths, each with the one of the same rank in time: enough to find the clocks' offset."""
+        by_length: dict[object, tuple[list[Connection], list[Connection]]] = {}
+        for place, side in enumerate((self.left, self.right)):
+            for connection in sorted(side.values(), key=lambda c: c.first_time_ns):
+                by_length.setdefault(lengths(connection), ([], []))[place].append(connection)
+        for name, (ones, twos) in by_length.items():
+            if name is not None:
+                yield from zip(ones, twos, strict=False)
+
+    def _assign(self, candidates: list[Candidate], *, related: bool = False) -> None:
+        """Take the best pairing of the candidates, weighed with starts and, if `related`, with end points as well."""
+        offset = self._offset if self._offset is not None else common_offset(self._starts(candidates))
+        weighed = []
+        for candidate in candidates:
+            one, two = self.left[candidate.first], self.right[candidate.second]
+            nats = candidate.nats + start_nats(two.first_time_ns - one.first_time_ns - offset)
+            nats += (related_nats(one, two) if related else 0.0) + tie_breaker(one, two)
+            if nats > 0:
+                weighed.append(replace(candidate, nats=nats))
+        chosen = assign([Edge(c.first, c.second, c.nats) for c in weighed])
+        matches = []
+        for choice in chosen:
+            rivals = [weighed[place] for place, loss in choice.rivals[:MOST_RIVALS] if loss < RIVAL_NATS]
+            match = self._match(weighed[choice.edge], several=bool(choice.rivals))
+            others = tuple(self._match(rival, several=True) for rival in rivals)
+            matches.append(replace(match, margin=choice.margin, rivals=others))
+        self._take(matches)
+
+    def _match(self, candidate: Candidate, *, several: bool) -> Match:
+        ground = candidate.ground
+        if ground is Ground.PAYLOAD and several:
+            ground = Ground.PAYLOAD_AND_TIME
+        if not self._overlaps(candidate) or (several and not self._overlaps_by_the_clocks(candidate)):
+            ground = _OTHER_TIME.get(ground, ground)
+        return Match(candidate.first, candidate.second, ground, candidate.sides_swapped)
+
+    def _take(self, matches: Iterable[Match]) -> None:
+        for match in matches:
+            if match.first is not None and match.second is not None:
+                one, two = self.left.pop(match.first), self.right.pop(match.second)
+                self.matches.append(match)
+                if match.ground not in _OTHER_TIME.values():
+                    self._gaps.append(two.first_time_ns - one.first_time_ns)
+                    if match.ground in _IDENTITY and all(flow.syn_count == 1 for flow in (one.up, two.up)):
+                        self._sure_gaps.append(self._gaps[-1])
+
+    def _by_datagrams(self) -> None:
+        """Payload identity between a connection here and a UDP flow there."""
+        offset = self._offset
+        if offset is None:
+            offset = flow_clock_offset(self.first, self.second)
+        if self.left:
+            for found in find_legs(self.first, self.left.values(), self.second, offset):
+                del self.left[found.connection]
+                self.matches.append(Match(found.connection, None, Ground.DATAGRAMS, leg=found.leg))
+        if self.right:
+            backwards = None if offset is None else -offset
+            for found in find_legs(self.second, self.right.values(), self.first, backwards):
+                del self.right[found.connection]
+                self.matches.append(Match(None, found.connection, Ground.DATAGRAMS, leg=found.leg))
+
+    def _last_left(self) -> None:
+        """One connection to the same server left in each capture, at overlapping times."""
+        if len(self.left) != 1 or len(self.right) != 1:
+            return
+        one, two = next(iter(self.left.values())), next(iter(self.right.values()))
+        offset = self._offset or 0
+        overlap = one.first_time_ns + offset <= two.last_time_ns and two.first_time_ns <= one.last_time_ns + offset
+        if one.server == two.server and overlap:
+            self._take([Match(one.id, two.id, Ground.LAST_LEFT, are_sides_swapped(one, two))])
+
+    def _doubt_other_times(self) -> None:
+        """Mark what has the same sequence numbers at another time, unless two or more show how far the clocks differ.
+
+        One pair that the clocks set apart may be two connections with numbers of one making.
+        """
+        same = [place for place, match in enumerate(self.matches) if match.ground is Ground.SEQUENCE_NUMBERS]
+        one, two = (
+            np.array([getattr(self.matches[place], name) for place in same], np.int64) for name in ("first", "second")
+        )
+        starts = self._ones.first_time_ns[one], self._twos.first_time_ns[two]
+        ends = self._ones.last_time_ns[one], self._twos.last_time_ns[two]
+        self._offset = agreed_offset(list(zip(starts[0].tolist(), starts[1].tolist(), strict=True)))
+        slack_ns = CLOCK_SLACK_NS if self._offset is None else self._known_slack_ns
+        offset = self._offset or 0
+        gaps = np.maximum(starts[0] + offset - ends[1], starts[1] - ends[0] - offset)
+        for place in np.flatnonzero(gaps > slack_ns).tolist():
+            match = self.matches[same[place]]
+            self.matches[same[place]] = replace(match, ground=Ground.SEQUENCE_NUMBERS_OTHER_TIME)
+
+    def _both(self, match: Match) -> tuple[Connection, Connection] | None:
+        """The two connections of a match."""
+        if match.first is None or match.second is None:
+            return None
+        return self.first.connections[match.first], self.second.connections[match.second]
+
+    def _compare_starts(self) -> None:
+        """Identify pairs with only equal lengths by their starts together."""
+        equal = [place for place, m in enumerate(self.matches) if m.ground in _EQUAL_LENGTHS]
+        pairs = [pair for place in equal if (pair := self._both(self.matches[place]))]
+        alike = {lengths(connection) for pair in pairs for connection in pair}
+        left = [sum(lengths(connection) in alike for connection in side.values()) for side in (self.left, self.right)]
+        starts = [(first_data_ns(one), first_data_ns(two)) for one, two in pairs]
+        for place, nats in zip(equal, agreement_nats(starts, len(pairs) + max(left)), strict=True):
+            if nats >= STARTS_AGREE_NATS:
+                self.matches[place] = replace(self.matches[place], ground=Ground.LENGTHS_AND_STARTS)
+
+    def _compare_times(self) -> None:
+        """Mark pairs of equal lengths whose first data pass at one time, by clocks that nothing else contradicts.
+
+        Clocks that are wrong bring two transfers of one object so near only by chance, one in fifty if they may be
+        wrong by `CLOCK_SLACK_NS` either way; and no other connection of these lengths is within as much.
+        """
+        if not any(match.ground is Ground.LENGTHS for match in self.matches):
+            return
+        alike: dict[object, list[Connection]] = defaultdict(list)
+        for connection in (*self.first.connections, *self.second.connections):
+            alike[lengths(connection)].append(connection)
+        self.matches = [
+            replace(m, ground=Ground.LENGTHS_AND_TIME)
+            if m.ground is Ground.LENGTHS and (pair := self._both(m)) and self._at_one_time(*pair, alike)
+            else m
+            for m in self.matches
+        ]
+
+    def _at_one_time(self, one: Connection, two: Connection, alike: Mapping[object, Sequence[Connection]]) -> bool:
+        began, offset = first_data_ns(one), self._offset or 0
+        telling = one.up.stream_bytes + one.down.stream_bytes >= TELLING_BYTES and one.server == two.server
+        near = abs(first_data_ns(two) - began - offset) <= KNOWN_CLOCK_SLACK_NS
+        whole = all(flow.syn_count for connection in (one, two) for flow in (connection.up, connection.down))
+        if not (telling and near and whole):
+            return False
+        near_ns = CLOCK_SLACK_NS + abs(offset)
+        return sum(abs(first_data_ns(other) - began) <= near_ns for other in alike[lengths(one)]) == 2
+
+    def _starts(self, candidates: Iterable[Candidate]) -> list[tuple[int, int]]:
+        return [(self.left[c.first].first_time_ns, self.right[c.second].first_time_ns) for c in candidates]
+
+    def _known_clock_offset(self) -> int | None:
+        """The clock offset (ns) by the connections matched so far, or else what was agreed on before."""
+        gaps = self._sure_gaps or self._gaps
+        return int(np.median(np.array(gaps, np.int64))) if gaps else self._offset
+
+    @property
+    def _known_slack_ns(self) -> float:
+        """How far apart connections that are one may seem under clocks that are related."""
+        return KNOWN_CLOCK_SLACK_NS + CLOCK_DRIFT * self._span_ns
+
+    def _overlap(self, one: Connection, two: Connection, slack_ns: float | None = None) -> bool:
+        """Whether they exist at the same time, as matched connections relate the clocks, or else as the clocks say."""
+        if slack_ns is None:
+            slack_ns = self._known_slack_ns if self._sure_gaps else CLOCK_SLACK_NS
+        offset = self._offset or 0
+        gap = max(one.first_time_ns + offset - two.last_time_ns, two.first_time_ns - one.last_time_ns - offset)
+        return gap <= slack_ns
+
+    def _overlaps(self, candidate: Candidate) -> bool:
+        return self._overlap(self.left[candidate.first], self.right[candidate.second])
+
+    def _overlaps_by_the_clocks(self, candidate: Candidate) -> bool:
+        """As `_overlaps`, trusting clocks that nothing relates: content that is there several times may be there once
+        more, where neither capture looked."""
+        return self._overlap(self.left[candidate.first], self.right[candidate.second], self._known_slack_ns)
+
+    def _may_be_one(self, one: Connection, two: Connection) -> bool:
+        """Whether the same content may be the same transfer: people fetch one object again and again.
+
+        At the same time, it may; at another time only if clocks may be wrong and an address is the same.
+        """
+        related = one.server_address == two.server_address or one.client_address == two.client_address
+        return self._overlap(one, two) or (related and self._offset is None)
+
+
+def _alone_on_both_sides(candidates: list[Candidate]) -> list[Candidate]:
+    """Candidates whose connections are in no other."""
+    ones = Counter(candidate.first for candidate in candidates)
+    twos = Counter(candidate.second for candidate in candidates)
+    return [c for c in candidates if ones[c.first] == 1 and twos[c.second] == 1]

@@ -1,0 +1,208 @@
+"""Packets in common: connections of two captures that share packets are one connection, whatever their numbers.
+
+A middlebox may change a connection's addresses, ports or initial sequence numbers, but seldom the timestamps and the IP
+identification of each packet. A packet's key is a hash of fields that such middleboxes leave unchanged. Of a
+connection the least keys are kept (a bottom-k sketch, Broder 1997), so that two captures of the same packets keep the
+same keys, cost is bounded, and what the captures have in common is a merge of sorted numbers.
+
+Which fields: both stamps, length and IP ID; where IP IDs are absent or rewritten, both stamps and length; without
+stamps, IP ID, length and place in both streams; where the captures missed the beginning, so that places are unknown,
+IP ID, length and first bytes of a segment and of its direction's next one. Each form is looked at only for connections
+that the one before found nothing for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.captures.connection_source import ConnectionSource
+from pepscope.captures.connections import Connection
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
+
+UInt64Array = npt.NDArray[np.uint64]
+
+#: Keys kept of one connection. Where each of two captures lost 30 % of the packets, 54 % of all keys are in both, so
+#: about 25 of 48 are shared; where they overlap in a tenth of the connection, about five.
+SKETCH_SIZE = 48
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+Connections = Mapping[int, Connection]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a form of key is made of, and worth.
+
+    `fewest` shared keys make a candidate. `first_nats` is what finding the counters aligned at all is worth, and
+    `next_nats` what each further shared key adds. `most_holders` connections of either capture may hold a key.
+    """
+
+    stamps: bool
+    ip_id: bool
+    places: bool
+    fewest: int
+    first_nats: float
+    next_nats: float
+    most_holders: int
+
+
+class Form(Enum):
+    """The fields that keys are made of, in the order in which they are tried."""
+
+    # Linux starts IP IDs at random for every connection: two connections with one clock agree in 1 of 65536.
+    STAMPS_AND_IP_ID = _Form(True, True, False, 2, 11.0, 1.0, 4)
+    # Connections of two machines, or of one machine whose stack has one clock for all, share stamps by chance, each key
+    # more often than not with several others: only keys of one connection count, and it takes some.
+    STAMPS = _Form(True, False, False, 6, 2.0, 1.0, 1)
+    # Two transfers cut alike agree where their IP IDs do: again in 1 of 65536.
+    IP_ID_AND_PLACES = _Form(False, True, True, 4, 11.0, 1.0, 4)
+    # The same for equal content, but content that repeats itself (zeros) agrees wherever the ranges of IP IDs overlap,
+    # which those of two bulk transfers of L packets do in 2 L of 65536 cases.
+    IP_ID_AND_BYTES = _Form(False, True, False, 6, 6.0, 0.5, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPackets:
+    """Connections `first` and `second` have `count` of the sketched packets in common; `sides_swapped`: packets
+    that go up in one capture go down in the other. `nats` is the log-likelihood ratio against chance."""
+
+    first: int
+    second: int
+    count: int
+    sides_swapped: bool
+    nats: float
+
+
+@runtime_checkable
+class _Partitioned(Protocol):
+    def partition_of(self, connection_id: int, /) -> int:
+        """Which partition holds the packets of a connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sketches:
+    value: UInt64Array
+    holder: Int64Array  # connection id
+    direction: Int64Array
+
+
+def shared_packets(
+    first: ConnectionSource, second: ConnectionSource, ones: Connections, twos: Connections
+) -> list[SharedPackets]:
+    """Pairs of connections, of these of each capture by id, that have packets in common."""
+    left, right = dict(ones), dict(twos)
+    found: list[SharedPackets] = []
+    for form in Form:
+        if not left or not right:
+            break
+        here = _shared(_sketch_all(first, left, form.value), _sketch_all(second, right, form.value), form.value)
+        if not form.value.stamps:
+            # Where both captures hold stamps and these disagree, nothing else makes the packets the same.
+            here = [pair for pair in here if not (_has_stamps(left[pair.first]) and _has_stamps(right[pair.second]))]
+        found += here
+        for pair in here:
+            left.pop(pair.first, None)
+            right.pop(pair.second, None)
+    return found
+
+
+def _sketch_all(source: ConnectionSource, connections: Connections, form: _Form) -> _Sketches:
+    order = sorted(connections)
+    if isinstance(source, _Partitioned):
+        order.sort(key=source.partition_of)
+    values, holders, directions = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for number in order:
+        if form.stamps and not _has_stamps(connections[number]):
+            continue
+        if form.places and not _has_places(connections[number]):
+            continue
+        value, direction = packet_keys(source.packets(number), form)
+        values.append(value)
+        holders.append(np.full(len(value), number, np.int64))
+        directions.append(direction)
+    return _Sketches(np.concatenate(values), np.concatenate(holders), np.concatenate(directions))
+
+
+def _has_stamps(connection: Connection) -> bool:
+    return connection.up.timestamps and connection.down.timestamps
+
+
+def _has_places(connection: Connection) -> bool:
+    return None not in (connection.up.initial_sequence_number, connection.down.initial_sequence_number)
+
+
+def packet_keys(packets: PacketColumns, form: _Form) -> tuple[UInt64Array, Int64Array]:
+    """The connection's least keys, ascending and each once, and the directions of their packets.
+
+    SYN and RST are left out: middleboxes answer with their own.
+    """
+    wanted = (packets.flags & np.uint16(TcpFlag.SYN | TcpFlag.RST)) == 0
+    wanted &= packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT
+    if form.stamps:
+        wanted &= packets.marked(Mark.HAS_TIMESTAMPS)
+    values, directions = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)]
+    for direction in Direction:
+        at = np.flatnonzero(wanted & packets.going(direction))
+        if form.ip_id and (len(at) < 2 or (packets.ip_id[at] == packets.ip_id[at[0]]).all()):
+            continue  # a constant IP ID identifies no packet (RFC 6864 allows it for packets that are never fragmented)
+        value = _keys(packets, at, form)
+        values.append(value)
+        directions.append(np.full(len(value), direction, np.int64))
+    value, place = np.unique(np.concatenate(values), return_index=True)
+    return value[:SKETCH_SIZE], np.concatenate(directions)[place[:SKETCH_SIZE]]
+
+
+def _keys(packets: PacketColumns, at: Int64Array, form: _Form) -> UInt64Array:
+    """Keys of these packets of one direction."""
+    if form.stamps:
+        fields = [packets.tsval[at], packets.tsecr[at], packets.payload_bytes[at]]
+        return _hashed([*fields, packets.ip_id[at]] if form.ip_id else fields)
+    if form.places:
+        places = [packets.sequence_offset[at], packets.acknowledgement_offset[at]]
+        return _hashed([packets.ip_id[at], packets.payload_bytes[at], *places])
+    known = at[packets.payload_hash[at] != 0]
+    here, following = known[:-1], known[1:]
+    return _hashed([
+        column[which]
+        for column in (packets.ip_id, packets.payload_bytes, packets.payload_hash)
+        for which in (here, following)
+    ])  # fmt: skip
+
+
+def _hashed(fields: Sequence[npt.NDArray[np.generic]]) -> UInt64Array:
+    value = np.zeros(len(fields[0]), np.uint64)
+    with np.errstate(over="ignore"):
+        for field in fields:
+            value = (value ^ field.astype(np.int64).view(np.uint64)) * _MIX
+            value ^= value >> np.uint64(29)
+    return value
+
+
+def _shared(left: _Sketches, right: _Sketches, form: _Form) -> list[SharedPackets]:
+    """Pairs with enough keys in common; keys that too many connections of a capture hold identify none."""
+    order = np.argsort(right.value, kind="stable")
+    ordered = right.value[order]
+    low = np.searchsorted(ordered, left.value, side="left")
+    matches = np.searchsorted(ordered, left.value, side="right") - low
+    _, inverse, holders = np.unique(left.value, return_inverse=True, return_counts=True)
+    matches = np.where((matches > form.most_holders) | (holders[inverse] > form.most_holders), 0, matches)
+    source = np.repeat(np.arange(len(matches)), matches)
+    target = order[low[source] + np.arange(len(source)) - np.repeat(np.cumsum(matches) - matches, matches)]
+    table = np.stack([left.holder[source], right.holder[target]], axis=1)
+    if len(table) == 0:
+        return []
+    pairs, row, counts = np.unique(table, axis=0, return_inverse=True, return_counts=True)
+    crossing = np.bincount(row.reshape(-1), left.direction[source] != right.direction[target], len(pairs))
+    return [
+        SharedPackets(a, b, n, 2 * crossed > n, form.first_nats + (n - 1) * form.next_nats)
+        for (a, b), n, crossed in zip(pairs.tolist(), counts.tolist(), crossing.tolist(), strict=True)
+        if n >= form.fewest
+    ]

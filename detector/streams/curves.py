@@ -1,0 +1,206 @@
+"""Staircases of one connection at one vantage: when each byte was first sent or first arrived, and acknowledged.
+
+All functions are vectorised over packets; offsets are stream offsets as in `PacketColumns`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope import _core
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns, TcpFlag
+
+#: A time that is not known, or never came.
+NEVER = np.int64(np.iinfo(np.int64).max)
+
+#: Timestamps of one host's receive queues are out of order by less; a fall beyond it is a clock that was set back.
+BACKWARD_STEP_NS = 10_000_000
+
+#: More falls than this are a file out of order.
+BACKWARD_STEPS = 3
+
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class ByteTimes:
+    """Disjoint ascending byte ranges [start, end) of a stream, each with the time (ns) it was first captured."""
+
+    start: Int64Array
+    end: Int64Array
+    time_ns: Int64Array
+
+    def at(self, offsets: Int64Array) -> Int64Array:
+        """Time of each byte offset; `NEVER` where the capture does not hold the byte."""
+        if len(self.start) == 0:
+            return np.full(len(offsets), NEVER, np.int64)
+        index = np.searchsorted(self.start, offsets, side="right") - 1
+        held = (index >= 0) & (offsets < self.end[np.maximum(index, 0)])
+        return np.where(held, self.time_ns[np.maximum(index, 0)], NEVER)
+
+    def covered_bytes(self) -> int:
+        """Bytes of the stream that the capture holds."""
+        return int((self.end - self.start).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class AckTimes:
+    """Cumulative acknowledgements: ascending values and the time (ns) at which each was first reached.
+
+    Values at or below `floor` were reached before the capture began, or may have been; `plain[i]`: the packet carried
+    no payload, FIN, SYN or RST.
+    """
+
+    value: Int64Array
+    time_ns: Int64Array
+    plain: BoolArray
+    floor: int
+
+    def reaching(self, values: Int64Array) -> Int64Array:
+        """When a cumulative acknowledgement of at least each value was first seen; `NEVER` where unknown."""
+        if len(self.value) == 0:
+            return np.full(len(values), NEVER, np.int64)
+        index = np.searchsorted(self.value, values, side="left")
+        known = (index < len(self.value)) & (values > self.floor)
+        return np.where(known, self.time_ns[np.minimum(index, len(self.value) - 1)], NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class SentData:
+    """One direction's data in capture order: what lay beyond everything before, and the segments that began below.
+
+    At the sender the former are first copies. Bytes that appear first below the highest offset sent are copies whose
+    original the capture missed (a sender sends in order), so their time is not that of the first copy. `repeats` are
+    whole segments and may overlap.
+    """
+
+    first_copies: ByteTimes
+    repeats: ByteTimes
+
+
+def sent_data(packets: PacketColumns, direction: Direction) -> SentData:
+    """Separate the first copies of `direction`'s data from segments that begin below the highest offset sent before."""
+    beyond, below = _core.data_ranges(
+        direction, packets.time_ns, packets.direction, packets.sequence_offset, packets.payload_bytes
+    )
+    return SentData(ByteTimes(*beyond), ByteTimes(*below))
+
+
+def first_arrivals(packets: PacketColumns, direction: Direction) -> ByteTimes:
+    """First arrival of every byte at the receiver; what fills a hole counts when it arrives."""
+    came = sent_data(packets, direction)
+    fills = _hole_fillers(came)
+    if len(fills.start) == 0:
+        return came.first_copies
+    order = np.argsort(np.concatenate([came.first_copies.start, fills.start]), kind="stable")
+    return ByteTimes(
+        np.concatenate([came.first_copies.start, fills.start])[order],
+        np.concatenate([came.first_copies.end, fills.end])[order],
+        np.concatenate([came.first_copies.time_ns, fills.time_ns])[order],
+    )
+
+
+def acknowledgements(packets: PacketColumns, direction: Direction) -> AckTimes:
+    """Acknowledgements of `direction`'s data in capture order, reduced to those that advance."""
+    value, time_ns, plain = _core.acknowledgement_steps(
+        direction,
+        packets.time_ns,
+        packets.direction,
+        packets.acknowledgement_offset,
+        packets.payload_bytes,
+        packets.flags,
+    )
+    if len(value) == 0:
+        return AckTimes(value, time_ns, plain, 0)
+    return AckTimes(value, time_ns, plain, min(0, int(value[0])) if _saw_syn(packets) else int(value[0]))
+
+
+def without_backward_steps(packets: PacketColumns) -> PacketColumns:
+    """Columns whose times no longer fold back where the capture's clock was set back.
+
+    A capture is written in order, so a time that falls far is a step of the clock. What follows is moved to continue
+    where time had got to; the true gap between the two packets, which is lost, remains as a small forward step. Files
+    merged out of order fall back again and again and are left as they are, and so is a single packet that stands too
+    late in its file: the next one is back where time had got to.
+    """
+    if len(packets) < 2:
+        return packets
+    gaps = np.diff(packets.time_ns)
+    back = np.append(packets.time_ns[2:] >= packets.time_ns[:-2], False)
+    falls = np.flatnonzero((gaps < -BACKWARD_STEP_NS) & ~back)
+    if len(falls) == 0 or len(falls) > BACKWARD_STEPS:
+        return packets
+    raised = np.zeros(len(packets), np.int64)
+    for place in falls.tolist():
+        raised[place + 1 :] -= gaps[place]
+    return replace(packets, time_ns=packets.time_ns + raised)
+
+
+def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[Int64Array, Int64Array]:
+    """Start and end of byte ranges that were acknowledged within the capture but are not in `held`.
+
+    `from_start`: the capture holds the SYN, so the stream should begin at offset 0. The last offset
+    acknowledged may be the FIN's, which is no byte, and is not counted.
+    """
+    if len(held.start) == 0 or len(acks.value) == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    top = int(acks.value[-1])
+    if top == int(held.end[-1]) + 1:
+        top -= 1
+    first = 0 if from_start else int(held.start[0])
+    before = np.flatnonzero(held.start[1:] > held.end[:-1])
+    start = np.concatenate([[first], held.end[before], held.end[-1:]])
+    end = np.concatenate([held.start[:1], held.start[before + 1], [max(top, int(held.end[-1]))]])
+    end = np.minimum(end, top)
+    real = end > start
+    return start[real].astype(np.int64), end[real].astype(np.int64)
+
+
+def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[float, int]:
+    """Data packets that the capture admits to have missed (estimated from bytes), and those that it holds."""
+    count = len(held.start)
+    if count == 0:
+        return 0.0, 0
+    start, end = missed_ranges(held, acks, from_start=from_start)
+    return float(np.ceil((end - start) * (count / max(held.covered_bytes(), 1))).sum()), count
+
+
+def _saw_syn(packets: PacketColumns) -> bool:
+    return bool(packets.flagged(TcpFlag.SYN)[:64].any())
+
+
+def _hole_fillers(came: SentData) -> ByteTimes:
+    """First arrivals below the highest offset reached: clipped to the holes between the advancing ranges."""
+    beyond, late = came.first_copies, came.repeats
+    gap = beyond.start[1:] > beyond.end[:-1]
+    hole_start, hole_end = beyond.end[:-1][gap], beyond.start[1:][gap]
+    if len(hole_start) == 0:
+        return ByteTimes(hole_start, hole_end, hole_end)
+    hole = np.searchsorted(hole_end, late.start, side="right")
+    inside = (hole < len(hole_start)) & (late.end > hole_start[np.minimum(hole, len(hole_start) - 1)])
+    # A segment may span several holes; a filler of another segmentation is rare, so it is cut to the first of them.
+    hole = hole[inside]
+    low = np.maximum(late.start[inside], hole_start[hole])
+    high = np.minimum(late.end[inside], hole_end[hole])
+    # Capture order decides among equal copies.
+    _, first = np.unique(np.stack([low, high], axis=1), axis=0, return_index=True)
+    low, high, when = low[first], high[first], late.time_ns[inside][first]
+    if np.any(low[1:] < high[:-1]):
+        return _sweep(low, high, when)
+    return ByteTimes(low, high, when)
+
+
+def _sweep(low: Int64Array, high: Int64Array, when: Int64Array) -> ByteTimes:
+    """Earliest time of every byte where fillers overlap."""
+    edges = np.unique(np.concatenate([low, high]))
+    earliest = np.full(len(edges) - 1, NEVER, np.int64)
+    for begin, stop, time in zip(
+        np.searchsorted(edges, low).tolist(), np.searchsorted(edges, high).tolist(), when.tolist(), strict=True
+    ):
+        piece = earliest[begin:stop]
+        np.minimum(piece, time, out=piece)
+    held = earliest != NEVER
+    return ByteTimes(edges[:-1][held], edges[1:][held], earliest[held])

@@ -1,0 +1,1 @@
+"""Where the captures were taken, when they were watching, and what they lack."""

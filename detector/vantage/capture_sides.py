@@ -1,0 +1,61 @@
+"""Which of two captures was taken nearer to the client: read from the handshake, round trips and hop limits.
+
+Near the client a SYN waits long for its SYN-ACK and the client's ACK follows at once; near the server it is the other
+way round. The same holds for data and their acknowledgements. Hop limits count down from 64, 128 or 255 at the host.
+"""
+
+from __future__ import annotations
+
+from pepscope.captures.connections import Connection
+
+#: What a nearness is worth by what it was read from.
+FROM_HANDSHAKE, FROM_ROUND_TRIPS, FROM_HOP_LIMITS, FROM_ONE_ROUND_TRIP = 3.0, 2.0, 1.0, 0.5
+
+#: Hop limits that hosts send with.
+INITIAL_HOP_LIMITS = (64, 128, 255)
+
+
+def client_nearness(connection: Connection) -> tuple[float, float]:
+    """Nearness to the client in [0, 1] (0.5 where nothing is known) and how much it is worth."""
+    handshake_far, handshake_near = connection.handshake_syn_ack_ns, connection.handshake_ack_ns
+    if not connection.side_guessed and handshake_far is not None and handshake_near is not None:
+        return _share(handshake_far, handshake_near), FROM_HANDSHAKE
+    up, down = connection.up.round_trip_time_min_ns, connection.down.round_trip_time_min_ns
+    if up is not None and down is not None:
+        return _share(up, down), FROM_ROUND_TRIPS
+    hops_up, hops_down = _hops(connection.up.ttl), _hops(connection.down.ttl)
+    if hops_up != hops_down:
+        return _share(hops_down, hops_up), FROM_HOP_LIMITS
+    one_way = up if up is not None else down
+    if one_way is not None:
+        # Only one side's data were acknowledged: a short delay means that the acknowledging side is near. 10 ms lies
+        # above a host's own answering time and below the round trip of a path worth two captures.
+        far = one_way > 10_000_000
+        return (0.75 if far == (up is not None) else 0.25), FROM_ONE_ROUND_TRIP
+    return 0.5, 0.0
+
+
+def is_timed(connection: Connection) -> bool:
+    """Whether the connection's own packets show by their times, in both directions, which end was nearer.
+
+    Where they do not, the capture's other connections say it better: hosts may send with any hop limit.
+    """
+    return client_nearness(connection)[1] >= FROM_ROUND_TRIPS
+
+
+def first_is_client_side(first: Connection, second: Connection) -> float:
+    """Positive where `first` was captured nearer to the client than `second`, negative where `second` was."""
+    near_first, worth_first = client_nearness(first)
+    near_second, worth_second = client_nearness(second)
+    worth = min(worth_first, worth_second)
+    if worth == 0.0 or near_first == near_second:
+        return (near_first - 0.5) * worth_first - (near_second - 0.5) * worth_second
+    return (near_first - near_second) * worth
+
+
+def _share(far: float, near: float) -> float:
+    return max(far, 0.0) / total if (total := max(far, 0.0) + max(near, 0.0)) > 0 else 0.5
+
+
+def _hops(ttl: int) -> int:
+    return min((limit - ttl for limit in INITIAL_HOP_LIMITS if limit >= ttl), default=0)

@@ -1,0 +1,50 @@
+"""What the captures of a pair lack, as their own packets prove: packets, fields, and payload that a tool blanked."""
+
+from __future__ import annotations
+
+from detector.pair import Pair, Vantage
+from pepscope.captures.connections import MissingPackets
+from pepscope.captures.packets import Direction, PayloadSample
+
+_LACKS = {
+    MissingPackets.ALL: "no packets",
+    MissingPackets.PURE_ACKNOWLEDGEMENTS: "no pure acknowledgements",
+    MissingPackets.DATA: "no packets with data",
+}
+#: Share of packets with cut options from which the reason of an undecided verdict names the cut.
+_MOSTLY = 0.5
+
+
+def without_blanked(sample: PayloadSample) -> PayloadSample:
+    """The payload of a stream, empty where all of it is one byte repeated.
+
+    Tools that sanitise captures overwrite payload so, and a stream that is so itself tells nothing about its identity.
+    """
+    if any(piece.count(piece[:1]) < len(piece) for piece in sample.pieces):
+        return sample
+    values = {piece[:1] for piece in sample.pieces if piece}
+    return sample if len(values) > 1 else PayloadSample(sample.offsets[:0], ())
+
+
+def missing_packets(pair: Pair) -> str:
+    """One sentence on the kinds of packets that the captures lack by a filter or another route; empty without any."""
+    lacking = [
+        f"{vantage.capture} holds {_LACKS[kind]} from the {'client' if direction is Direction.UP else 'server'}"
+        for vantage in pair.vantages
+        for direction in Direction
+        if (kind := vantage.flow(direction).missing_packets) is not MissingPackets.NONE
+    ]
+    return f"Not captured, so not compared: {'; '.join(lacking)}." if lacking else ""
+
+
+def cut_options(pair: Pair) -> str:
+    """One sentence on captures whose packets were cut within the TCP options; empty where hardly any was."""
+    cut = [vantage.capture for vantage in pair.vantages if _cut_share(vantage) >= _MOSTLY]
+    verb = "cuts" if len(cut) == 1 else "cut"
+    return f"{' and '.join(cut)} {verb} packets within the TCP options, so timestamps are unknown there." if cut else ""
+
+
+def _cut_share(vantage: Vantage) -> float:
+    flows = (vantage.connection.up, vantage.connection.down)
+    packets = sum(flow.packets for flow in flows)
+    return sum(flow.options_truncated_packets for flow in flows) / max(packets, 1)

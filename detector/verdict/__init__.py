@@ -1,0 +1,1 @@
+"""How evidence becomes a verdict."""

@@ -1,0 +1,75 @@
+"""The command `reproduce`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from papers.results import Reproduction
+
+SCHEMA = 1
+
+
+@click.command(short_help="Run the experiments of the seed papers again, and judge each published statement.")
+@click.argument("papers", nargs=-1, metavar="[hu|jersey|ren-lin|wei|all]...")
+@click.option("-o", "--output", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where all goes.")
+@click.option(
+    "--quick/--full", "is_quick", default=True, help="Fewer repeats and wider intervals (the default), or all repeats."
+)
+@click.option("--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a core.")
+@click.option("--json", "as_json", is_flag=True, help="Write statements and verdicts as JSON to standard output.")
+def reproduce(papers: tuple[str, ...], output: str, is_quick: bool, processes: int | None, as_json: bool) -> None:
+    """Run the experiments of published papers in the simulator and hold each published statement against them.
+
+    hu: split proxy over UMTS dedicated channels. jersey: TCP-Jersey over HSDPA. ren-lin: window adaptation over links
+    of variable rate. wei: Split-TCP and TCP proxies in cellular networks. Without a name: all.
+
+    DIR gets a page (NAME.html) and a directory (NAME/) a paper with its tables, figures and runs. What has run already
+    is not run again.
+    """
+    from papers.experiment import Effort
+    from papers.library import PAPERS, load_paper
+    from papers.runner import reproduce as run_again
+    from pepscope.command_line.progress import Progress
+
+    names = PAPERS if not papers or "all" in papers else tuple(dict.fromkeys(papers))
+    effort = Effort.QUICK if is_quick else Effort.FULL
+    results = []
+    for paper in [load_paper(name) for name in names]:
+        with Progress(f"reproducing {paper.name}") as progress:
+            directory = Path(output) / paper.name
+            result = run_again(paper, directory, effort=effort, processes=processes, progress=progress)
+        _write_pages(result, Path(output))
+        results.append(result)
+        if not as_json:
+            click.echo(_summary(result))
+    if as_json:
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "papers": [result.to_dict() for result in results]}) + "\n")
+
+
+def _write_pages(result: Reproduction, output: Path) -> None:
+    from pepscope.writers import writer
+
+    page = output / f"{result.paper}.html"
+    writer("reproduction-html")(result, page)
+    writer("reproduction-figures")(result, output / result.paper / "figures")
+    click.echo(f"wrote {page}", err=True)
+
+
+def _summary(result: Reproduction) -> str:
+    """One paper's outcomes for a terminal."""
+    counts = ", ".join(f"{count} {outcome}" for outcome, count in result.counts().items())
+    lines = [f"{result.paper}: {result.title}", f"  {counts}; {result.runs:,} runs, {result.timing()}", ""]
+    for statement in result.assessment.statements:
+        lines.append(f"  {statement.outcome.upper()}: {statement.where}")
+        for name in ("published", "found", "reason"):
+            text = getattr(statement, name)
+            if text:
+                lines.append(textwrap.fill(f"{name}: {text}", 110, initial_indent="    ", subsequent_indent="      "))
+    return "\n".join([*lines, ""])

@@ -1,0 +1,21 @@
+"""Hu's statements, tables, figures and assumptions, from the measurements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from papers.evaluation import evaluate
+from papers.experiment import Measurements
+from papers.hu.assumptions import assumptions
+from papers.hu.charts import charts
+from papers.hu.quantities import quantities
+from papers.hu.tables import tables
+from papers.results import Assessment
+
+STATEMENTS = Path(__file__).with_name("statements.toml")
+
+
+def assess(measurements: Measurements) -> Assessment:
+    """Statements with their outcomes, tables, charts and assumptions."""
+    statements = evaluate(STATEMENTS, quantities(measurements))
+    return Assessment(statements, tables(measurements), charts(measurements), assumptions(measurements))

@@ -1,0 +1,218 @@
+"""Quantities that Hu's statements (`statements.toml`) compare, measured in the runs.
+
+Rates in names are in kbit/s, sizes in kB; gains are those of throughput in percent, differences of gains in points.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+from papers.comparing import compare_value, written
+from papers.experiment import Measurements
+from papers.hu.model_check import model_frame
+from papers.hu.reading import Files
+from papers.hu.settings import BLOCK_ERRORS, SENDINGS
+from papers.results import StatementOutcome
+from reference_sim.intervals import Interval, mean_interval
+
+_KB = 1000
+_DELAY_S = 0.5
+#: Throughput within so much of the best counts as the best.
+_LEVEL = 0.98
+#: Of the slides, goal 2: what a larger initial window gains at a high and at a low rate, in percent.
+_HIGH_RATE_GAIN, _LOW_RATE_GAIN = 32.0, 19.0
+
+
+def quantities(m: Measurements) -> dict[str, Any]:
+    """All of them, by the names that the table of statements uses."""
+    gain = Files(m["hu-gain"].runs)
+    first = Files(m["hu-gain-first-table"].runs)
+    losses = Files(m["hu-internet-loss"].runs)
+    return {
+        **{f"bandwidth_delay_{rate}_kb": rate * 1e3 * _DELAY_S / 8.0 / _KB for rate in (64, 384)},
+        **_headline(gain, first),
+        **_by_rate(gain),
+        **_by_size(Files(m["hu-file-size"].runs), first, gain),
+        **_phases(losses),
+        **_file_size(Files(m["hu-file-size-first-table"].runs)),
+        **_initial_window(Files(m["hu-initial-window"].runs)),
+        **_internet_loss(losses),
+        **_max_dat(Files(m["hu-max-dat"].runs)),
+        **_model(m),
+    }
+
+
+def _headline(gain: Files, first: Files) -> dict[str, Any]:
+    """Gains at 256 kbit/s by window and file."""
+    found: dict[str, Any] = {}
+    for window in (3, 10):
+        name = f"split {window}"
+        for size in (50, 100, 200):
+            found[f"gain_{window}_{size}"] = mean_interval(gain.gains(name, rate=256_000, size=size * _KB))
+        for size in (50, 200):
+            lossy = first.gains(f"{name}, 1 % loss", "regular, 1 % loss", rate=256_000, size=size * _KB)
+            found[f"first_table_lossy_gain_{window}_{size}"] = mean_interval(lossy)
+        found[f"first_table_gain_{window}"] = mean_interval(first.gains(name, rate=256_000, size=50 * _KB))
+    for size in (50, 100, 200):
+        found[f"window_10_over_3_{size}"] = _window_10_over_3(gain, 256_000, size * _KB)
+    return found
+
+
+def _window_10_over_3(gain: Files, rate: int, size: int) -> Interval:
+    return _points(gain.gains("split 10", rate=rate, size=size), gain.gains("split 3", rate=rate, size=size))
+
+
+def _points(larger: list[float], smaller: list[float]) -> Interval:
+    """Interval of the mean difference, run by run."""
+    return mean_interval([one - other for one, other in zip(larger, smaller, strict=True)])
+
+
+def _by_rate(gain: Files) -> dict[str, Any]:
+    """Gains with a window of 3 and files of 50 kB."""
+    gains = {rate: gain.gains("split 3", rate=rate * 1000, size=50 * _KB) for rate in (64, 128, 256, 384)}
+    return {
+        **{f"gain_at_{rate}": mean_interval(values) for rate, values in gains.items()},
+        **{
+            f"half_the_gain_at_256_over_{rate}": _points([big / 2.0 for big in gains[256]], gains[rate])
+            for rate in (64, 128)
+        },
+        **{f"window_10_over_3_at_{rate}": _window_10_over_3(gain, rate * 1000, 50 * _KB) for rate in (64, 128)},
+        "gain_steps_by_rate": [_points(higher, lower) for lower, higher in itertools.pairwise(gains.values())],
+    }
+
+
+def _by_size(files: Files, first: Files, gain: Files) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    where: dict[str, Any] = {"rate": 256_000}
+    sizes = sorted(files.runs["traffic[0].page_bytes"].unique())
+    by_size = {size: files.gains("split 3", **where, size=size) for size in sizes}
+    if sizes[0] < 50_000:
+        found["smallest_file_gain"] = mean_interval(by_size[sizes[0]])
+        found["gain_50_over_smallest_file"] = _points(by_size[50_000], by_size[sizes[0]])
+    found["gains_by_size"] = ", ".join(
+        f"{written(mean_interval(values), '%', 2)} ({size / _KB:g} kB)" for size, values in by_size.items()
+    )
+    found["gain_200_over_50"] = _points(
+        gain.gains("split 3", **where, size=200_000), gain.gains("split 3", **where, size=50_000)
+    )
+    lossy = _points(
+        *(first.gains("split 3, 1 % loss", "regular, 1 % loss", rate=384_000, size=size) for size in (200_000, 50_000))
+    )
+    return {**found, "lossy_gain_200_over_50": lossy, "grows_where_lossy": lossy.mean > 0}
+
+
+def _phases(losses: Files) -> dict[str, Any]:
+    """Gain without Internet loss, which slow start makes, and what 1 % of loss adds."""
+    found: dict[str, Any] = {}
+    for rate in (64, 128, 256):
+        where = {"rate": rate * 1000, "size": 50 * _KB}
+        clean, lossy = losses.gains("0, split 3", "0", **where), losses.gains("0.01, split 3", "0.01", **where)
+        found[f"slow_start_gain_{rate}"] = mean_interval(clean)
+        found[f"recovery_gain_{rate}"] = _points(lossy, clean)
+    found["low_rates_gain_more_in_slow_start"] = all(
+        found[f"slow_start_gain_{rate}"].mean > found[f"recovery_gain_{rate}"].mean for rate in (64, 128)
+    )
+    return found
+
+
+def _file_size(files: Files) -> dict[str, Any]:
+    """Throughput of 200 kB over that of 50 kB."""
+    ratios = {}
+    for rate in (64, 256, 384):
+        large, small = (files.values(rate=rate * 1000, size=size) for size in (200_000, 50_000))
+        ratios[rate] = mean_interval([one / other for one, other in zip(large, small, strict=True)])
+    low, high = ratios[64], ratios[256]
+    return {
+        **{f"throughput_ratio_{rate}": ratio for rate, ratio in ratios.items()},
+        "throughput_gain_256": Interval(100.0 * (high.mean - 1.0), 100.0 * (high.half_width or 0.0), 1),
+        "throughput_ratio_256_over_64": Interval(
+            high.mean - low.mean, (high.half_width or 0.0) + (low.half_width or 0.0), 1
+        ),
+    }
+
+
+def _initial_window(files: Files) -> dict[str, Any]:
+    """Gains of the server's initial window over one of 1."""
+
+    def gain(window: int, rate: int) -> Interval:
+        return mean_interval(files.gains(f"window {window}", "window 1", rate=rate * 1000, size=50 * _KB))
+
+    table = {(window, rate): gain(window, rate) for window in (3, 5, 10) for rate in (64, 128, 256)}
+
+    def gains_as_published(window: int) -> bool:
+        outcomes = (
+            compare_value(_HIGH_RATE_GAIN, table[window, 256], rounding=0.5),
+            compare_value(_LOW_RATE_GAIN, table[window, 64], rounding=0.5),
+        )
+        return all(outcome is StatementOutcome.REPRODUCED for outcome in outcomes)
+
+    return {
+        "initial_window_gains": "; ".join(
+            f"1 to {window}: "
+            + ", ".join(f"{written(table[window, rate], '%', 2)} ({rate})" for rate in (64, 128, 256))
+            for window in (3, 5, 10)
+        ),
+        "some_initial_window_gains_32_and_19": any(gains_as_published(window) for window in (3, 5, 10)),
+        "initial_windows_gain_more_at_256": all(table[w, 256].mean > table[w, 64].mean for w in (3, 5, 10)),
+    }
+
+
+def _internet_loss(losses: Files) -> dict[str, Any]:
+    """Throughput that 1 % of loss costs, in percent."""
+
+    def costs(rate: int) -> list[float]:
+        lossy, clean = (losses.values(variant=variant, rate=rate, size=50 * _KB) for variant in ("0.01", "0"))
+        return [100.0 * (1.0 - one / other) for one, other in zip(lossy, clean, strict=True)]
+
+    low, high = costs(64_000), costs(384_000)
+    return {
+        "loss_cost_64": mean_interval(low),
+        "loss_cost_384": mean_interval(high),
+        "loss_cost_384_over_twice_64": _points(high, [2.0 * small for small in low]),
+    }
+
+
+def _max_dat(files: Files) -> dict[str, Any]:
+    """Where throughput levels off by MaxDAT (sendings of a PDU less one), and what more of it costs."""
+    least: list[str] = []
+    is_level: list[bool] = []
+    later: list[tuple[float, float, float]] = []
+    for errors in sorted(float(value) for value in files.runs[BLOCK_ERRORS].unique()):
+        group = files.only(BLOCK_ERRORS, errors)
+        sendings = sorted(int(value) for value in group.runs[SENDINGS].unique())
+        means = {number: _mean(group.only(SENDINGS, number).values()) for number in sendings}
+        best = max(means.values())
+        enough = min(number for number in sendings if means[number] >= _LEVEL * best)
+        is_level.append(all(means[number] >= _LEVEL * best for number in sendings if number >= enough))
+        least.append(f"{enough - 1} at {errors:.0%}")
+        waits = {number: _mean(group.only(SENDINGS, number).values("timeouts")) for number in (enough, sendings[-1])}
+        later.append((errors, waits[sendings[-1]] - waits[enough], means[sendings[-1]] / means[enough]))
+    return {
+        "throughput_levels_off": all(is_level),
+        "least_sufficient_max_dat": ", ".join(least),
+        "too_large_max_dat_costs": any(more > 0.5 and ratio < 1.0 for _, more, ratio in later),
+        "change_up_to_30": ", ".join(f"{ratio - 1.0:+.1%} at {errors:.0%}" for errors, _, ratio in later),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    """0 where a transfer of every run was given up."""
+    known = [value for value in values if not math.isnan(value)]
+    return sum(known) / len(known) if known else 0.0
+
+
+def _model(m: Measurements) -> dict[str, Any]:
+    frame = model_frame(m)
+    is_split = frame["connection"] == "split"
+    split, whole = (frame[chosen]["error_percent"].abs().mean() for chosen in (is_split, ~is_split))
+    return {
+        "model_points": len(frame),
+        "model_errors": "; ".join(
+            f"{name}: mean error {part['error_percent'].mean():+.1f} %, mean absolute error "
+            f"{part['error_percent'].abs().mean():.1f} %, largest {part['error_percent'].abs().max():.0f} %"
+            for name, part in frame.groupby("connection")
+        ),
+        "split_model_errs_no_more_than_padhye": bool(split <= whole),
+    }

@@ -1,0 +1,135 @@
+"""Result of running a paper again: an outcome for each published statement, tables, charts, assumptions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from pepscope.results.charts import Chart
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class StatementOutcome(StrEnum):
+    """How the simulated result compares with the published one."""
+
+    #: The published number lies inside the interval of ours, or the published order or bound holds beyond the interval.
+    REPRODUCED = "reproduced"
+    #: The effect has the published direction, but the number lies outside the interval, or the interval includes none.
+    DIRECTION = "same direction only"
+    NOT = "not reproduced"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One published statement beside the simulated result."""
+
+    #: Where the paper makes it: a section, a table, a figure, a slide.
+    where: str
+    #: The statement in our words, with its numbers.
+    published: str
+    #: The simulated result, with numbers, units and intervals.
+    found: str
+    outcome: StatementOutcome
+    #: Cause of the difference, or what the result depends on. Never empty unless reproduced.
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.outcome is not StatementOutcome.REPRODUCED and not self.reason:
+            raise ValueError(f"a statement that is {self.outcome} needs a reason: {self.published}")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the paper has it, ours and the published values side by side."""
+
+    #: Of its file, without an ending.
+    name: str
+    title: str
+    frame: pd.DataFrame
+    #: What the columns are, with units.
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """The value chosen for a parameter that a paper does not give, gives twice, or gives wrongly."""
+
+    #: The parameter.
+    subject: str
+    #: What the paper gives for it.
+    paper: str
+    choice: str
+    #: What it is derived from; never a published result.
+    reason: str
+    #: Effect of other values, with numbers; empty where there is no other value.
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a paper's experiments gave."""
+
+    statements: tuple[Statement, ...]
+    tables: tuple[Table, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """One paper, run again."""
+
+    paper: str
+    title: str
+    source: str
+    effort: str
+    assessment: Assessment = field(repr=False)
+    #: Runs of all its experiments.
+    runs: int = 0
+    #: How many of them this call made, the others being there already, and its time in seconds.
+    ran: int = 0
+    wall_s: float = 0.0
+
+    def timing(self) -> str:
+        """Time of this call, and how many runs were reused."""
+        there = self.runs - self.ran
+        return f"{self.wall_s:.0f} s" + (f" ({there:,} runs were there already)" if there else "")
+
+    def counts(self) -> dict[str, int]:
+        """Statements by outcome."""
+        return {
+            outcome.value: sum(statement.outcome is outcome for statement in self.assessment.statements)
+            for outcome in StatementOutcome
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "paper": self.paper,
+            "title": self.title,
+            "source": self.source,
+            "effort": self.effort,
+            "runs": self.runs,
+            "ran": self.ran,
+            "wall_s": self.wall_s,
+            "counts": self.counts(),
+            "statements": [
+                {
+                    "where": statement.where,
+                    "published": statement.published,
+                    "found": statement.found,
+                    "verdict": statement.outcome.value,
+                    "reason": statement.reason,
+                }
+                for statement in self.assessment.statements
+            ],
+            "choices": [
+                {name: getattr(assumption, name) for name in ("subject", "paper", "choice", "reason", "effect")}
+                for assumption in self.assessment.assumptions
+            ],
+            "tables": [table.name for table in self.assessment.tables],
+            "figures": [chart.name for chart in self.assessment.charts],
+        }

@@ -1,0 +1,240 @@
+"""Captures: a file of packets as TCP connections, read by Rust and handed over as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from pepscope import _core
+from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
+from pepscope.captures.warnings import capture_warnings
+from pepscope.errors import CaptureError, FilterError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pandas as pd
+
+    from pepscope.captures.datagrams import DatagramFlow, DatagramSample
+    from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
+
+DEFAULT_MEMORY_BYTES = 1 << 30
+
+#: Connections that are put into words at once.
+_BATCH = 4096
+
+
+def open_capture(
+    path: str,
+    *,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    payload: bool = True,
+    columns: bool = True,
+    tcp_needed: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+) -> Capture:
+    """Read a capture and analyse its TCP connections.
+
+    `path` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or `-` for standard input. `filter` keeps the
+    packets that match an expression in libpcap's language. Packet columns (without them: connections) that take more
+    than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
+    connection is never divided, and `Capture.warnings` reports where one alone takes more. Without `payload` or
+    `columns` the payload samples (of TCP streams and UDP flows) or packet columns are not kept. Without `tcp_needed` a
+    capture that holds no TCP is read as well. `progress` is called with the bytes of the file read so far and in all (0
+    where that is not known).
+
+    Raises CaptureError for what is no capture and for a capture without TCP, FilterError for a filter that does not
+    compile. A damaged capture is read up to the damage, which `Capture.warnings` reports.
+    """
+    programs = None
+    if filter is not None:
+        from pepscope.captures.filters import compile_filter
+
+        programs = compile_filter(filter)
+    core = _core.read_capture(
+        str(path),
+        filter_programs=programs,
+        memory_bytes=DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes,
+        payload=payload,
+        columns=columns,
+        progress=progress,
+    )
+    if programs is not None:
+        for link_type, name, frames, is_known in core.link_types:
+            if is_known and frames and link_type not in programs:
+                raise FilterError(f"the filter {filter!r} has no meaning on link type {name or 'unnamed'} of {path}")
+    capture = Capture(str(path), core, capture_warnings(str(path), core))
+    if core.tcp_packet_count == 0 and tcp_needed:
+        raise capture.nothing_to_analyse()
+    return capture
+
+
+class Capture:
+    """A capture as read: its TCP connections and their packets. Made by `open_capture`."""
+
+    def __init__(self, path: str, core: _core.Capture, warnings: tuple[str, ...]) -> None:
+        self.path = path
+        self.warnings = warnings
+        self._core = core
+        self._latest: tuple[int, PacketColumns] | None = None
+        self._columns: Mapping[str, npt.NDArray[Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
+
+    @property
+    def packet_count(self) -> int:
+        """Packets in the file, TCP or not, less those that the filter removed."""
+        return self._core.packet_count
+
+    def nothing_to_analyse(self) -> CaptureError:
+        """The error to raise where a capture without TCP is of no use."""
+        found = "; ".join(sentence.replace("the capture holds", "it holds") for sentence in self.warnings)
+        return CaptureError(f"nothing to analyse in {self.path}: {found}")
+
+    @property
+    def tcp_packet_count(self) -> int:
+        """TCP segments that were analysed."""
+        return self._core.tcp_packet_count
+
+    @property
+    def time_span_ns(self) -> tuple[int, int] | None:
+        """Times of the first and the last packet of any kind, those that the filter removed too: between them the
+        capture ran. None where the file gives no packet a time."""
+        return self._core.time_span_ns
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Packets by what became of them, named as in the warnings (`frames`, `not_ip`, `cut_short`, ...)."""
+        return self._core.counts
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """The connections by first packet; each object is made when it is asked for."""
+        return _Connections(self._core)
+
+    def connection_columns(self) -> Mapping[str, npt.NDArray[Any]]:
+        """Summaries of all connections as arrays, one element a connection, without an object for each.
+
+        Names are those of `Connection` and, behind `up_` and `down_`, of `FlowSummary`; a value that is `None` there is
+        -1 here (NaN in floats). Addresses are rows of 16 bytes (IPv4 behind ::ffff:0:0/96), close and tunnel are codes
+        into `CLOSES` and `TUNNELS`. The SYN's option bytes are left out.
+        """
+        if self._columns is None:
+            self._columns = self._core.connection_columns(0, self._core.connection_count)
+        return self._columns
+
+    def connection_batches(self) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+        """`connection_columns` in pieces of some thousand connections (at least one piece), in bounded memory."""
+        count = self._core.connection_count
+        for start in range(0, max(count, 1), _BATCH):
+            yield self._core.connection_columns(start, min(start + _BATCH, count))
+
+    def packets(self, connection_id: int) -> PacketColumns:
+        """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,
+        and kept until those of another connection are."""
+        from pepscope.captures.packets import PacketColumns
+
+        if self._latest is None or self._latest[0] != connection_id:
+            self._latest = None  # let go of the old ones before the new ones are made
+            self._latest = (connection_id, PacketColumns(*self._core.packet_columns(connection_id)))
+        return self._latest[1]
+
+    def sack_blocks(self, connection_id: int) -> SackBlocks:
+        """Selective acknowledgements of one connection, as its packets carry them."""
+        from pepscope.captures.packets import SackBlocks
+
+        return SackBlocks(*self._core.sack_blocks(connection_id))
+
+    @property
+    def datagram_flows(self) -> Sequence[DatagramFlow]:
+        """The UDP flows outside known tunnels, by first datagram; empty where no payload is kept."""
+        from pepscope.captures.datagrams import DatagramFlow
+
+        return [DatagramFlow(**self._core.datagram_flow(index)) for index in range(self._core.datagram_flow_count)]
+
+    def datagram_samples(self, flow_id: int) -> tuple[DatagramSample, DatagramSample]:
+        """The datagrams kept of each side of a UDP flow, its first sender's first."""
+        import numpy as np
+
+        from pepscope.captures.datagrams import DatagramSample
+
+        first, second = (
+            DatagramSample(
+                np.asarray(rank, np.int64), np.asarray(time_ns, np.int64), np.asarray(length, np.int64), tuple(pieces)
+            )
+            for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
+        )
+        return first, second
+
+    def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
+        """The payload kept of each direction."""
+        import numpy as np
+
+        from pepscope.captures.packets import Direction, PayloadSample
+
+        samples = self._core.payload(connection_id)
+        return {
+            direction: PayloadSample(np.asarray(offsets, dtype=np.int64), tuple(pieces))
+            for direction, (offsets, pieces) in zip(Direction, samples, strict=True)
+        }
+
+    def partition_of(self, connection_id: int) -> int:
+        """Which partition holds the packets; ask for connections partition by partition and each is loaded once."""
+        return self._core.partition_of(connection_id)
+
+    @property
+    def partition_count(self) -> int:
+        """One where everything is in memory."""
+        return self._core.partition_count
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a connection: the columns of `connection_columns`, addresses as text, absent values as missing."""
+        from pepscope.captures.connection_frame import connection_frame
+
+        return connection_frame(self)
+
+    def json_chunks(self) -> Iterator[bytes]:
+        """The JSON contract `inspect-1` in pieces, so that no capture is too large for it."""
+        import json
+
+        yield b'{"schema":1,"path":%s,"packets":%d,"connections":[' % (
+            json.dumps(self.path).encode(),
+            self.packet_count,
+        )
+        count = len(self.connections)
+        for start in range(0, count, _BATCH):
+            if start:
+                yield b","
+            yield self._core.connections_json(start, min(start + _BATCH, count))
+        yield b'],"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
+
+
+class _Connections(Sequence[Connection]):
+    """Connections of a capture, each made when it is asked for."""
+
+    def __init__(self, core: _core.Capture) -> None:
+        self._core = core
+
+    def __len__(self) -> int:
+        return self._core.connection_count
+
+    @overload
+    def __getitem__(self, index: int) -> Connection: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Connection]: ...
+    def __getitem__(self, index: int | slice) -> Connection | Sequence[Connection]:
+        if isinstance(index, slice):
+            return [self._at(position) for position in range(*index.indices(len(self)))]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(f"connection {index} of {len(self)}")
+        return self._at(position)
+
+    def _at(self, position: int) -> Connection:
+        fields, up, down = self._core.connection(position)
+        return Connection(**{**fields, "close": Close(fields["close"])}, up=_flow(up), down=_flow(down))
+
+
+def _flow(fields: dict[str, Any]) -> FlowSummary:
+    return FlowSummary(**{**fields, "missing_packets": MissingPackets(fields["missing_packets"])})

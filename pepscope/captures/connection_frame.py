@@ -1,0 +1,112 @@
+"""Connections as a pandas frame and as Parquet."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import pandas as pd
+
+    from pepscope.captures.capture import Capture
+
+_IPV4_PREFIX = bytes(10) + b"\xff\xff"
+
+#: Columns in which -1 stands for what was not seen (of a flow, behind `up_` and `down_`).
+_ABSENT_WHERE_NEGATIVE = frozenset(
+    {
+        "handshake_syn_ack_ns",
+        "handshake_ack_ns",
+        "round_trip_time_min_ns",
+        "round_trip_time_max_ns",
+        "first_time_ns",
+        "first_data_time_ns",
+        "last_data_time_ns",
+        "initial_sequence_number",
+        "maximum_segment_size",
+        "window_scale",
+        "window_shift",
+        "fin_time_ns",
+        "reset_time_ns",
+    }
+)
+
+
+def address_texts(rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.object_]:
+    """Addresses of 16 bytes a row (IPv4 behind ::ffff:0:0/96) as text; each distinct one is written once."""
+    packed = np.ascontiguousarray(rows).view("V16").ravel()
+    distinct, inverse = np.unique(packed, return_inverse=True)
+    texts = np.empty(len(distinct), dtype=object)
+    for index, address in enumerate(distinct):
+        texts[index] = _address_text(bytes(address))
+    return texts[inverse]
+
+
+def _address_text(packed: bytes) -> str:
+    if packed.startswith(_IPV4_PREFIX):
+        return str(ipaddress.IPv4Address(packed[12:]))
+    return str(ipaddress.IPv6Address(packed))
+
+
+def connection_frame(capture: Capture) -> pd.DataFrame:
+    """One row a connection; what was not seen is missing (nullable integers), close and tunnel are categories."""
+    return _frame(capture.connection_columns())
+
+
+def csv_chunks(capture: Capture) -> Iterator[bytes]:
+    """The frame as CSV in pieces, so that no capture is too large for it."""
+    for number, columns in enumerate(capture.connection_batches()):
+        yield _frame(columns).to_csv(index=False, header=number == 0).encode()
+
+
+def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for name, values in arrays.items():
+        plain = name.removeprefix("up_").removeprefix("down_")
+        if name in ("client_address", "server_address"):
+            columns[name] = address_texts(values)
+        elif name == "close":
+            columns[name] = pd.Categorical.from_codes(
+                values.astype(np.int8), categories=pd.Index([str(close) for close in CLOSES])
+            )
+        elif plain == "missing_packets":
+            columns[name] = pd.Categorical.from_codes(
+                values.astype(np.int8), categories=pd.Index([str(kind) for kind in MISSING_PACKETS])
+            )
+        elif name == "tunnel":
+            columns[name] = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(TUNNELS))
+        elif plain in _ABSENT_WHERE_NEGATIVE and not (plain == name and name == "first_time_ns"):
+            columns[name] = pd.arrays.IntegerArray(values.astype(np.int64), values < 0)
+        else:
+            columns[name] = values
+    return pd.DataFrame(columns)
+
+
+def parquet_bytes(capture: Capture) -> bytes:
+    """The frame as a Parquet file. Raises UsageError where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise UsageError("Parquet needs the package pyarrow: pip install 'pepscope[parquet]'") from error
+    sink = pa.BufferOutputStream()
+    writer = None
+    for columns in capture.connection_batches():
+        table = pa.Table.from_pandas(_frame(columns), preserve_index=False)
+        if writer is None:
+            writer = pq.ParquetWriter(sink, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

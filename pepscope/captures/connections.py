@@ -1,0 +1,110 @@
+"""Connections: one TCP connection as one capture saw it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Close(StrEnum):
+    """How a connection ended within the capture."""
+
+    FIN = "fin"
+    RESET = "reset"
+    OPEN = "open"
+
+
+class MissingPackets(StrEnum):
+    """Packets of one side that a capture provably lacks, because of a filter or another route."""
+
+    NONE = "none"
+    ALL = "all"
+    PURE_ACKNOWLEDGEMENTS = "pure-acknowledgements"
+    DATA = "data"
+
+
+#: How a connection ended, what it was tunnelled in, and what is missing of a flow, in the order of the codes in
+#: `Capture.connection_columns`.
+CLOSES = tuple(Close)
+MISSING_PACKETS = tuple(MissingPackets)
+TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp", "geneve")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSummary:
+    """What one side of a connection sent. Times are nanoseconds since the epoch; `None` where it was not seen."""
+
+    packets: int
+    payload_bytes: int  # with retransmissions
+    stream_bytes: int  # highest offset reached
+    data_packets: int
+    pure_acknowledgements: int  # packets with neither payload nor SYN, FIN or RST
+    retransmitted_packets: int
+    retransmitted_bytes: int
+    reordered_packets: int
+    duplicate_packets: int
+    missed_bytes: int  # acknowledged by the other side, never captured
+    zero_windows: int  # times its advertised window went to zero
+    zero_window_probes: int
+    window_min_bytes: int
+    window_max_bytes: int
+    round_trip_time_samples: int  # of data that this side sent, as this capture saw them
+    round_trip_time_min_ns: int | None
+    round_trip_time_mean_ns: float | None
+    round_trip_time_max_ns: int | None
+    first_time_ns: int | None
+    first_data_time_ns: int | None
+    last_data_time_ns: int | None
+    initial_sequence_number: int | None  # of its SYN, or by the SYN-ACK that answers it; None where both are missing
+    syn_count: int
+    syn_options: bytes  # TCP option bytes of the first SYN, as far as they were captured
+    maximum_segment_size: int | None
+    window_scale: int | None
+    window_shift: int | None  # by which windows are scaled; None where the SYN options that settle it were not captured
+    sack_permitted: bool
+    timestamps: bool
+    options_captured: bool  # all of the first SYN's options: else one that is None or False may have been there
+    options_truncated_packets: int
+    missing_packets: MissingPackets
+    ttl: int  # of its first packet
+    fin_time_ns: int | None
+    reset_time_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One TCP connection: `client` sent the SYN (guessed, and marked so, where no SYN and no SYN-ACK was captured)."""
+
+    id: int  # rank by first packet in its capture
+    ip_version: int
+    client_address: str
+    client_port: int
+    server_address: str
+    server_port: int
+    side_guessed: bool
+    first_time_ns: int
+    last_time_ns: int
+    packets: int
+    close: Close
+    handshake_syn_ack_ns: int | None  # SYN to SYN-ACK
+    handshake_ack_ns: int | None  # SYN-ACK to the client's first ACK
+    tunnel: str  # one of TUNNELS; "udp" is an unknown header with whole IP packets behind it
+    tunnel_up: int  # tunnel identifier (TEID, key, VNI) of each flow; 0 where none
+    tunnel_down: int
+    up: FlowSummary
+    down: FlowSummary
+
+    @property
+    def client(self) -> str:
+        """`address:port`, IPv6 in brackets."""
+        return endpoint(self.client_address, self.client_port)
+
+    @property
+    def server(self) -> str:
+        """`address:port`, IPv6 in brackets."""
+        return endpoint(self.server_address, self.server_port)
+
+
+def endpoint(address: str, port: int) -> str:
+    """Write an address and a port as `ip:port` or `[ipv6]:port`."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -1,0 +1,76 @@
+"""Capture filters: libpcap compiles the expression to BPF programs, the reader in Rust runs them."""
+
+from __future__ import annotations
+
+import ctypes
+
+from pepscope.errors import FilterError
+
+Instruction = tuple[int, int, int, int]
+
+#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP).
+LINK_TYPES = {
+    0: 0,  # NULL
+    1: 1,  # ETHERNET
+    9: 9,  # PPP
+    12: 12,  # RAW as some systems number it
+    14: 12,  # RAW on OpenBSD
+    50: 50,  # PPP_HDLC
+    51: 51,  # PPP_ETHER
+    101: 12,  # RAW
+    104: 104,  # C_HDLC
+    105: 105,  # IEEE802_11
+    108: 108,  # LOOP
+    113: 113,  # LINUX_SLL
+    127: 127,  # IEEE802_11_RADIOTAP
+    228: 228,  # IPV4
+    229: 229,  # IPV6
+    276: 276,  # LINUX_SLL2
+}
+
+_SNAP_LENGTH = 262144
+_MATCHES_NOTHING = "expression rejects all packets"
+_REJECT: Instruction = (0x06, 0, 0, 0)  # BPF_RET | BPF_K with length 0
+
+
+def compile_filter(expression: str) -> dict[int, list[Instruction]]:
+    """Compile a pcap-filter expression for every link type that we read.
+
+    Returns link type -> BPF instructions (code, jump if true, jump if false, operand); a link type for which the
+    expression has no meaning (`ether host` on raw IP) is left out. Raises FilterError where it has none on any.
+    """
+    if "\0" in expression:
+        raise FilterError("the filter must not contain a NUL character")
+    try:
+        import libpcap
+    except (ImportError, OSError) as error:
+        raise FilterError(f"--filter needs the Python package libpcap, which does not load here: {error}") from error
+    programs: dict[int, list[Instruction]] = {}
+    complaints: dict[int, str] = {}
+    for link_type, compiler_number in LINK_TYPES.items():
+        handle = libpcap.open_dead(compiler_number, _SNAP_LENGTH)
+        if not handle:
+            raise FilterError("libpcap could not start its filter compiler")
+        try:
+            program = libpcap.bpf_program()
+            status = libpcap.compile(
+                handle, ctypes.byref(program), expression.encode(), 1, libpcap.PCAP_NETMASK_UNKNOWN
+            )
+            if status != 0:
+                complaint = libpcap.geterr(handle).decode(errors="replace")
+                complaints[link_type] = complaint
+                if complaint == _MATCHES_NOTHING:
+                    programs[link_type] = [_REJECT]
+                continue
+            try:
+                programs[link_type] = [
+                    (step.code, step.jt, step.jf, step.k)
+                    for step in (program.bf_insns[index] for index in range(program.bf_len))
+                ]
+            finally:
+                libpcap.freecode(ctypes.byref(program))
+        finally:
+            libpcap.close(handle)
+    if all(program == [_REJECT] for program in programs.values()):
+        raise FilterError(f"the filter {expression!r} does not compile: {complaints[1]}")
+    return programs

@@ -1,0 +1,115 @@
+"""What a user should know of a capture that was read, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pepscope import _core
+
+_MEBIBYTE = 1 << 20
+
+#: Counts that get a sentence: name, noun, and the sentence's predicate.
+_COUNTS = (
+    ("cut_short", "packet", "cut by the snap length before the end of the TCP header"),
+    ("malformed", "packet", "with lengths that contradict each other"),
+    ("too_deep", "packet", "with more headers in one another than can be followed"),
+    ("encrypted", "packet", "encrypted by the wireless link"),
+    ("unfinished_datagrams", "fragmented datagram", "of which some fragment is missing"),
+    ("frames_without_time", "packet", "without a time stamp, which got that of the packet before"),
+)
+#: Why packets are no TCP; named only where a capture holds no TCP at all.
+_OTHERS = (
+    ("filtered_out", "removed by the filter"),
+    ("unknown_link_type", "of an unknown link type"),
+    ("not_ip", "not IP"),
+    ("not_tcp", "IP but not TCP"),
+    ("cut_short", "cut too short"),
+    ("malformed", "malformed"),
+    ("too_deep", "nested too deep"),
+    ("encrypted", "encrypted"),
+    ("fragments_held", "fragments without the rest"),
+)
+_NOT_CAPTURED = (
+    (
+        "packets_with_truncated_options",
+        "packet",
+        "cut by the snap length within the TCP options: what these would say is unknown",
+    ),
+    (
+        "one_way",
+        "connection",
+        "with the packets of one direction only: a filter or another route keeps the others from the capture",
+    ),
+    (
+        "without_acknowledgements",
+        "connection",
+        "without any pure acknowledgement of much data: a filter keeps those from the capture",
+    ),
+    (
+        "without_data",
+        "connection",
+        "without the packets with data that were acknowledged: a filter keeps those from the capture",
+    ),
+)
+
+
+def capture_warnings(path: str, core: _core.Capture) -> tuple[str, ...]:
+    """The sentences on a capture; none for a capture without peculiarities."""
+    return (*_file_warnings(path, core), *_not_captured(core), *_oversize(core))
+
+
+def _file_warnings(path: str, core: _core.Capture) -> Iterator[str]:
+    counts = core.counts
+    if core.damage is not None:
+        byte_offset, cause = core.damage
+        source = "standard input" if path == "-" else path
+        read = _counted(counts["frames"], "packet")
+        yield f"{source} is damaged at byte {byte_offset}: {cause}; the {read} before that were read"
+    for number, name, frames, is_known in core.link_types:
+        if not is_known:
+            named = "" if name is None else f" ({name})"
+            yield f"{_counted(frames, 'packet')} of link type {number}{named}, which cannot be read"
+    for key, noun, what in _COUNTS:
+        if counts[key]:
+            yield f"{_counted(counts[key], noun)} {what}"
+    if not counts["tcp_segments"]:
+        yield _nothing_found(counts)
+
+
+def _nothing_found(counts: dict[str, int]) -> str:
+    if not counts["frames"]:
+        return "the capture holds no packets"
+    reasons = ", ".join(f"{counts[key]} {reason}" for key, reason in _OTHERS if counts[key])
+    return f"the capture holds {_counted(counts['frames'], 'packet')} but no TCP: {reasons}"
+
+
+def _not_captured(core: _core.Capture) -> Iterator[str]:
+    found = core.not_captured
+    for key, noun, what in _NOT_CAPTURED:
+        if found[key]:
+            yield f"{_counted(found[key], noun)} {what}"
+
+
+def _oversize(core: _core.Capture) -> Iterator[str]:
+    if core.oversize is None:
+        return
+    allowed_bytes, partitions, (packets, largest_bytes), (partition_packets, partition_bytes) = core.oversize
+    allowed = f"more than the {_mebibytes(allowed_bytes)} MiB allowed"
+    if largest_bytes > allowed_bytes:
+        yield (
+            f"one connection of {packets} packets takes about {_mebibytes(largest_bytes)} MiB, {allowed}: a connection "
+            "is analysed whole"
+        )
+    else:
+        yield (
+            f"the largest of {partitions} parts has {partition_packets} packets and takes about "
+            f"{_mebibytes(partition_bytes)} MiB, {allowed}: no more parts can be made"
+        )
+
+
+def _mebibytes(count: int) -> int:
+    return -(-count // _MEBIBYTE)
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

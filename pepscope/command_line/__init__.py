@@ -1,0 +1,1 @@
+"""What every command shares: options, progress, logs and signals; and the command `inspect`."""

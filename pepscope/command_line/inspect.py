@@ -1,0 +1,74 @@
+"""The command `inspect`: the TCP connections of a capture."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from pepscope.command_line.options import filter_option, memory_option, output_option
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pepscope.captures.capture import Capture
+
+
+@click.command()
+@click.argument("capture", metavar="FILE")
+@click.option("--json", "form", flag_value="json", help="Write JSON (schema inspect-1).")
+@click.option("--csv", "form", flag_value="csv", help="Write CSV, one row a connection.")
+@click.option("--parquet", "form", flag_value="parquet", help="Write Parquet, one row a connection.")
+@filter_option
+@memory_option
+@output_option
+def inspect(
+    capture: str, form: str | None, filter_expression: str | None, memory_bytes: int | None, output: str
+) -> None:
+    """List the TCP connections of a capture.
+
+    FILE is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or - for standard input.
+    """
+    if form == "parquet" and output == "-" and sys.stdout.isatty():
+        raise UsageError("Parquet is binary: name a file with --output, or pipe it")
+    from pepscope.captures.capture import open_capture
+    from pepscope.command_line.progress import Progress
+
+    with Progress() as progress:
+        opened = open_capture(
+            capture,
+            filter=filter_expression,
+            memory_bytes=memory_bytes,
+            payload=False,
+            columns=False,
+            progress=progress,
+        )
+    # Opened only now, so that a capture which cannot be read leaves an older result alone.
+    colour = output == "-" and sys.stdout.isatty()
+    with click.open_file(output, "wb") as stream:
+        for chunk in _chunks(opened, form, colour):
+            stream.write(chunk)
+    if form is not None:
+        for warning in opened.warnings:
+            where = "" if warning.startswith(capture) else f"{capture}: "
+            click.echo(f"pepscope: {where}{warning}", err=True)
+
+
+def _chunks(capture: Capture, form: str | None, colour: bool) -> Iterator[bytes]:
+    if form == "json":
+        yield from capture.json_chunks()
+    elif form == "csv":
+        from pepscope.captures.connection_frame import csv_chunks
+
+        yield from csv_chunks(capture)
+    elif form == "parquet":
+        from pepscope.captures.connection_frame import parquet_bytes
+
+        yield parquet_bytes(capture)
+    else:
+        from pepscope.captures.connection_table import table_lines
+
+        for line in table_lines(capture, colour=colour):
+            yield f"{line}\n".encode()

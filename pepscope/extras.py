@@ -1,0 +1,42 @@
+"""Packages that are not installed: which `pip install` brings them, by this distribution's own metadata."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, requires
+
+_DISTRIBUTION = "pepscope"
+_REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z]+)["'])?\s*$""")
+#: Extras for work on pepscope; they repeat what others have.
+_FOR_DEVELOPMENT = frozenset({"test", "lint", "dev"})
+
+
+def missing_package(name: str) -> str:
+    """A sentence for a module that could not be imported: what is missing, and the command that installs it."""
+    package = name.partition(".")[0]
+    return f"this needs the package {package}, which is not installed: {_command(package)}"
+
+
+def _command(package: str) -> str:
+    try:
+        requirements = requires(_DISTRIBUTION) or []
+    except PackageNotFoundError:
+        requirements = []
+    wanted = _normalised(package)
+    extras = []
+    for requirement in requirements:
+        found = _REQUIREMENT.match(requirement)
+        if found is not None and _normalised(found[1]) == wanted:
+            extras.append(found[2])
+    if None in extras:
+        return f"pip install {_DISTRIBUTION}"
+    for extra in extras:
+        if extra not in _FOR_DEVELOPMENT:
+            return f"pip install '{_DISTRIBUTION}[{extra}]'"
+    # A room of ours: the installation is not whole.
+    return f"pip install --force-reinstall {_DISTRIBUTION}"
+
+
+def _normalised(name: str) -> str:
+    """As package indexes compare names (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()

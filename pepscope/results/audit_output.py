@@ -1,0 +1,40 @@
+"""An audit to standard output and to files, and what of it fails a build; for every command that ends in a matrix."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from pepscope.writers import writer
+
+if TYPE_CHECKING:
+    from pepscope.results.audits import AuditResult
+
+
+def write_audit(
+    result: AuditResult, *, as_json: bool, as_csv: bool, files: Mapping[str, str | None], one_line: bool = False
+) -> None:
+    """Write the matrix, JSON (`one_line` for many in a row) or CSV to standard output, `html` and `junit` to files."""
+    for name, path in files.items():
+        if path is not None:
+            writer(f"audit-{name}")(result, path)
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        sys.stdout.write(result.to_json(indent=None if one_line else 2) + "\n")
+    elif as_csv:
+        result.to_frame().to_csv(sys.stdout)
+    else:
+        writer("audit-table")(result, sys.stdout, sys.stdout.isatty())
+    sys.stdout.flush()
+
+
+def audit_fails(result: AuditResult, verdicts: Collection[str]) -> bool:
+    """Whether a cell of the latest run has one of these verdicts, or none could be judged at all."""
+    found = {cell.verdict.value for cell in result.latest.cells}
+    if found <= {"inconclusive"}:
+        click.echo("pepscope: no application could be judged, which --fail-on does not take for success", err=True)
+        return True
+    return not found.isdisjoint(verdicts)

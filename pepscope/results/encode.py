@@ -1,0 +1,180 @@
+"""Results as the JSON contracts `detect-1` and `detect-lines-1`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    DetectionResult,
+    Evidence,
+    GroupResult,
+    Number,
+    PairResult,
+    Stretch,
+    Verdict,
+)
+
+SCHEMA_VERSION = 1
+_STRETCH = tuple(Stretch.__dataclass_fields__)
+
+#: Pairs that are turned into text at once: some hundred kilobytes.
+_BATCH = 64
+
+_JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+
+
+def detection_document(result: DetectionResult) -> dict[str, Any]:
+    """The JSON contract `detect-1`; numbers that JSON cannot write (infinities, NaN) become null."""
+    return {
+        "schema": SCHEMA_VERSION,
+        "captures": [capture_document(capture) for capture in result.captures],
+        "pairs": [pair_document(pair) for pair in result.pairs],
+        "groups": [group_document(group) for group in result.groups],
+    }
+
+
+def capture_document(capture: CaptureSummary) -> dict[str, Any]:
+    """One capture as `detect-1` writes it."""
+    return {
+        "path": capture.path,
+        "packets": capture.packets,
+        "connections": capture.connections,
+        "warnings": list(capture.warnings),
+    }
+
+
+def pair_document(pair: PairResult) -> dict[str, Any]:
+    """One pair as `detect-1` and `audit-1` write it."""
+    return {
+        "vantages": [
+            {
+                "capture": vantage.capture,
+                "client": vantage.client,
+                "server": vantage.server,
+                "transport": vantage.transport,
+            }
+            for vantage in pair.vantages
+        ],
+        "verdict": pair.verdict.value,
+        "mechanism": None if pair.mechanism is None else pair.mechanism.value,
+        "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
+        "reason": pair.reason,
+        "pairing": {"confidence": float(pair.pairing_confidence), "ground": pair.pairing_ground or None},
+        "stretch": None if pair.stretch is None else {name: getattr(pair.stretch, name) for name in _STRETCH},
+        "packets": int(pair.packets),
+        "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
+        "duration_s": float(pair.duration_s),
+        "evidence": [evidence_document(item) for item in pair.evidence],
+    }
+
+
+def group_document(group: GroupResult) -> dict[str, Any]:
+    """One group as `detect-1` writes it."""
+    interval = group.hidden_round_trip_interval_s
+    return {
+        "side": group.side.value,
+        "network": group.network,
+        "port": int(group.port),
+        "hosts": list(group.hosts),
+        "connections": len(group.pairs),
+        "pairs": [int(place) for place in group.pairs],
+        "exchanges": group.exchanges,
+        "verdict": group.verdict.value,
+        "probability": {kind.value: float(group.probability.get(kind, 0.0)) for kind in _JUDGED},
+        "mechanism": None if group.mechanism is None else group.mechanism.value,
+        "where": None if group.where is None else group.where.value,
+        "near_round_trip_s": group.near_round_trip_s,
+        "hidden_round_trip_s": group.hidden_round_trip_s,
+        "hidden_round_trip_interval_s": None if interval is None else list(interval),
+        "reason": group.reason,
+        "evidence": [evidence_document(item) for item in group.evidence],
+    }
+
+
+def evidence_document(item: Evidence) -> dict[str, Any]:
+    """One piece of evidence as `detect-1` and `audit-1` write it."""
+    return {
+        "method": item.method,
+        "outcome": item.outcome.value,
+        "finding": item.finding,
+        "strength": float(item.strength),
+        "summary": item.summary,
+        "numbers": {name: _plain(number) for name, number in item.numbers.items()},
+        "caveats": list(item.caveats),
+    }
+
+
+def _plain(number: Number) -> Number:
+    """The number as JSON has it; NumPy's scalars become Python's."""
+    value: Number = number.item() if isinstance(number, np.generic) else number
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
+    """The text of `detection_document` in pieces, as `json.dumps` indents it, without a document in memory."""
+    head = {"schema": SCHEMA_VERSION, "captures": [capture_document(capture) for capture in result.captures]}
+    yield _indented(head, indent).removesuffix(b"\n}")
+    for name, documents in (
+        ("pairs", map(pair_document, result.pairs)),
+        ("groups", map(group_document, result.groups)),
+    ):
+        yield b",\n" + b" " * indent + b'"%s": [' % name.encode()
+        yield from _items(documents, indent)
+    yield b"\n}"
+
+
+def _items(documents: Iterable[dict[str, Any]], indent: int) -> Iterator[bytes]:
+    """The members of a list at the top of a document, and its closing bracket."""
+    margin = b"\n" + b" " * indent
+    opened, closed = b'{%s"": [' % margin, margin + b"]\n}"
+    between = b""
+    for batch in _batches(documents):
+        # Formatted as members of such a list, they have its indentation.
+        yield between + _indented({"": batch}, indent).removeprefix(opened).removesuffix(closed)
+        between = b","
+    yield (margin if between else b"") + b"]"
+
+
+def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    iterator = iter(documents)
+    while batch := list(islice(iterator, _BATCH)):
+        yield batch
+
+
+def line_chunks(result: DetectionResult) -> Iterator[bytes]:
+    """The contract `detect-lines-1`: a line with the captures and counts, then one a pair, then one a group."""
+    yield _line(
+        {
+            "record": "captures",
+            "schema": SCHEMA_VERSION,
+            "captures": [capture_document(capture) for capture in result.captures],
+            "pairs": len(result.pairs),
+            "groups": len(result.groups),
+        }
+    )
+    for place, pair in enumerate(result.pairs):
+        yield _line({"record": "pair", "pair": place, **pair_document(pair)})
+    for place, group in enumerate(result.groups):
+        yield _line({"record": "group", "group": place, **group_document(group)})
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return _compact(record) + b"\n"
+
+
+def _indented(document: dict[str, Any], indent: int) -> bytes:
+    return msgspec.json.format(_compact(document), indent=indent)
+
+
+def _compact(document: dict[str, Any]) -> bytes:
+    # msgspec's own encoder writes floats in other digits than Python does.
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")

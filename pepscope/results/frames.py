@@ -1,0 +1,126 @@
+"""Detections as pandas frames and as Arrow tables, whole or so many rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.errors import UsageError
+from pepscope.results.encode import group_document
+from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from pepscope.results.verdicts import DetectionResult
+
+Column: TypeAlias = Sequence[Any] | npt.NDArray[Any]
+
+_WHOLE_NUMBERS = ("packets", "payload_bytes_up", "payload_bytes_down")
+_NUMBERS = ("probability_regular", "probability_split_tcp", "probability_tcp_proxy", "duration_s")
+
+_GROUP_COLUMNS = (
+    "side",
+    "network",
+    "port",
+    "hosts",
+    "connections",
+    "exchanges",
+    "verdict",
+    "probability_regular",
+    "probability_split_tcp",
+    "probability_tcp_proxy",
+    "mechanism",
+    "where",
+    "near_round_trip_s",
+    "hidden_round_trip_s",
+    "hidden_round_trip_low_s",
+    "hidden_round_trip_high_s",
+    "reason",
+)
+
+
+def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
+    """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
+    columns, rows = table.columns, table.rows[places]
+    for letter, vantage in zip("ab", columns.vantages, strict=True):
+        yield from _vantage_columns(vantage, letter, rows)
+    yield "verdict", [verdict.value for verdict in columns.verdict.of(rows)]
+    yield "mechanism", [None if kind is None else kind.value for kind in columns.mechanism.of(rows)]
+    at = np.asarray(rows, np.int64)
+    for kind, probability in zip(JUDGED, columns.probability, strict=True):
+        yield f"probability_{kind.name.lower()}", np.nan_to_num(np.asarray(probability)[at], nan=0.0)
+    yield "packets", np.asarray(columns.packets)[at]
+    for name, size in zip(("up", "down"), columns.payload_bytes, strict=True):
+        yield f"payload_bytes_{name}", np.asarray(size)[at]
+    yield "duration_s", np.asarray(columns.duration_s)[at]
+    yield "reason", [columns.reason[row] + columns.remark[row] for row in rows]
+
+
+def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
+    captures = vantage.capture.of(rows)
+    seen = [capture is not None for capture in captures]
+    yield f"capture_{letter}", captures
+    for name, column in (("client", vantage.client), ("server", vantage.server), ("transport", vantage.transport)):
+        yield f"{name}_{letter}", [column[row] if there else None for row, there in zip(rows, seen, strict=True)]
+
+
+def detection_frame(result: DetectionResult) -> pd.DataFrame:
+    """One row a pair; the columns of the second vantage are missing values where only one capture holds it."""
+    return next(detection_frames(result, max(len(result.pairs), 1)))
+
+
+def detection_frames(result: DetectionResult, rows: int) -> Iterator[pd.DataFrame]:
+    """`detection_frame` in pieces of so many rows; at least one, which may be empty."""
+    import pandas as pd
+
+    for start, columns in _pieces(result, rows):
+        frame = pd.DataFrame(columns)
+        yield frame.set_axis(pd.RangeIndex(start, start + len(frame), name="pair"))
+
+
+def detection_table(result: DetectionResult) -> pa.Table:
+    """`detection_frame` as an Arrow table. Raises UsageError where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UsageError("Arrow tables need the package pyarrow: pip install 'pepscope[parquet]'") from error
+    return pa.Table.from_batches(detection_batches(result, max(len(result.pairs), 1)))
+
+
+def detection_batches(result: DetectionResult, rows: int) -> Iterator[pa.RecordBatch]:
+    """`detection_table` in batches of so many rows; at least one, which may be empty."""
+    import pyarrow as pa
+
+    kinds = dict.fromkeys(_WHOLE_NUMBERS, pa.int64()) | dict.fromkeys(_NUMBERS, pa.float64())
+    for _, columns in _pieces(result, rows):
+        arrays = {name: pa.array(values, kinds.get(name, pa.string())) for name, values in columns.items()}
+        yield pa.RecordBatch.from_pydict(arrays)
+
+
+def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
+    table = PairTable.of(result.pairs)
+    for start in range(0, max(len(table), 1), rows):
+        yield start, dict(_columns(table, slice(start, start + rows)))
+
+
+def groups_frame(result: DetectionResult) -> pd.DataFrame:
+    """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
+    import pandas as pd
+
+    rows = []
+    for group in result.groups:
+        row = {name: value for name, value in group_document(group).items() if name in _GROUP_COLUMNS}
+        row["hosts"] = " ".join(group.hosts)
+        for kind in JUDGED:
+            row[f"probability_{kind.name.lower()}"] = float(group.probability.get(kind, 0.0))
+        low, high = group.hidden_round_trip_interval_s or (None, None)
+        row |= {"hidden_round_trip_low_s": low, "hidden_round_trip_high_s": high}
+        rows.append(row)
+    frame = pd.DataFrame(rows, columns=list(_GROUP_COLUMNS)).rename_axis("group")
+    times = [name for name in _GROUP_COLUMNS if name.endswith("_s")]
+    return frame.astype({**dict.fromkeys(times, "float64"), "exchanges": "Int64"})

@@ -1,0 +1,26 @@
+"""What a connection may be, and how probable each of that is before any evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+
+class Hypothesis(StrEnum):
+    """What a connection may be."""
+
+    END = "end to end"
+    RELAY = "relay"
+    STORE = "store and forward"
+    LOCAL = "local acknowledgement"
+
+
+#: Prior probabilities, before any evidence. Seed deployments (Wei et al., Table I) show six Split-TCP entries against
+#: four TCP proxy entries, and store-and-forward leaves marks on all but short transfers, so that a relay is twice as
+#: frequent where nothing shows; local acknowledgement is known from satellite paths only.
+PRIOR: Mapping[Hypothesis, float] = {
+    Hypothesis.END: 0.5,
+    Hypothesis.RELAY: 0.31,
+    Hypothesis.STORE: 0.155,
+    Hypothesis.LOCAL: 0.035,
+}

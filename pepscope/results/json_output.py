@@ -1,0 +1,36 @@
+"""Detections as JSON and JSON Lines, written piece by piece to a stream or to a file that appears when it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from pepscope.results.encode import json_chunks, line_chunks
+from pepscope.whole_file import output_file
+
+if TYPE_CHECKING:
+    from pepscope.results.verdicts import DetectionResult
+
+
+def write_json(result: DetectionResult, destination: str | Path | TextIO) -> None:
+    """Write the JSON contract `detect-1`. Raises OSError."""
+    _write(chain(json_chunks(result), (b"\n",)), destination)
+
+
+def write_json_lines(result: DetectionResult, destination: str | Path | TextIO) -> None:
+    """Write the JSON contract `detect-lines-1`: a line with the captures, then one a pair, one a group.
+
+    Raises OSError.
+    """
+    _write(line_chunks(result), destination)
+
+
+def _write(chunks: Iterable[bytes], destination: str | Path | TextIO) -> None:
+    if isinstance(destination, str | Path):
+        with output_file(destination) as stream:
+            stream.writelines(chunks)
+        return
+    for chunk in chunks:
+        destination.write(chunk.decode("utf-8", "surrogatepass"))

@@ -1,0 +1,244 @@
+"""The verdicts on many connections, as columns; a `PairResult` is made when it is asked for."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any, overload
+
+import msgspec
+
+from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
+from pepscope.results.evidence_table import EvidenceTable, Found
+from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
+
+JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+
+#: Codes of `PairColumns.one_place`; 0 where something may lie between the captures.
+_NO_STRETCH, _ONE_PLACE = -1, 1
+
+
+class VantageColumns:
+    """Where connections were seen: the first vantage point of each, or the second one."""
+
+    def __init__(self) -> None:
+        self.capture: CodedColumn[str | None] = CodedColumn()  # None where there is no such vantage point
+        self.transport: CodedColumn[str] = CodedColumn()
+        self.client = TextColumn()
+        self.server = TextColumn()
+
+    def append(self, vantage: VantageName | None) -> None:
+        """Add the vantage point of one more connection."""
+        self.capture.append(None if vantage is None else vantage.capture)
+        self.transport.append("" if vantage is None else vantage.transport)
+        self.client.append("" if vantage is None else vantage.client)
+        self.server.append("" if vantage is None else vantage.server)
+
+    def __getitem__(self, row: int) -> VantageName | None:
+        capture = self.capture[row]
+        if capture is None:
+            return None
+        return VantageName(capture, self.client[row], self.server[row], self.transport[row])
+
+
+@dataclass(frozen=True, slots=True)
+class PairColumns:
+    """What a table of pairs keeps, a row a connection in the order of judging."""
+
+    vantages: tuple[VantageColumns, VantageColumns]
+    verdict: CodedColumn[Verdict]
+    mechanism: CodedColumn[Mechanism | None]
+    probability: tuple[array[float], ...]  # by `JUDGED`; NaN where none was given
+    reason: TextColumn
+    remark: CodedColumn[str]  # what a group adds to the reason
+    packets: array[int]
+    payload_bytes: tuple[array[int], array[int]]  # up, down
+    duration_s: array[float]
+    pairing_confidence: array[float]
+    pairing_ground: CodedColumn[str]
+    one_place: array[int]
+    stretch: BytesColumn
+    evidence: EvidenceTable
+
+
+class PairTable(Sequence[PairResult]):
+    """Verdicts on connections; reads as a sequence of `PairResult`."""
+
+    def __init__(self, pairs: Iterable[PairResult] = ()) -> None:
+        self.columns = PairColumns(
+            (VantageColumns(), VantageColumns()), CodedColumn(), CodedColumn(), tuple(array("d") for _ in JUDGED),
+            TextColumn(), CodedColumn(), array("q"), (array("q"), array("q")), array("d"), array("d"), CodedColumn(),
+            array("b"), BytesColumn(), EvidenceTable(),
+        )  # fmt: skip
+        self._series: dict[int, tuple[FlowSeries, ...]] = {}
+        self._order: Sequence[int] | None = None  # rows by place; None where they stand in order
+        for pair in pairs:
+            self.append(pair)
+
+    @classmethod
+    def of(cls, pairs: Sequence[PairResult]) -> PairTable:
+        """The pairs as a table: themselves where they are one."""
+        return pairs if isinstance(pairs, PairTable) else cls(pairs)
+
+    def append(self, pair: PairResult) -> int:
+        """Add a pair, and return its place."""
+        columns, number = self.columns, len(self)
+        for place, vantage in enumerate(columns.vantages):
+            vantage.append(pair.vantages[place] if place < len(pair.vantages) else None)
+        columns.verdict.append(pair.verdict)
+        columns.mechanism.append(pair.mechanism)
+        for kind, column in zip(JUDGED, columns.probability, strict=True):
+            column.append(pair.probability.get(kind, math.nan))
+        columns.reason.append(pair.reason)
+        columns.remark.append("")
+        columns.packets.append(index(pair.packets))
+        columns.payload_bytes[0].append(index(pair.payload_bytes_up))
+        columns.payload_bytes[1].append(index(pair.payload_bytes_down))
+        columns.duration_s.append(pair.duration_s)
+        columns.pairing_confidence.append(pair.pairing_confidence)
+        columns.pairing_ground.append(pair.pairing_ground)
+        columns.one_place.append(_NO_STRETCH if pair.stretch is None else int(pair.stretch.one_place))
+        columns.stretch.append(_packed(pair.stretch))
+        columns.evidence.append(pair.evidence)
+        if pair.series:
+            self._series[number] = pair.series
+        return number
+
+    def in_order(self, rows: Sequence[int]) -> PairTable:
+        """The same pairs at other places: the pair of `rows[i]` at place i."""
+        table = PairTable()
+        table.columns, table._series = self.columns, self._series
+        table._order = None if all(row == place for place, row in enumerate(rows)) else array("q", rows)
+        return table
+
+    def add_remark(self, place: int, text: str) -> None:
+        """Add a sentence to the reason of a pair."""
+        row = self._row(place)
+        self.columns.remark[row] = f"{self.columns.remark[row]} {text}"
+
+    def add_series(self, place: int, series: tuple[FlowSeries, ...]) -> None:
+        """Give a pair what a page draws of it."""
+        self._series[self._row(place)] = series
+
+    def series(self, place: int) -> tuple[FlowSeries, ...]:
+        """What a page draws of a pair."""
+        return self._series.get(self._row(place), ())
+
+    @property
+    def rows(self) -> Sequence[int]:
+        """The row of each place in `columns`."""
+        return range(len(self.columns.packets)) if self._order is None else self._order
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> PairResult: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[PairResult]: ...
+    def __getitem__(self, place: int | slice) -> PairResult | list[PairResult]:
+        if isinstance(place, slice):
+            return [self._made(row) for row in self.rows[place]]
+        return self._made(self._row(place))
+
+    def __iter__(self) -> Iterator[PairResult]:
+        return map(self._made, self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # pairs are added
+
+    def __repr__(self) -> str:
+        return f"PairTable of {len(self)} pairs"
+
+    def verdict(self, place: int) -> Verdict:
+        """The verdict on a pair."""
+        return self.columns.verdict[self._row(place)]
+
+    def mechanism(self, place: int) -> Mechanism | None:
+        """How a pair is split."""
+        return self.columns.mechanism[self._row(place)]
+
+    def probability(self, place: int) -> dict[Verdict, float]:
+        """How probable each verdict on a pair is."""
+        row = self._row(place)
+        probability = zip(JUDGED, (column[row] for column in self.columns.probability), strict=True)
+        return {kind: share for kind, share in probability if not math.isnan(share)}
+
+    def reason(self, place: int) -> str:
+        """Why a pair has its verdict."""
+        row = self._row(place)
+        return self.columns.reason[row] + self.columns.remark[row]
+
+    def packets(self, place: int) -> int:
+        """Packets of a pair at all vantage points."""
+        return self.columns.packets[self._row(place)]
+
+    def payload_bytes(self, place: int) -> int:
+        """What a pair carried in both directions."""
+        row, (up, down) = self._row(place), self.columns.payload_bytes
+        return up[row] + down[row]
+
+    def pairing_confidence(self, place: int) -> float:
+        """How sure it is that the vantage points of a pair show one transfer."""
+        return self.columns.pairing_confidence[self._row(place)]
+
+    def is_seen_twice(self, place: int) -> bool:
+        """Whether a pair has two vantage points."""
+        return self.columns.vantages[1].capture[self._row(place)] is not None
+
+    def at_one_place(self, place: int) -> bool | None:
+        """Whether both captures of a pair were taken at one place; None where no stretch is known."""
+        code = self.columns.one_place[self._row(place)]
+        return None if code == _NO_STRETCH else code == _ONE_PLACE
+
+    def found(self, place: int) -> list[Found]:
+        """What methods found on a pair, in short."""
+        return self.columns.evidence.found(self._row(place))
+
+    def evidence(self, place: int) -> tuple[Evidence, ...]:
+        """What methods found on a pair."""
+        return self.columns.evidence[self._row(place)]
+
+    def _row(self, place: int) -> int:
+        return self.rows[place]
+
+    def _made(self, row: int) -> PairResult:
+        columns = self.columns
+        probability = zip(JUDGED, (column[row] for column in columns.probability), strict=True)
+        return PairResult(
+            tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None),
+            columns.verdict[row],
+            {kind: share for kind, share in probability if not math.isnan(share)},
+            columns.reason[row] + columns.remark[row],
+            columns.evidence[row],
+            columns.packets[row],
+            columns.payload_bytes[0][row],
+            columns.payload_bytes[1][row],
+            columns.duration_s[row],
+            self._series.get(row, ()),
+            columns.pairing_confidence[row],
+            columns.pairing_ground[row],
+            columns.mechanism[row],
+            _unpacked(columns.stretch[row]),
+        )
+
+
+_STRETCH_FIELDS = tuple(Stretch.__dataclass_fields__)
+
+
+def _packed(stretch: Stretch | None) -> bytes:
+    if stretch is None:
+        return b""
+    return msgspec.msgpack.encode([getattr(stretch, name) for name in _STRETCH_FIELDS])
+
+
+def _unpacked(content: bytes) -> Stretch | None:
+    values: list[Any] = msgspec.msgpack.decode(content) if content else []
+    return Stretch(*values) if values else None

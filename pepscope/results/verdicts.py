@@ -1,0 +1,283 @@
+"""Results of a detection: evidence, verdicts and the series behind the figures. Shared by detector and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.captures.packets import Direction
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+FloatArray = npt.NDArray[np.float64]
+Number = float | int | str | bool | None
+
+
+class Outcome(StrEnum):
+    """What one method concluded about a connection."""
+
+    SPLIT = "split"
+    INTACT = "intact"
+    INAPPLICABLE = "inapplicable"
+
+
+class Verdict(StrEnum):
+    """What a connection is; `INCONCLUSIVE` where the captures do not decide."""
+
+    REGULAR = "regular"
+    SPLIT_TCP = "split-tcp"
+    TCP_PROXY = "tcp-proxy"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the verdict is that a middlebox splits the connection, by any mechanism."""
+        return self in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+
+
+#: The verdicts that a connection is split.
+SPLIT_VERDICTS = tuple(verdict for verdict in Verdict if verdict.is_split)
+
+
+class Mechanism(StrEnum):
+    """How a split works, as far as the captures show it (RFC 3135 for the terms)."""
+
+    RELAY = "relay"  # two concurrent connections
+    STORE_AND_FORWARD = "store-and-forward"
+    CACHE = "cache"
+    REWRITING = "rewriting"  # heads written anew, or bodies recompressed
+    TLS_INTERCEPTION = "tls-interception"
+    LOCAL_ACKNOWLEDGEMENT = "local-acknowledgement"  # RFC 3135, section 3.1.2
+    TUNNEL = "tunnel"  # one leg in another transport protocol
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one method found.
+
+    `finding` is a short key (a `pepscope.results.finding.Finding` of the method) of *what* was found; `strength` is in
+    [0, 1] (0 for inapplicable); `summary` is one sentence for an engineer; `numbers` are the figures behind it (times
+    in seconds, names with units); `caveats` name what could have misled the method here.
+    """
+
+    method: str
+    outcome: Outcome
+    finding: str
+    strength: float
+    summary: str
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+
+    @classmethod
+    def inapplicable(
+        cls,
+        method: str,
+        finding: str,
+        summary: str,
+        numbers: Mapping[str, Number] | None = None,
+        caveats: tuple[str, ...] = (),
+    ) -> Evidence:
+        """Evidence of a method that could not decide, with what it lacked."""
+        return cls(method, Outcome.INAPPLICABLE, finding, 0.0, summary, numbers or {}, caveats)
+
+
+@dataclass(frozen=True, slots=True)
+class VantageName:
+    """Where a connection was seen: the capture's path as given and the end points as that capture shows them."""
+
+    capture: str
+    client: str
+    server: str
+    transport: str = "tcp"  # or "udp", where the connection's bytes travel in datagrams
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSeries:
+    """Everything a page draws for one data direction of a pair. Times in seconds from the pair's first packet.
+
+    Arrays of one name prefix have one length; empty where the vantage is missing.
+    """
+
+    direction: Direction
+    forward_time_s: FloatArray  # sender's time of each datum
+    forward_difference_s: FloatArray  # receiver's time minus sender's time
+    ack_time_s: FloatArray  # sender's time of each acknowledgement
+    ack_difference_s: FloatArray  # receiver's sending time minus sender's time
+    ack_violates: npt.NDArray[np.bool_]
+    line_offset_s: float | None  # best separating line: offset + drift * time
+    line_drift: float
+    sender_data_time_s: FloatArray
+    sender_data_offset: FloatArray
+    sender_ack_time_s: FloatArray
+    sender_ack_offset: FloatArray
+    receiver_data_time_s: FloatArray
+    receiver_data_offset: FloatArray
+    receiver_ack_time_s: FloatArray
+    receiver_ack_offset: FloatArray
+    round_trip_time_s: FloatArray
+    round_trip_time_at_s: FloatArray
+    sender_window_at_s: FloatArray  # receive window as the sender saw it advertised
+    sender_window_bytes: FloatArray
+    receiver_window_at_s: FloatArray  # receive window as the receiver advertised it
+    receiver_window_bytes: FloatArray
+    throughput_at_s: FloatArray  # sender's payload per bin
+    throughput_bit_s: FloatArray
+    one_way_delay_s: FloatArray  # by sending order, clock line removed
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Which stretch of the path two captures of a connection cover; None where a value is not known.
+
+    `..._hops_beyond` are routers between an end host and its side's capture, by the hop limits that the host's packets
+    arrive with; `..._round_trip_beyond_s` is the least time after which that host answered what the capture saw go
+    there. `hops_between` and `round_trip_between_s` lie between the captures, where both show the same handshake.
+    """
+
+    one_place: bool  # both captures were taken at one place: nothing lies between them
+    client_hops_beyond: int | None = None
+    server_hops_beyond: int | None = None
+    client_round_trip_beyond_s: float | None = None
+    server_round_trip_beyond_s: float | None = None
+    hops_between: int | None = None
+    round_trip_between_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """The verdict on one connection seen at one or two vantage points, with its evidence."""
+
+    vantages: tuple[VantageName, ...]
+    verdict: Verdict
+    probability: Mapping[Verdict, float]  # regular, split-tcp and tcp-proxy, summing to 1
+    reason: str
+    evidence: tuple[Evidence, ...]
+    packets: int
+    payload_bytes_up: int
+    payload_bytes_down: int
+    duration_s: float
+    series: tuple[FlowSeries, ...] = ()
+    pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
+    pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
+    mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
+    stretch: Stretch | None = None  # what two captures cover of the path; None unless both hold the connection in TCP
+
+
+class GroupSide(StrEnum):
+    """Whose captures hold the connections of a group."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    BOTH = "both"
+
+
+class SplitPlace(StrEnum):
+    """Where a split point stands: in the network between, or with the servers (a load balancer, a CDN)."""
+
+    NETWORK = "network"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """The verdict on the connections that one rule of the network governs: one server port, one network of clients.
+
+    `network` (/24, /48 for IPv6), `port` and `hosts` (the servers' addresses, sorted) are as the server's side shows
+    them where it was captured. Round trips are the least of the group, in seconds: `near` from the client to whatever
+    answers its handshake (from the server to whatever answers its own, where only the server's side was captured),
+    `hidden` across the other leg of a split, with an interval where it was inferred rather than measured.
+    """
+
+    side: GroupSide
+    network: str
+    port: int
+    hosts: tuple[str, ...]
+    pairs: tuple[int, ...]  # places of its connections in `DetectionResult.pairs`
+    exchanges: int | None  # questions with their answers, in the connections that one capture holds; None: not counted
+    verdict: Verdict
+    probability: Mapping[Verdict, float]  # regular, split-tcp and tcp-proxy, summing to 1
+    mechanism: Mechanism | None  # of a split; None where the verdict is no split
+    where: SplitPlace | None  # None without a split, or where its place is unknown
+    near_round_trip_s: float | None
+    hidden_round_trip_s: float | None
+    hidden_round_trip_interval_s: tuple[float, float] | None
+    reason: str
+    #: What connections found, each finding once in its firmest form, and what all together show.
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """One capture file as read: counts and what was wrong with it."""
+
+    path: str
+    packets: int
+    connections: int
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionResult:
+    """Everything that one detection found: the captures as read, a verdict on each pair and on each group of pairs."""
+
+    captures: tuple[CaptureSummary, ...]
+    #: From `detect` a `pepscope.results.pair_table.PairTable`: columns, from which pairs are made when asked for.
+    pairs: Sequence[PairResult]
+    groups: tuple[GroupResult, ...] = ()
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each pair, without making the pairs."""
+        from pepscope.results.pair_table import PairTable
+
+        if isinstance(self.pairs, PairTable):
+            return self.pairs.columns.verdict.of(self.pairs.rows)
+        return [pair.verdict for pair in self.pairs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `detect-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
+        from pepscope.results.encode import detection_document
+
+        return detection_document(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """`to_dict` as JSON text."""
+        import json
+
+        from pepscope.results.encode import json_chunks
+
+        if indent is None or indent < 1:
+            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+        return b"".join(json_chunks(self, indent=indent)).decode("utf-8", "surrogatepass")
+
+    def to_json_lines(self) -> str:
+        """The JSON contract `detect-lines-1`: a line with the captures, then one a pair, then one a group."""
+        from pepscope.results.encode import line_chunks
+
+        return b"".join(line_chunks(self)).decode("utf-8", "surrogatepass")
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a pair: both vantages, verdict, probabilities, sizes (bytes), duration (seconds) and the reason."""
+        from pepscope.results.frames import detection_frame
+
+        return detection_frame(self)
+
+    def to_arrow(self) -> pa.Table:
+        """`to_frame` as an Arrow table, and as cheap. Raises UsageError where pyarrow is not installed."""
+        from pepscope.results.frames import detection_table
+
+        return detection_table(self)
+
+    def groups_frame(self) -> pd.DataFrame:
+        """One row a group: side, network, port, hosts, counts, verdict, probabilities, round trips (s), the reason."""
+        from pepscope.results.frames import groups_frame
+
+        return groups_frame(self)

@@ -1,0 +1,74 @@
+"""Files that appear under their name only when they are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Iterator[IO[bytes]]:
+    """Write a file that takes its name when the block ends, and leaves nothing behind if the block raises.
+
+    `mode` is its permissions, less the umask. Several processes may write the same file at the same time, unless it is
+    `durable`: then it survives a loss of power, and what a killed process left goes with the next try. Raises OSError.
+    """
+    partial = path.with_name(f".{path.name}.partial" if durable else f".{path.name}.{os.getpid()}")
+    partial.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
+            yield stream
+            if durable:
+                stream.flush()
+                os.fsync(stream.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666, durable: bool = False) -> None:
+    """Write `content` (text as UTF-8) as a `whole_file`."""
+    with whole_file(path, mode=mode, durable=durable) as stream:
+        stream.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextlib.contextmanager
+def output_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """A `whole_file` where a user wants it: links are followed, devices and pipes are written to as they are.
+
+    Raises OSError.
+    """
+    target = Path(path).resolve()
+    if target.exists() and not target.is_file():
+        with target.open("wb") as stream:
+            yield stream
+    else:
+        with whole_file(target) as stream:
+            yield stream
+
+
+def write_output(path: str | Path, text: str) -> None:
+    """Write text as UTF-8 to an `output_file`."""
+    content = text.encode()
+    with output_file(path) as stream:
+        stream.write(content)
+
+
+def sync_directory(directory: Path) -> None:
+    """Have what was renamed in a directory survive a loss of power."""
+    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        # File systems of memory cards cannot sync a directory (fsync(2)); what was renamed is whole all the same.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(number)

@@ -1,0 +1,1 @@
+"""A run as one file: written whole, checked while it is read."""

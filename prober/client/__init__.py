@@ -1,0 +1,1 @@
+"""The mobile's end of a measurement: control channel, transfers by each application, probes, captures."""

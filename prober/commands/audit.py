@@ -1,0 +1,197 @@
+"""The command `audit`: run a plan, or take archives of earlier runs, and show which application is split, and how."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from detector.cli import Duration, FailOn
+from pepscope.errors import PepscopeError, UsageError
+from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
+
+if TYPE_CHECKING:
+    from pepscope.results.audits import AuditRun
+    from prober.plan import Plan
+    from prober.run.runner import RunOutcome
+
+
+@click.command(short_help="Say which applications are split, from a plan or from archives.")
+@click.argument("targets", nargs=-1, required=True, metavar="PLAN | ARCHIVE...")
+@server_option
+@key_option
+@runs_option
+@note_option
+@restart_option
+@click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run the plan so many times.")
+@click.option("--every", type=Duration(), metavar="T", help="Begin a run every T, such as 30min or 6h.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output, one line a run with --repeat.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a run and cell.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
+@click.option(
+    "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
+)
+@click.option(
+    "--anonymise",
+    "shared",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write the run's archive once more, so that it can be shared; see `probe anonymise`.",
+)
+@click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
+def audit(
+    targets: tuple[str, ...],
+    server: str | None,
+    key: str | None,
+    output: str,
+    notes: tuple[str, ...],
+    restart: bool,
+    repeat: int | None,
+    every: float | None,
+    as_json: bool,
+    as_csv: bool,
+    html: str | None,
+    junit: str | None,
+    shared: str | None,
+    fail_on: frozenset[str] | None,
+) -> None:
+    """Show which application is split in which direction, and how.
+
+    With a PLAN (`pepscope probe plan` writes one) it is run against a server, and judged; archives of the same plan in
+    DIR are its history. With archives, or directories that hold some, nothing is measured: they are judged as they
+    are, in order of time, and the latest one gives the matrix.
+
+    --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
+    failed; 2: nothing could be measured or read.
+    """
+    from pepscope.results.audit_output import audit_fails, write_audit
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv both write to standard output: give one of them")
+    if shared is not None and (
+        len(targets) > 1 or Path(targets[0]).is_dir() or repeat is not None or every is not None
+    ):
+        raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
+    files = {"html": html, "junit": junit}
+    if not _is_plan(targets):
+        _refuse_measuring(server=server, notes=notes, restart=restart, repeat=repeat, every=every)
+        from pepscope.command_line.progress import Progress
+        from prober.audit.history import judge_archives
+
+        with Progress("judging") as progress:
+            result = judge_archives(targets, series=html is not None, progress=progress)
+        _share(targets[0], shared)
+        write_audit(result, as_json=as_json, as_csv=as_csv, files=files)
+        if fail_on is not None and audit_fails(result, fail_on):
+            raise SystemExit(1)
+        return
+    from pepscope.command_line.signals import ending_by_signal
+    from pepscope.results.audits import AuditResult
+    from prober.audit.history import in_order, with_warnings
+    from prober.commands.options import load_plan
+    from prober.run.run_metadata import parse_notes
+
+    plan, remembered = load_plan(targets[0], server, key), parse_notes(notes)
+    runs = _earlier(plan, output)
+    status, failure = 0, None
+    for turn in _turns(repeat, every):
+        try:
+            with ending_by_signal():
+                outcome = _measure(plan, output, remembered, restart=restart and turn == 0)
+        except (PepscopeError, OSError) as error:
+            if repeat is None and every is None:
+                raise
+            click.echo(f"pepscope: this run measured nothing: {error}", err=True)
+            failure, status = error, 1
+            continue
+        run = _judge(outcome, series=html is not None)
+        _share(str(outcome.archive), shared)
+        result = AuditResult(with_warnings(in_order((*runs, run))))
+        write_audit(
+            result, as_json=as_json, as_csv=as_csv, files=files, one_line=repeat is not None or every is not None
+        )
+        runs.append(run)
+        failed = fail_on is not None and audit_fails(result, fail_on)
+        status = 1 if failed or not outcome.is_whole else status
+        failure = None
+    if failure is not None:
+        raise failure
+    if status:
+        raise SystemExit(status)
+
+
+def _is_plan(targets: tuple[str, ...]) -> bool:
+    """Whether a single plan is given, rather than archives. Raises UsageError where nothing is there."""
+    from prober.archive.archive_file import is_archive
+
+    if len(targets) > 1 or Path(targets[0]).is_dir():
+        return False
+    if not Path(targets[0]).exists():
+        raise UsageError(f"{targets[0]} does not exist")
+    return not is_archive(targets[0])
+
+
+def _share(archive: str, shared: str | None) -> None:
+    if shared is not None:
+        from prober.commands.anonymise import write_shared
+
+        write_shared(archive, shared)
+
+
+def _refuse_measuring(**options: object) -> None:
+    for name, value in options.items():
+        if value:
+            raise UsageError(f"--{name.removesuffix('s')} is for a plan that is run, archives are only judged")
+
+
+def _turns(repeat: int | None, every_s: float | None) -> Iterator[int]:
+    """Numbers of runs, each at its time; a run that took longer than the interval is followed at once."""
+    most = repeat if repeat is not None else 1 if every_s is None else None
+    turn, begun_s = 0, time.monotonic()
+    while most is None or turn < most:
+        yield turn
+        turn += 1
+        if every_s is not None and (most is None or turn < most):
+            begun_s = max(begun_s + every_s, time.monotonic())
+            time.sleep(max(0.0, begun_s - time.monotonic()))
+
+
+def _earlier(plan: Plan, output: str) -> list[AuditRun]:
+    """Runs of the same plan whose archives are in the output directory; an unreadable one is skipped with a warning."""
+    from prober.archive.archive_file import SUFFIX, open_archive
+    from prober.audit.judging import judge_run
+
+    found = []
+    for path in sorted(Path(output).glob(f"*{SUFFIX}")):
+        try:
+            with open_archive(path) as archive:
+                if archive.manifest.plan.digest == plan.digest:
+                    found.append(judge_run(archive, str(path)))
+        except (PepscopeError, OSError) as error:
+            click.echo(f"pepscope: left out of the history: {error}", err=True)
+    return found
+
+
+def _measure(plan: Plan, output: str, notes: dict[str, str], *, restart: bool) -> RunOutcome:
+    from prober.run.runner import RunEndedError, run_plan
+
+    outcome = run_plan(plan, output, notes=notes, restart=restart)
+    if outcome.archive is None:
+        raise RunEndedError(
+            f"{outcome.reason}; the measurements are kept in {output}, the same command resumes the run"
+        )
+    click.echo(f"wrote {outcome.archive}", err=True)
+    return outcome
+
+
+def _judge(outcome: RunOutcome, *, series: bool) -> AuditRun:
+    from pepscope.command_line.progress import Progress
+    from prober.archive.archive_file import open_archive
+    from prober.audit.judging import judge_run
+
+    assert outcome.archive is not None
+    with open_archive(outcome.archive) as archive, Progress("judging") as progress:
+        return judge_run(archive, str(outcome.archive), series=series, progress=progress)

@@ -1,0 +1,50 @@
+"""Command line options that several commands of the prober share, and the plan that comes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from prober.plan import Plan
+from prober.run.server_address import with_server
+
+KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
+
+server_option = click.option(
+    "--server", metavar="HOST[:PORT]", help="Where `pepscope probe serve` runs, and its control port; else the plan's."
+)
+
+key_option = click.option(
+    "--key",
+    envvar=KEY_VARIABLE,
+    metavar="KEY",
+    help=f"What the server printed; better in {KEY_VARIABLE}, since others may see a command line.",
+)
+
+runs_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False),
+    default=".",
+    show_default="here",
+    metavar="DIR",
+    help="Where archives go, and a run that is not done yet.",
+)
+
+note_option = click.option(
+    "--note",
+    "notes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Store this with the run: operator=..., cell=..., signal_dbm=...; may be given again.",
+)
+
+restart_option = click.option(
+    "--restart", is_flag=True, help="Begin again instead of going on with an interrupted run."
+)
+
+
+def load_plan(path: str, server: str | None, key: str | None) -> Plan:
+    """The plan in a file with the command line's settings of the server. Raises PlanError, OSError."""
+    return with_server(Plan.from_toml(Path(path)), server, key)

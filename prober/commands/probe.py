@@ -1,0 +1,193 @@
+"""The command `probe`: a server on one side, a mobile on the other, a plan between them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from pepscope.command_line.signals import ending_by_signal
+from pepscope.sizes import format_count
+from prober.commands.anonymise import anonymise
+from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
+
+if TYPE_CHECKING:
+    from prober.run.dry_run import DryRun
+    from prober.run.runner import RunOutcome
+
+SCHEMA = "pepscope-probe-run-1"
+#: Exit status of a run that left something unmeasured which could have been measured.
+NOT_WHOLE = 1
+
+
+class _ProbeGroup(click.Group):
+    """A click group whose server part is loaded only when it is run: a mobile has none of what it needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all parts."""
+        return sorted({*super().list_commands(ctx), "serve"})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One part."""
+        if cmd_name == "serve":
+            from prober.commands.serve import serve
+
+            return serve
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """List the parts without loading the server."""
+        rows = [(name, command.get_short_help_str(limit=70)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted([*rows, ("serve", "Be the wired end: offer what a plan measures.")]))
+
+
+@click.group(cls=_ProbeGroup, short_help="Make measurements that show splits: a server, a mobile, a plan.")
+def probe() -> None:
+    """Make measurements that show whether, where and how the network splits TCP connections.
+
+    `serve` runs on a host beyond the network in question, `run` on the mobile. `pepscope audit` runs a plan and judges
+    it at once.
+    """
+
+
+probe.add_command(anonymise)
+
+
+@probe.command("plan", short_help="Write a commented plan of a full audit.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    help="Write to this file instead of standard output; one that is there is left alone.",
+)
+def write_plan(output: str) -> None:
+    """Write a commented plan of a full audit, to be changed at will.
+
+    Settings left out have their defaults, experiments left out do not run.
+    """
+    from prober.commands.default_plan import default_plan
+
+    text = default_plan()
+    if output == "-":
+        click.echo(text, nl=False)
+        return
+    with open(output, "x", encoding="utf-8") as stream:  # noqa: PTH123
+        stream.write(text)
+
+
+@probe.command("run", short_help="Run a plan on the mobile, and write an archive.")
+@click.argument("plan", type=click.Path(dir_okay=False, exists=True), metavar="PLAN")
+@server_option
+@key_option
+@runs_option
+@note_option
+@restart_option
+@click.option("--dry-run", is_flag=True, help="Show how much would be sent and how long it takes, without measuring.")
+@click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
+def run(
+    plan: str,
+    server: str | None,
+    key: str | None,
+    output: str,
+    notes: tuple[str, ...],
+    restart: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Run PLAN (`pepscope probe plan` writes one) against a server, and write one archive into DIR.
+
+    The same command resumes an interrupted run. Exit status 0: every task was measured, or has a reason why it cannot
+    be; 1: some failed, or the run ended early, as the archive states; 2: nothing was measured, or no archive could be
+    written.
+    """
+    from prober.commands.options import load_plan
+    from prober.run.run_metadata import parse_notes
+
+    loaded, remembered = load_plan(plan, server, key), parse_notes(notes)
+    if dry_run:
+        from prober.run.dry_run import dry_run as look_ahead
+
+        _tell_beforehand(look_ahead(loaded), as_json)
+        return 0
+    from prober.run.runner import RunEndedError, run_plan
+
+    with ending_by_signal(), _hinting(output):
+        outcome = run_plan(loaded, output, notes=remembered, restart=restart)
+    if outcome.archive is None:
+        raise RunEndedError(
+            f"{outcome.reason}; the measurements are kept in {output}, the same command resumes the run"
+        )
+    _tell(outcome, as_json)
+    return 0 if outcome.is_whole else NOT_WHOLE
+
+
+@contextlib.contextmanager
+def _hinting(output: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        click.echo(f"pepscope: the measurements are kept in {output}; the same command resumes the run", err=True)
+        raise
+
+
+def _tell(outcome: RunOutcome, as_json: bool) -> None:
+    from prober.measurement.task import Status
+
+    if as_json:
+        document = {
+            "schema": SCHEMA,
+            "run_id": outcome.run_id,
+            "archive": str(outcome.archive),
+            "tasks": {**{status.value: count for status, count in outcome.counts.items()}, "missing": outcome.missing},
+            "whole": outcome.is_whole,
+            "reason": outcome.reason,
+            "failures": list(outcome.failures),
+        }
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    counts = outcome.counts
+    total = sum(counts.values()) + outcome.missing
+    parts = [f"{counts[Status.DONE]} of {total} tasks measured"]
+    parts += [f"{counts[Status.IMPOSSIBLE]} cannot run here"] if counts[Status.IMPOSSIBLE] else []
+    parts += [f"{counts[Status.FAILED]} failed"] if counts[Status.FAILED] else []
+    parts += [f"{outcome.missing} not reached"] if outcome.missing else []
+    click.echo(", ".join(parts))
+    for failure in outcome.failures:
+        click.echo(f"  failed: {failure}")
+    if outcome.reason:
+        click.echo(f"  ended early: {outcome.reason}; the same command resumes the run")
+    click.echo(str(outcome.archive))
+
+
+def _tell_beforehand(outlook: DryRun, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(outlook.to_mapping(), indent=2, ensure_ascii=False))
+        return
+    width = max(len(item.name) for item in outlook.experiments) + 1
+    click.echo(f"{'EXPERIMENT':<{width}} {'TASKS':>6} {'BYTES UP':>9} {'BYTES DOWN':>10} {'TIME':>6}")
+    for item in outlook.experiments:
+        _tell_cost(item.name, item.tasks, item.bytes_up, item.bytes_down, item.expected_s, width)
+    tasks = sum(item.tasks for item in outlook.experiments)
+    _tell_cost("all", tasks, outlook.bytes_up, outlook.bytes_down, outlook.expected_s, width)
+    click.echo()
+    if outlook.asked_server:
+        click.echo(f"{outlook.server} answers.")
+    else:
+        click.echo(f"The server was not asked, so what it lacks is not known: {outlook.server_note}.")
+    for want, reason in outlook.without_captures.items():
+        click.echo(f"Without {want}: {reason}.")
+    for item in outlook.experiments:
+        for reason, count in item.impossible.items():
+            click.echo(f"{item.name}: {count} of {item.tasks} tasks cannot run: {reason}.")
+
+
+def _tell_cost(name: str, tasks: int, bytes_up: int, bytes_down: int, expected_s: float, width: int) -> None:
+    minutes, seconds = divmod(round(expected_s), 60)
+    up, down, time = format_count(bytes_up), format_count(bytes_down), f"{minutes}:{seconds:02d}"
+    click.echo(f"{name:<{width}} {tasks:>6} {up:>9} {down:>10} {time:>6}")

@@ -1,0 +1,1 @@
+"""What an experiment, a task and an observation are, and what experiments share."""

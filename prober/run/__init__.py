@@ -1,0 +1,1 @@
+"""Runs a plan on the mobile, task by task, and keeps what was measured."""

@@ -1,0 +1,235 @@
+"""The control channel: HTTP and JSON over TLS, for clients with the token, which is checked before anything else."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl
+
+from pepscope.errors import PepscopeError
+from pepscope.strict_reading import read_as, shown
+from prober.errors import MalformedMessageError
+from prober.host import kernel_clock
+from prober.protocol.control_messages import (
+    MOST_MESSAGE_BYTES,
+    REQUEST_FIELD,
+    SESSION_FIELD,
+    About,
+    CaptureRequest,
+    Clock,
+    HoldRequest,
+    SessionGrant,
+    SilenceRequest,
+)
+from prober.protocol.json_documents import parse_json
+from prober.server.context import ServiceContext
+from prober.server.instruments import Instruments
+from prober.server.refusal import RefusedError
+from prober.server.services.answers import Answers
+from prober.server.services.http_connection import HttpConnection, MalformedHeadError, Request
+from prober.server.services.http_objects import secure
+from prober.server.sessions import Session
+from prober.server.sockets.connections import Connection
+
+logger = logging.getLogger("prober")
+
+_MOST_BODY_BYTES = 64 << 10
+_REQUEST_NAME = re.compile(r"[0-9a-f]{16}")
+_CAPTURE = re.compile(r"/v1/captures/([0-9a-f]{16})(/finish)?")
+_LEASE = re.compile(r"/v1/(holds|silences)/([0-9a-f]{16})")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The control channel's service."""
+
+    context: ServiceContext
+    instruments: Instruments
+    about: About
+    token: str
+    answers: Answers
+
+    def serve(self, connection: Connection) -> None:
+        """Answer requests until the peer is done."""
+        secure(connection, self.context)
+        http = HttpConnection(connection.sock, self.context.limits, connection.accepted_s)
+        try:
+            while (request := http.next_request()) is not None:
+                if not self._is_known(request):
+                    if self.context.refusals.take(connection.address):
+                        _answer(http, request, 401, _error("the token is missing or wrong"), is_last=True)
+                    self.context.complaints.complain("wrong-token", "a wrong token", peer=connection.peer)
+                    break
+                if not self._serve(_Asked(self, connection, request, http)):
+                    break
+        except MalformedHeadError as error:
+            http.refuse(error.status, "this is not HTTP/1.1")
+        http.linger()
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, token = request.header("authorization").partition(" ")
+        # Digests are of one length, so that comparing takes as long for every token.
+        given, right = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (token, self.token))
+        return hmac.compare_digest(given, right) and scheme.lower() == "bearer"
+
+    def _serve(self, asked: _Asked) -> bool:
+        """Answer one request; whether the connection can go on."""
+        http, request = asked.http, asked.request
+        try:
+            body = http.small_content(_MOST_BODY_BYTES)
+            capture = _CAPTURE.fullmatch(asked.path)
+            if request.method == "GET" and capture and not capture[2]:
+                return asked.send_capture(capture[1])
+            name = request.header(REQUEST_FIELD)
+            if request.method in ("POST", "DELETE") and _REQUEST_NAME.fullmatch(name):
+                status, data = self.answers.once(name, lambda: asked.answer(body))
+            else:
+                status, data = asked.answer(body)
+        except RefusedError as error:
+            _answer(http, request, error.status, _error(str(error)), is_last=True)
+            return False
+        _answer(http, request, status, data)
+        return True
+
+
+class _Asked:
+    """One request, understood step by step."""
+
+    def __init__(self, control: Control, connection: Connection, request: Request, http: HttpConnection) -> None:
+        self.request, self.http = request, http
+        self.path, _, query = request.target.partition("?")
+        self._query = query
+        self._control, self._connection = control, connection
+
+    def answer(self, body: bytes) -> tuple[int, bytes]:
+        """Status and JSON, also for an invalid request."""
+        try:
+            document = self._do(body)
+        except MalformedMessageError as error:
+            return 400, _error(str(error))
+        except RefusedError as error:
+            return error.status, _error(str(error))
+        except (PepscopeError, OSError) as error:
+            return 500, _error(str(error))
+        return 200, json.dumps(document).encode()
+
+    def _do(self, body: bytes) -> dict[str, Any]:
+        control, sessions = self._control, self._control.context.sessions
+        match self.request.method, self.path:
+            case "GET", "/v1/about":
+                return control.about.to_json()
+            case "GET", "/v1/clock":
+                return Clock(time.time_ns(), time.monotonic_ns(), bool(kernel_clock.is_synchronised())).to_json()
+            case "POST", "/v1/sessions":
+                session = sessions.find(self.request.header(SESSION_FIELD)) or self._opened()
+                sessions.renew(session)
+                return SessionGrant(session.name, control.context.limits.session_s).to_json()
+            case "DELETE", "/v1/sessions":
+                session = self._session()
+                sessions.end(session)
+                control.instruments.end_of(session)
+                _log("session-ended", session)
+                return {}
+            case "GET", "/v1/served":
+                return self._session().log.page(self._whole("after")).to_json()
+            case "POST", "/v1/captures" | "/v1/holds" | "/v1/silences":
+                return self._begin(parse_json(body, "the request"))
+        return self._continue(control.instruments)
+
+    def _begin(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        session, instruments = self._session(), self._control.instruments
+        limits = self._control.context.limits
+        match self.path:
+            case "/v1/captures":
+                capture = read_as(CaptureRequest, document, MalformedMessageError)
+                name = instruments.start_capture(session, self._connection.local_address, capture.snap_bytes)
+                _log("capture", session, label=shown(capture.label), capture=name)
+                return {"capture": name}
+            case "/v1/silences":
+                silence = read_as(SilenceRequest, document, MalformedMessageError)
+                lease_s = limits.lease_s if silence.lease_s is None else silence.lease_s
+                name = instruments.begin_silence(session, silence.port, lease_s)
+                _log("silence", session, port=silence.port, lease_s=lease_s)
+                return {"silence": name}
+        hold = read_as(HoldRequest, document, MalformedMessageError)
+        if hold.delay_s > limits.hold_delay_s:
+            raise MalformedMessageError(f"delay_s must be at most {limits.hold_delay_s:g}, got {hold.delay_s:g}")
+        lease_s = limits.lease_s if hold.lease_s is None else hold.lease_s
+        name = instruments.begin_hold(session, hold.port, hold.delay_s, lease_s)
+        _log("hold", session, port=hold.port, delay_s=hold.delay_s, lease_s=lease_s)
+        return {"hold": name}
+
+    def _continue(self, instruments: Instruments) -> dict[str, Any]:
+        """The answer about a lease that began earlier."""
+        capture, lease = _CAPTURE.fullmatch(self.path), _LEASE.fullmatch(self.path)
+        match self.request.method:
+            case "POST" if capture and capture[2]:
+                return instruments.finish_capture(self._session(), capture[1]).to_json()
+            case "DELETE" if capture and not capture[2]:
+                instruments.delete_capture(self._session(), capture[1])
+                return {}
+            case "DELETE" if lease and lease[1] == "holds":
+                return instruments.end_hold(self._session(), lease[2]).to_json()
+            case "DELETE" if lease:
+                instruments.end_silence(self._session(), lease[2])
+                return {}
+        raise RefusedError(404, f"the control channel has no {shown(self.request.method)} {shown(self.path)}")
+
+    def send_capture(self, name: str) -> bool:
+        """Send a packed capture; whether the connection can go on."""
+        try:
+            capture = self._control.instruments.captures.find(self._session(), name)
+            offset = self._whole("offset")
+            summary = capture.finish()
+        except (RefusedError, MalformedMessageError) as error:
+            status = error.status if isinstance(error, RefusedError) else 400
+            _answer(self.http, self.request, status, _error(str(error)))
+            return True
+        self.http.begin(200, [("Content-Type", "application/gzip")], max(0, summary.packed_bytes - offset))
+        for piece in capture.read(offset):
+            self.http.send(piece)
+        self.http.finish()
+        return True
+
+    def _session(self) -> Session:
+        """The session that the request belongs to, renewed. Raises RefusedError."""
+        sessions = self._control.context.sessions
+        session = sessions.find(self.request.header(SESSION_FIELD))
+        if session is None:
+            raise RefusedError(410, "there is no such session; it may have ended")
+        sessions.renew(session)
+        return session
+
+    def _opened(self) -> Session:
+        session = self._control.context.sessions.open()
+        _log("session", session, peer=self._connection.peer)
+        return session
+
+    def _whole(self, name: str) -> int:
+        text = dict(parse_qsl(self._query)).get(name, "0")
+        if not (text.isascii() and text.isdigit() and len(text) < 20):
+            raise MalformedMessageError(f"{name} must be a whole number, got {shown(text)}")
+        return int(text)
+
+
+def _log(event: str, session: Session, **fields: object) -> None:
+    # Only the beginning: a reader of the log must not be able to use the session.
+    logger.info(event, extra={"fields": {"event": event, "session": session.name[:6], **fields}})
+
+
+def _error(sentence: str) -> bytes:
+    return json.dumps({"error": sentence}).encode()
+
+
+def _answer(http: HttpConnection, request: Request, status: int, data: bytes, *, is_last: bool = False) -> None:
+    if len(data) > MOST_MESSAGE_BYTES:
+        status, data = 500, _error("the answer would be longer than a message may be")
+    headers = [("Content-Type", "application/json"), ("Cache-Control", "no-store")]
+    http.answer(request, status, [*headers, ("Connection", "close")] if is_last else headers, data)

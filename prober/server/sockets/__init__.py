@@ -1,0 +1,1 @@
+"""Listening, accepting, admission, and what the kernel reports of a server's sockets."""

@@ -1,0 +1,1 @@
+"""How a proxy gets connections and their destinations: diversion rules, explicit requests, allowed destinations."""

@@ -1,0 +1,1 @@
+"""Relays between the two TCP connections of a split: at once, store and forward, window adaptation."""

@@ -1,1 +1,0 @@
-"""The experiments of the seed papers, run again: what was published beside what the simulator says."""

@@ -1,0 +1,1 @@
+"""The matrix of an audit: page, terminal and files for CI."""

@@ -1,0 +1,1 @@
+"""Verdicts on connections and groups: page, terminal, prose, tables and files for CI."""

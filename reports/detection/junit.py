@@ -1,0 +1,69 @@
+"""Verdicts as JUnit XML, for continuous integration: a split connection fails, an inconclusive one is skipped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape, quoteattr
+
+from pepscope.results.verdicts import PairResult, Verdict
+from pepscope.whole_file import write_output
+from reports.errors import cannot_write
+from reports.terminal import printable
+from reports.wording import verdict_sentence
+
+if TYPE_CHECKING:
+    from pepscope.results.verdicts import DetectionResult
+
+
+def write_junit(result: DetectionResult, path: str | Path) -> None:
+    """Write one test case a connection: passed = regular, failed = split-tcp or tcp-proxy, skipped = inconclusive."""
+    warnings = [f"{capture.path}: {text}" for capture in result.captures for text in capture.warnings]
+    write_suite(path, "pepscope detect", result.verdicts, map(_case, result.pairs), warnings)
+
+
+def write_suite(
+    path: str | Path, name: str, verdicts: Sequence[Verdict], cases: Iterable[str], warnings: Sequence[str]
+) -> None:
+    """Write a suite of test cases, of which each has a verdict. Raises ReportError."""
+    counts = Counter(verdicts)
+    failures = sum(verdict.is_split for verdict in verdicts)
+    sums = f'tests="{len(verdicts)}" failures="{failures}" skipped="{counts[Verdict.INCONCLUSIVE]}" errors="0"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites {sums}>",
+        f"<testsuite name={quoteattr(name)} {sums}>",
+        *cases,
+        *([f"<system-err>{escape(printable('; '.join(warnings)))}</system-err>"] if warnings else []),
+        "</testsuite>",
+        "</testsuites>",
+    ]
+    try:
+        write_output(path, "\n".join(lines) + "\n")
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _case(pair: PairResult) -> str:
+    vantage = pair.vantages[0]
+    name = f"{vantage.client} -> {vantage.server}"
+    captures = " and ".join(vantage.capture for vantage in pair.vantages)
+    details = [verdict_sentence(pair), *(item.summary for item in pair.evidence)]
+    return junit_case(captures, name, pair.duration_s, pair.verdict, pair.reason, details)
+
+
+def junit_case(suite: str, name: str, duration_s: float, verdict: Verdict, reason: str, details: Sequence[str]) -> str:
+    """One test case; `details` are sentences that a failure shows after its reason."""
+    head = f'<testcase classname={_quoted(suite)} name={_quoted(name)} time="{duration_s:.6f}"'
+    if verdict is Verdict.REGULAR:
+        return f"{head}/>"
+    if verdict is Verdict.INCONCLUSIVE:
+        return f"{head}><skipped message={_quoted(reason)}/></testcase>"
+    body = escape(printable(" ".join(details)))
+    return f'{head}><failure type="{verdict.value}" message={_quoted(reason)}>{body}</failure></testcase>'
+
+
+def _quoted(text: str) -> str:
+    return quoteattr(printable(text))

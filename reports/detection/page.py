@@ -1,0 +1,248 @@
+"""The page: one HTML file with verdicts, evidence and figures, which needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pepscope.captures.packets import Direction
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, Verdict
+from pepscope.whole_file import write_output
+from reports.detection.group_section import groups_section
+from reports.detection.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.errors import cannot_write
+from reports.figures.flow_figures import Figure, choose_limit, flow_figures
+from reports.glossary import with_tooltips
+from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
+from reports.quantities import format_bytes, format_count, format_percent, format_seconds
+from reports.wording import VERDICT_NAMES, verdict_sentence
+
+if TYPE_CHECKING:
+    from pepscope.results.verdicts import DetectionResult
+
+#: Connections whose figures are drawn; the detector collects series for no more than these.
+MAX_DRAWN = 50
+
+#: Connections with a section of their own, and rows of the summary table.
+MAX_SECTIONS = 200
+MAX_ROWS = 2000
+
+#: Points a trace, and points of the whole page (10.7 characters each), which keep it below 10 MB with plotly.js.
+MAX_TRACE_POINTS = 4000
+POINT_BUDGET = 350_000
+
+#: A direction that carries less than this share of the other's payload, a request say, is folded away.
+MINOR_FLOW = 0.05
+
+
+def write_page(result: DetectionResult, path: str | Path) -> None:
+    """Write `result` as one self-contained HTML file to `path`."""
+    text = page_text(result)
+    try:
+        write_output(path, text)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def page_text(result: DetectionResult) -> str:
+    """The page as text; everything that comes from captures or paths is escaped."""
+    order = by_attention(result.pairs)
+    pairs = PairTable.of(result.pairs)
+    drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
+    flows = [series for index in drawn for series in pairs.series(index)]
+    limit = choose_limit(flows, POINT_BUDGET, MAX_TRACE_POINTS)
+    drawn_set = set(drawn)
+    sections: list[str] = []
+    data: list[str] = []
+    for rank, index in enumerate(order[:MAX_SECTIONS]):
+        pair = result.pairs[index]
+        figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
+        sections.append(connection_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
+        if figures:
+            data.append(figure_data(index, figures))
+    return fill(
+        asset("page.html"),
+        {
+            "policy": CONTENT_POLICY,
+            "title": escape(_title(result.captures)),
+            "style": asset("page.css"),
+            "headline": with_tooltips(_headline(result)),
+            "captures": "".join(_capture(capture) for capture in result.captures),
+            "groups": groups_section(result, order[:MAX_SECTIONS]),
+            "chips": "".join(_chips(result.verdicts)),
+            "rows": "".join(_row(index, result.pairs[index], rank) for rank, index in enumerate(order[:MAX_ROWS])),
+            "limits": _limits(len(order), len(drawn)),
+            "sections": "".join(sections),
+            "data": "".join(data),
+            "plotly": plotly_source() if drawn else "",
+            "script": asset("page.js"),
+            "figure_script": asset("figures.js"),
+        },
+    )
+
+
+def _title(captures: Sequence[CaptureSummary]) -> str:
+    return " and ".join(Path(capture.path).name or capture.path for capture in captures) or "no captures"
+
+
+def _headline(result: DetectionResult) -> str:
+    pairs, counts = result.pairs, count_by_verdict(result.verdicts)
+    if not pairs:
+        return "No TCP connection was found."
+    if len(pairs) == 1:
+        return verdict_sentence(pairs[0])
+    split = sum(count for verdict, count in counts.items() if verdict.is_split)
+    open_ones = counts.get(Verdict.INCONCLUSIVE, 0)
+    total = format_count(len(pairs))
+    if split == 0 and open_ones == 0:
+        return f"All {total} connections are end to end."
+    count = "None" if split == 0 else format_count(split)
+    sentence = f"{count} of {total} connections {'is' if split in (0, 1) else 'are'} split"
+    return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
+
+
+def _capture(capture: CaptureSummary) -> str:
+    warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
+    return (
+        f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
+        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}</span>"
+        + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
+        + "</li>"
+    )
+
+
+def _chips(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    counts = count_by_verdict(verdicts)
+    for kind in KINDS_IN_ORDER:
+        if kind in counts:
+            yield (
+                f'<button type="button" class="chip {kind.value}" data-kind="{kind.value}" aria-pressed="true">'
+                f"{escape(VERDICT_NAMES[kind])} <b>{format_count(counts[kind])}</b></button>"
+            )
+
+
+def _row(index: int, pair: PairResult, rank: int) -> str:
+    vantage = pair.vantages[0]
+    share = verdict_probability(pair)
+    total = pair.payload_bytes_up + pair.payload_bytes_down
+    client, server = escape(vantage.client), escape(vantage.server)
+    linked = f'<a href="#connection-{index}">{client}</a>' if rank < MAX_SECTIONS else client
+    return (
+        f'<tr data-kind="{pair.verdict.value}">'
+        f'<td data-label="client" class="endpoint">{linked}</td>'
+        f'<td data-label="server" class="endpoint">{server}</td>'
+        f'<td data-label="verdict" data-sort="{rank}">{verdict_badge(pair.verdict)}</td>'
+        f'<td data-label="probability" class="number" data-sort="{-1 if share is None else share:.6f}">'
+        f"{'–' if share is None else format_percent(share)}</td>"
+        f'<td data-label="payload" class="number" data-sort="{total}">{format_bytes(total)}</td>'
+        f'<td data-label="duration" class="number" data-sort="{pair.duration_s:.6f}">'
+        f"{format_seconds(pair.duration_s)}</td>"
+        f'<td data-label="reason" class="reason">{escape(pair.reason)}</td></tr>'
+    )
+
+
+def _limits(total: int, drawn: int) -> str:
+    """What the page leaves out, in one paragraph; nothing where it leaves out nothing."""
+    parts = []
+    if total > MAX_ROWS:
+        parts.append(f"the table lists {format_count(MAX_ROWS)} of {format_count(total)} connections")
+    if total > MAX_SECTIONS:
+        parts.append(f"evidence is shown for {format_count(MAX_SECTIONS)}")
+    if drawn < total:
+        parts.append(f"figures are drawn for {format_count(drawn)}")
+    if not parts:
+        return ""
+    text = ", ".join(parts)
+    return (
+        f'<p class="limits">Of {format_count(total)} connections, {escape(text)}: split ones first, then inconclusive '
+        "ones, then the largest. The counts above cover all; <code>--csv</code>, <code>--parquet</code> and "
+        "<code>--json</code> write every connection.</p>"
+    )
+
+
+def connection_section(
+    index: int,
+    pair: PairResult,
+    figures: list[list[Figure]],
+    *,
+    opened: bool = False,
+    alone: bool = False,
+    label: str = "",
+    remark: str = "",
+) -> str:
+    """One connection with its evidence and figures, to be opened.
+
+    `label` stands in its headline, `remark` above the reason; without `alone` the verdict's meaning is added.
+    """
+    first = pair.vantages[0]
+    share = verdict_probability(pair)
+    probability = "" if share is None else f'<span class="share">{format_percent(share)}</span>'
+    # The page's headline already shows it if there is only one connection.
+    meaning = "" if alone else f'<p class="verdict">{with_tooltips(verdict_sentence(pair))}</p>'
+    drawings = "".join(
+        _flow(index, position, pair, pair.series[position], figures[position])
+        for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))
+    )
+    return (
+        f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
+        f"<summary>{verdict_badge(pair.verdict)}{probability}{_label(label)}"
+        f'<span class="endpoints">{escape(first.client)} <span aria-label="to">→</span> {escape(first.server)}</span>'
+        '</summary><div class="body">'
+        f'{meaning}{_remark(remark)}<p class="reason">{with_tooltips(pair.reason)}</p>'
+        f"{probability_bar(pair.probability)}{_facts(pair)}{evidence_table(pair.evidence)}{drawings}</div></details>"
+    )
+
+
+def _label(text: str) -> str:
+    return f'<span class="label">{escape(text)}</span>' if text else ""
+
+
+def _remark(text: str) -> str:
+    return f'<p class="limits">{escape(text)}</p>' if text else ""
+
+
+def _facts(pair: PairResult) -> str:
+    rows = "".join(
+        f'<tr><th scope="row" class="path">{escape(vantage.capture)}</th><td class="endpoint">{escape(vantage.client)}'
+        f" → {escape(vantage.server)}</td><td>{escape(vantage.transport.upper())}</td></tr>"
+        for vantage in pair.vantages
+    )
+    if len(pair.vantages) == 1:
+        how = '<p class="limits">Only one capture holds this connection.</p>'
+    elif pair.pairing_ground:
+        sure = format_percent(pair.pairing_confidence)
+        how = f'<p class="limits">Paired by the {escape(pair.pairing_ground)}, {sure} sure.</p>'
+    else:
+        how = ""
+    return (
+        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
+        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
+        f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
+        f"{format_bytes(pair.payload_bytes_down)} down.</p>"
+    )
+
+
+def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figures: list[Figure]) -> str:
+    way = "Upload, client to server" if series.direction is Direction.UP else "Download, server to client"
+    payload = _payload(pair, series.direction)
+    drawings = "".join(
+        f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
+        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
+        for number, figure in enumerate(figures)
+    )
+    if not drawings:
+        return ""
+    main = payload >= MINOR_FLOW * _payload(pair, series.direction.reverse)
+    return (
+        f'<details class="flow"{" open" if main else ""}><summary><h3>{way}: {format_bytes(payload)}</h3></summary>'
+        f'<div class="figures">{drawings}</div></details>'
+    )
+
+
+def _payload(pair: PairResult, direction: Direction) -> int:
+    return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down

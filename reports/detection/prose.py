@@ -1,0 +1,244 @@
+"""A verdict in words: its meaning, the evidence for and against it, caveats, and what to do next."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pepscope.results.verdicts import DetectionResult, Evidence, Outcome, PairResult, Verdict
+from reports.detection.contract import read_document
+from reports.detection.ranking import by_attention, count_by_verdict, groups_by_attention, verdict_probability
+from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
+from reports.terminal import printable
+from reports.wording import GROUP_SENTENCES, VERDICT_NAMES, captured_at, group_details, method_name, verdict_sentence
+
+#: Connections explained in full.
+MAX_EXPLAINED = 20
+
+#: Groups explained.
+MAX_GROUPS = 10
+
+#: Numbers shown of one piece of evidence; methods put the most important ones first.
+MAX_NUMBERS = 10
+
+#: Below this payload a transfer is weak evidence: it fits into most senders' first window, and no queue builds up.
+SHORT_TRANSFER_BYTES = 50_000
+
+
+def explain(
+    verdict: DetectionResult | Mapping[str, Any], *, width: int | None = None, max_connections: int = MAX_EXPLAINED
+) -> str:
+    """Put the evidence of a result, or of the JSON document that `detect --json` writes, into prose.
+
+    Args:
+        verdict: a result, or the parsed document.
+        width: columns to wrap to; by default those of the terminal, at most 100.
+        max_connections: connections explained in full, split ones first; the rest is counted.
+
+    Raises:
+        ReportError: the document is no verdict; one sentence gives the reason.
+    """
+    result = verdict if isinstance(verdict, DetectionResult) else read_document(verdict)
+    columns = width or min(100, shutil.get_terminal_size((80, 24)).columns)
+    return "\n".join(_document(result, max(40, columns), max_connections))
+
+
+def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
+    for capture in result.captures:
+        for warning in capture.warnings:
+            yield from _wrap(f"Warning about {capture.path}: {warning}", width)
+    if any(capture.warnings for capture in result.captures):
+        yield ""
+    if not result.pairs:
+        yield "There is no connection to explain."
+        return
+    order = by_attention(result.pairs)
+    if len(order) > 1:
+        counts = ", ".join(
+            f"{format_count(n)} {VERDICT_NAMES[kind]}" for kind, n in count_by_verdict(result.verdicts).items()
+        )
+        yield from _wrap(f"{format_count(len(order))} connections: {counts}.", width)
+        yield ""
+    yield from _groups(result, width)
+    for place, index in enumerate(order[:most]):
+        if place:
+            yield ""
+        yield from _connection(result.pairs[index], width)
+    if len(order) > most:
+        yield ""
+        yield from _wrap(
+            f"{format_count(len(order) - most)} more connections are not shown here: split ones come first, then "
+            "inconclusive ones, then the largest.",
+            width,
+        )
+
+
+def _groups(result: DetectionResult, width: int) -> Iterator[str]:
+    """The groups of several connections, before the single connections."""
+    groups = groups_by_attention(result.groups)
+    for group in groups[:MAX_GROUPS]:
+        share = verdict_probability(group)
+        certainty = "" if share is None else f" Probability: {format_percent(share)}."
+        details = "; ".join([*captured_at(group, result.captures), *group_details(group)])
+        yield from _wrap(
+            f"Group of {format_count(len(group.pairs))} connections, clients in {group.network}, port {group.port} "
+            f"({details}): {VERDICT_NAMES[group.verdict]}. {GROUP_SENTENCES[group.verdict]}{certainty} {group.reason}",
+            width,
+        )
+        yield ""
+    if len(groups) > MAX_GROUPS:
+        yield from _wrap(f"{format_count(len(groups) - MAX_GROUPS)} more groups are not shown here.", width)
+        yield ""
+
+
+def _connection(pair: PairResult, width: int) -> Iterator[str]:
+    first = pair.vantages[0]
+    title = f"{first.client} -> {first.server}"
+    yield from _wrap(title, width)
+    yield "=" * min(width, len(title))
+    yield from _wrap(_where(pair), width)
+    yield ""
+    share = verdict_probability(pair)
+    certainty = "" if share is None else f" Probability: {format_percent(share)}."
+    yield from _wrap(f"Verdict: {VERDICT_NAMES[pair.verdict]}. {verdict_sentence(pair)}{certainty}", width)
+    yield from _wrap(pair.reason, width)
+    split = [item for item in _decided(pair) if item.outcome is Outcome.SPLIT]
+    intact = [item for item in _decided(pair) if item.outcome is Outcome.INTACT]
+    if pair.verdict is Verdict.INCONCLUSIVE:
+        groups = (("Evidence for a split:", split), ("Evidence for an end-to-end connection:", intact))
+    elif pair.verdict is Verdict.REGULAR:
+        groups = (("Evidence for it:", intact), ("Evidence against it:", split))
+    else:
+        groups = (("Evidence for it:", split), ("Evidence against it:", intact))
+    for heading, items in groups:
+        yield ""
+        yield heading
+        yield from _pieces(items, width)
+    yield from _not_applicable(pair, width)
+    yield from _caveats(pair, width)
+    if pair.verdict is Verdict.INCONCLUSIVE:
+        yield from _next_steps(pair, split, intact, width)
+
+
+def _where(pair: PairResult) -> str:
+    if len(pair.vantages) == 1:
+        seen = f"Seen in {pair.vantages[0].capture} only."
+    else:
+        a, b = pair.vantages
+        seen = f"Seen in {a.capture} and in {b.capture}"
+        same = (a.client, a.server) == (b.client, b.server)
+        seen += "" if same else f", there as {b.client} -> {b.server}"
+        seen += "." if a.transport == b.transport else f", {a.transport.upper()} here and {b.transport.upper()} there."
+        if pair.pairing_ground:
+            seen += f" Paired by the {pair.pairing_ground} ({format_percent(pair.pairing_confidence)} sure)."
+    if not pair.packets:
+        return seen
+    return (
+        f"{seen} {format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}, payload "
+        f"{format_bytes(pair.payload_bytes_up)} up (client to server) and {format_bytes(pair.payload_bytes_down)} down."
+    )
+
+
+def _decided(pair: PairResult) -> list[Evidence]:
+    return sorted(
+        (item for item in pair.evidence if item.outcome is not Outcome.INAPPLICABLE), key=lambda item: -item.strength
+    )
+
+
+def _pieces(items: Sequence[Evidence], width: int) -> Iterator[str]:
+    if not items:
+        yield "  Nothing."
+    for item in items:
+        name = method_name(item.method)
+        yield from _wrap(
+            f"- {name[:1].upper()}{name[1:]} ({_firmness(item.strength)}, strength {item.strength:.2f}): "
+            f"{item.summary}",
+            width,
+            "  ",
+            "    ",
+        )
+        known = [(key, value) for key, value in item.numbers.items() if value is not None]
+        numbers = "; ".join(": ".join(describe_number(key, value)) for key, value in known[:MAX_NUMBERS])
+        if len(known) > MAX_NUMBERS:
+            numbers += f"; {len(known) - MAX_NUMBERS} more in the JSON"
+        if numbers:
+            yield from _wrap(f"({numbers})", width, "    ", "    ")
+
+
+def _firmness(strength: float) -> str:
+    if strength >= 0.9:
+        return "very firm"
+    if strength >= 0.6:
+        return "firm"
+    return "moderate" if strength >= 0.3 else "weak"
+
+
+def _not_applicable(pair: PairResult, width: int) -> Iterator[str]:
+    undecided = [item for item in pair.evidence if item.outcome is Outcome.INAPPLICABLE]
+    if not undecided:
+        return
+    yield ""
+    yield "What could not be applied:"
+    for item in undecided:
+        name = method_name(item.method)
+        yield from _wrap(f"- {name[:1].upper()}{name[1:]}: {item.summary}", width, "  ", "    ")
+
+
+def _caveats(pair: PairResult, width: int) -> Iterator[str]:
+    reported = dict.fromkeys(
+        f"- {text} ({method_name(item.method)})" for item in _decided(pair) for text in item.caveats
+    )  # a caveat that two directions share is written once
+    if not reported:
+        return
+    yield ""
+    yield "What could have misled:"
+    for text in reported:
+        yield from _wrap(text, width, "  ", "    ")
+
+
+def _next_steps(pair: PairResult, split: Sequence[Evidence], intact: Sequence[Evidence], width: int) -> Iterator[str]:
+    yield ""
+    yield "What to do next:"
+    for step in next_steps(pair, split, intact):
+        yield from _wrap(f"- {step}", width, "  ", "    ")
+
+
+def next_steps(pair: PairResult, split: Sequence[Evidence], intact: Sequence[Evidence]) -> list[str]:
+    """What would settle an inconclusive verdict, most useful first."""
+    steps = []
+    if len(pair.vantages) == 1:
+        steps.append(
+            f"Capture the same transfer at the other end too, at the same time as {pair.vantages[0].capture}, and give "
+            "both files to 'pepscope detect'."
+        )
+    total = pair.payload_bytes_up + pair.payload_bytes_down
+    if pair.packets and total < SHORT_TRANSFER_BYTES:
+        steps.append(
+            f"Repeat with a longer transfer: {format_bytes(total)} of payload build up no queue at which a split "
+            "shows; 1 MB or more does."
+        )
+    if split and intact:
+        steps.append(
+            "The methods disagree: look at the page (--html) for captured packets that are missing, clocks that step, "
+            "or a capture taken behind offloading hardware, and repeat with both captures on the hosts themselves."
+        )
+    if pair.packets and pair.payload_bytes_down > 10 * max(1, pair.payload_bytes_up) and not split:
+        steps.append("Transfer in the other direction as well; a split may show only there.")
+    if any(item.method == "delayed_ack" and item.outcome is Outcome.INAPPLICABLE for item in pair.evidence):
+        steps.append(
+            "Delay the receiver's acknowledgements by a known time T, longer than any queue on the path, and run "
+            "'pepscope detect --ack-delay T': a round trip shorter than T then proves a split."
+        )
+    if not steps:
+        steps.append(
+            "Capture from the SYN on, with whole headers and without filters, and repeat with a longer transfer."
+        )
+    return steps
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        printable(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [""]

@@ -1,0 +1,121 @@
+"""The tables on the terminal: one line a group, then one line a connection, what matters first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from pepscope.results.verdicts import CaptureSummary, PairResult
+from reports.detection.group_table import group_lines
+from reports.detection.ranking import by_attention, count_by_verdict, verdict_probability
+from reports.quantities import format_bytes, format_count, format_percent
+from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, WARNING, faint, paint, printable, wrapped
+
+if TYPE_CHECKING:
+    from pepscope.results.verdicts import DetectionResult
+
+#: Up to here every connection gets its reason on lines of its own; beyond it a table of single lines reads better.
+_PAIRS_WITH_REASON = 12
+
+_BYTES_WIDTH = 8
+_GAPS = 4
+
+
+def write_table(
+    result: DetectionResult, stream: TextIO, colour: bool, *, width: int = 80, max_connections: int = 40
+) -> None:
+    """Write the verdicts to `stream`, `width` columns wide; terminal colours only if `colour`.
+
+    At most `max_connections` connections are listed, split ones first and regular ones last; the rest is counted.
+    """
+    for line in _lines(result, colour, max(width, 60), max_connections):
+        stream.write(line.rstrip() + "\n")
+
+
+def shorten_endpoint(name: str, width: int) -> str:
+    """Cut `address:port` to `width` characters in the middle of the address, so that the port stays whole."""
+    name = printable(name)
+    if len(name) <= width:
+        return name
+    address, _, port = name.rpartition(":")
+    room = width - len(port) - 3
+    if room < 4:
+        return name[: width - 2] + ".."
+    head = (room + 1) // 2
+    return f"{address[:head]}..{address[len(address) - (room - head) :]}:{port}"
+
+
+def _lines(result: DetectionResult, colour: bool, width: int, max_connections: int) -> Iterator[str]:
+    for capture in result.captures:
+        yield from _capture_lines(capture, colour, width)
+    if result.captures:
+        yield ""
+    if not result.pairs:
+        yield "No TCP connection found."
+        return
+    yield from group_lines(result, colour, width)
+    shown = by_attention(result.pairs)[:max_connections]
+    detailed = len(result.pairs) <= _PAIRS_WITH_REASON
+    endpoint_width = (width - VERDICT_WIDTH - PROBABILITY_WIDTH - _BYTES_WIDTH - _GAPS) // 2
+    heading = (
+        f"{'CLIENT':<{endpoint_width}} {'SERVER':<{endpoint_width}} {'VERDICT':<{VERDICT_WIDTH}} "
+        f"{'PROB.':>{PROBABILITY_WIDTH}} {'BYTES':>{_BYTES_WIDTH}}"
+    )
+    yield paint(heading, FAINT, colour)
+    for index in shown:
+        pair = result.pairs[index]
+        yield _connection_line(pair, colour, endpoint_width)
+        if detailed:
+            yield from _reason_lines(pair, colour, width)
+    yield ""
+    yield from _closing_lines(result, len(shown), colour, width)
+
+
+def _capture_lines(capture: CaptureSummary, colour: bool, width: int) -> Iterator[str]:
+    packets = f"{format_count(capture.packets)} packet{'' if capture.packets == 1 else 's'}"
+    connections = f"{format_count(capture.connections)} connection{'' if capture.connections == 1 else 's'}"
+    yield from wrapped(f"{printable(capture.path)}: {packets}, {connections}", width, "", "  ")
+    for warning in capture.warnings:
+        for line in wrapped(f"warning: {printable(warning)}", width, "  ", "           "):
+            yield paint(line, WARNING, colour)
+
+
+def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str:
+    vantage = pair.vantages[0]
+    verdict = paint(f"{pair.verdict.value:<{VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
+    share = verdict_probability(pair)
+    probability = "-" if share is None else format_percent(share)
+    return (
+        f"{shorten_endpoint(vantage.client, endpoint_width):<{endpoint_width}} "
+        f"{shorten_endpoint(vantage.server, endpoint_width):<{endpoint_width}} {verdict} "
+        f"{probability:>{PROBABILITY_WIDTH}} "
+        f"{format_bytes(pair.payload_bytes_up + pair.payload_bytes_down):>{_BYTES_WIDTH}}"
+    )
+
+
+def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
+    first, last = pair.vantages[0], pair.vantages[-1]
+    if len(pair.vantages) == 1:
+        yield from faint(f"seen in {printable(first.capture)} only", width, colour)
+    elif first.transport != last.transport:
+        for vantage in pair.vantages:
+            ends = f"{printable(vantage.client)} > {printable(vantage.server)}"
+            yield from faint(f"{vantage.transport.upper()} {ends} in {printable(vantage.capture)}", width, colour)
+    elif (first.client, first.server) != (last.client, last.server):
+        yield from faint(
+            f"{printable(last.client)} > {printable(last.server)} in {printable(last.capture)}", width, colour
+        )
+    yield from wrapped(printable(pair.reason), width, "  ", "  ")
+
+
+def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int) -> Iterator[str]:
+    counts = count_by_verdict(result.verdicts)
+    total = len(result.pairs)
+    by_verdict = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in counts.items())
+    yield f"{format_count(total)} connection{'' if total == 1 else 's'}: {by_verdict}"
+    if shown < total:
+        text = (
+            f"{format_count(total - shown)} more not listed here (split ones come first, then inconclusive ones, then "
+            "the largest); --csv, --parquet or --json writes them all"
+        )
+        yield from faint(text, width, colour, indent="")

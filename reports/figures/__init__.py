@@ -1,0 +1,1 @@
+"""Figures: points chosen, packed, and drawn as SVG."""

@@ -1,0 +1,1 @@
+"""Simulated runs and papers that were run again, as pages."""

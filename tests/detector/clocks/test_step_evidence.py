@@ -1,0 +1,84 @@
+"""A step that is to explain early acknowledgements must have left something in a capture; a queue leaves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from detector.clocks.host_clock import host_clock
+from detector.clocks.relation import relate
+from detector.clocks.steps import STEPS_IN_SUCCESSION
+from detector.method import Observation
+from detector.methods import ack_timing, early_fin
+from detector.options import DetectOptions
+from detector.pairing.captures import pair_captures
+from detector.streams.curves import without_backward_steps
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Outcome
+from tests.detector.corpus import Variation, Varied, capture, pairs, vary
+from tests.detector.streams.test_curves import columns, down
+
+
+def mobile_packets(run_id: str, variation: Variation):
+    (pair,) = pairs(run_id)
+    return vary(pair.client_side.packets, variation)
+
+
+@pytest.mark.parametrize("step_s", [-0.3, 0.6, 10.0])
+def test_a_capture_that_was_set_jumps_against_its_hosts_timestamps(step_s):
+    clock = host_clock(mobile_packets("reg_dl_cubic_lte", Variation(step_s=step_s)), Direction.UP)
+    assert clock is not None
+    assert clock.tick_ns == 1e6
+    moved = clock.ahead_ns[-50:].mean() - clock.ahead_ns[:50].mean()
+    assert moved / 1e9 == pytest.approx(step_s, abs=0.005)
+
+
+def test_without_timestamps_a_host_shows_no_clock():
+    assert host_clock(mobile_packets("reg_dl_cubic_lte", Variation(timestamps=False)), Direction.UP) is None
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+@pytest.mark.parametrize("run_id", ["prx_ngx_2M_umts", "spl_ha_dl_large_umts"])
+def test_a_queue_is_no_clock_that_was_set_again_and_again(run_id, timestamps):
+    how = Variation(timestamps=timestamps)
+    (pair,) = pairs(run_id, how, how)
+    assert not relate(pair).separable
+
+
+class SetRepeatedly(Varied):
+    """A capture whose clock was set several times, evenly over each connection."""
+
+    def __init__(self, source, steps_s) -> None:
+        super().__init__(source, Variation(timestamps=False))
+        self._steps_s = steps_s
+
+    def packets(self, number: int):
+        packets = super().packets(number)
+        time = packets.time_ns.copy()
+        for place, step_s in enumerate(self._steps_s, 1):
+            at = int(np.quantile(packets.time_ns, place / (len(self._steps_s) + 1)))
+            time[packets.time_ns > at] += round(step_s * 1e9)
+        return replace(packets, time_ns=time)
+
+
+@pytest.mark.parametrize("steps_s", [(0.7, 0.9), (1.5, 0.6, 1.1)])
+def test_several_steps_are_neither_a_fit_nor_a_proof(steps_s):
+    sides = [capture(f"reg_dl_cubic_lte.{end}.pcap.gz") for end in ("mob", "srv")]
+    plain = Varied(sides[1], Variation(timestamps=False))
+    (pair,) = pair_captures(SetRepeatedly(sides[0], steps_s), plain, DetectOptions())
+    clock = relate(pair)
+    assert 1 < len(clock.steps_s) <= STEPS_IN_SUCCESSION
+    assert clock.unusual_steps == len(clock.steps_s) - 1
+    assert ack_timing.examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+    assert early_fin.examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+
+
+def test_one_packet_that_stands_late_in_its_file_is_no_clock_that_was_set():
+    second = 1_000_000_000
+    times = [0, 3, 1, 4, 5]
+    packets = columns([down(t * second, 1000 * place, 1000) for place, t in enumerate(times)])
+    assert without_backward_steps(packets).time_ns.tolist() == [t * second for t in times]
+    fallen = columns([down(t * second, 1000 * place, 1000) for place, t in enumerate([0, 3, 1, 2, 4])])
+    assert without_backward_steps(fallen).time_ns.tolist() == [t * second for t in [0, 3, 3, 4, 6]]

@@ -1,0 +1,174 @@
+"""Papers run again with few repeats: the directions and orders that must hold, and what is written down of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from papers.command import reproduce as command
+from papers.comparing import compare_positive, compare_value, gains_percent, worst, written
+from papers.experiment import Effort
+from papers.library import load_paper
+from papers.published import published_table
+from papers.results import Reproduction, Statement, StatementOutcome
+from papers.runner import reproduce
+from pepscope.errors import UsageError
+from reference_sim.intervals import Interval, mean_interval
+from reports.simulation.reproduction_page import reproduction_page_text, write_figures
+
+R, D, N = StatementOutcome.REPRODUCED, StatementOutcome.DIRECTION, StatementOutcome.NOT
+
+
+@pytest.fixture(scope="module")
+def hu(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduction, Path]:
+    directory = tmp_path_factory.mktemp("hu")
+    return reproduce("hu", directory, effort=Effort.REDUCED, processes=1), directory
+
+
+@pytest.fixture(scope="module")
+def wei(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduction, Path]:
+    directory = tmp_path_factory.mktemp("wei")
+    return reproduce("wei", directory, effort=Effort.REDUCED, processes=1), directory
+
+
+def verdicts(result: Reproduction) -> Mapping[str, StatementOutcome]:
+    return {statement.published: statement.outcome for statement in result.assessment.statements}
+
+
+def of(result: Reproduction, words: str) -> StatementOutcome:
+    (found,) = (verdict for published, verdict in verdicts(result).items() if words in published)
+    return found
+
+
+def frame(result: Reproduction, name: str) -> pd.DataFrame:
+    return next(table.frame for table in result.assessment.tables if table.name == name)
+
+
+def test_a_published_number_inside_the_interval_is_reproduced() -> None:
+    interval = Interval(30.0, 2.0, 5)
+    assert compare_value(31.9, interval) is R
+    assert compare_value(32.4, interval, rounding=0.5) is R
+    assert compare_value(40.0, interval) is D
+    assert compare_value(-30.0, interval) is N
+    assert compare_value(40.0, interval, direction=False) is N
+
+
+def test_an_order_is_reproduced_beyond_its_interval() -> None:
+    assert compare_positive(Interval(2.0, 1.9, 5)) is R
+    assert compare_positive(Interval(2.0, 2.1, 5)) is D
+    assert compare_positive(Interval(-0.1, 2.1, 5)) is N
+    assert (worst([R, R]), worst([R, N]), worst([N, N]), worst([D, R])) == (R, D, N, D)
+
+
+def test_gains_are_paired() -> None:
+    """Runs of the same seed: 10 % each, whatever the seed did."""
+    assert gains_percent([11.0, 110.0], [10.0, 100.0]).half_width == pytest.approx(0.0, abs=1e-9)
+    assert written(mean_interval([1.0, 3.0]), "s") == "2 ± 13 s"
+    assert written(Interval(56.0, 2.3e-15, 5), "%") == "56 %"
+
+
+def test_a_statement_that_is_not_reproduced_needs_a_reason() -> None:
+    with pytest.raises(ValueError, match="needs a reason"):
+        Statement("section 1", "it is 3", "4", D)
+
+
+def test_published_tables_are_there() -> None:
+    assert list(published_table("wei", "table2_split_gain")["west_gain_percent"]) == [-24, 64, 65, 41, 26, 5, 0]
+    assert len(published_table("ren_lin", "table2_throughput_model")) == 12
+
+
+def test_hu_gains_grow_with_the_rate_and_the_window(hu: tuple[Reproduction, Path]) -> None:
+    gains = frame(hu[0], "gain")
+    second = gains[(gains["table"] == "second") & (gains["file_kB"] == 50)]
+    assert second["gain_3_percent"].is_monotonic_increasing
+    assert (second["gain_10_percent"] - second["gain_3_percent"]).is_monotonic_increasing
+    assert of(hu[0], "gain of the proxy grows with the rate") is R
+    assert of(hu[0], "initial window of 10 at the proxy gains more") is not N
+
+
+def test_hu_directions_hold(hu: tuple[Reproduction, Path]) -> None:
+    for words in (
+        "bandwidth-delay product",
+        "At 64 kbit/s the proxy gives a small gain",
+        "Internet loss matters significantly",
+        "there is a MaxDAT above which",
+        "only slightly affected",
+    ):
+        assert of(hu[0], words) is R, words
+    for window in (3, 10):
+        assert of(hu[0], f"initial window of {window} gains") is not N
+
+
+def test_hu_model_of_a_split_is_near_the_simulator(hu: tuple[Reproduction, Path]) -> None:
+    model = frame(hu[0], "model")
+    split = model[model["connection"] == "split"]["error_percent"]
+    assert split.abs().mean() < 15.0
+    assert split.abs().max() < 35.0
+
+
+def test_wei_gains_rise_and_fall_with_the_file(wei: tuple[Reproduction, Path]) -> None:
+    gains = frame(wei[0], "table2")
+    for coast in ("west", "east"):
+        values = gains[gains["coast"] == coast]["gain_percent"].tolist()
+        assert max(values) > 30.0 > values[-2] > values[-1] > 0.0
+        assert values.index(max(values)) in (1, 2, 3)
+    assert of(wei[0], "gain first grows with the file") is R
+    assert of(wei[0], "In all other cases Split-TCP outperforms") is R
+
+
+def test_wei_analysis_detection_and_aborts_hold(wei: tuple[Reproduction, Path]) -> None:
+    for words in (
+        "about 2.5 s",
+        "about 0.12 s",
+        "over 60 %",
+        "Method 3",
+        "receive window is essentially constant",
+        "Most end-to-end delays",
+        "both connections end at once",
+        "ends within 40 s",
+        "7.8 times as fast",
+    ):
+        assert of(wei[0], words) is R, words
+    assert of(wei[0], "about 12 min") is D
+    assert of(wei[0], "For a file of one packet") is N
+
+
+def test_what_is_written_holds_every_table_and_statement(wei: tuple[Reproduction, Path]) -> None:
+    result, directory = wei
+    document = json.loads((directory / "reproduction.json").read_text(encoding="utf-8"))
+    assert len(document["statements"]) == len(result.assessment.statements) == sum(document["counts"].values())
+    for table in result.assessment.tables:
+        assert len(pd.read_csv(directory / "tables" / f"{table.name}.csv")) == len(table.frame)
+
+
+def test_finished_runs_are_not_repeated_and_give_the_same_results(wei: tuple[Reproduction, Path]) -> None:
+    result, directory = wei
+    calls: list[tuple[int, int]] = []
+    again = reproduce(
+        "wei", directory, effort=Effort.REDUCED, processes=1, progress=lambda done, total: calls.append((done, total))
+    )
+    assert calls == []
+    assert again.assessment.statements == result.assessment.statements
+
+
+def test_the_page_shows_verdicts_figures_and_choices(wei: tuple[Reproduction, Path], tmp_path: Path) -> None:
+    result, _ = wei
+    text = reproduction_page_text(result)
+    for statement in result.assessment.statements:
+        assert statement.where.replace("'", "&#x27;") in text
+    assert text.count("<svg") == len(result.assessment.charts)
+    assert text.count('class="statement choice"') == len(result.assessment.assumptions)
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    write_figures(result, tmp_path)
+    assert {path.stem for path in tmp_path.glob("*.svg")} == {chart.name for chart in result.assessment.charts}
+
+
+def test_papers_are_known_by_name() -> None:
+    assert load_paper("hu").name == "hu"
+    with pytest.raises(UsageError, match=r"a paper must be one of hu, .*, got nobody"):
+        CliRunner().invoke(command, ["nobody", "-o", "x"], catch_exceptions=False)

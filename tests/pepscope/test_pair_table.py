@@ -1,0 +1,142 @@
+"""Pairs as columns: the same pairs come out, and little memory is taken."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pepscope.errors import UsageError
+from pepscope.results.evidence_table import EvidenceTable
+from pepscope.results.finding import Finding, inapplicable
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import DetectionResult, Evidence, Outcome, PairResult, Verdict
+from tests.pepscope.detections import DETECTIONS, PAIRS, comparable
+
+
+@given(st.lists(PAIRS, max_size=6))
+def test_pairs_come_out_as_they_went_in(pairs: list[PairResult]) -> None:
+    table = PairTable(pairs)
+    assert len(table) == len(pairs)
+    assert [comparable(pair) for pair in table] == [comparable(pair) for pair in pairs]
+    assert [comparable(table[place]) for place in range(len(pairs))] == [comparable(pair) for pair in pairs]
+    assert [comparable(pair) for pair in pickle.loads(pickle.dumps(table))[1:]] == [
+        comparable(pair) for pair in pairs[1:]
+    ]
+
+
+@given(st.lists(PAIRS, min_size=1, max_size=6), st.randoms())
+def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: object) -> None:
+    order = list(range(len(pairs)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    table = PairTable(pairs).in_order(order)
+    for place, row in enumerate(order):
+        pair = pairs[row]
+        assert comparable(table[place]) == comparable(pair)
+        assert (table.verdict(place), table.mechanism(place)) == (pair.verdict, pair.mechanism)
+        assert (table.probability(place), table.reason(place)) == (pair.probability, pair.reason)
+        assert table.payload_bytes(place) == pair.payload_bytes_up + pair.payload_bytes_down
+        assert (table.packets(place), table.is_seen_twice(place)) == (pair.packets, len(pair.vantages) == 2)
+        assert table.at_one_place(place) == (pair.stretch.one_place if pair.stretch else None)
+        found = [(item.method, item.finding, item.outcome, item.strength) for item in table.found(place)]
+        assert found == [(item.method, item.finding, item.outcome, item.strength) for item in pair.evidence]
+    assert DetectionResult((), table).verdicts == [pairs[row].verdict for row in order]
+
+
+def test_a_remark_and_series_belong_to_one_pair_wherever_it_stands(one_pair: PairResult) -> None:
+    table = PairTable([one_pair, replace(one_pair, packets=7)]).in_order([1, 0])
+    table.add_remark(0, "Its group is regular.")
+    drawn: Any = ("drawn",)
+    table.add_series(0, drawn)
+    assert table[0].packets == 7
+    assert [pair.reason for pair in table] == ["Why. Its group is regular.", "Why."]
+    assert [pair.series for pair in table] == [drawn, ()]
+    assert table == [replace(one_pair, packets=7, reason="Why. Its group is regular.", series=drawn), one_pair]
+    assert table != [one_pair]
+
+
+def test_findings_stay_members_of_their_enum() -> None:
+    class Kind(Finding):
+        SHORT = inapplicable("too-short", is_missing=True)
+
+    table = EvidenceTable()
+    table.append(
+        [Kind.SHORT.undecided("own", "Too short."), Evidence("own", Outcome.INAPPLICABLE, "too-short", 0, "Too short.")]
+    )
+    assert [type(item.finding) for item in table[0]] == [Kind, str]
+
+
+@pytest.fixture
+def one_pair() -> PairResult:
+    return next(iter(PairTable([_typical(0)])))
+
+
+def _typical(number: int) -> PairResult:
+    """A pair as most are: ten findings, sixty figures of which few repeat, sentences with figures."""
+    from pepscope.results.verdicts import VantageName
+
+    names = tuple(
+        VantageName(path, f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}:40000", "203.0.113.1:443")
+        for path in ("client.pcap", "server.pcap")
+    )
+    undecided = [
+        Evidence(f"method{place}", Outcome.INAPPLICABLE, "too-short", 0.0, "Too little data to fill a buffer.")
+        for place in range(7)
+    ]
+    decided = [
+        Evidence(
+            f"decided{place}", Outcome.INTACT, "same-packets", 0.99,
+            f"The segments that arrive are the segments that left: timestamps agree over {number} segments.",
+            {f"figure_{each}_s": number * 0.001 + each / 7 if each % 4 == 0 else each for each in range(20)},
+        )
+        for place in range(3)
+    ]  # fmt: skip
+    probability = {Verdict.REGULAR: 0.998, Verdict.SPLIT_TCP: 0.001, Verdict.TCP_PROXY: 0.001}
+    return PairResult(names, Verdict.REGULAR, probability, "Why.", (*decided, *undecided), 34, 300, 8688, 0.1)
+
+
+def test_a_pair_takes_less_than_a_kilobyte() -> None:
+    count = 2000
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        table = PairTable(map(_typical, range(count)))
+        each = (tracemalloc.get_traced_memory()[0] - before) / count
+    finally:
+        tracemalloc.stop()
+    assert len(table) == count
+    assert each < 1000
+
+
+@given(DETECTIONS)
+def test_frame_and_arrow_table_have_the_rows_of_the_pairs(result: DetectionResult) -> None:
+    result = replace(
+        result, pairs=[pair for pair in result.pairs if "\udce9.pcap" not in {v.capture for v in pair.vantages}]
+    )
+    frame, table = result.to_frame(), result.to_arrow()
+    assert isinstance(table, pa.Table)
+    assert table.column_names == list(frame.columns)
+    assert frame.index.name == "pair"
+    for row, pair in zip(table.to_pylist(), result.pairs, strict=True):
+        second = pair.vantages[1] if len(pair.vantages) == 2 else None
+        assert (row["client_a"], row["capture_b"]) == (pair.vantages[0].client, second.capture if second else None)
+        assert (row["verdict"], row["packets"], row["reason"]) == (pair.verdict.value, pair.packets, pair.reason)
+        assert row["probability_split_tcp"] == pair.probability.get(Verdict.SPLIT_TCP, 0.0)
+    for name in frame.columns:
+        left = [None if pd.isna(value) else value for value in frame[name]]
+        assert left == table[name].to_pylist(), name
+
+
+def test_arrow_without_pyarrow_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'pepscope\[parquet\]'"):
+        DetectionResult((), ()).to_arrow()

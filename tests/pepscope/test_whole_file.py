@@ -1,0 +1,49 @@
+"""A file is there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pepscope.whole_file import whole_file, write_whole
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_file_takes_its_name_when_it_is_whole(durable: bool, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_whole(path, "earlier", durable=durable)
+    with whole_file(path, durable=durable) as stream:
+        stream.write(b"later")
+        stream.flush()
+        assert path.read_text() == "earlier"
+    assert path.read_text() == "later"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_an_error_leaves_what_was_there(durable: bool, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_whole(path, b"earlier", durable=durable)
+    with pytest.raises(TypeError), whole_file(path, durable=durable) as stream:
+        stream.writelines([b"half", "no bytes"])  # type: ignore[list-item]
+    assert path.read_text() == "earlier"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_a_killed_process_left_goes_with_the_next_try(tmp_path: Path) -> None:
+    (tmp_path / ".key.partial").write_text("half")
+    (tmp_path / ".key.partial").chmod(0o666)
+    write_whole(tmp_path / "key", "whole", mode=0o600, durable=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_durable_files_and_their_directory_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    write_whole(tmp_path / "result", "text")
+    assert not synced
+    write_whole(tmp_path / "result", "text", durable=True)
+    assert len(synced) == 2

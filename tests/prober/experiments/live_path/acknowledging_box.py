@@ -1,0 +1,48 @@
+"""A middlebox that acknowledges before the receiver has the data: a process in the middle's namespace.
+
+`python -m tests.prober.experiments.live_path.acknowledging_box DEVICE LOG SETTINGS` makes the TUN device, writes
+`ready` and serves the packets that are routed into the device. The middlebox itself is that of the fresh captures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import select
+import sys
+import time
+
+from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
+from benchmarks.fresh.origin import Log
+from pepscope.captures.tun import open_tun
+
+_MOST_BYTES = 65_536
+
+
+def main() -> None:
+    """Serve until killed."""
+    name, log, settings = sys.argv[1:]
+    device = open_tun(name)
+
+    def send(packet: bytes) -> None:
+        with contextlib.suppress(OSError):  # no route or no room: lost, as on any router
+            os.write(device, packet)
+
+    box = LocalAcknowledgement.create(send, Log(log), random.Random(1), json.loads(settings))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    poll = select.epoll()
+    poll.register(device, select.EPOLLIN)
+    while True:
+        due = box.due()
+        poll.poll(-1 if due is None else max(0.0, due - time.monotonic()))
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                box.take(os.read(device, _MOST_BYTES), time.monotonic())
+        box.settle(time.monotonic())
+
+
+if __name__ == "__main__":
+    main()
