@@ -21,13 +21,15 @@ from reports.audit.sides import sides_section
 from reports.errors import ReportError
 from reports.figures.svg_chart import chart_svg
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, UP, gain_metrics, make_audit, make_cell, make_run
-from tests.reports.test_page import QUIET, Visit
+from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=QUIET)
+        started = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=QUIET, timeout=BROWSER_TIMEOUT_MS
+        )
         yield started
         started.close()
 

@@ -18,7 +18,7 @@ from reports.errors import ReportError
 from reports.figures.packing import unpack
 from reports.simulation.figures import simulation_figures
 from reports.simulation.page import simulation_page_text, write_simulation_page
-from tests.reports.test_page import QUIET, Visit, distinct_colours
+from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit, distinct_colours
 
 HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{rows}}"
 
@@ -48,7 +48,9 @@ def run() -> Run:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        started = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=QUIET, timeout=BROWSER_TIMEOUT_MS
+        )
         yield started
         started.close()
 

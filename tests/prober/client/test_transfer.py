@@ -178,7 +178,7 @@ def http(answer: bytes):
     kernel send a reset in place of the answer's last bytes."""
 
     def give(link: socket.socket) -> None:
-        link.settimeout(10)
+        link.settimeout(60)
         link.recv(65_536)
         link.sendall(answer)
         link.shutdown(socket.SHUT_WR)

@@ -114,7 +114,7 @@ def test_a_mobile_holds_all_but_the_handshake(client: Inside, means: str, addres
         capture = LiveCapture("up0", tmp_path / "mobile.pcap", 128, f"tcp port {PORT}")
         with hold_acks(address, PORT, DELAY_S) as hold:
             begun = time.monotonic()
-            link = socket.create_connection((address, PORT), 10)
+            link = socket.create_connection((address, PORT), 60)
             connect_s = time.monotonic() - begun
             link.sendall(b"question")
             assert link.recv(6) == b"answer"
@@ -146,7 +146,7 @@ def test_a_server_holds_what_leaves_its_port(names: Network, client: Inside, mea
         hold = AckHold(HeldTraffic(((PORT, PORT),)), DELAY_S)
         server.call(hold.__enter__)
         begun = time.monotonic()
-        link = client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 10)
+        link = client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 60)
         connect_s = time.monotonic() - begun
         link.sendall(b"question")
         assert link.recv(6) == b"answer"
@@ -168,7 +168,7 @@ def test_a_server_without_ipv6_holds_the_rest(
         server.call(hold.__enter__)
         shown = names.inside(names.server, "ip6tables", "-t", "mangle", "-S")
         assert "PEPSCOPE" not in subprocess.run(shown, check=True, capture_output=True, text=True).stdout
-        client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 10).close()
+        client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 60).close()
         assert server.call(hold.close).held > 0
 
 
@@ -193,7 +193,7 @@ def test_two_holds_of_one_port_do_not_mix(client: Inside) -> None:
 def test_an_exception_ends_a_hold_at_once_and_leaves_nothing(names: Network, client: Inside) -> None:
     def fail() -> None:
         with hold_acks(SERVER_ADDRESS, PORT, 20.0):
-            link = socket.create_connection((SERVER_ADDRESS, PORT), 10)
+            link = socket.create_connection((SERVER_ADDRESS, PORT), 60)
             link.sendall(b"question")
             link.close()
             raise KeyboardInterrupt
