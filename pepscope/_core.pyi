@@ -8,6 +8,8 @@ from typing import Any, Final, Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.packets import PacketColumns
+
 __all__ = [
     "Capture",
     "CaptureFrames",
@@ -51,26 +53,15 @@ def read_capture(
 ) -> Capture:
     """Read and analyse a capture; `progress` gets bytes read and in all. Raises CaptureError, OSError."""
 
-def data_ranges(
-    wanted: int,
-    time_ns: npt.NDArray[np.int64],
-    direction: npt.NDArray[np.uint8],
-    sequence_offset: npt.NDArray[np.int64],
-    payload_bytes: npt.NDArray[np.uint32],
-) -> tuple[_Ranges, _Ranges]:
-    """Data of direction `wanted` as (start, end, time): ascending disjoint ranges beyond everything sent before, and
-    the segments that begin below that, whole."""
+def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
+    """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
+    segments that begin below that, whole."""
 
 def acknowledgement_steps(
-    wanted: int,
-    time_ns: npt.NDArray[np.int64],
-    direction: npt.NDArray[np.uint8],
-    acknowledgement_offset: npt.NDArray[np.int64],
-    payload_bytes: npt.NDArray[np.uint32],
-    flags: npt.NDArray[np.uint16],
+    direction: int, packets: PacketColumns
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Acknowledgements of the data of direction `wanted` that advance, without resets: value, time, and whether the
-    packet carried no payload, SYN or FIN."""
+    """Acknowledgements of the data of `direction` that advance, without resets: value, time, and whether the packet
+    carried no payload, SYN or FIN."""
 
 def separate(lower: _Cloud, upper: _Cloud, drift_limit: float) -> _Line:
     """The line in the widest gap between two clouds over all drifts within the limit."""

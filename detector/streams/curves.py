@@ -83,9 +83,7 @@ class SentData:
 
 def sent_data(packets: PacketColumns, direction: Direction) -> SentData:
     """Separate the first copies of `direction`'s data from segments that begin below the highest offset sent before."""
-    beyond, below = _core.data_ranges(
-        direction, packets.time_ns, packets.direction, packets.sequence_offset, packets.payload_bytes
-    )
+    beyond, below = _core.data_ranges(direction, packets)
     return SentData(ByteTimes(*beyond), ByteTimes(*below))
 
 
@@ -105,14 +103,7 @@ def first_arrivals(packets: PacketColumns, direction: Direction) -> ByteTimes:
 
 def acknowledgements(packets: PacketColumns, direction: Direction) -> AckTimes:
     """Acknowledgements of `direction`'s data in capture order, reduced to those that advance."""
-    value, time_ns, plain = _core.acknowledgement_steps(
-        direction,
-        packets.time_ns,
-        packets.direction,
-        packets.acknowledgement_offset,
-        packets.payload_bytes,
-        packets.flags,
-    )
+    value, time_ns, plain = _core.acknowledgement_steps(direction, packets)
     if len(value) == 0:
         return AckTimes(value, time_ns, plain, 0)
     return AckTimes(value, time_ns, plain, min(0, int(value[0])) if _saw_syn(packets) else int(value[0]))

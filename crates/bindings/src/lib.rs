@@ -6,6 +6,7 @@ mod clocks;
 mod datagrams;
 mod frames;
 mod live;
+mod packets;
 mod read;
 mod simulate;
 mod sliding_mode;

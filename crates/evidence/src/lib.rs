@@ -6,8 +6,10 @@
 pub mod agreement;
 mod envelope;
 pub mod order_statistics;
+pub mod packets;
 pub mod point;
 pub mod segments;
 pub mod separation;
+pub mod staircase;
 pub mod steps;
 pub mod thinning;

@@ -2,8 +2,7 @@
 //!
 //! One pass over a connection's rows, in capture order; offsets and times are those of the columns.
 
-use crate::reading::NO_ACKNOWLEDGEMENT;
-use pepscope_wire::segment::flag;
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 
 /// Byte ranges `start..end` of a stream, each with the time of the packet that carried it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,19 +37,10 @@ pub struct AcknowledgementSteps {
     pub plain: Vec<bool>,
 }
 
-/// What is read of a connection's data; all columns are equally long.
-#[derive(Clone, Copy, Debug)]
-pub struct DataColumns<'a> {
-    pub time_ns: &'a [i64],
-    pub direction: &'a [u8],
-    pub sequence_offset: &'a [i64],
-    pub payload_bytes: &'a [u32],
-}
-
-impl DataColumns<'_> {
+impl Packets<'_> {
     /// The data of `direction`: what lies beyond everything sent before, as ascending disjoint ranges, and the segments
     /// that begin below that, whole.
-    pub fn ranges(&self, direction: u8) -> (ByteRanges, ByteRanges) {
+    pub fn data_ranges(&self, direction: u8) -> (ByteRanges, ByteRanges) {
         let carries = |way: u8, payload_bytes: u32| way == direction && payload_bytes > 0;
         let kinds = self.direction.iter().zip(self.payload_bytes);
         let count = kinds.clone().filter(|&(&way, &payload_bytes)| carries(way, payload_bytes)).count();
@@ -76,21 +66,9 @@ impl DataColumns<'_> {
         }
         (beyond, below)
     }
-}
 
-/// What is read of a connection's acknowledgements; all columns are equally long.
-#[derive(Clone, Copy, Debug)]
-pub struct AcknowledgementColumns<'a> {
-    pub time_ns: &'a [i64],
-    pub direction: &'a [u8],
-    pub acknowledgement_offset: &'a [i64],
-    pub payload_bytes: &'a [u32],
-    pub flags: &'a [u16],
-}
-
-impl AcknowledgementColumns<'_> {
     /// The acknowledgements of `direction`'s data, reduced to those that advance. Resets do not count.
-    pub fn steps(&self, direction: u8) -> AcknowledgementSteps {
+    pub fn acknowledgement_steps(&self, direction: u8) -> AcknowledgementSteps {
         const SPECIAL: u16 = flag::SYN | flag::FIN | flag::RST;
         let mut steps = AcknowledgementSteps::default();
         let mut reached = NO_ACKNOWLEDGEMENT;
@@ -115,13 +93,14 @@ mod tests {
 
     #[test]
     fn copies_are_distinguished_from_new_data() {
-        let columns = DataColumns {
+        let packets = Packets {
             time_ns: &[0, 1, 2, 3, 4],
             direction: &[1, 0, 1, 1, 1],
             sequence_offset: &[10, 0, 30, 15, 35],
             payload_bytes: &[10, 99, 10, 5, 10],
+            ..Packets::default()
         };
-        let (beyond, below) = columns.ranges(1);
+        let (beyond, below) = packets.data_ranges(1);
         assert_eq!((beyond.start, beyond.end), (vec![10, 30, 40], vec![20, 40, 45]));
         assert_eq!(beyond.time_ns, [0, 2, 4]);
         assert_eq!((below.start, below.end, below.time_ns), (vec![15, 35], vec![20, 45], vec![3, 4]));
@@ -130,14 +109,15 @@ mod tests {
     #[test]
     fn only_acknowledgements_that_advance_count() {
         let ack = flag::ACK;
-        let columns = AcknowledgementColumns {
+        let packets = Packets {
             time_ns: &[0, 1, 2, 3, 4, 5, 6, 7],
             direction: &[0, 0, 0, 0, 0, 1, 0, 0],
             acknowledgement_offset: &[NO_ACKNOWLEDGEMENT, -1, 20, 10, 90, 95, 21, 30],
             payload_bytes: &[0, 0, 7, 0, 0, 0, 0, 0],
             flags: &[flag::SYN, ack, ack, ack, ack | flag::RST, ack, ack | flag::FIN, ack],
+            ..Packets::default()
         };
-        let steps = columns.steps(1);
+        let steps = packets.acknowledgement_steps(1);
         assert_eq!(steps.value, [-1, 20, 21, 30]);
         assert_eq!(steps.time_ns, [1, 2, 6, 7]);
         assert_eq!(steps.plain, [true, false, false, true]);
