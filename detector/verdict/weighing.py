@@ -36,6 +36,10 @@ HINT_NATS = 2.9
 #: Natural-log prior of a fault of the captures that fakes any evidence whatever: about one pair in a thousand.
 FAULT = -7.0
 
+#: Charges against each hypothesis, in the order of `Hypothesis`: end to end, then the splits.
+Nats = tuple[float, float, float, float]
+_END = list(Hypothesis).index(Hypothesis.END)
+
 _SPLITS = (Hypothesis.RELAY, Hypothesis.STORE, Hypothesis.LOCAL)
 
 _MECHANISM_OF = {
@@ -97,8 +101,9 @@ def judge(
     weighed = [item for item in everything if item.outcome is not Outcome.INAPPLICABLE]
     undecided = [item for item in everything if item.outcome is Outcome.INAPPLICABLE]
     on_kind = weighed if of_kind is None else [item for item in of_kind if item.outcome is not Outcome.INAPPLICABLE]
-    split = _posterior(weighed).split
-    kinds = _posterior(on_kind)
+    posterior = _posterior(weighed)
+    split = posterior.split
+    kinds = posterior if of_kind is None else _posterior(on_kind)
     stored = kinds.share(Hypothesis.STORE)
     probability = {
         Verdict.REGULAR: 1.0 - split,
@@ -116,24 +121,31 @@ def judge(
 
 def _posterior(weighed: Sequence[Evidence]) -> _Posterior:
     """Bayes' rule over the hypotheses; the fault competes with end to end and with a split of any mechanism."""
-    paid = charges(weighed)
+    families = _nats_by_family(weighed)
+    paid = _charges(families)
     logs = {each: math.log(PRIOR[each]) + charge for each, charge in paid.items()}
     most = max(logs.values())
     shares = {each: math.exp(value - most) for each, value in logs.items()}
     total = sum(shares.values())
     end = PRIOR[Hypothesis.END]
-    explained = end * math.exp(paid[Hypothesis.END]) + (1.0 - end) * math.exp(_any_split(weighed))
+    explained = end * math.exp(paid[Hypothesis.END]) + (1.0 - end) * math.exp(_any_split(families))
     fault = math.exp(FAULT)
     return _Posterior({each: share / total for each, share in shares.items()}, fault / (fault + explained))
 
 
-def _any_split(weighed: Iterable[Evidence]) -> float:
-    """What a split pays whose mechanism may be another one for every finding, as in several connections of one rule."""
-    worst: dict[str, float] = {}
+def _nats_by_family(weighed: Iterable[Evidence]) -> list[list[Nats]]:
+    """What each piece of evidence charges every hypothesis, by family, families in the order of their names."""
+    families: dict[str, list[Nats]] = {}
     for item in weighed:
-        row = weight_of(item)
-        worst[row.family] = min(worst.get(row.family, 0.0), max(row.of(each) for each in _SPLITS))
-    return sum(worst[family] for family in sorted(worst))
+        weight, share = finding_of(item).weight, item.strength
+        end, relay, store, local = weight.nats
+        families.setdefault(weight.family, []).append((end * share, relay * share, store * share, local * share))
+    return [families[family] for family in sorted(families)]
+
+
+def _any_split(families: Iterable[Sequence[Nats]]) -> float:
+    """What a split pays whose mechanism may be another one for every finding, as in several connections of one rule."""
+    return sum(min(0.0, *(max(nats[1:]) for nats in family)) for family in families)
 
 
 def charges(weighed: Iterable[Evidence]) -> dict[Hypothesis, float]:
@@ -141,15 +153,13 @@ def charges(weighed: Iterable[Evidence]) -> dict[Hypothesis, float]:
 
     End to end pays at most `HINT_NATS` for all its hints together.
     """
-    worst: dict[tuple[Hypothesis, str], float] = {}
-    for item in weighed:
-        row = weight_of(item)
-        for each in Hypothesis:
-            worst[each, row.family] = min(row.of(each), worst.get((each, row.family), 0.0))
-    paid = dict.fromkeys(Hypothesis, 0.0)
-    for (each, _), value in sorted(worst.items()):
-        paid[each] += value
-    hints = sum(value for (each, _), value in sorted(worst.items()) if each is Hypothesis.END and value > -HINT_NATS)
+    return _charges(_nats_by_family(weighed))
+
+
+def _charges(families: Iterable[Sequence[Nats]]) -> dict[Hypothesis, float]:
+    worst = [tuple(map(min, (0.0, 0.0, 0.0, 0.0), *family)) for family in families]
+    paid = {each: sum(family[place] for family in worst) for place, each in enumerate(Hypothesis)}
+    hints = sum(family[_END] for family in worst if family[_END] > -HINT_NATS)
     paid[Hypothesis.END] += max(hints, -HINT_NATS) - hints
     return paid
 

@@ -35,6 +35,9 @@ class BytesColumn:
         self._content = bytearray()
         self._ends = array("q", [0])
 
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
     def append(self, content: bytes) -> None:
         """Add a row."""
         self._content += content

@@ -53,6 +53,11 @@ def capture_document(capture: CaptureSummary) -> dict[str, Any]:
 
 def pair_document(pair: PairResult) -> dict[str, Any]:
     """One pair as `detect-1` and `audit-1` write it."""
+    return {**_pair_record(pair), "evidence": [evidence_document(item) for item in pair.evidence]}
+
+
+def _pair_record(pair: PairResult) -> dict[str, Any]:
+    """One pair for the encoder, which writes evidence by its fields."""
     return {
         "vantages": [
             {
@@ -72,7 +77,7 @@ def pair_document(pair: PairResult) -> dict[str, Any]:
         "packets": int(pair.packets),
         "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
         "duration_s": float(pair.duration_s),
-        "evidence": [evidence_document(item) for item in pair.evidence],
+        "evidence": pair.evidence,
     }
 
 
@@ -119,11 +124,11 @@ def _plain(number: Number) -> Number:
 
 
 def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
-    """The text of `detection_document` in pieces, as `json.dumps` indents it, without a document in memory."""
+    """The text of `detection_document` in pieces, indented, without a document in memory."""
     head = {"schema": SCHEMA_VERSION, "captures": [capture_document(capture) for capture in result.captures]}
     yield _indented(head, indent).removesuffix(b"\n}")
     for name, documents in (
-        ("pairs", map(pair_document, result.pairs)),
+        ("pairs", map(_pair_record, result.pairs)),
         ("groups", map(group_document, result.groups)),
     ):
         yield b",\n" + b" " * indent + b'"%s": [' % name.encode()
@@ -161,7 +166,7 @@ def line_chunks(result: DetectionResult) -> Iterator[bytes]:
         }
     )
     for place, pair in enumerate(result.pairs):
-        yield _line({"record": "pair", "pair": place, **pair_document(pair)})
+        yield _line({"record": "pair", "pair": place, **_pair_record(pair)})
     for place, group in enumerate(result.groups):
         yield _line({"record": "group", "group": place, **group_document(group)})
 
@@ -175,6 +180,29 @@ def _indented(document: dict[str, Any], indent: int) -> bytes:
 
 
 def _compact(document: dict[str, Any]) -> bytes:
-    # msgspec's own encoder writes floats in other digits than Python does.
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+    try:
+        return _ENCODER.encode(document)
+    except UnicodeEncodeError:  # a path that is no Unicode keeps its surrogates
+        plain = _finite(msgspec.to_builtins(document, enc_hook=_item))
+        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _item(value: object) -> Number:
+    """NumPy's scalars as Python's."""
+    if isinstance(value, np.generic):
+        number: Number = value.item()
+        return number
+    raise TypeError(f"{type(value).__name__} is no type of JSON")
+
+
+def _finite(value: Any) -> Any:
+    """The document with null for what JSON cannot write."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return _plain(value)
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_item)

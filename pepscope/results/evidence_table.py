@@ -17,8 +17,9 @@ from pepscope.results.verdicts import Evidence, Number, Outcome
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
 _MOST_SENTENCES = 4096
 
-#: What a first connection's evidence looks like serves to compress that of the others, up to zlib's window.
-_DICTIONARY_BYTES = 1 << 15
+#: Connections whose sentences and figures are packed together: what they have in common is held once, and whoever asks
+#: for one of them unpacks no more than so many.
+_PACKED_TOGETHER = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ class EvidenceTable:
         self._ends = array("q", [0])  # of each connection's rows
         self._form = array("I")
         self._strength = array("d")
-        self._details = BytesColumn()  # of each connection: sentences and figures
-        self._dictionary = b""
+        self._latest: list[list[object]] = []  # sentences and figures of each connection that is not packed yet
+        self._packed = BytesColumn()  # of `_PACKED_TOGETHER` connections each
+        self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -69,16 +71,14 @@ class EvidenceTable:
                 details.append(item.summary)
             details += [_plain(number) for number in item.numbers.values()]
         self._ends.append(len(self._form))
-        packed = msgspec.msgpack.encode(details)
-        self._dictionary = self._dictionary or packed[:_DICTIONARY_BYTES]
-        compressor = zlib.compressobj(1, wbits=-15, zdict=self._dictionary)
-        self._details.append(compressor.compress(packed) + compressor.flush())
+        self._latest.append(details)
+        if len(self._latest) == _PACKED_TOGETHER:
+            self._packed.append(zlib.compress(msgspec.msgpack.encode(self._latest), 1))
+            self._latest = []
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""
-        decompressor = zlib.decompressobj(wbits=-15, zdict=self._dictionary)
-        details: list[Any] = msgspec.msgpack.decode(decompressor.decompress(self._details[row]))
-        found, at = [], 0
+        details, found, at = self._details(row), [], 0
         for place in range(self._ends[row], self._ends[row + 1]):
             form = self._forms[self._form[place]]
             summary = form.summary
@@ -101,6 +101,15 @@ class EvidenceTable:
             for place in range(start, self._ends[row + 1])
             for form in (self._forms[self._form[place]],)
         ]
+
+    def _details(self, row: int) -> list[Any]:
+        """Sentences and figures of a connection."""
+        block, place = divmod(row, _PACKED_TOGETHER)
+        if block == len(self._packed):
+            return self._latest[place]
+        if self._unpacked[0] != block:
+            self._unpacked = block, msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+        return self._unpacked[1][place]
 
     def _form_number(self, item: Evidence) -> int:
         names = tuple(item.numbers)

@@ -27,13 +27,7 @@ VERSION = 4
 CERTAIN = -8.0
 
 
-#: Which field of a weight holds the nats of a hypothesis.
-_FIELD_OF = {
-    Hypothesis.END: "end",
-    Hypothesis.RELAY: "relay",
-    Hypothesis.STORE: "store",
-    Hypothesis.LOCAL: "local",
-}
+_PLACES = {hypothesis: place for place, hypothesis in enumerate(Hypothesis)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +45,23 @@ class Weight:
     reason: str
     mechanism: Mechanism | None = None
 
+    @property
+    def nats(self) -> tuple[float, float, float, float]:
+        """The nats of each hypothesis, in the order of `Hypothesis`."""
+        return self.end, self.relay, self.store, self.local
+
     def of(self, hypothesis: Hypothesis) -> float:
         """The nats of one hypothesis."""
-        nats: float = getattr(self, _FIELD_OF[hypothesis])
-        return nats
+        return self.nats[_PLACES[hypothesis]]
 
     def scaled(self, share: float) -> Weight:
         """The weight of a finding of this strength."""
         if share == 1.0:
             return self
-        nats = (self.end * share, self.relay * share, self.store * share, self.local * share)
-        return Weight(self.family, *nats, self.reason, self.mechanism)
+        end, relay, store, local = self.nats
+        return Weight(
+            self.family, end * share, relay * share, store * share, local * share, self.reason, self.mechanism
+        )
 
     @property
     def split(self) -> float:
