@@ -109,6 +109,12 @@ class FailOn(click.ParamType[frozenset[str]]):
 )
 @filter_option
 @memory_option
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes that judge; results are the same. [default: all cores]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
@@ -133,6 +139,7 @@ def detect(
     least_pairing: float,
     filter_expression: str | None,
     memory_bytes: int | None,
+    jobs: int | None,
     as_json: bool,
     as_jsonl: bool,
     as_csv: bool,
@@ -161,6 +168,7 @@ def detect(
             "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
+            "--jobs": jobs is not None,
             "--jsonl": as_jsonl,
             "--parquet": parquet is not None,
         }
@@ -169,6 +177,7 @@ def detect(
     if len(captures) > 2:
         raise UsageError(f"detect takes one or two captures, got {len(captures)}.")
     from detector.detection import detect as run
+    from detector.parts import usable_processors
     from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:
@@ -183,6 +192,7 @@ def detect(
             filter=filter_expression,
             memory_bytes=memory_bytes,
             series=html is not None,
+            jobs=jobs or usable_processors(),
             progress=progress,
         )
     _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})

@@ -17,6 +17,7 @@ from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
+from detector.parts import by_parts
 from detector.series import flow_series
 from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
@@ -50,6 +51,7 @@ def detect(
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
+    jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
     """Judge every TCP connection in one or two captures.
@@ -63,8 +65,9 @@ def detect(
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
     and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
-    for each packet of it. With `series` the results carry what a page draws. `progress` is called with work done and in
-    all.
+    for each packet of it. With `series` the results carry what a page draws. `jobs` processes judge; results
+    do not depend on their number, and captures that are kept in temporary files are judged by one. `progress` is called
+    with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -75,6 +78,8 @@ def detect(
         least_probability=_least("probability", least_probability, 0.5),
         least_pairing_confidence=_least("pairing confidence", least_pairing_confidence, 0.0),
     )
+    if jobs < 1:
+        raise UsageError(f"jobs must be at least 1, got {jobs}")
     paths = [path for path in (first, second) if path is not None]
     if paths.count("-") > 1:
         raise UsageError("only one of the two captures can come from standard input")
@@ -90,7 +95,7 @@ def detect(
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    pairs, members = _judge_all(captures, paired, options, progress)
+    pairs, members = _judge_all(captures, paired, options, jobs, progress)
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
@@ -148,19 +153,33 @@ def _judge_all(
     captures: Sequence[Capture],
     paired: PairedCaptures,
     options: DetectOptions,
+    jobs: int,
     progress: Callable[[int, int], object] | None,
 ) -> tuple[PairTable, list[Member]]:
     """What was judged, in the order of judging, and the members that it makes, in the order of the matches."""
-    pairs, members = PairTable(), dict[int, Member]()
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     rivals = RivalJudge(paired, judge_pair)
-    for number in _loading_order(captures, paired.matches):
-        match = paired.matches[number]
-        pair = paired.pair(match)
-        members[number] = Member.of(pair, pairs, _judge_match(captures[0].path, paired, match, pair, absence, rivals))
+
+    def judged(numbers: Sequence[int]) -> list[Member]:
+        pairs = PairTable()
+        members = []
+        for number in numbers:
+            match = paired.matches[number]
+            pair = paired.pair(match)
+            result = _judge_match(captures[0].path, paired, match, pair, absence, rivals)
+            members.append(Member.of(pair, pairs, result))
+        return members
+
+    every, members = PairTable(), dict[int, Member]()
+    # A process would load partitions of its own.
+    jobs = jobs if all(capture.partition_count == 1 for capture in captures) else 1
+    for numbers, found in by_parts(judged, _loading_order(captures, paired.matches), jobs):
+        before = len(every)
+        every.extend(found[0].pairs)
+        members |= {number: member.moved(every, before) for number, member in zip(numbers, found, strict=True)}
         if progress is not None:
             progress(len(members), len(paired))
-    return pairs, [members[number] for number in range(len(paired))]
+    return every, [members[number] for number in range(len(paired))]
 
 
 def _is_split(pair: Pair) -> bool | None:

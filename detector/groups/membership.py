@@ -6,7 +6,7 @@ import ipaddress
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from detector.pair import Pair
@@ -64,6 +64,10 @@ class Member:
             None if client is None else far_ns,
             is_doubtful(pair, result.evidence),
         )
+
+    def moved(self, pairs: PairTable, by: int) -> Member:
+        """The same member where its pair stands `by` places later, in another table."""
+        return replace(self, pairs=pairs, place=self.place + by)
 
     @property
     def result(self) -> PairResult:

@@ -24,6 +24,12 @@ class TextColumn:
         self._content += text.encode("utf-8", "surrogatepass")
         self._ends.append(len(self._content))
 
+    def extend(self, other: TextColumn) -> None:
+        """Add the rows of another column."""
+        base = len(self._content)
+        self._content += other._content
+        self._ends.extend(base + end for end in other._ends[1:])
+
     def __getitem__(self, row: int) -> str:
         return self._content[self._ends[row] : self._ends[row + 1]].decode("utf-8", "surrogatepass")
 
@@ -43,6 +49,12 @@ class BytesColumn:
         self._content += content
         self._ends.append(len(self._content))
 
+    def extend(self, other: BytesColumn) -> None:
+        """Add the rows of another column."""
+        base = len(self._content)
+        self._content += other._content
+        self._ends.extend(base + end for end in other._ends[1:])
+
     def __getitem__(self, row: int) -> bytes:
         return bytes(self._content[self._ends[row] : self._ends[row + 1]])
 
@@ -58,6 +70,11 @@ class CodedColumn(Generic[Value]):
     def append(self, value: Value) -> None:
         """Add a row."""
         self.codes.append(self._code(value))
+
+    def extend(self, other: CodedColumn[Value]) -> None:
+        """Add the rows of another column."""
+        codes = [self._code(value) for value in other.values]
+        self.codes.extend(codes[code] for code in other.codes)
 
     def __getitem__(self, row: int) -> Value:
         return self.values[self.codes[row]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from array import array
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,8 @@ class EvidenceTable:
         self._form = array("I")
         self._strength = array("d")
         self._latest: list[list[object]] = []  # sentences and figures of each connection that is not packed yet
-        self._packed = BytesColumn()  # of `_PACKED_TOGETHER` connections each
+        self._packed = BytesColumn()  # of `_PACKED_TOGETHER` connections or fewer each
+        self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
 
     def append(self, evidence: Sequence[Evidence]) -> None:
@@ -73,7 +75,27 @@ class EvidenceTable:
         self._ends.append(len(self._form))
         self._latest.append(details)
         if len(self._latest) == _PACKED_TOGETHER:
+            self._pack()
+
+    def extend(self, other: EvidenceTable) -> None:
+        """Add the connections of another table."""
+        self._pack()
+        other._pack()
+        row, base = len(self._ends) - 1, len(self._form)
+        forms = {
+            number: self._form_of[key] if key in self._form_of else self._add(key, other._forms[number])
+            for key, number in other._form_of.items()
+        }
+        self._form.extend(forms[number] for number in other._form)
+        self._strength.extend(other._strength)
+        self._ends.extend(base + end for end in other._ends[1:])
+        self._packed.extend(other._packed)
+        self._packed_until.extend(row + end for end in other._packed_until)
+
+    def _pack(self) -> None:
+        if self._latest:
             self._packed.append(zlib.compress(msgspec.msgpack.encode(self._latest), 1))
+            self._packed_until.append(len(self._ends) - 1)
             self._latest = []
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
@@ -104,12 +126,13 @@ class EvidenceTable:
 
     def _details(self, row: int) -> list[Any]:
         """Sentences and figures of a connection."""
-        block, place = divmod(row, _PACKED_TOGETHER)
-        if block == len(self._packed):
-            return self._latest[place]
+        block = bisect_right(self._packed_until, row)
+        begin = self._packed_until[block - 1] if block else 0
+        if block == len(self._packed_until):
+            return self._latest[row - begin]
         if self._unpacked[0] != block:
             self._unpacked = block, msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
-        return self._unpacked[1][place]
+        return self._unpacked[1][row - begin]
 
     def _form_number(self, item: Evidence) -> int:
         names = tuple(item.numbers)
@@ -121,14 +144,18 @@ class EvidenceTable:
                 return known
             if self._sentences < _MOST_SENTENCES:
                 self._sentences += 1
-                return self._add((*common, item.summary), item, names, item.summary)
+                return self._add((*common, item.summary), _form(item, names, item.summary))
         known = self._form_of.get(common)
-        return self._add(common, item, names, None) if known is None else known
+        return self._add(common, _form(item, names, None)) if known is None else known
 
-    def _add(self, key: tuple[object, ...], item: Evidence, names: tuple[str, ...], summary: str | None) -> int:
+    def _add(self, key: tuple[object, ...], form: _Form) -> int:
         number = self._form_of[key] = len(self._forms)
-        self._forms.append(_Form(item.method, item.outcome, item.finding, names, item.caveats, summary))
+        self._forms.append(form)
         return number
+
+
+def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> _Form:
+    return _Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
 
 
 def _plain(number: Number) -> Number:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from operator import index
 from typing import Any, overload
 
@@ -37,6 +37,13 @@ class VantageColumns:
         self.client.append("" if vantage is None else vantage.client)
         self.server.append("" if vantage is None else vantage.server)
 
+    def extend(self, other: VantageColumns) -> None:
+        """Add the rows of other columns."""
+        self.capture.extend(other.capture)
+        self.transport.extend(other.transport)
+        self.client.extend(other.client)
+        self.server.extend(other.server)
+
     def __getitem__(self, row: int) -> VantageName | None:
         capture = self.capture[row]
         if capture is None:
@@ -62,6 +69,16 @@ class PairColumns:
     one_place: array[int]
     stretch: BytesColumn
     evidence: EvidenceTable
+
+    def extend(self, other: PairColumns) -> None:
+        """Add the rows of other columns."""
+        for field in fields(self):
+            mine, added = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(mine, tuple):
+                for column, rows in zip(mine, added, strict=True):
+                    column.extend(rows)
+            else:
+                mine.extend(added)
 
 
 class PairTable(Sequence[PairResult]):
@@ -106,6 +123,12 @@ class PairTable(Sequence[PairResult]):
         if pair.series:
             self._series[number] = pair.series
         return number
+
+    def extend(self, others: PairTable) -> None:
+        """Add the pairs of another table in the order in which they were added to it."""
+        base = len(self)
+        self.columns.extend(others.columns)
+        self._series |= {base + row: series for row, series in others._series.items()}
 
     def in_order(self, rows: Sequence[int]) -> PairTable:
         """The same pairs at other places: the pair of `rows[i]` at place i."""

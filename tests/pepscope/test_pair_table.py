@@ -32,6 +32,19 @@ def test_pairs_come_out_as_they_went_in(pairs: list[PairResult]) -> None:
     ]
 
 
+@given(st.lists(st.lists(PAIRS, max_size=3), max_size=4), st.integers(0, 70))
+def test_tables_that_are_joined_hold_the_pairs_of_all(parts: list[list[PairResult]], repeated: int) -> None:
+    joined, pairs = PairTable(), list[PairResult]()
+    for part in parts:
+        many = part * (1 + repeated // 35)
+        joined.extend(pickle.loads(pickle.dumps(PairTable(many))))
+        if many:
+            joined.append(many[0])
+        pairs += [*many, *many[:1]]
+    assert [comparable(pair) for pair in joined] == [comparable(pair) for pair in pairs]
+    assert [joined.found(place) for place in range(len(joined))] == [PairTable([pair]).found(0) for pair in pairs]
+
+
 @given(st.lists(PAIRS, min_size=1, max_size=6), st.randoms())
 def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: object) -> None:
     order = list(range(len(pairs)))

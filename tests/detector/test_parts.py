@@ -1,0 +1,66 @@
+"""Work by parts: the same results from one process and from several, and what happens where a process fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+
+import pytest
+
+from detector.detection import detect
+from detector.parts import by_parts
+from pepscope.errors import PepscopeError, UsageError
+from tests.detector.corpus import CORPUS
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 7, 300])
+def test_parts_come_in_order_and_cover_every_place(jobs: int, count: int) -> None:
+    places = [3 * place for place in range(count)]
+    found = list(by_parts(lambda part: [(place, os.getpid()) for place in part], places, jobs))
+    assert [place for part, _ in found for place in part] == places
+    assert [place for _, made in found for place, _ in made] == places
+    if jobs > 1 and count > jobs:
+        assert os.getpid() not in {process for _, made in found for _, process in made}
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_an_error_of_the_work_is_raised_here(jobs: int) -> None:
+    def work(part: Sequence[int]) -> int:
+        if 40 in part:
+            raise PepscopeError("the captures ended")
+        return len(part)
+
+    with pytest.raises(PepscopeError, match="the captures ended"):
+        list(by_parts(work, range(100), jobs))
+
+
+def test_a_process_that_is_killed_is_one_sentence() -> None:
+    def work(part: Sequence[int]) -> int:
+        if 40 in part:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return len(part)
+
+    with pytest.raises(PepscopeError, match="ended with signal 9: give it more memory, or use one job"):
+        list(by_parts(work, range(100), 2))
+
+
+def test_who_stops_asking_leaves_no_process_behind() -> None:
+    parts = by_parts(lambda _: os.getpid(), range(1000), 2)
+    _, process = next(parts)
+    del parts
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_verdicts_do_not_depend_on_the_number_of_jobs() -> None:
+    ends = [str(CORPUS / f"prx_ngx_par6.{end}.pcap.gz") for end in ("srv", "mob")]
+    results = [detect(*ends, jobs=jobs) for jobs in (1, 2, 3)]
+    assert len(results[0].pairs) > 3
+    assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
+
+
+def test_no_jobs_at_all_are_refused() -> None:
+    with pytest.raises(UsageError, match="jobs must be at least 1, got 0"):
+        detect("a.pcap", jobs=0)
