@@ -169,15 +169,10 @@ class Capture:
 
     def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
         """The payload kept of each direction."""
-        import numpy as np
+        from pepscope.captures.packets import Direction
 
-        from pepscope.captures.packets import Direction, PayloadSample
-
-        samples = self._core.payload(connection_id)
-        return {
-            direction: PayloadSample(np.asarray(offsets, dtype=np.int64), tuple(pieces))
-            for direction, (offsets, pieces) in zip(Direction, samples, strict=True)
-        }
+        up, down = self._core.payload(connection_id)
+        return {Direction.UP: up, Direction.DOWN: down}
 
     def partition_of(self, connection_id: int) -> int:
         """Which partition holds the packets; ask for connections partition by partition and each is loaded once."""

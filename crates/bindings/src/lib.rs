@@ -7,6 +7,8 @@ mod datagrams;
 mod frames;
 mod live;
 mod packets;
+mod payload;
+mod payload_fingerprints;
 mod read;
 mod simulate;
 mod sliding_mode;
@@ -30,6 +32,12 @@ mod _core {
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
+    #[pymodule_export]
+    use crate::packets::packet_twins;
+    #[pymodule_export]
+    use crate::payload::{compare_payload, PayloadSample};
+    #[pymodule_export]
+    use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]
