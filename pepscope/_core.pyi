@@ -14,6 +14,7 @@ __all__ = [
     "Capture",
     "CaptureFrames",
     "FieldCounts",
+    "FlowEnds",
     "LivePath",
     "PayloadSample",
     "Simulated",
@@ -26,6 +27,7 @@ __all__ = [
     "count_data_agreement",
     "data_ranges",
     "fingerprints",
+    "flow_ends",
     "header_kinds",
     "is_release_build",
     "packet_twins",
@@ -69,6 +71,37 @@ def acknowledgement_steps(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Acknowledgements of the data of `direction` that advance, without resets: value, time, and whether the packet
     carried no payload, SYN or FIN."""
+
+@final
+class FlowEnds:
+    """What the copies of a flow's SYN (or SYN-ACK) hold, and where its FIN stands; numbers in order of capture."""
+
+    @property
+    def syn_copies(self) -> int: ...
+    @property
+    def syn_windows(self) -> list[int]:
+        """Unscaled."""
+
+    @property
+    def syn_ip_ids(self) -> list[int]: ...
+    @property
+    def syn_tsvals(self) -> list[int]:
+        """Of the copies with timestamps."""
+
+    @property
+    def syn_ecn(self) -> list[int]:
+        """ECE, CWR and AE as in `TcpFlag`."""
+
+    @property
+    def syn_ttl(self) -> int:
+        """Hop limit of the first copy; 0 without any."""
+
+    @property
+    def fin_offset(self) -> int | None:
+        """Greatest stream offset at which a FIN stands, behind the payload that it carries."""
+
+def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
+    """The two ends of the flow of `direction`."""
 
 @final
 class PayloadSample:

@@ -4,6 +4,7 @@ mod agreement;
 mod capture;
 mod clocks;
 mod datagrams;
+mod flow_ends;
 mod frames;
 mod live;
 mod packets;
@@ -28,6 +29,8 @@ mod _core {
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::clocks::{separable_stretches, separate, separate_most, thin};
+    #[pymodule_export]
+    use crate::flow_ends::{flow_ends, FlowEnds};
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]

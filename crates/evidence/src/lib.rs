@@ -5,6 +5,7 @@
 
 pub mod agreement;
 mod envelope;
+pub mod flow_ends;
 pub mod order_statistics;
 pub mod packet_twins;
 pub mod packets;

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.method import Observation
 from detector.methods.content.findings import NAME, ContentFinding
 from detector.methods.content.stream_heads import (
@@ -17,7 +15,8 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
-from pepscope.captures.packets import Direction, TcpFlag
+from detector.streams.flow_ends import flow_ends
+from pepscope.captures.packets import Direction
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
 
@@ -168,10 +167,8 @@ def size_change(client: Vantage, server: Vantage, direction: Direction) -> int |
     """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
     ends = []
     for vantage in (client, server) if direction is Direction.UP else (server, client):
-        packets = vantage.packets
-        fins = packets.going(direction) & packets.flagged(TcpFlag.FIN)
-        if vantage.flow(direction).initial_sequence_number is None or not fins.any():
+        end = vantage.derived(flow_ends, direction).fin_offset
+        if end is None or vantage.flow(direction).initial_sequence_number is None:
             return None
-        end = packets.sequence_offset[fins] + packets.payload_bytes[fins].astype(np.int64)
-        ends.append(int(end.max()))
+        ends.append(end)
     return ends[1] - ends[0]

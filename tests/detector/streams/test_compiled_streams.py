@@ -1,4 +1,4 @@
-"""Compiled payload samples and fingerprints against their references in NumPy."""
+"""Compiled ends of flows, payload samples and fingerprints against their references in NumPy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.streams import payload_fingerprints
+from detector.streams.flow_ends import flow_ends
 from detector.streams.payload_fingerprints import Votes
 from pepscope import _core
-from pepscope.captures.packets import PayloadSample
-from tests.detector.generated_packets import sample_of, stream_of
+from pepscope.captures.packets import Direction, PayloadSample
+from tests.detector.generated_packets import packets_of, sample_of, stream_of
 from tests.detector.streams import (
     reference_fingerprints,
+    reference_flow_ends,
     reference_payload,
 )
 
 seeds = st.integers(0, 2**32 - 1)
+
+
+@settings(deadline=None)
+@given(seeds, st.integers(0, 40), st.sampled_from(Direction))
+def test_ends_of_flows_are_those_of_the_reference(seed, count, direction):
+    packets = packets_of(np.random.default_rng(seed), count)
+    found = flow_ends(packets, direction)
+    held = (found.syn_windows, found.syn_ip_ids, found.syn_tsvals, found.syn_ecn)
+    opening = (found.syn_copies, *map(frozenset, held), found.syn_ttl)
+    assert (opening if found.syn_copies else None) == reference_flow_ends.opening(packets, direction)
+    assert found.fin_offset == reference_flow_ends.fin_offset(packets, direction)
 
 
 @settings(deadline=None)
