@@ -104,7 +104,7 @@ TABLE: Mapping[str, Mapping[str, Likelihood]] = MappingProxyType(
 
 _RANKS = {field: {what: rank for rank, what in enumerate(rows)} for field, rows in TABLE.items()}
 
-#: Handshakes whose changes are weighed once: most connections of a path change alike.
+#: Changes that are looked at once: most handshakes of a path change alike.
 _REMEMBERED = 4096
 
 #: Beyond this the table, not the data, is in doubt.
@@ -164,14 +164,7 @@ def _sequence_numbers(openings: Openings) -> str:
 
 def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tuple[str, str]]:
     segment = "SYN" if direction is Direction.UP else "SYN-ACK"
-    kinds, kinds_came = left.kinds, came.kinds
-    for kind in kinds_came:
-        if kind not in kinds:
-            yield "option list", _added(kind, segment)
-    yield "option list", "options removed" if set(kinds) - set(kinds_came) else "equal"
-    common = [kind for kind in kinds if kind in kinds_came]
-    if len(common) > 1:
-        yield "option order", "equal" if common == [kind for kind in kinds_came if kind in common] else "other"
+    yield from _kinds(segment, left.kinds, came.kinds)
     scale, scale_came = left.value(WINDOW_SCALE), came.value(WINDOW_SCALE)
     if scale is not None and scale_came is not None:
         yield (
@@ -181,6 +174,18 @@ def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tup
     size, size_came = left.value(MAXIMUM_SEGMENT_SIZE), came.value(MAXIMUM_SEGMENT_SIZE)
     if size is not None and size_came is not None:
         yield "segment size", "equal" if size == size_came else "raised" if size_came > size else "lowered"
+
+
+@lru_cache(_REMEMBERED)
+def _kinds(segment: str, left: tuple[int, ...], came: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    """What happened to the list of options and to their order."""
+    found = [("option list", _added(kind, segment)) for kind in came if kind not in left]
+    found.append(("option list", "options removed" if set(left) - set(came) else "equal"))
+    common = [kind for kind in left if kind in came]
+    if len(common) > 1:
+        kept = common == [kind for kind in came if kind in common]
+        found.append(("option order", "equal" if kept else "other"))
+    return tuple(found)
 
 
 def _added(kind: int, segment: str) -> str:

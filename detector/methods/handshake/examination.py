@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from detector.logistic import logistic
 from detector.method import Observation
@@ -16,6 +17,8 @@ from pepscope.results.finding import Finding, Weight, inapplicable, intact, spli
 from pepscope.results.verdicts import Evidence, Number
 
 NAME = "handshake"
+#: Lists of options that are written once.
+_REMEMBERED = 1024
 _NUMBER_NAMES = {field: field.lower().replace(" ", "_") for field in TABLE}
 #: Natural-log likelihood ratio that decides what made the handshake, as in the identity method: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
@@ -136,11 +139,12 @@ def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[
     for direction, (left, came) in openings.items():
         name = "syn" if direction is Direction.UP else "syn_ack"
         for when, opening in (("left", left), ("arrived", came)):
-            numbers[f"{name}_options_{when}"] = _kinds(opening)
+            numbers[f"{name}_options_{when}"] = "cut off" if opening.options is None else _listed(opening.kinds)
             numbers[f"{name}_window_{when}"] = min(opening.windows)
     return numbers
 
 
-def _kinds(opening: Opening) -> str:
+@lru_cache(_REMEMBERED)
+def _listed(kinds: tuple[int, ...]) -> str:
     """Option kinds in their order, for the eye."""
-    return "cut off" if opening.options is None else ",".join(str(kind) for kind in opening.kinds)
+    return ",".join(str(kind) for kind in kinds)

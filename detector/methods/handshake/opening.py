@@ -38,11 +38,15 @@ class Opening:
     @property
     def kinds(self) -> tuple[int, ...]:
         """Option kinds in their order; nothing where they were cut off."""
-        return tuple(kind for kind, _ in self.options or ())
+        return tuple([kind for kind, _ in self.options or ()])
 
     def value(self, kind: int) -> bytes | None:
-        """The value of an option, `None` without it."""
-        return dict(self.options or ()).get(kind)
+        """The value of an option (of its last copy), `None` without it."""
+        found = None
+        for other, value in self.options or ():
+            if other == kind:
+                found = value
+        return found
 
 
 def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
