@@ -67,9 +67,9 @@ class EvidenceTable:
             self._strength.append(item.strength)
             if self._forms[form].summary is None:
                 details.append(item.summary)
-            details += [_plain(number) for number in item.numbers.values()]
+            details += item.numbers.values()
         self._ends.append(len(self._form))
-        packed = msgspec.msgpack.encode(details)
+        packed = _PACKER.encode(details)
         self._dictionary = self._dictionary or packed[:_DICTIONARY_BYTES]
         compressor = zlib.compressobj(1, wbits=-15, zdict=self._dictionary)
         self._details.append(compressor.compress(packed) + compressor.flush())
@@ -122,9 +122,12 @@ class EvidenceTable:
         return number
 
 
-def _plain(number: Number) -> Number:
-    """NumPy's scalars as Python's."""
+def _plain(number: object) -> Number:
+    """NumPy's scalars, which MessagePack does not know, as Python's."""
     if isinstance(number, np.generic):
         value: Number = number.item()
         return value
-    return number
+    raise TypeError(f"a figure must be a number, a text or None, got {number!r}")
+
+
+_PACKER = msgspec.msgpack.Encoder(enc_hook=_plain)
