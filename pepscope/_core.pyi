@@ -130,6 +130,10 @@ class PayloadSample:
         """The longest piece at the stream's first byte; None where none was captured."""
 
     @property
+    def captured_bytes(self) -> int:
+        """Bytes of all pieces together."""
+
+    @property
     def is_one_byte_repeated(self) -> bool:
         """Whether no two bytes differ; so without any."""
 

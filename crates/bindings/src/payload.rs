@@ -64,6 +64,12 @@ impl PayloadSample {
         self.sample.opening().map(|piece| PyBytes::new(py, piece))
     }
 
+    /// Bytes of all pieces.
+    #[getter]
+    fn captured_bytes(&self) -> usize {
+        self.sample.bytes().len()
+    }
+
     #[getter]
     fn is_one_byte_repeated(&self) -> bool {
         self.sample.is_one_byte_repeated()

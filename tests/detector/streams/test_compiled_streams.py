@@ -45,6 +45,7 @@ def test_samples_tell_what_the_reference_reads(seed, start):
     again = PayloadSample(sample.offsets, sample.pieces)
     np.testing.assert_array_equal(again.offsets, sample.offsets)
     assert (again.pieces, len(again)) == (sample.pieces, len(sample.pieces))
+    assert sample.captured_bytes == sum(map(len, sample.pieces))
 
 
 def test_as_many_offsets_as_pieces_make_a_sample():
