@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from detector.pairing import alignment
 from detector.streams import payload_fingerprints
 from pepscope.captures.packets import Direction
-from tests.detector.generated_packets import moved, packets_of, sample_of, stream_of
+from tests.detector.generated_streams import moved, packets_of, sample_of, stream_of
 from tests.detector.pairing import reference_alignment
 from tests.detector.streams import reference_fingerprints
 

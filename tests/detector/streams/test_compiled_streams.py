@@ -12,7 +12,7 @@ from detector.streams.flow_ends import flow_ends
 from detector.streams.payload_fingerprints import Votes
 from pepscope import _core
 from pepscope.captures.packets import Direction, PayloadSample
-from tests.detector.generated_packets import packets_of, sample_of, stream_of
+from tests.detector.generated_streams import packets_of, sample_of, stream_of
 from tests.detector.streams import (
     reference_fingerprints,
     reference_flow_ends,
