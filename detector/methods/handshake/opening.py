@@ -15,6 +15,7 @@ MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 
 #: Padding of so many bytes in a row is no stack's: options are aligned to four bytes, so three suffice.
 BLANKED_BYTES = 4
+_BLANKED = bytes([PADDING]) * BLANKED_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
 
 def _blanked(octets: bytes) -> bool:
     """Whether an option was overwritten with padding, as firewalls and tools that make captures anonymous do."""
-    return bytes([PADDING]) * BLANKED_BYTES in octets
+    return _BLANKED in octets
 
 
 def parse_options(octets: bytes) -> tuple[tuple[int, bytes], ...] | None:
