@@ -212,7 +212,7 @@ def _judge_match(
 
 def _held(vantage: Vantage) -> tuple[int, int]:
     """How much a capture holds of a connection: packets, and bytes of payload."""
-    sampled = sum(len(piece) for sample in vantage.payload.values() for piece in sample.pieces)
+    sampled = sum(sample.captured_bytes for sample in vantage.payload.values())
     return vantage.connection.packets, sampled
 
 

@@ -14,24 +14,33 @@ __all__ = [
     "Capture",
     "CaptureFrames",
     "FieldCounts",
+    "FlowEnds",
     "LivePath",
+    "PayloadSample",
     "Simulated",
     "SlidingMode",
     "__version__",
     "acknowledgement_steps",
     "check_scenario",
+    "compare_payload",
     "count_acknowledgement_agreement",
     "count_data_agreement",
     "data_ranges",
+    "fingerprints",
+    "flow_ends",
     "header_kinds",
     "is_release_build",
+    "packet_twins",
     "read_capture",
     "read_frames",
     "separable_stretches",
     "separate",
     "separate_most",
     "simulate",
+    "sketch",
     "thin",
+    "vote",
+    "voted_shifts",
 ]
 
 #: x and y of clock constraints (ns).
@@ -62,6 +71,124 @@ def acknowledgement_steps(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """Acknowledgements of the data of `direction` that advance, without resets: value, time, and whether the packet
     carried no payload, SYN or FIN."""
+
+@final
+class FlowEnds:
+    """What the copies of a flow's SYN (or SYN-ACK) hold, and where its FIN stands; numbers in order of capture."""
+
+    @property
+    def syn_copies(self) -> int: ...
+    @property
+    def syn_windows(self) -> list[int]:
+        """Unscaled."""
+
+    @property
+    def syn_ip_ids(self) -> list[int]: ...
+    @property
+    def syn_tsvals(self) -> list[int]:
+        """Of the copies with timestamps."""
+
+    @property
+    def syn_ecn(self) -> list[int]:
+        """ECE, CWR and AE as in `TcpFlag`."""
+
+    @property
+    def syn_ttl(self) -> int:
+        """Hop limit of the first copy; 0 without any."""
+
+    @property
+    def fin_offset(self) -> int | None:
+        """Greatest stream offset at which a FIN stands, behind the payload that it carries."""
+
+def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
+    """The two ends of the flow of `direction`."""
+
+@final
+class PayloadSample:
+    """Captured payload of one direction, kept for the same stream regions in every capture.
+
+    Regions are blocks of 64 KiB: the first eight, then ever sparser ones chosen by the block number alone, so that two
+    captures of one stream keep the same places. `offsets[i]` is the stream offset of `pieces[i]`; overlaps may occur.
+    """
+
+    def __new__(cls, offsets: Sequence[int] | npt.NDArray[np.int64], pieces: Sequence[bytes]) -> PayloadSample:
+        """Raises ValueError where there are not as many offsets as pieces."""
+
+    def __len__(self) -> int:
+        """How many pieces there are."""
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Stream offsets of the pieces; made when first asked for, and read-only."""
+
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        """The pieces in order of capture; made when first asked for."""
+
+    @property
+    def opening(self) -> bytes | None:
+        """The longest piece at the stream's first byte; None where none was captured."""
+
+    @property
+    def captured_bytes(self) -> int:
+        """Bytes of all pieces together."""
+
+    @property
+    def is_one_byte_repeated(self) -> bool:
+        """Whether no two bytes differ; so without any."""
+
+    @property
+    def most_distinct_bytes(self) -> int:
+        """Different bytes in the piece that has most."""
+
+def compare_payload(
+    left: PayloadSample, right: PayloadSample, shift: int, most: int, overlap_bytes: int
+) -> tuple[int, int]:
+    """Pieces of `left`, moved by `shift`, that were compared with what `right` holds there, and how many agree.
+
+    At most `most` pieces, evenly spread, of those that overlap one of the other stream by `overlap_bytes`."""
+
+def packet_twins(
+    direction: int, left: PacketColumns, right: PacketColumns, by_timestamp: bool
+) -> tuple[int, int, int] | None:
+    """Data packets with a twin by TSval (else IP ID) and length: the shift that most have, right offset minus left
+    offset, the number of twins, and how many have that shift. None without twins."""
+
+class _Fingerprints(Protocol):
+    """Fingerprints of many streams, columns of one length."""
+
+    @property
+    def value(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def stream(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def offset(self) -> npt.NDArray[np.int64]: ...
+
+def fingerprints(sample: PayloadSample, least_distinct: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Hash and stream offset of all fingerprints with at least so many different bytes, in the order of the pieces."""
+
+def sketch(
+    sample: PayloadSample, least_distinct: int, most: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The `most` fingerprints with the least hashes, ascending. Retransmissions count once, what occurs at several
+    offsets not at all."""
+
+def vote(
+    left: _Fingerprints, right: _Fingerprints, common_pairs: int, spread_bytes: int
+) -> list[npt.NDArray[np.int64]]:
+    """Pairs of streams with fingerprints in common: left and right stream, left offset minus right offset, how many,
+    and in how many parts of the left stream, `spread_bytes` long. Hashes in more than `common_pairs` pairs are left
+    out."""
+
+def voted_shifts(
+    left: PayloadSample,
+    right: PayloadSample,
+    least_distinct: int,
+    most_fingerprints: int,
+    common_pairs: int,
+    most: int,
+) -> list[int]:
+    """The `most` right offsets minus left offsets on which most fingerprints of two streams agree, best first."""
 
 def separate(lower: _Cloud, upper: _Cloud, drift_limit: float) -> _Line:
     """The line in the widest gap between two clouds over all drifts within the limit."""
@@ -271,8 +398,8 @@ class Capture:
     def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
         """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
-    def payload(self, index: int) -> list[tuple[list[int], list[bytes]]]:
-        """Stream offsets and pieces of each direction."""
+    def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
+        """The payload kept of each direction."""
 
 def header_kinds() -> list[str]:
     """Names of the kinds of headers, by their number."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.pair import StreamAlignment, Vantage
-from detector.streams import payload_fingerprints
-from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns, PayloadSample
+from detector.streams.payload_fingerprints import DISTINCT_BYTES, MOST_FINGERPRINTS, SKETCH_SIZE, voted_shifts
+from pepscope import _core
+from pepscope.captures.packets import Direction, PacketColumns, PayloadSample
 
 #: Payload pieces compared of one direction, spread over the stream.
 COMPARED_PIECES = 64
+
+#: Shifts that are tried, those on which most payload fingerprints agree.
+SHIFTS_TRIED = 4
 
 #: Share of what could be compared that must agree where little could be.
 MOSTLY = 0.5
@@ -38,7 +40,7 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
         return StreamAlignment(0, compared, matched)
     twins = StreamAlignment(0, 0, 0.0)
     if not both_start:
-        twins = _packet_alignment(client_side.packets, server_side.packets, direction)
+        twins = packet_alignment(client_side.packets, server_side.packets, direction)
         if _is_sure(twins, left, right):
             return twins
     # Of streams whose beginning is unknown, a shift that most pieces contradict is known by nothing, and content that
@@ -48,11 +50,11 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     best = StreamAlignment(0, compared, matched) if is_known else StreamAlignment(0, 0, 0.0)
     # Content that repeats itself has few fingerprints, and misleading ones.
     ends = [server_side.flow(direction).stream_bytes - client_side.flow(direction).stream_bytes] if both_start else []
-    for shift in [*ends, *_voted_shifts(left, right, payload_fingerprints.SKETCH_SIZE)]:
+    for shift in [*ends, *voted_shifts(left, right, SKETCH_SIZE, SHIFTS_TRIED)]:
         best = _better(best, left, right, shift, least)
     if best.matched == 0.0:
         # Sketches of captures that hold different parts of the stream have nothing in common.
-        for shift in _voted_shifts(left, right, payload_fingerprints.MOST_FINGERPRINTS):
+        for shift in voted_shifts(left, right, MOST_FINGERPRINTS, SHIFTS_TRIED):
             best = _better(best, left, right, shift, MOSTLY)
     if best.matched == 0.0 and not both_start:
         # Under a shift that nothing supports, bytes that differ say nothing; a twin or two are one by chance.
@@ -75,7 +77,7 @@ def _agree_enough(twins: StreamAlignment, share: float) -> bool:
 
 def _varies(sample: PayloadSample) -> bool:
     """Whether any piece has as many different bytes as a fingerprint needs."""
-    return any(len(set(piece)) >= payload_fingerprints.DISTINCT_BYTES for piece in sample.pieces)
+    return sample.most_distinct_bytes >= DISTINCT_BYTES
 
 
 def _better(
@@ -90,66 +92,22 @@ def _better(
 
 def compare(left: PayloadSample, right: PayloadSample, shift: int) -> tuple[int, float]:
     """How many spread pieces could be compared under `shift`, and the share of them that agree."""
-    if len(left.pieces) == 0 or len(right.pieces) == 0:
-        return 0, 0.0
-    order = np.argsort(right.offsets, kind="stable")
-    starts = right.offsets[order]
-    begins = left.offsets + shift
-    sizes = np.array([len(piece) for piece in left.pieces], np.int64)
-    place = np.searchsorted(starts, begins + sizes - OVERLAP_BYTES, side="right") - 1
-    reach = starts + np.array([len(right.pieces[index]) for index in order.tolist()], np.int64)
-    near = np.flatnonzero((place >= 0) & (reach[np.maximum(place, 0)] - begins >= OVERLAP_BYTES))
-    chosen = near[np.linspace(0, len(near) - 1, min(len(near), COMPARED_PIECES)).astype(np.int64)]
-    agreed = sum(
-        _agrees(left.pieces[index], int(begins[index]), right.pieces[order[place[index]]], int(starts[place[index]]))
-        for index in chosen.tolist()
-    )
-    return len(chosen), agreed / len(chosen) if len(chosen) else 0.0
+    compared, agreed = _core.compare_payload(left, right, shift, COMPARED_PIECES, OVERLAP_BYTES)
+    return compared, agreed / compared if compared else 0.0
 
 
-def _agrees(piece: bytes, begin: int, other: bytes, start: int) -> bool:
-    """Whether two pieces agree where they overlap."""
-    low, high = max(begin, start), min(begin + len(piece), start + len(other))
-    return piece[low - begin : high - begin] == other[low - start : high - start]
+def packet_alignment(left: PacketColumns, right: PacketColumns, direction: Direction) -> StreamAlignment:
+    """Align by packets that have a twin by timestamps (or IP ID) and length, counted as the pieces compared.
 
-
-def _voted_shifts(left: PayloadSample, right: PayloadSample, most: int) -> list[int]:
-    votes = payload_fingerprints.vote(
-        payload_fingerprints.gather([left], most), payload_fingerprints.gather([right], most)
-    )
-    best = np.argsort(-votes.count, kind="stable")[:4]
-    return [-int(votes.shift[index]) for index in best]
-
-
-def _packet_alignment(left: PacketColumns, right: PacketColumns, direction: Direction) -> StreamAlignment:
-    """Align by packets that have a twin by timestamps (or IP ID) and length, counted as the pieces compared."""
+    Packets that have these in common with another of their stream have none; a packet recorded twice is one.
+    """
     best = StreamAlignment(0, 0, 0.0)
-    for stamped in (True, False):
-        one, two = (_packet_keys(side, direction, stamped=stamped) for side in (left, right))
-        common, i, j = np.intersect1d(one[0], two[0], assume_unique=True, return_indices=True)
-        if len(common) == 0:
+    for by_timestamp in (True, False):
+        twins = _core.packet_twins(direction, left, right, by_timestamp)
+        if twins is None:
             continue
-        values, counts = np.unique(two[1][j] - one[1][i], return_counts=True)
-        found = StreamAlignment(int(values[counts.argmax()]), len(common), float(counts.max()) / len(common))
+        shift, count, agreeing = twins
+        found = StreamAlignment(shift, count, agreeing / count)
         if found.compared * found.matched > best.compared * best.matched:
             best = found
     return best
-
-
-def _packet_keys(packets: PacketColumns, direction: Direction, *, stamped: bool) -> tuple[Int64Array, Int64Array]:
-    """Keys of data packets that occur once, ascending, and their stream offsets; a packet recorded twice is one."""
-    chosen = packets.going(direction) & (packets.payload_bytes > 0)
-    if stamped:
-        chosen &= packets.marked(Mark.HAS_TIMESTAMPS)
-        stamp = packets.tsval[chosen].astype(np.int64) << 24
-    else:
-        stamp = packets.ip_id[chosen].astype(np.int64) << 24
-    key = stamp + (packets.payload_bytes[chosen].astype(np.int64) & 0xFFFFFF)
-    offset = packets.sequence_offset[chosen]
-    order = np.lexsort((offset, key))
-    key, offset = key[order], offset[order]
-    fresh = np.ones(len(key), np.bool_)
-    fresh[1:] = (key[1:] != key[:-1]) | (offset[1:] != offset[:-1])
-    key, offset = key[fresh], offset[fresh]
-    value, first, counts = np.unique(key, return_index=True, return_counts=True)
-    return value[counts == 1], offset[first[counts == 1]]

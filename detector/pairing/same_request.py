@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-import numpy as np
-
 from pepscope.captures.packets import PayloadSample
 
 _REQUEST_LINE = re.compile(rb"([A-Z]{3,10}) (?:https?://([^/ ]+))?(/[^ \r\n]*)( HTTP/1\.[01]\r\n)?")
@@ -67,8 +65,7 @@ def _generated(opening: bytes) -> datetime | None:
 
 def _opening(sample: PayloadSample) -> bytes:
     """The longest piece that was captured of the stream's start."""
-    starts = np.flatnonzero(sample.offsets == 0).tolist()
-    return max((sample.pieces[index] for index in starts), key=len, default=b"")
+    return sample.opening or b""
 
 
 def _request(sample: PayloadSample) -> _Request | None:

@@ -13,6 +13,7 @@ _LACKS = {
 }
 #: Share of packets with cut options from which the reason of an undecided verdict names the cut.
 _MOSTLY = 0.5
+_NO_PAYLOAD = PayloadSample((), ())
 
 
 def without_blanked(sample: PayloadSample) -> PayloadSample:
@@ -20,10 +21,7 @@ def without_blanked(sample: PayloadSample) -> PayloadSample:
 
     Tools that sanitise captures overwrite payload so, and a stream that is so itself tells nothing about its identity.
     """
-    if any(piece.count(piece[:1]) < len(piece) for piece in sample.pieces):
-        return sample
-    values = {piece[:1] for piece in sample.pieces if piece}
-    return sample if len(values) > 1 else PayloadSample(sample.offsets[:0], ())
+    return _NO_PAYLOAD if sample.is_one_byte_repeated else sample
 
 
 def missing_packets(pair: Pair) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pepscope._core import PayloadSample as PayloadSample
 from pepscope.captures.direction import Direction as Direction
 
 if TYPE_CHECKING:
@@ -127,15 +128,3 @@ class SackBlocks:
 
     def __len__(self) -> int:
         return len(self.packet)
-
-
-@dataclass(frozen=True, slots=True)
-class PayloadSample:
-    """Captured payload of one direction, kept for the same stream regions in every capture.
-
-    Regions are blocks of 64 KiB: the first eight, then ever sparser ones chosen by the block number alone, so that two
-    captures of one stream keep the same places. `offsets[i]` is the stream offset of `pieces[i]`; overlaps may occur.
-    """
-
-    offsets: Int64Array
-    pieces: tuple[bytes, ...]

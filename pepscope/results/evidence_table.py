@@ -71,7 +71,7 @@ class EvidenceTable:
             self._strength.append(item.strength)
             if self._forms[form].summary is None:
                 details.append(item.summary)
-            details += [_plain(number) for number in item.numbers.values()]
+            details += item.numbers.values()
         self._ends.append(len(self._form))
         self._latest.append(details)
         if len(self._latest) == _PACKED_TOGETHER:
@@ -94,7 +94,7 @@ class EvidenceTable:
 
     def _pack(self) -> None:
         if self._latest:
-            self._packed.append(zlib.compress(msgspec.msgpack.encode(self._latest), 1))
+            self._packed.append(zlib.compress(_PACKER.encode(self._latest), 1))
             self._packed_until.append(len(self._ends) - 1)
             self._latest = []
 
@@ -129,7 +129,7 @@ class EvidenceTable:
         block = bisect_right(self._packed_until, row)
         begin = self._packed_until[block - 1] if block else 0
         if block == len(self._packed_until):
-            return self._latest[row - begin]
+            return msgspec.msgpack.decode(_PACKER.encode(self._latest[row - begin]))  # as of others
         if self._unpacked[0] != block:
             self._unpacked = block, msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
         return self._unpacked[1][row - begin]
@@ -158,9 +158,12 @@ def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> _Form:
     return _Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
 
 
-def _plain(number: Number) -> Number:
-    """NumPy's scalars as Python's."""
+def _plain(number: object) -> Number:
+    """NumPy's scalars, which MessagePack does not know, as Python's."""
     if isinstance(number, np.generic):
         value: Number = number.item()
         return value
-    return number
+    raise TypeError(f"a figure must be a number, a text or None, got {number!r}")
+
+
+_PACKER = msgspec.msgpack.Encoder(enc_hook=_plain)

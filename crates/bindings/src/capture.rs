@@ -5,17 +5,16 @@ use std::sync::Once;
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::{AnalysedCapture, DatagramFlow, LookupError, Size};
+use pepscope_evidence::payload;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
+use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::summaries::{self, Fields};
-
-/// Stream offsets and the bytes there.
-type Pieces<'py> = (Vec<i64>, Vec<Bound<'py, PyBytes>>);
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
 type LinkTypeRow = (u16, Option<&'static str>, u64, bool);
@@ -202,19 +201,16 @@ impl Capture {
         Ok([datagrams::sample(py, first), datagrams::sample(py, second)])
     }
 
-    /// Stream offsets and pieces of each direction.
-    fn payload<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Pieces<'py>; 2]> {
-        let [up, down]: [(Vec<i64>, Vec<Vec<u8>>); 2] = py
+    /// The payload kept of each direction.
+    fn payload(&self, py: Python<'_>, index: usize) -> PyResult<(PayloadSample, PayloadSample)> {
+        let [up, down] = py
             .detach(|| {
                 self.analysed.with_payload(index, |kept, place| {
-                    [0, 1].map(|direction| kept.of(place, direction).map(|(at, piece)| (at, piece.to_vec())).unzip())
+                    [0, 1].map(|direction| kept.of(place, direction).collect::<payload::PayloadSample>())
                 })
             })
             .map_err(raised)?;
-        let pieces = |(offsets, pieces): (Vec<i64>, Vec<Vec<u8>>)| {
-            (offsets, pieces.iter().map(|piece| PyBytes::new(py, piece)).collect())
-        };
-        Ok([pieces(up), pieces(down)])
+        Ok((up.into(), down.into()))
     }
 }
 
@@ -230,7 +226,7 @@ fn let_freed_memory_be_reused() {
 }
 
 /// Give a column to NumPy without copying it; all who ask for a connection share it, so it is read-only.
-fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
+pub(crate) fn handed_over<T: Element>(py: Python<'_>, column: Vec<T>) -> Bound<'_, PyAny> {
     column.into_pyarray(py).readwrite().make_nonwriteable().as_any().clone()
 }
 

@@ -4,9 +4,12 @@ mod agreement;
 mod capture;
 mod clocks;
 mod datagrams;
+mod flow_ends;
 mod frames;
 mod live;
 mod packets;
+mod payload;
+mod payload_fingerprints;
 mod read;
 mod simulate;
 mod sliding_mode;
@@ -27,9 +30,17 @@ mod _core {
     #[pymodule_export]
     use crate::clocks::{separable_stretches, separate, separate_most, thin};
     #[pymodule_export]
+    use crate::flow_ends::{flow_ends, FlowEnds};
+    #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
+    #[pymodule_export]
+    use crate::packets::packet_twins;
+    #[pymodule_export]
+    use crate::payload::{compare_payload, PayloadSample};
+    #[pymodule_export]
+    use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]

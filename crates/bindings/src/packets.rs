@@ -1,6 +1,7 @@
 //! Packets of a connection from NumPy columns.
 
 use numpy::PyReadonlyArray1;
+use pepscope_evidence::packet_twins::{twins, Identifier};
 use pepscope_evidence::packets::Packets;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,4 +49,19 @@ impl PacketArrays<'_> {
             Err(PyValueError::new_err("the columns differ in length"))
         }
     }
+}
+
+/// Shift that most twins have, twins among the data packets of `direction`, and how many have that shift.
+#[pyfunction]
+pub(crate) fn packet_twins(
+    py: Python<'_>,
+    direction: u8,
+    left: PacketArrays<'_>,
+    right: PacketArrays<'_>,
+    by_timestamp: bool,
+) -> PyResult<Option<(i64, usize, usize)>> {
+    let (left, right) = (left.columns()?, right.columns()?);
+    let by = if by_timestamp { Identifier::Tsval } else { Identifier::IpId };
+    let found = py.detach(|| twins(&left, &right, direction, by));
+    Ok(found.map(|found| (found.shift, found.count, found.agreeing)))
 }

@@ -5,8 +5,13 @@
 
 pub mod agreement;
 mod envelope;
+pub mod flow_ends;
 pub mod order_statistics;
+pub mod packet_twins;
 pub mod packets;
+pub mod payload;
+pub mod payload_agreement;
+pub mod payload_fingerprints;
 pub mod point;
 pub mod segments;
 pub mod separation;

@@ -10,6 +10,9 @@ pub mod flag {
     pub const RST: u16 = 0x004;
     pub const PSH: u16 = 0x008;
     pub const ACK: u16 = 0x010;
+    pub const ECE: u16 = 0x040;
+    pub const CWR: u16 = 0x080;
+    pub const AE: u16 = 0x100;
 }
 
 /// What the analysis of the capture found of a packet.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
 
 from detector.method import Observation
 from detector.methods.content.findings import NAME, ContentFinding
@@ -17,7 +17,8 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
-from pepscope.captures.packets import Direction, TcpFlag
+from detector.streams.flow_ends import flow_ends
+from pepscope.captures.packets import Direction
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
 
@@ -30,6 +31,9 @@ OTHER_SHARE = 0.5
 GATEWAY_BYTES = 64
 #: What proxies add to a head or take from it, at most: Via, X-Forwarded-For, Age and their like take a few hundred.
 HEAD_CHANGE_BYTES = 1024
+
+#: The head of an HTTP message as it left and as it arrived; None where there is none.
+Head = tuple[bytes | None, bytes | None]
 
 
 def examine(observation: Observation) -> Evidence | None:
@@ -50,20 +54,23 @@ def examine(observation: Observation) -> Evidence | None:
             f"The client sends a proxy a {consumed} request, and the server never gets it: the proxy consumes the "
             "request and relays the bytes that follow.", {"request": consumed},
         )  # fmt: skip
+    heads = {direction: openings(pair, direction) for direction in Direction}
     return (
-        _other_body(pair, client, server)
-        or _rewritten_head(pair)
-        or _grown_head(pair, client, server)
+        _other_body(pair, client, server, heads[Direction.DOWN])
+        or _rewritten_head(pair, heads)
+        or _grown_head(pair, client, server, heads)
         or _bytes_and_sizes(pair, client, server)
     )
 
 
-def _other_body(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None:
+def _other_body(pair: Pair, client: Vantage, server: Vantage, head: Head) -> Evidence | None:
     """An HTTP answer with other bytes and another size, whose length one capture cut off."""
-    left, arrived = openings(pair, Direction.DOWN)
+    left, arrived = head
+    if left is None or arrived is None:
+        return None
     alignment = pair.alignment.get(Direction.DOWN)
     changed = size_change(client, server, Direction.DOWN)
-    if left is None or arrived is None or alignment is None or changed is None:
+    if alignment is None or changed is None:
         return None
     cut = any(b"\r\n\r\n" not in head and header_field(head, b"content-length") is None for head in (left, arrived))
     if not cut or abs(changed) <= HEAD_CHANGE_BYTES or not _is_other(alignment):
@@ -78,13 +85,12 @@ def _other_body(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None
     )  # fmt: skip
 
 
-def _grown_head(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None:
+def _grown_head(pair: Pair, client: Vantage, server: Vantage, heads: Mapping[Direction, Head]) -> Evidence | None:
     """An HTTP head that arrives longer or shorter than it left, where the captures do not hold it to its end.
 
     The body behind it agrees, by as many bytes farther from the SYN as the whole stream is longer.
     """
-    for direction in Direction:
-        left, arrived = openings(pair, direction)
+    for direction, (left, arrived) in heads.items():
         growth = server.flow(direction).stream_bytes - client.flow(direction).stream_bytes
         if left is None or arrived is None or not 0 < abs(growth) <= HEAD_CHANGE_BYTES:
             continue
@@ -102,10 +108,9 @@ def _grown_head(pair: Pair, client: Vantage, server: Vantage) -> Evidence | None
     return None
 
 
-def _rewritten_head(pair: Pair) -> Evidence | None:
+def _rewritten_head(pair: Pair, heads: Mapping[Direction, Head]) -> Evidence | None:
     """An HTTP head that arrives with other fields or another length of the body."""
-    for direction in Direction:
-        left, arrived = openings(pair, direction)
+    for direction, (left, arrived) in heads.items():
         if left is not None and arrived is not None and headers_differ(left, arrived):
             lengths = [header_field(message, b"content-length") for message in (left, arrived)]
             if direction is Direction.DOWN and None not in lengths and lengths[0] != lengths[1]:
@@ -168,10 +173,8 @@ def size_change(client: Vantage, server: Vantage, direction: Direction) -> int |
     """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
     ends = []
     for vantage in (client, server) if direction is Direction.UP else (server, client):
-        packets = vantage.packets
-        fins = packets.going(direction) & packets.flagged(TcpFlag.FIN)
-        if vantage.flow(direction).initial_sequence_number is None or not fins.any():
+        end = vantage.derived(flow_ends, direction).fin_offset
+        if end is None or vantage.flow(direction).initial_sequence_number is None:
             return None
-        end = packets.sequence_offset[fins] + packets.payload_bytes[fins].astype(np.int64)
-        ends.append(int(end.max()))
+        ends.append(end)
     return ends[1] - ends[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.pair import Pair, Vantage
 from pepscope.captures.packets import Direction, PayloadSample
 
@@ -27,10 +25,7 @@ def opening(vantage: Vantage | None, direction: Direction) -> bytes | None:
 
 def first_piece(sample: PayloadSample | None) -> bytes | None:
     """The longest sampled piece at a stream's first byte; None where none was captured."""
-    if sample is None:
-        return None
-    at_start = np.flatnonzero(sample.offsets == 0)
-    return max((sample.pieces[int(i)] for i in at_start), key=len, default=None)
+    return None if sample is None else sample.opening
 
 
 def headers_differ(left: bytes, arrived: bytes) -> bool:

@@ -7,8 +7,9 @@ rewrites a field rewrites it in both. A field that one of the captures lacks is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from detector.methods.handshake.opening import (
@@ -101,6 +102,11 @@ TABLE: Mapping[str, Mapping[str, Likelihood]] = MappingProxyType(
     }
 )
 
+_RANKS = {field: {what: rank for rank, what in enumerate(rows)} for field, rows in TABLE.items()}
+
+#: Changes that are looked at once: most handshakes of a path change alike.
+_REMEMBERED = 4096
+
 #: Beyond this the table, not the data, is in doubt.
 MOST_NATS = 12.0
 
@@ -111,18 +117,23 @@ def changes(openings: Openings) -> dict[str, str]:
     """Field -> what happened to it, for the fields that both captures hold."""
     found: dict[str, str] = {}
     for field, happened in _all(openings):
-        order = list(TABLE[field])
-        if field not in found or order.index(happened) < order.index(found[field]):
+        known = found.get(field)
+        if known is None or _RANKS[field][happened] < _RANKS[field][known]:
             found[field] = happened
     return found
 
 
 def relay_nats(found: Mapping[str, str]) -> float:
     """Natural-log likelihood ratio of a relay's own handshake against everything that leaves a connection whole."""
+    return _relay_nats(tuple(found.items()))
+
+
+@lru_cache(_REMEMBERED)
+def _relay_nats(found: tuple[tuple[str, str], ...]) -> float:
     whole = 0.0
     for name in ("plain", "normaliser", "syn_proxy"):
-        whole += getattr(PRIOR, name) * math.prod(getattr(TABLE[f][what], name) for f, what in found.items())
-    relay = math.prod(TABLE[field][what].relay for field, what in found.items())
+        whole += getattr(PRIOR, name) * math.prod(getattr(TABLE[field][what], name) for field, what in found)
+    relay = math.prod(TABLE[field][what].relay for field, what in found)
     return max(-MOST_NATS, min(MOST_NATS, math.log(relay / whole)))
 
 
@@ -153,13 +164,7 @@ def _sequence_numbers(openings: Openings) -> str:
 
 def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tuple[str, str]]:
     segment = "SYN" if direction is Direction.UP else "SYN-ACK"
-    for kind in came.kinds:
-        if kind not in left.kinds:
-            yield "option list", _added(kind, segment)
-    yield "option list", "options removed" if set(left.kinds) - set(came.kinds) else "equal"
-    common = [kind for kind in left.kinds if kind in came.kinds]
-    if len(common) > 1:
-        yield "option order", "equal" if common == [kind for kind in came.kinds if kind in common] else "other"
+    yield from _kinds(segment, left.kinds, came.kinds)
     scale, scale_came = left.value(WINDOW_SCALE), came.value(WINDOW_SCALE)
     if scale is not None and scale_came is not None:
         yield (
@@ -169,6 +174,18 @@ def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tup
     size, size_came = left.value(MAXIMUM_SEGMENT_SIZE), came.value(MAXIMUM_SEGMENT_SIZE)
     if size is not None and size_came is not None:
         yield "segment size", "equal" if size == size_came else "raised" if size_came > size else "lowered"
+
+
+@lru_cache(_REMEMBERED)
+def _kinds(segment: str, left: tuple[int, ...], came: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+    """What happened to the list of options and to their order."""
+    found = [("option list", _added(kind, segment)) for kind in came if kind not in left]
+    found.append(("option list", "options removed" if set(left) - set(came) else "equal"))
+    common = [kind for kind in left if kind in came]
+    if len(common) > 1:
+        kept = common == [kind for kind in came if kind in common]
+        found.append(("option order", "equal" if kept else "other"))
+    return tuple(found)
 
 
 def _added(kind: int, segment: str) -> str:
@@ -181,16 +198,16 @@ def _added(kind: int, segment: str) -> str:
 
 def _ip_id(left: frozenset[int], came: frozenset[int]) -> Iterator[tuple[str, str]]:
     """Nothing where a side has none or both leave it 0, as many stacks do in a SYN-ACK."""
-    if not left or not came or (set(left) | set(came)) == {0}:
+    if not left or not came or left | came == {0}:
         return
-    if set(came) == {0} or set(left) == {0}:
+    if came == {0} or left == {0}:
         yield "IP ID", "zeroed"
     else:
         yield "IP ID", "equal" if (left & came) - {0} else "other"
 
 
-def _ecn(left: Iterable[int], came: Iterable[int]) -> str:
+def _ecn(left: frozenset[int], came: frozenset[int]) -> str:
     """Retransmitted SYNs go without ECN (RFC 3168, 6.1.1.1), so any copy that agrees will do."""
-    if set(left) & set(came):
+    if left & came:
         return "equal"
     return "set" if max(came) > max(left) else "cleared"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from detector.logistic import logistic
 from detector.method import Observation
-from detector.methods.handshake.changes import Openings, changes, relay_nats
+from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
 from detector.methods.handshake.opening import Opening, read_opening
 from detector.pair import Pair, Vantage
 from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
@@ -16,6 +17,9 @@ from pepscope.results.finding import Finding, Weight, inapplicable, intact, spli
 from pepscope.results.verdicts import Evidence, Number
 
 NAME = "handshake"
+#: Lists of options that are written once.
+_REMEMBERED = 1024
+_NUMBER_NAMES = {field: field.lower().replace(" ", "_") for field in TABLE}
 #: Natural-log likelihood ratio that decides what made the handshake, as in the identity method: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
 #: From ten to one a handshake supports one answer without deciding.
@@ -61,16 +65,19 @@ def examine(observation: Observation) -> Evidence:
         return HandshakeFinding.NEEDS_SECOND_CAPTURE.undecided(
             NAME, "Only one capture holds this connection: no handshake to compare."
         )
-    readings = [read_openings(client, server)]
+    openings = read_openings(client, server)
+    if not openings:
+        return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
+    found = changes(openings)
+    nats = relay_nats(found)
     if not _sides_are_sure(pair, client, server):
         # An option removed in one order of the captures is added in the other: take the milder reading.
-        readings.append(read_openings(server, client))
-    readings = [openings for openings in readings if openings]
-    if not readings:
-        return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
-    openings = min(readings, key=lambda item: relay_nats(changes(item)))
-    found = changes(openings)
-    return _judge(pair, openings, found, relay_nats(found))
+        swapped = {direction: (came, left) for direction, (left, came) in openings.items()}
+        found_swapped = changes(swapped)
+        nats_swapped = relay_nats(found_swapped)
+        if nats_swapped < nats:
+            openings, found, nats = swapped, found_swapped, nats_swapped
+    return _judge(pair, openings, found, nats)
 
 
 def read_openings(client: Vantage, server: Vantage) -> Openings:
@@ -128,15 +135,16 @@ def _in_words(changed: Mapping[str, str]) -> str:
 
 def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[str, Number]:
     numbers: dict[str, Number] = {"relay_nats": round(nats, 2), "segments": len(openings)}
-    numbers |= {field.lower().replace(" ", "_"): what for field, what in found.items()}
+    numbers |= {_NUMBER_NAMES[field]: what for field, what in found.items()}
     for direction, (left, came) in openings.items():
         name = "syn" if direction is Direction.UP else "syn_ack"
         for when, opening in (("left", left), ("arrived", came)):
-            numbers[f"{name}_options_{when}"] = _kinds(opening)
+            numbers[f"{name}_options_{when}"] = "cut off" if opening.options is None else _listed(opening.kinds)
             numbers[f"{name}_window_{when}"] = min(opening.windows)
     return numbers
 
 
-def _kinds(opening: Opening) -> str:
+@lru_cache(_REMEMBERED)
+def _listed(kinds: tuple[int, ...]) -> str:
     """Option kinds in their order, for the eye."""
-    return "cut off" if opening.options is None else ",".join(str(kind) for kind in opening.kinds)
+    return ",".join(str(kind) for kind in kinds)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from detector.pair import Vantage
-from pepscope.captures.packets import Direction, Int64Array, Mark, TcpFlag
+from detector.streams.flow_ends import flow_ends
+from pepscope.captures.packets import Direction
 
 #: TCP option kinds (IANA registry); end of list and no-operation are padding.
 END_OF_LIST, PADDING = 0, 1
@@ -16,8 +15,7 @@ MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, SACK_PERMITTED, TIMESTAMPS = 2, 3, 4, 8
 
 #: Padding of so many bytes in a row is no stack's: options are aligned to four bytes, so three suffice.
 BLANKED_BYTES = 4
-
-_ECN = np.uint16(TcpFlag.ECE | TcpFlag.CWR | TcpFlag.AE)
+_BLANKED = bytes([PADDING]) * BLANKED_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +39,38 @@ class Opening:
     @property
     def kinds(self) -> tuple[int, ...]:
         """Option kinds in their order; nothing where they were cut off."""
-        return tuple(kind for kind, _ in self.options or ())
+        return tuple([kind for kind, _ in self.options or ()])
 
     def value(self, kind: int) -> bytes | None:
-        """The value of an option, `None` without it."""
-        return dict(self.options or ()).get(kind)
+        """The value of an option (of its last copy), `None` without it."""
+        found = None
+        for other, value in self.options or ():
+            if other == kind:
+                found = value
+        return found
 
 
 def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     """The SYN (up) or SYN-ACK (down) that this capture holds; `None` without one."""
-    flow, packets = vantage.flow(direction), vantage.packets
-    rows = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.SYN))
-    if flow.initial_sequence_number is None or len(rows) == 0:
+    flow, seen = vantage.flow(direction), vantage.derived(flow_ends, direction)
+    if flow.initial_sequence_number is None or seen.syn_copies == 0:
         return None
-    stamped = rows[packets.marked(Mark.HAS_TIMESTAMPS)[rows]]
     counted = vantage.connection.ip_version == 4
     return Opening(
         sequence_number=flow.initial_sequence_number,
-        copies=len(rows),
+        copies=seen.syn_copies,
         options=parse_options(flow.syn_options) if flow.options_captured and not _blanked(flow.syn_options) else None,
-        windows=_values(packets.window_bytes[rows].astype(np.int64)),
-        ip_ids=_values(packets.ip_id[rows].astype(np.int64)) if counted else frozenset(),
-        tsvals=_values(packets.tsval[stamped].astype(np.int64)),
-        ecn=_values((packets.flags[rows] & _ECN).astype(np.int64)),
-        ttl=int(packets.ttl[rows[0]]),
+        windows=frozenset(seen.syn_windows),
+        ip_ids=frozenset(seen.syn_ip_ids if counted else ()),
+        tsvals=frozenset(seen.syn_tsvals),
+        ecn=frozenset(seen.syn_ecn),
+        ttl=seen.syn_ttl,
     )
 
 
 def _blanked(octets: bytes) -> bool:
     """Whether an option was overwritten with padding, as firewalls and tools that make captures anonymous do."""
-    return bytes([PADDING]) * BLANKED_BYTES in octets
+    return _BLANKED in octets
 
 
 def parse_options(octets: bytes) -> tuple[tuple[int, bytes], ...] | None:
@@ -87,7 +87,3 @@ def parse_options(octets: bytes) -> tuple[tuple[int, bytes], ...] | None:
         found.append((octets[position], octets[position + 2 : position + length]))
         position += length
     return tuple(found)
-
-
-def _values(column: Int64Array) -> frozenset[int]:
-    return frozenset(column.tolist())

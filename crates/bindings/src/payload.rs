@@ -1,0 +1,96 @@
+//! Captured payload of streams for Python.
+
+use pepscope_evidence::{payload, payload_agreement};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple};
+
+use crate::capture::handed_over;
+
+/// Captured payload of one direction.
+#[pyclass(frozen, module = "pepscope._core")]
+pub(crate) struct PayloadSample {
+    pub(crate) sample: payload::PayloadSample,
+    offsets: PyOnceLock<Py<PyAny>>,
+    pieces: PyOnceLock<Py<PyTuple>>,
+}
+
+impl From<payload::PayloadSample> for PayloadSample {
+    fn from(sample: payload::PayloadSample) -> Self {
+        Self { sample, offsets: PyOnceLock::new(), pieces: PyOnceLock::new() }
+    }
+}
+
+#[pymethods]
+impl PayloadSample {
+    #[new]
+    fn new(offsets: Vec<i64>, pieces: Vec<PyBackedBytes>) -> PyResult<Self> {
+        if offsets.len() != pieces.len() {
+            return Err(PyValueError::new_err("offsets and pieces differ in number"));
+        }
+        let pieces = offsets.iter().copied().zip(pieces.iter().map(|piece| &piece[..]));
+        Ok(pieces.collect::<payload::PayloadSample>().into())
+    }
+
+    fn __len__(&self) -> usize {
+        self.sample.len()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<PayloadSample: {} pieces, {} bytes>", self.sample.len(), self.sample.bytes().len())
+    }
+
+    /// Stream offsets of the pieces; made when first asked for.
+    #[getter]
+    fn offsets(&self, py: Python<'_>) -> Py<PyAny> {
+        self.offsets.get_or_init(py, || handed_over(py, self.sample.offsets().to_vec()).unbind()).clone_ref(py)
+    }
+
+    /// The pieces; made when first asked for.
+    #[getter]
+    fn pieces(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let made = self.pieces.get_or_try_init(py, || {
+            let pieces: Vec<_> = self.sample.pieces().map(|(_, piece)| PyBytes::new(py, piece)).collect();
+            PyTuple::new(py, pieces).map(Bound::unbind)
+        })?;
+        Ok(made.clone_ref(py))
+    }
+
+    /// The longest piece at the stream's first byte.
+    #[getter]
+    fn opening<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.sample.opening().map(|piece| PyBytes::new(py, piece))
+    }
+
+    /// Bytes of all pieces.
+    #[getter]
+    fn captured_bytes(&self) -> usize {
+        self.sample.bytes().len()
+    }
+
+    #[getter]
+    fn is_one_byte_repeated(&self) -> bool {
+        self.sample.is_one_byte_repeated()
+    }
+
+    #[getter]
+    fn most_distinct_bytes(&self) -> usize {
+        self.sample.most_distinct_bytes()
+    }
+}
+
+/// How many pieces could be compared under `shift`, and how many of them agree.
+#[pyfunction]
+pub(crate) fn compare_payload(
+    py: Python<'_>,
+    left: &PayloadSample,
+    right: &PayloadSample,
+    shift: i64,
+    most: usize,
+    overlap_bytes: usize,
+) -> (usize, usize) {
+    let found = py.detach(|| payload_agreement::compare(&left.sample, &right.sample, shift, most, overlap_bytes));
+    (found.compared, found.agreed)
+}
