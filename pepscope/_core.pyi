@@ -23,6 +23,7 @@ __all__ = [
     "count_acknowledgement_agreement",
     "count_data_agreement",
     "data_ranges",
+    "first_arrivals",
     "header_kinds",
     "is_release_build",
     "read_capture",
@@ -56,6 +57,10 @@ def read_capture(
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
     segments that begin below that, whole."""
+
+def first_arrivals(direction: int, packets: PacketColumns) -> _Ranges:
+    """First arrival of every byte of `direction` at its receiver as (start, end, time); what fills a hole counts when
+    it arrives."""
 
 def acknowledgement_steps(
     direction: int, packets: PacketColumns

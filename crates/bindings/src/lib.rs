@@ -37,7 +37,7 @@ mod _core {
     #[pymodule_export]
     use crate::sliding_mode::SlidingMode;
     #[pymodule_export]
-    use crate::staircases::{acknowledgement_steps, data_ranges};
+    use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -4,6 +4,7 @@
 //! an argument. Columns come in as slices and go out as vectors.
 
 pub mod agreement;
+pub mod byte_times;
 mod envelope;
 pub mod order_statistics;
 pub mod packets;
