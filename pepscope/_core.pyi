@@ -13,7 +13,9 @@ from pepscope.captures.packets import PacketColumns
 __all__ = [
     "Capture",
     "CaptureFrames",
+    "Constraints",
     "FieldCounts",
+    "FlowTimes",
     "LivePath",
     "Simulated",
     "SlidingMode",
@@ -28,17 +30,17 @@ __all__ = [
     "is_release_build",
     "read_capture",
     "read_frames",
-    "separable_stretches",
-    "separate",
-    "separate_most",
     "simulate",
-    "thin",
+    "syn_counts",
+    "timestamp_steps",
 ]
 
 #: x and y of clock constraints (ns).
 _Cloud: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 #: Slack, offset, drift, lowest and highest offset.
 _Line: TypeAlias = tuple[float, float, float, float, float]
+#: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
+_ClockLine: TypeAlias = tuple[int, int, float, float]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 __version__: Final[str]
@@ -68,36 +70,156 @@ def acknowledgement_steps(
     """Acknowledgements of the data of `direction` that advance, without resets: value, time, and whether the packet
     carried no payload, SYN or FIN."""
 
-def separate(lower: _Cloud, upper: _Cloud, drift_limit: float) -> _Line:
-    """The line in the widest gap between two clouds over all drifts within the limit."""
+@final
+class FlowTimes:
+    """Times (ns) of one flow by the captures at its sender and at its receiver; 2**63 - 1 where one is not known.
 
-def separate_most(
-    lower: _Cloud,
-    upper: _Cloud,
-    drift_limit: float,
-    lower_spared: int,
-    upper_spared: int,
-    drift_steps: int,
-    exact: _Line | None,
-) -> _Line:
-    """The same where some points of each cloud may be ignored, over a grid of drifts; `exact` is what `separate` gave,
-    where that is known."""
+    `data_*`: first copies that left, and their first arrival. `ack_*`: acknowledgements as they reached the sender, and
+    when the receiver first sent one as high; `arrival_ns`: when the last byte that each covers had arrived, and
+    `earliest_ack_ns` the lesser of both. `own_ack`: plain ones of exactly that value at both ends. `round_trip_ns`: at
+    the sender, first copy of the byte to its acknowledgement, where it was sent once (Karn).
+    """
 
-def thin(cloud: _Cloud, kept: int, bins: int, highest: bool) -> _Cloud | None:
-    """The most binding points of each of `bins` stretches of time; None where all points would stay."""
+    @staticmethod
+    def of_captures(
+        direction: int,
+        sender: PacketColumns,
+        receiver: PacketColumns,
+        shift: int,
+        sender_began: bool,
+        receiver_began: bool,
+        points_limit: int,
+        same_copy_ns: int,
+    ) -> FlowTimes | None:
+        """None where the sender's capture holds no data of the flow.
 
-def separable_stretches(
-    lower: _Cloud,
-    upper: _Cloud,
-    drift_limit: float,
-    lower_spared: int,
-    upper_spared: int,
-    drift_steps: int,
-    needed_ns: float,
-    most_steps: int,
-) -> list[tuple[_Line, float, float]] | None:
-    """The longest stretches of time, one after another, in which a line leaves `needed_ns` between the clouds: line,
-    start and end. None where they are more than `most_steps` + 1."""
+        `shift` is added to the receiver's offsets to have the sender's; `*_began`: the capture holds the beginning of
+        the stream. Of more than `points_limit` data, or acknowledgements, every k-th is taken. A copy within
+        `same_copy_ns` of the first is the capture's own.
+        """
+
+    @property
+    def data_sent_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def data_arrived_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_value(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_seen_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_sent_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def arrival_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def earliest_ack_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def round_trip_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def own_ack(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def data_count(self) -> int: ...
+    @property
+    def ack_count(self) -> int: ...
+    @property
+    def timed_ack_count(self) -> int:
+        """Acknowledgements whose `earliest_ack_ns` is known."""
+
+    @property
+    def round_trip_count(self) -> int: ...
+    @property
+    def least_round_trip_ns(self) -> int | None: ...
+    @property
+    def least_hold_ns(self) -> int | None:
+        """Least time from the arrival of what an acknowledgement covers to its sending, at the receiver."""
+
+    @property
+    def first_delay_ns(self) -> int | None:
+        """Receiver's minus sender's time of the first datum."""
+
+    @property
+    def least_delay_ns(self) -> int | None: ...
+    @property
+    def sender_missed(self) -> tuple[float, int]:
+        """Data packets that the sender's capture admits to have missed, and those that it holds."""
+
+    @property
+    def receiver_missed(self) -> tuple[float, int]: ...
+    def round_trips_below(self, limit_ns: float) -> int: ...
+    def early_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> tuple[int, int]:
+        """Acknowledgements that came before all but `spared` of the data of their piece of the clock relation allow,
+        and those that were compared."""
+
+    def early_own_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> list[tuple[int, int]]:
+        """The same by the times at which the receiver sent acknowledgements of the same values: for each piece, or for
+        both halves of a connection with one. Empty without such acknowledgements."""
+
+    def published(self, theta_ns: int, error_s: float) -> tuple[int, int, float] | None:
+        """Acknowledgements with a time at both ends, how many of them came too early by a given offset, and the least
+        margin (s); None without any."""
+
+@final
+class Constraints:
+    """Lower and upper bounds on the difference of two clocks, relative to a time and a difference (ns)."""
+
+    def __new__(
+        cls, lower: _Cloud, upper: _Cloud, reference_ns: int, base_ns: int, lower_spared: int, upper_spared: int
+    ) -> Constraints:
+        """From columns of one length each; raises ValueError for others."""
+
+    @staticmethod
+    def of_flows(
+        flows: Sequence[FlowTimes], server_clock: bool, lower_spared: int, upper_spared: int, bins: int
+    ) -> Constraints:
+        """What data and acknowledgements say: the most binding points of each of `bins` stretches of time, at client
+        times or at server times."""
+
+    def of_data(self, flows: Sequence[FlowTimes], bins: int) -> Constraints:
+        """What data alone say, relative to the same time and difference; none are spared."""
+
+    def thinned(self, bins: int) -> Constraints:
+        """The most binding points of each of `bins` stretches of time."""
+
+    def separate(self, drift_limit: float) -> _Line:
+        """The line in the widest gap between the clouds over all drifts within the limit."""
+
+    def separate_most(self, drift_limit: float, drift_steps: int, exact: _Line) -> _Line:
+        """The same where points may be ignored, over a grid of drifts; `exact` is what `separate` gave."""
+
+    def separable_stretches(
+        self, drift_limit: float, drift_steps: int, needed_ns: float, most_steps: int
+    ) -> list[tuple[_Line, float, float]] | None:
+        """The longest stretches of time, one after another, in which a line leaves `needed_ns` between the clouds:
+        line, start and end. None where they are more than `most_steps` + 1."""
+
+    def unspared_bounds_ns(self) -> tuple[float, float]:
+        """The greatest lower and the least upper bound at no drift that are not spared; infinite where all are."""
+
+    @property
+    def span_ns(self) -> tuple[float, float] | None:
+        """The first and the last time; None without points."""
+
+    @property
+    def reference_ns(self) -> int: ...
+    @property
+    def base_ns(self) -> int: ...
+    @property
+    def lower_spared(self) -> int: ...
+    @property
+    def upper_spared(self) -> int: ...
+    @property
+    def lower_count(self) -> int: ...
+    @property
+    def upper_count(self) -> int: ...
+    @property
+    def lower(self) -> _Cloud: ...
+    @property
+    def upper(self) -> _Cloud: ...
+
+def syn_counts(packets: PacketColumns) -> list[int]:
+    """SYNs of each direction."""
+
+def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
+    """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""
 
 class _Segments(Protocol):
     """Segments of one packet direction, columns of one length."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.pair import Pair, Vantage
-from pepscope.captures.packets import Direction, TcpFlag
+from pepscope import _core
+from pepscope.captures.packets import Direction
 
 
 def handshake_round_trip_ns(pair: Pair, direction: Direction) -> int | None:
@@ -38,9 +37,4 @@ def _is_one_handshake(pair: Pair) -> bool:
         numbers = {vantage.flow(direction).initial_sequence_number for vantage in pair.vantages}
         if None in numbers or len(numbers) != 1:
             return False
-    return all(_syn_count(vantage, direction) == 1 for vantage in pair.vantages for direction in Direction)
-
-
-def _syn_count(vantage: Vantage, direction: Direction) -> int:
-    packets = vantage.packets
-    return int(np.count_nonzero((packets.direction == direction) & ((packets.flags & TcpFlag.SYN) != 0)))
+    return all(count == 1 for vantage in pair.vantages for count in _core.syn_counts(vantage.packets))

@@ -142,7 +142,7 @@ def examine(observation: Observation) -> Evidence:
     if flow is None or found is None or found.total_bytes < LEAST_BYTES:
         summary = "The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead."
         return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary)
-    violating = int(violations(flow, clock).sum())
+    violating, _timed = violations(flow, clock)
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
         "total_bytes": found.total_bytes,

@@ -41,10 +41,6 @@ class ByteTimes:
         held = (index >= 0) & (offsets < self.end[np.maximum(index, 0)])
         return np.where(held, self.time_ns[np.maximum(index, 0)], NEVER)
 
-    def covered_bytes(self) -> int:
-        """Bytes of the stream that the capture holds."""
-        return int((self.end - self.start).sum())
-
 
 @dataclass(frozen=True, slots=True)
 class AckTimes:
@@ -58,14 +54,6 @@ class AckTimes:
     time_ns: Int64Array
     plain: BoolArray
     floor: int
-
-    def reaching(self, values: Int64Array) -> Int64Array:
-        """When a cumulative acknowledgement of at least each value was first seen; `NEVER` where unknown."""
-        if len(self.value) == 0:
-            return np.full(len(values), NEVER, np.int64)
-        index = np.searchsorted(self.value, values, side="left")
-        known = (index < len(self.value)) & (values > self.floor)
-        return np.where(known, self.time_ns[np.minimum(index, len(self.value) - 1)], NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,35 +107,6 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     for place in falls.tolist():
         raised[place + 1 :] -= gaps[place]
     return replace(packets, time_ns=packets.time_ns + raised)
-
-
-def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[Int64Array, Int64Array]:
-    """Start and end of byte ranges that were acknowledged within the capture but are not in `held`.
-
-    `from_start`: the capture holds the SYN, so the stream should begin at offset 0. The last offset
-    acknowledged may be the FIN's, which is no byte, and is not counted.
-    """
-    if len(held.start) == 0 or len(acks.value) == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    top = int(acks.value[-1])
-    if top == int(held.end[-1]) + 1:
-        top -= 1
-    first = 0 if from_start else int(held.start[0])
-    before = np.flatnonzero(held.start[1:] > held.end[:-1])
-    start = np.concatenate([[first], held.end[before], held.end[-1:]])
-    end = np.concatenate([held.start[:1], held.start[before + 1], [max(top, int(held.end[-1]))]])
-    end = np.minimum(end, top)
-    real = end > start
-    return start[real].astype(np.int64), end[real].astype(np.int64)
-
-
-def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[float, int]:
-    """Data packets that the capture admits to have missed (estimated from bytes), and those that it holds."""
-    count = len(held.start)
-    if count == 0:
-        return 0.0, 0
-    start, end = missed_ranges(held, acks, from_start=from_start)
-    return float(np.ceil((end - start) * (count / max(held.covered_bytes(), 1))).sum()), count
 
 
 def _saw_syn(packets: PacketColumns) -> bool:

@@ -4,6 +4,7 @@ mod agreement;
 mod capture;
 mod clocks;
 mod datagrams;
+mod flow_times;
 mod frames;
 mod live;
 mod packets;
@@ -25,7 +26,9 @@ mod _core {
     #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
-    use crate::clocks::{separable_stretches, separate, separate_most, thin};
+    use crate::clocks::Constraints;
+    #[pymodule_export]
+    use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]

@@ -25,7 +25,7 @@ impl ByteRanges {
         self.rows().fold(0, |bytes, (start, end, _)| bytes.wrapping_add(end.wrapping_sub(start)))
     }
 
-    fn rows(&self) -> impl DoubleEndedIterator<Item = (i64, i64, i64)> + ExactSizeIterator + '_ {
+    pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = (i64, i64, i64)> + ExactSizeIterator + '_ {
         let bounds = self.start.iter().zip(&self.end).zip(&self.time_ns);
         bounds.map(|((&start, &end), &time_ns)| (start, end, time_ns))
     }

@@ -5,7 +5,10 @@
 
 pub mod agreement;
 pub mod byte_times;
+pub mod constraints;
+pub mod early_acks;
 mod envelope;
+pub mod flow_times;
 pub mod order_statistics;
 pub mod packets;
 pub mod point;
@@ -14,3 +17,4 @@ pub mod separation;
 pub mod staircase;
 pub mod steps;
 pub mod thinning;
+pub mod timestamps;

@@ -3,6 +3,9 @@
 /// Acknowledgement offset of a packet without the ACK flag.
 pub const NO_ACKNOWLEDGEMENT: i64 = -(1 << 62);
 
+/// Direction of what the client sends.
+pub const UP: u8 = 0;
+
 /// TCP header flags as on the wire (RFC 9293, section 3.1).
 pub mod flag {
     pub const FIN: u16 = 0x001;
@@ -47,6 +50,17 @@ impl Packets<'_> {
 
     pub fn is_empty(&self) -> bool {
         self.time_ns.is_empty()
+    }
+
+    /// How many packets of each direction bear any of these flags.
+    pub fn count_flagged(&self, flags: u16) -> [usize; 2] {
+        let mut counts = [0; 2];
+        for (&direction, _) in self.direction.iter().zip(self.flags).filter(|&(_, borne)| borne & flags != 0) {
+            if let Some(count) = counts.get_mut(usize::from(direction)) {
+                *count += 1;
+            }
+        }
+        counts
     }
 
     /// Whether all columns have one length.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from detector.streams.curves import NEVER, ByteTimes, SentData, sent_data
+from detector.streams.curves import NEVER, AckTimes, ByteTimes, SentData, sent_data
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns
 
 
@@ -20,6 +20,44 @@ def first_arrivals(packets: PacketColumns, direction: Direction) -> ByteTimes:
         np.concatenate([came.first_copies.end, fills.end])[order],
         np.concatenate([came.first_copies.time_ns, fills.time_ns])[order],
     )
+
+
+def reaching(acks: AckTimes, values: Int64Array) -> Int64Array:
+    """When a cumulative acknowledgement of at least each value was first seen; `NEVER` where unknown."""
+    if len(acks.value) == 0:
+        return np.full(len(values), NEVER, np.int64)
+    index = np.searchsorted(acks.value, values, side="left")
+    known = (index < len(acks.value)) & (values > acks.floor)
+    return np.where(known, acks.time_ns[np.minimum(index, len(acks.value) - 1)], NEVER)
+
+
+def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[Int64Array, Int64Array]:
+    """Start and end of byte ranges that were acknowledged within the capture but are not in `held`.
+
+    `from_start`: the capture holds the SYN, so the stream should begin at offset 0. The last offset
+    acknowledged may be the FIN's, which is no byte, and is not counted.
+    """
+    if len(held.start) == 0 or len(acks.value) == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    top = int(acks.value[-1])
+    if top == int(held.end[-1]) + 1:
+        top -= 1
+    first = 0 if from_start else int(held.start[0])
+    before = np.flatnonzero(held.start[1:] > held.end[:-1])
+    start = np.concatenate([[first], held.end[before], held.end[-1:]])
+    end = np.concatenate([held.start[:1], held.start[before + 1], [max(top, int(held.end[-1]))]])
+    end = np.minimum(end, top)
+    real = end > start
+    return start[real].astype(np.int64), end[real].astype(np.int64)
+
+
+def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[float, int]:
+    """Data packets that the capture admits to have missed (estimated from bytes), and those that it holds."""
+    count = len(held.start)
+    if count == 0:
+        return 0.0, 0
+    start, end = missed_ranges(held, acks, from_start=from_start)
+    return float(np.ceil((end - start) * (count / max(int((held.end - held.start).sum()), 1))).sum()), count
 
 
 def _hole_fillers(came: SentData) -> ByteTimes:
