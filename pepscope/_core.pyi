@@ -11,28 +11,41 @@ import numpy.typing as npt
 from pepscope.captures.packets import PacketColumns
 
 __all__ = [
+    "Abort",
+    "AbortAtSender",
+    "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
     "Constraints",
+    "Exchanges",
     "FieldCounts",
+    "Fins",
     "FlowTimes",
     "LivePath",
     "Simulated",
     "SlidingMode",
+    "WindowCourse",
     "__version__",
+    "abort",
+    "abort_at_sender",
     "acknowledgement_steps",
+    "answering_hop_limits",
     "check_scenario",
     "count_acknowledgement_agreement",
     "count_data_agreement",
     "data_ranges",
+    "exchanges",
+    "fins",
     "first_arrivals",
     "header_kinds",
+    "hop_limit",
     "is_release_build",
     "read_capture",
     "read_frames",
     "simulate",
     "syn_counts",
     "timestamp_steps",
+    "window_course",
 ]
 
 #: x and y of clock constraints (ns).
@@ -42,7 +55,6 @@ _Line: TypeAlias = tuple[float, float, float, float, float]
 #: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
 _ClockLine: TypeAlias = tuple[int, int, float, float]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
 __version__: Final[str]
 is_release_build: Final[bool]
 
@@ -220,6 +232,95 @@ def syn_counts(packets: PacketColumns) -> list[int]:
 
 def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
     """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""
+
+@final
+class WindowCourse:
+    """How the windows of one direction went: full-shut-full cycles, how often shut, extremes in bytes, and the least
+    share of the largest so far."""
+
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def times_shut(self) -> int: ...
+    @property
+    def least_bytes(self) -> int: ...
+    @property
+    def largest_bytes(self) -> int: ...
+    @property
+    def least_share(self) -> float: ...
+
+def window_course(direction: int, packets: PacketColumns, shut_share: float, open_share: float) -> WindowCourse:
+    """The course of the windows that packets in `direction` advertise: shut at `shut_share` of the largest so far, open
+    from `open_share` of it."""
+
+@final
+class Abort:
+    """A receiver's abort: time of its first FIN or RST, and the highest offset it had received or acknowledged."""
+
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def reached_bytes(self) -> int: ...
+
+def abort(direction: int, packets: PacketColumns) -> Abort | None:
+    """Whether the receiver of `direction` reset the connection before that stream's FIN was seen."""
+
+@final
+class AbortAtSender:
+    """What a sender's capture shows of a connection that its receiver aborted."""
+
+    @property
+    def acknowledged_bytes(self) -> int: ...
+    @property
+    def largest_payload_bytes(self) -> int: ...
+    @property
+    def end_ns(self) -> int | None:
+        """Time of the first FIN or RST that came from the receiver."""
+
+    @property
+    def zero_window_probes(self) -> int: ...
+
+def abort_at_sender(direction: int, packets: PacketColumns) -> AbortAtSender:
+    """How far the sender of `direction` was acknowledged, other than by resets, and when the other end ended."""
+
+@final
+class Fins:
+    """The FINs of one stream; `first_ns` is None without any, or where the first is a copy of one that was missed."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def first_ns(self) -> int | None: ...
+
+def fins(packets: PacketColumns) -> tuple[Fins, Fins]:
+    """FINs up and down."""
+
+def hop_limit(direction: int, packets: PacketColumns) -> int | None:
+    """The most frequent hop limit in `direction`, the lowest of equally frequent ones."""
+
+@final
+class AnsweringHopLimits:
+    """Hop limits of packets that acknowledge, without resets: of the first SYN, and the most frequent of the others."""
+
+    @property
+    def opening(self) -> int | None: ...
+    @property
+    def later(self) -> int | None: ...
+
+def answering_hop_limits(direction: int, packets: PacketColumns) -> AnsweringHopLimits:
+    """The hop limits of `direction`'s answer to a handshake and of what followed."""
+
+@final
+class Exchanges:
+    """Answers that acknowledge their question whole, and the least time from a question's last byte to its answer."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_ns(self) -> int | None: ...
+
+def exchanges(asked: int, packets: PacketColumns) -> Exchanges:
+    """Questions in `asked` and the answers to them; data after data of the other direction begin a new question."""
 
 class _Segments(Protocol):
     """Segments of one packet direction, columns of one length."""

@@ -3,12 +3,14 @@
 mod agreement;
 mod capture;
 mod clocks;
+mod connection_numbers;
 mod datagrams;
 mod flow_times;
 mod frames;
 mod live;
 mod packets;
 mod read;
+mod record;
 mod simulate;
 mod sliding_mode;
 mod staircases;
@@ -29,6 +31,11 @@ mod _core {
     use crate::clocks::Constraints;
     #[pymodule_export]
     use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
+    #[pymodule_export]
+    use crate::connection_numbers::{
+        abort, abort_at_sender, answering_hop_limits, exchanges, fins, hop_limit, window_course, Abort, AbortAtSender,
+        AnsweringHopLimits, Exchanges, Fins, WindowCourse,
+    };
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
