@@ -13,24 +13,30 @@ from pepscope.captures.packets import PacketColumns
 __all__ = [
     "Abort",
     "AbortAtSender",
+    "AckDelays",
     "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
+    "CommonPackets",
     "Constraints",
     "Exchanges",
     "FieldCounts",
     "Fins",
     "FlowTimes",
     "LivePath",
+    "RoundTrips",
     "Simulated",
     "SlidingMode",
+    "TransferSpans",
     "WindowCourse",
     "__version__",
     "abort",
     "abort_at_sender",
+    "ack_delays",
     "acknowledgement_steps",
     "answering_hop_limits",
     "check_scenario",
+    "common_packets",
     "count_acknowledgement_agreement",
     "count_data_agreement",
     "data_ranges",
@@ -40,11 +46,13 @@ __all__ = [
     "header_kinds",
     "hop_limit",
     "is_release_build",
+    "plain_round_trips",
     "read_capture",
     "read_frames",
     "simulate",
     "syn_counts",
     "timestamp_steps",
+    "transfer_spans",
     "window_course",
 ]
 
@@ -321,6 +329,88 @@ class Exchanges:
 
 def exchanges(asked: int, packets: PacketColumns) -> Exchanges:
     """Questions in `asked` and the answers to them; data after data of the other direction begin a new question."""
+
+@final
+class AckDelays:
+    """At the receiver, from the arrival of the last byte that each plain acknowledgement covers to its sending."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_ns(self) -> int | None: ...
+
+def ack_delays(direction: int, packets: PacketColumns) -> AckDelays:
+    """Delays of the acknowledgements of `direction`'s data that carry no payload, SYN, FIN or RST, at its receiver."""
+
+@final
+class RoundTrips:
+    """At the sender, from the first copy of the last byte that each plain acknowledgement covers (Karn)."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_s(self) -> float: ...
+    @property
+    def short(self) -> int:
+        """How many are shorter than the limit."""
+
+    @property
+    def short_at_once(self) -> int:
+        """Most of the short ones that ended within the time of the longest round trip."""
+
+def plain_round_trips(direction: int, packets: PacketColumns, limit_s: float) -> RoundTrips:
+    """Round trips of `direction`'s data at its sender, by acknowledgements without payload, SYN, FIN and RST."""
+
+@final
+class CommonPackets:
+    """Packets that two captures have in common, without those that occur twice in either."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def comparable(self) -> int:
+        """Packets of the capture that has fewer which could have been found in the other."""
+
+    @property
+    def other_hop_limits(self) -> int: ...
+    @property
+    def resolution_ns(self) -> int: ...
+    @property
+    def uneven(self) -> int:
+        """How often the difference of their times changes by more than the resolution."""
+
+    @property
+    def round_trips_ns(self) -> tuple[float, float, float] | None:
+        """Round trips between the captures without odd ones: lowest, median, highest; None if all travel one way."""
+
+def common_packets(
+    one: PacketColumns,
+    two: PacketColumns,
+    shifts: tuple[int, int],
+    finest_ns: int,
+    coarsest_ns: int,
+    odd_share: float,
+) -> CommonPackets:
+    """Packets with the same fields. `shifts` (up, down) added to the first's stream offsets give the second's; times
+    are rounded to a power of ten between `finest_ns` and `coarsest_ns`; `odd_share` of the round trips are odd at
+    either end."""
+
+@final
+class TransferSpans:
+    """Times that a common byte range took: first sent to acknowledged, and first to last arrival."""
+
+    @property
+    def sender_ns(self) -> int: ...
+    @property
+    def receiver_ns(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+def transfer_spans(
+    direction: int, sender: PacketColumns, receiver: PacketColumns, shift: int, shortest_bytes: int
+) -> TransferSpans | None:
+    """How long the bytes of `direction` that both captures hold, and that were acknowledged to the sender, took; None
+    below `shortest_bytes`. `shift` added to a receiver-side offset gives the sender's."""
 
 class _Segments(Protocol):
     """Segments of one packet direction, columns of one length."""

@@ -10,7 +10,7 @@ from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
 from detector.streams.window_course import bulk_direction, window_course
 from pepscope import _core
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence, Number
 
@@ -72,18 +72,18 @@ def _measure(vantage: Vantage, at_client: bool) -> dict[str, Number]:
         "handshake_s": None if handshake is None else handshake / 1e9,
         "data_round_trip_min_s": None if local.round_trip_time_min_ns is None else local.round_trip_time_min_ns / 1e9,
     }
-    exchanges = answer_times(vantage, Direction.UP if at_client else Direction.DOWN)
+    exchanges = answer_times(vantage.packets, Direction.UP if at_client else Direction.DOWN)
     numbers["exchanges"] = exchanges.count
     numbers["answer_min_s"] = None if exchanges.least_ns is None else exchanges.least_ns / 1e9
     return numbers
 
 
-def answer_times(vantage: Vantage, asked: Direction) -> _core.Exchanges:
+def answer_times(packets: PacketColumns, asked: Direction) -> _core.Exchanges:
     """Times from the last byte of each question in `asked` to the first byte of the answer to it.
 
     A new question begins where data follows data of the other direction; an answer must acknowledge the question whole.
     """
-    return _core.exchanges(asked.value, vantage.packets)
+    return _core.exchanges(asked.value, packets)
 
 
 def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, Number]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
 from pepscope import _core
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -35,18 +35,18 @@ def examine(observation: Observation) -> Evidence:
         sender, receiver = pair.sender(direction), pair.receiver(direction)
         if sender is None or receiver is None:
             continue
-        abort = find_abort(receiver, direction)
+        abort = find_abort(receiver.packets, direction)
         if abort is not None:
             return _compare(pair, direction, sender, receiver, abort)
     return TeardownFinding.NO_ABORT.undecided(NAME, "Neither end aborted this connection in the middle of a transfer.")
 
 
-def find_abort(receiver: Vantage, direction: Direction) -> _core.Abort | None:
+def find_abort(packets: PacketColumns, direction: Direction) -> _core.Abort | None:
     """Whether, in its own capture, the receiver of `direction` ended the connection before that stream's end was seen.
 
     An RST from the receiver is an abort, and so is a FIN after which it answered data with RST.
     """
-    return _core.abort(direction.value, receiver.packets)
+    return _core.abort(direction.value, packets)
 
 
 def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantage, abort: _core.Abort) -> Evidence:

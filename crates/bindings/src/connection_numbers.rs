@@ -47,6 +47,16 @@ record! {
     Exchanges of evidence::exchanges::Exchanges { count: usize, least_ns: Option<i64> }
 }
 
+record! {
+    /// Delays of plain acknowledgements at the receiver.
+    AckDelays of evidence::ack_delays::AckDelays { count: usize, least_ns: Option<i64> }
+}
+
+record! {
+    /// Round trips of plain acknowledgements at the sender.
+    RoundTrips of evidence::ack_delays::RoundTrips { count: usize, least_s: f64, short: usize, short_at_once: usize }
+}
+
 /// The course of the windows that packets in a direction advertise.
 #[pyfunction]
 pub(crate) fn window_course(
@@ -105,4 +115,23 @@ pub(crate) fn answering_hop_limits(
 pub(crate) fn exchanges(py: Python<'_>, asked: u8, packets: PacketArrays<'_>) -> PyResult<Exchanges> {
     let columns = packets.columns()?;
     Ok(py.detach(|| columns.exchanges(asked)).into())
+}
+
+/// Delays of the plain acknowledgements of a direction's data, at its receiver.
+#[pyfunction]
+pub(crate) fn ack_delays(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<AckDelays> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.ack_delays(direction)).into())
+}
+
+/// Round trips of a direction's data at its sender, and how many are shorter than a limit.
+#[pyfunction]
+pub(crate) fn plain_round_trips(
+    py: Python<'_>,
+    direction: u8,
+    packets: PacketArrays<'_>,
+    limit_s: f64,
+) -> PyResult<RoundTrips> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.plain_round_trips(direction, limit_s)).into())
 }

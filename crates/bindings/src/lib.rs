@@ -9,6 +9,7 @@ mod flow_times;
 mod frames;
 mod live;
 mod packets;
+mod pair_numbers;
 mod read;
 mod record;
 mod simulate;
@@ -33,13 +34,15 @@ mod _core {
     use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
     #[pymodule_export]
     use crate::connection_numbers::{
-        abort, abort_at_sender, answering_hop_limits, exchanges, fins, hop_limit, window_course, Abort, AbortAtSender,
-        AnsweringHopLimits, Exchanges, Fins, WindowCourse,
+        abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limit, plain_round_trips,
+        window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
+    #[pymodule_export]
+    use crate::pair_numbers::{common_packets, transfer_spans, CommonPackets, TransferSpans};
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]

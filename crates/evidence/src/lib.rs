@@ -3,8 +3,10 @@
 //! Nothing here decides: there is no verdict, and what a method may want to choose otherwise (limits, counts, shares) is
 //! an argument. Columns come in as slices and go out as vectors.
 
+pub mod ack_delays;
 pub mod agreement;
 pub mod byte_times;
+pub mod common_packets;
 pub mod constraints;
 pub mod early_acks;
 pub mod endings;
@@ -21,4 +23,5 @@ pub mod staircase;
 pub mod steps;
 pub mod thinning;
 pub mod timestamps;
+pub mod transfer_spans;
 pub mod window_course;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from detector.streams import curves
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
 
 ENDING = TcpFlag.RST | TcpFlag.FIN
@@ -95,3 +96,30 @@ def answer_times_ns(packets: PacketColumns, asked: Direction) -> Int64Array:
     complete = packets.acknowledgement_offset[answer] >= end
     times: Int64Array = (packets.time_ns[answer] - packets.time_ns[question])[complete]
     return times
+
+
+def acknowledgement_delays_s(packets: PacketColumns, direction: Direction) -> list[float]:
+    """At the receiver: from the arrival of the last byte that each plain acknowledgement covers to its sending."""
+    arrived, sent = curves.first_arrivals(packets, direction), curves.acknowledgements(packets, direction)
+    chosen = sent.plain & (sent.value > max(sent.floor, 0))
+    arrival = arrived.at(sent.value[chosen] - 1)
+    known = arrival != curves.NEVER
+    delays: list[float] = ((sent.time_ns[chosen][known] - arrival[known]) / 1e9).tolist()
+    return delays
+
+
+def round_trips(packets: PacketColumns, direction: Direction, limit_s: float) -> tuple[int, float, int, int]:
+    """How many round trips, the least (s), how many shorter than the limit, and most of these during the longest."""
+    sent, seen = curves.sent_data(packets, direction), curves.acknowledgements(packets, direction)
+    chosen = seen.plain & (seen.value > max(seen.floor, 0))
+    last = seen.value[chosen] - 1
+    left = sent.first_copies.at(last)
+    again = ((sent.repeats.start <= last[:, None]) & (last[:, None] < sent.repeats.end)).any(axis=1)
+    known = (left != curves.NEVER) & ~again
+    came = seen.time_ns[chosen][known]
+    ended, trips = (came - came[:1]) / 1e9, (came - left[known]) / 1e9
+    if len(trips) == 0:
+        return 0, 0.0, 0, 0
+    times = ended[trips < limit_s]
+    within = np.searchsorted(times, times + trips.max(), side="right") - np.arange(len(times))
+    return len(trips), float(trips.min()), len(times), int(within.max(initial=0))

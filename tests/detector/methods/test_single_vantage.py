@@ -46,6 +46,6 @@ def test_hints_are_named():
 
 def test_answers_of_a_chat_are_timed():
     (pair,) = pairs("spl_ha_chat")
-    times = answer_times(pair.client_side, Direction.UP)
+    times = answer_times(pair.client_side.packets, Direction.UP)
     assert times.count == 40
     assert times.least_ns > 100e6

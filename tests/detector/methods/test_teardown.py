@@ -38,6 +38,6 @@ def test_no_finding_without_abort(run_id):
 
 def test_the_sender_of_the_stream_does_not_abort_it_by_resetting():
     (pair,) = pairs("reg_dl_abort")
-    assert find_abort(pair.client_side, Direction.DOWN) is not None
-    assert find_abort(pair.client_side, Direction.UP) is None
+    assert find_abort(pair.client_side.packets, Direction.DOWN) is not None
+    assert find_abort(pair.client_side.packets, Direction.UP) is None
     assert examined(replace(pair, client_side=None)).finding == "needs-second-capture"
