@@ -25,6 +25,7 @@ __all__ = [
     "FlowTimes",
     "LivePath",
     "RoundTrips",
+    "SenderLead",
     "Simulated",
     "SlidingMode",
     "TransferSpans",
@@ -41,6 +42,7 @@ __all__ = [
     "count_data_agreement",
     "data_ranges",
     "exchanges",
+    "fin_lead_ns",
     "fins",
     "first_arrivals",
     "header_kinds",
@@ -49,6 +51,7 @@ __all__ = [
     "plain_round_trips",
     "read_capture",
     "read_frames",
+    "sender_lead",
     "simulate",
     "syn_counts",
     "timestamp_steps",
@@ -411,6 +414,61 @@ def transfer_spans(
 ) -> TransferSpans | None:
     """How long the bytes of `direction` that both captures hold, and that were acknowledged to the sender, took; None
     below `shortest_bytes`. `shift` added to a receiver-side offset gives the sender's."""
+
+@final
+class SenderLead:
+    """How far one flow's sender is ahead of its receiver: bytes acknowledged to the one, less those that arrived."""
+
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def most_bytes(self) -> int: ...
+    @property
+    def delivered_when_done_bytes(self) -> int:
+        """Arrived when the last byte was acknowledged to the sender."""
+
+    @property
+    def acknowledged_at_start_bytes(self) -> int:
+        """Acknowledged to the sender when the first byte arrived."""
+
+    @property
+    def silence_ns(self) -> int:
+        """From the first byte sent to the first that arrived."""
+
+    @property
+    def sender_duration_ns(self) -> int:
+        """From the first byte sent until the last was acknowledged."""
+
+    @property
+    def receiver_duration_ns(self) -> int: ...
+    @property
+    def beyond_buffers_bytes(self) -> int:
+        """Most by which the lead exceeded what a relay's buffers could hold then; 0 where windows are not known."""
+
+    @property
+    def buffers_bytes(self) -> int:
+        """What they could hold at that time."""
+
+def sender_lead(
+    flow: FlowTimes,
+    receiver: PacketColumns,
+    windows: PacketColumns | None,
+    shift: int,
+    lines: Sequence[_ClockLine],
+    clock_given: bool,
+    error_ns: int,
+    buffers: tuple[int, int, int],
+) -> SenderLead | None:
+    """The lead of a flow's sender under the friendliest clock; None where too few times are known.
+
+    `windows` is the sender's capture where it holds the windows advertised to it in bytes; `shift` added to a
+    receiver-side offset gives the sender's; `buffers` are what a relay holds in any case, the bytes of a segment, and
+    what it holds for each segment that was delivered.
+    """
+
+def fin_lead_ns(flow: FlowTimes, sent_ns: int, arrived_ns: int, lines: Sequence[_ClockLine]) -> float | None:
+    """By how much a FIN against the data of `flow` arrived too early (ns), with the clock moved as far as these data
+    allow; None where no data stand in the same piece of the clock."""
 
 class _Segments(Protocol):
     """Segments of one packet direction, columns of one length."""

@@ -13,7 +13,7 @@ def violations(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]:
     The drift is that of the best line; the offset of each piece is moved towards the acknowledgements until the flow's
     data forbid it.
     """
-    return flow.times.early_acks(_lines(clock), _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
+    return flow.times.early_acks(clock.lines, _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
 
 
 def ahead_of_receiver(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]:
@@ -24,13 +24,9 @@ def ahead_of_receiver(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]
     set once spoils one of them only. Where a step was found, the pieces before and after it are tested instead, since
     its place is known to some packets only.
     """
-    parts = flow.times.early_own_acks(_lines(clock), _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
+    parts = flow.times.early_own_acks(clock.lines, _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
     compared = (counts for counts in parts if counts[1])
     return min(compared, key=lambda counts: counts[0] / counts[1], default=(0, 0))
-
-
-def _lines(clock: ClockRelation) -> list[tuple[int, int, float, float]]:
-    return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in clock.pieces]
 
 
 def _spared(flow: FlowClouds, clock: ClockRelation) -> int:

@@ -111,6 +111,11 @@ class ClockRelation:
             for before, after in itertools.pairwise(self.pieces)
         )
 
+    @property
+    def lines(self) -> list[tuple[int, int, float, float]]:
+        """Start and reference (client clock), offset (server minus client) and drift of each piece; times in ns."""
+        return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in self.pieces]
+
     def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
         """theta at client times; zeros where nothing is known."""
         if len(self.pieces) == 1:
@@ -121,15 +126,6 @@ class ClockRelation:
             inside = client_time_ns >= piece.start_ns if number else np.ones(len(client_time_ns), np.bool_)
             result[inside] = piece.offset_ns + piece.drift * (client_time_ns[inside] - piece.reference_ns)
         return result
-
-    def piece_at(self, client_time_ns: Int64Array) -> Int64Array:
-        """Places in `pieces` of what holds at client times; the first one before the second begins."""
-        starts = np.array([piece.start_ns for piece in self.pieces[1:]], np.int64)
-        return np.searchsorted(starts, client_time_ns, side="right").astype(np.int64)
-
-    def to_server_ns(self, client_time_ns: Int64Array) -> Int64Array:
-        """Client-side times on the server side's clock."""
-        return client_time_ns + np.rint(self.server_minus_client_ns(client_time_ns)).astype(np.int64)
 
 
 def relate(pair: Pair) -> ClockRelation:

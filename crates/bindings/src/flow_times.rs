@@ -1,7 +1,8 @@
 //! Times of a flow at both ends, from NumPy columns to a record of numbers.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pepscope_evidence::early_acks::{ClockBound, ClockLine, EarlyCount};
+use pepscope_evidence::clock_lines::{ClockLine, ClockLines};
+use pepscope_evidence::early_acks::{ClockBound, EarlyCount};
 use pepscope_evidence::flow_times::{self, FlowCaptures};
 use pepscope_evidence::packets::flag;
 use pepscope_evidence::timestamps;
@@ -11,7 +12,7 @@ use crate::packets::PacketArrays;
 
 type Int64s<'py> = Bound<'py, PyArray1<i64>>;
 /// Start, reference, offset and drift of each piece of a clock relation.
-type Lines = Vec<(i64, i64, f64, f64)>;
+pub(crate) type Lines = Vec<(i64, i64, f64, f64)>;
 
 /// Times of a flow in the captures at its two ends.
 #[pyclass(module = "pepscope._core", frozen)]
@@ -96,14 +97,14 @@ impl FlowTimes {
     /// Acknowledgements that came too early, and those that were compared.
     fn early_acks(&self, py: Python<'_>, lines: Lines, spared: usize, error_ns: f64) -> (usize, usize) {
         let lines = taken_over(lines);
-        py.detach(|| handed_over(self.0.early_acks(ClockBound { lines: &lines, spared, error_ns })))
+        py.detach(|| handed_over(self.0.early_acks(ClockBound { lines: ClockLines(&lines), spared, error_ns })))
     }
 
     /// The same by the receiver's own acknowledgements, for each part of the connection.
     fn early_own_acks(&self, py: Python<'_>, lines: Lines, spared: usize, error_ns: f64) -> Vec<(usize, usize)> {
         let lines = taken_over(lines);
         py.detach(|| {
-            let parts = self.0.early_own_acks(ClockBound { lines: &lines, spared, error_ns });
+            let parts = self.0.early_own_acks(ClockBound { lines: ClockLines(&lines), spared, error_ns });
             parts.into_iter().map(handed_over).collect()
         })
     }
@@ -176,7 +177,7 @@ pub(crate) fn timestamp_steps(
     Ok((steps.count, steps.equal, steps.least_ns))
 }
 
-fn taken_over(lines: Lines) -> Vec<ClockLine> {
+pub(crate) fn taken_over(lines: Lines) -> Vec<ClockLine> {
     let line = |(start_ns, reference_ns, offset_ns, drift)| ClockLine { start_ns, reference_ns, offset_ns, drift };
     lines.into_iter().map(line).collect()
 }

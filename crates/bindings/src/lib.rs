@@ -31,18 +31,20 @@ mod _core {
     #[pymodule_export]
     use crate::clocks::Constraints;
     #[pymodule_export]
-    use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
-    #[pymodule_export]
     use crate::connection_numbers::{
         abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limit, plain_round_trips,
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
+    use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
+    #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
-    use crate::pair_numbers::{common_packets, transfer_spans, CommonPackets, TransferSpans};
+    use crate::pair_numbers::{
+        common_packets, fin_lead_ns, sender_lead, transfer_spans, CommonPackets, SenderLead, TransferSpans,
+    };
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]

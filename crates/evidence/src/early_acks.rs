@@ -1,23 +1,14 @@
 //! Acknowledgements that reached the sender before the receiver can have sent them, by a given relation of the clocks.
 
 use crate::byte_times::NEVER;
+use crate::clock_lines::ClockLines;
 use crate::flow_times::{Difference, FlowTimes};
 use crate::order_statistics::median;
-
-/// The server's clock minus the client's from `start_ns` on (client's clock), as a line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ClockLine {
-    pub start_ns: i64,
-    pub reference_ns: i64,
-    pub offset_ns: f64,
-    pub drift: f64,
-}
 
 /// A clock relation in pieces, and by how much a constraint may contradict it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockBound<'a> {
-    /// In order of time; what stands before the second begins belongs to the first.
-    pub lines: &'a [ClockLine],
+    pub lines: ClockLines<'a>,
     /// Data that bound nothing.
     pub spared: usize,
     /// What timestamps may be wrong by.
@@ -41,17 +32,10 @@ pub struct EarlyCount {
 }
 
 impl ClockBound<'_> {
-    fn server_minus_client_ns(&self, client_ns: i64) -> f64 {
-        let later = self.lines.iter().skip(1).rev().find(|line| client_ns >= line.start_ns);
-        later
-            .or(self.lines.first())
-            .map_or(0.0, |line| line.offset_ns + line.drift * client_ns.wrapping_sub(line.reference_ns) as f64)
-    }
-
     /// Client times from which to which each piece holds. Whole numbers: a floating-point number of nanoseconds since
     /// 1970 is off by 100 ns, and a packet at the start of a piece would be taken into the piece before.
     fn spans(&self) -> Vec<(i64, i64)> {
-        let starts = self.lines.iter().skip(1).map(|line| line.start_ns);
+        let starts = self.lines.0.iter().skip(1).map(|line| line.start_ns);
         let ends = starts.clone().chain([i64::MAX]);
         [i64::MIN].into_iter().chain(starts).zip(ends).collect()
     }
@@ -73,7 +57,7 @@ impl FlowTimes {
         if acks.is_empty() {
             return Vec::new();
         }
-        let spans = if clock.lines.len() > 1 {
+        let spans = if clock.lines.0.len() > 1 {
             clock.spans()
         } else {
             let middle_ns = median(acks.iter().map(|ack| ack.0).collect()) as i64;
@@ -89,7 +73,7 @@ impl FlowTimes {
     fn count_early(&self, acks: &[Difference], clock: ClockBound<'_>, spans: &[(i64, i64)]) -> usize {
         let sign = if self.is_up { -1.0 } else { 1.0 };
         let rest_ns = |&(client_ns, difference_ns): &Difference| {
-            sign * (difference_ns as f64 - clock.server_minus_client_ns(client_ns))
+            sign * (difference_ns as f64 - clock.lines.server_minus_client_ns(client_ns))
         };
         let mut early = vec![false; acks.len()];
         for &span in spans {
@@ -129,6 +113,7 @@ fn is_within(&(client_ns, _): &Difference, (start_ns, end_ns): (i64, i64)) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock_lines::ClockLine;
 
     const FLAT: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 0.0, drift: 0.0 };
 
@@ -151,7 +136,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_that_do_not_wait_for_queued_data_are_early() {
-        let clock = ClockBound { lines: &[FLAT], spared: 2, error_ns: 1e6 };
+        let clock = ClockBound { lines: ClockLines(&[FLAT]), spared: 2, error_ns: 1e6 };
         assert_eq!(down(80_000_000).early_acks(clock), EarlyCount { early: 0, compared: 10 });
         assert_eq!(down(5_000_000).early_acks(clock), EarlyCount { early: 7, compared: 10 });
         // A queue that stands for all of the second half is an offset as well.
@@ -162,7 +147,7 @@ mod tests {
     #[test]
     fn a_piece_with_too_few_data_shows_nothing_early() {
         let second = ClockLine { start_ns: 850_000_000, ..FLAT };
-        let clock = ClockBound { lines: &[FLAT, second], spared: 2, error_ns: 1e6 };
+        let clock = ClockBound { lines: ClockLines(&[FLAT, second]), spared: 2, error_ns: 1e6 };
         assert_eq!(down(5_000_000).early_acks(clock), EarlyCount { early: 5, compared: 10 });
     }
 

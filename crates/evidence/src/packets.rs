@@ -5,6 +5,8 @@ pub const NO_ACKNOWLEDGEMENT: i64 = -(1 << 62);
 
 /// Direction of what the client sends.
 pub const UP: u8 = 0;
+/// Direction of what the server sends.
+pub const DOWN: u8 = 1;
 
 /// TCP header flags as on the wire (RFC 9293, section 3.1).
 pub mod flag {
