@@ -37,6 +37,7 @@ __all__ = [
     "acknowledgement_steps",
     "answering_hop_limits",
     "check_scenario",
+    "clock_falls",
     "common_packets",
     "count_acknowledgement_agreement",
     "count_data_agreement",
@@ -240,6 +241,9 @@ class Constraints:
 
 def syn_counts(packets: PacketColumns) -> list[int]:
     """SYNs of each direction."""
+
+def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
+    """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
 
 def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
     """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""

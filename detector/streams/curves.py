@@ -96,16 +96,12 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     merged out of order fall back again and again and are left as they are, and so is a single packet that stands too
     late in its file: the next one is back where time had got to.
     """
-    if len(packets) < 2:
-        return packets
-    gaps = np.diff(packets.time_ns)
-    back = np.append(packets.time_ns[2:] >= packets.time_ns[:-2], False)
-    falls = np.flatnonzero((gaps < -BACKWARD_STEP_NS) & ~back)
-    if len(falls) == 0 or len(falls) > BACKWARD_STEPS:
+    falls = _core.clock_falls(packets.time_ns, BACKWARD_STEP_NS)
+    if not falls or len(falls) > BACKWARD_STEPS:
         return packets
     raised = np.zeros(len(packets), np.int64)
-    for place in falls.tolist():
-        raised[place + 1 :] -= gaps[place]
+    for row in falls:
+        raised[row:] += packets.time_ns[row - 1] - packets.time_ns[row]
     return replace(packets, time_ns=packets.time_ns + raised)
 
 

@@ -17,6 +17,7 @@ mod sliding_mode;
 mod staircases;
 mod standard_input;
 mod summaries;
+mod timestamps;
 
 use pyo3::prelude::*;
 
@@ -53,6 +54,8 @@ mod _core {
     use crate::sliding_mode::SlidingMode;
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
+    #[pymodule_export]
+    use crate::timestamps::clock_falls;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

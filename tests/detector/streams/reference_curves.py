@@ -60,6 +60,14 @@ def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tupl
     return float(np.ceil((end - start) * (count / max(int((held.end - held.start).sum()), 1))).sum()), count
 
 
+def clock_falls(time_ns: Int64Array, least_ns: int) -> list[int]:
+    """Rows before which the clock fell, unless the next packet is back where time had got to."""
+    if len(time_ns) < 2:
+        return []
+    back = np.append(time_ns[2:] >= time_ns[:-2], False)
+    return [int(place) + 1 for place in np.flatnonzero((np.diff(time_ns) < -least_ns) & ~back)]
+
+
 def _hole_fillers(came: SentData) -> ByteTimes:
     """First arrivals below the highest offset reached: clipped to the holes between the advancing ranges."""
     beyond, late = came.first_copies, came.repeats
