@@ -54,7 +54,6 @@ __all__ = [
     "read_frames",
     "sender_lead",
     "simulate",
-    "syn_counts",
     "timestamp_steps",
     "transfer_spans",
     "window_course",
@@ -238,9 +237,6 @@ class Constraints:
     def lower(self) -> _Cloud: ...
     @property
     def upper(self) -> _Cloud: ...
-
-def syn_counts(packets: PacketColumns) -> list[int]:
-    """SYNs of each direction."""
 
 def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
     """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""

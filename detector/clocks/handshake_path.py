@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from detector.pair import Pair, Vantage
-from pepscope import _core
 from pepscope.captures.packets import Direction
 
 
@@ -37,4 +36,4 @@ def _is_one_handshake(pair: Pair) -> bool:
         numbers = {vantage.flow(direction).initial_sequence_number for vantage in pair.vantages}
         if None in numbers or len(numbers) != 1:
             return False
-    return all(count == 1 for vantage in pair.vantages for count in _core.syn_counts(vantage.packets))
+    return all(vantage.flow(direction).syn_count == 1 for vantage in pair.vantages for direction in Direction)

@@ -4,7 +4,6 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pepscope_evidence::clock_lines::{ClockLine, ClockLines};
 use pepscope_evidence::early_acks::{ClockBound, EarlyCount};
 use pepscope_evidence::flow_times::{self, FlowCaptures};
-use pepscope_evidence::packets::flag;
 use pepscope_evidence::timestamps;
 use pyo3::prelude::*;
 
@@ -158,12 +157,6 @@ impl FlowTimes {
     fn own_ack<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
         PyArray1::from_slice(py, &self.0.own_ack)
     }
-}
-
-/// SYNs of each direction.
-#[pyfunction]
-pub(crate) fn syn_counts(packets: PacketArrays<'_>) -> PyResult<[usize; 2]> {
-    Ok(packets.columns()?.count_flagged(flag::SYN))
 }
 
 /// Steps between the first timestamps: how many, how many of no time, and the least forward.

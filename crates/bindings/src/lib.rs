@@ -37,7 +37,7 @@ mod _core {
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
-    use crate::flow_times::{syn_counts, timestamp_steps, FlowTimes};
+    use crate::flow_times::{timestamp_steps, FlowTimes};
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]

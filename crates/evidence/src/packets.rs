@@ -55,17 +55,6 @@ impl Packets<'_> {
         self.time_ns.is_empty()
     }
 
-    /// How many packets of each direction bear any of these flags.
-    pub fn count_flagged(&self, flags: u16) -> [usize; 2] {
-        let mut counts = [0; 2];
-        for (&direction, _) in self.direction.iter().zip(self.flags).filter(|&(_, borne)| borne & flags != 0) {
-            if let Some(count) = counts.get_mut(usize::from(direction)) {
-                *count += 1;
-            }
-        }
-        counts
-    }
-
     /// Whether all columns have one length.
     pub fn is_even(&self) -> bool {
         let lengths = [
