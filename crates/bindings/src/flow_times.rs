@@ -1,10 +1,9 @@
 //! Times of a flow at both ends, from NumPy columns to a record of numbers.
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pepscope_evidence::clock_lines::{ClockLine, ClockLines};
 use pepscope_evidence::early_acks::{ClockBound, EarlyCount};
 use pepscope_evidence::flow_times::{self, FlowCaptures};
-use pepscope_evidence::timestamps;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;
@@ -157,17 +156,6 @@ impl FlowTimes {
     fn own_ack<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<bool>> {
         PyArray1::from_slice(py, &self.0.own_ack)
     }
-}
-
-/// Steps between the first timestamps: how many, how many of no time, and the least forward.
-#[pyfunction]
-pub(crate) fn timestamp_steps(
-    time_ns: PyReadonlyArray1<'_, i64>,
-    most: usize,
-) -> PyResult<(usize, usize, Option<i64>)> {
-    let time_ns = time_ns.as_slice()?;
-    let steps = timestamps::TimestampSteps::of(&time_ns[..time_ns.len().min(most)]);
-    Ok((steps.count, steps.equal, steps.least_ns))
 }
 
 pub(crate) fn taken_over(lines: Lines) -> Vec<ClockLine> {

@@ -37,7 +37,7 @@ mod _core {
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
-    use crate::flow_times::{timestamp_steps, FlowTimes};
+    use crate::flow_times::FlowTimes;
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
@@ -55,7 +55,7 @@ mod _core {
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
-    use crate::timestamps::clock_falls;
+    use crate::timestamps::{clock_falls, timestamp_steps};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
