@@ -47,7 +47,7 @@ __all__ = [
     "fins",
     "first_arrivals",
     "header_kinds",
-    "hop_limit",
+    "hop_limits",
     "is_release_build",
     "plain_round_trips",
     "read_capture",
@@ -306,8 +306,8 @@ class Fins:
 def fins(packets: PacketColumns) -> tuple[Fins, Fins]:
     """FINs up and down."""
 
-def hop_limit(direction: int, packets: PacketColumns) -> int | None:
-    """The most frequent hop limit in `direction`, the lowest of equally frequent ones."""
+def hop_limits(packets: PacketColumns) -> tuple[int | None, int | None]:
+    """The most frequent hop limit up and down, the lowest of equally frequent ones."""
 
 @final
 class AnsweringHopLimits:

@@ -33,7 +33,7 @@ def examine(observation: Observation) -> Evidence:
         return TeardownFinding.NEEDS_SECOND_CAPTURE.undecided(NAME, "How an abort travels needs captures at both ends.")
     for direction in sorted(Direction, key=lambda d: -pair.vantages[0].flow(d).stream_bytes):
         sender, receiver = pair.sender(direction), pair.receiver(direction)
-        if sender is None or receiver is None:
+        if sender is None or receiver is None or receiver.flow(direction.reverse).reset_time_ns is None:
             continue
         abort = find_abort(receiver.packets, direction)
         if abort is not None:

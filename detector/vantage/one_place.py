@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from detector.pair import Pair, Vantage
 from pepscope import _core
+from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Direction
 
 #: Time stamps are rounded to at least this by common formats and tools (pcap in microseconds).
@@ -53,7 +54,7 @@ class OnePlace:
 def one_place(pair: Pair) -> OnePlace | None:
     """What shows that both captures of `pair` were taken at one place; None where nothing does."""
     one, two = pair.client_side, pair.server_side
-    if one is None or two is None or not _may_be(pair):
+    if one is None or two is None or not _may_be(one.connection, two.connection):
         return None
     common = packets_in_common(pair, one, two)
     if common.count < max(1.0, COMMON_SHARE * common.comparable):
@@ -78,10 +79,7 @@ def packets_in_common(pair: Pair, one: Vantage, two: Vantage) -> _core.CommonPac
     return _core.common_packets(one.packets, two.packets, (up, down), FORMAT_RESOLUTION_NS, COARSEST_NS, ODD_SHARE)
 
 
-def _may_be(pair: Pair) -> bool:
+def _may_be(one: Connection, two: Connection) -> bool:
     """Whether the summaries allow it; looking at packets costs more."""
-    connections = [vantage.connection for vantage in pair.vantages]
-    return all(
-        len({(flow.ttl) for flow in flows if flow.packets}) <= 1
-        for flows in ([c.up for c in connections], [c.down for c in connections])
-    )
+    flows = ((one.up, two.up), (one.down, two.down))
+    return all(first.ttl == second.ttl or not (first.packets and second.packets) for first, second in flows)

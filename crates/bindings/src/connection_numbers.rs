@@ -92,11 +92,12 @@ pub(crate) fn fins(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Fins,
     Ok((up.into(), down.into()))
 }
 
-/// The most frequent hop limit of a direction.
+/// The most frequent hop limit up and down.
 #[pyfunction]
-pub(crate) fn hop_limit(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<Option<u8>> {
+pub(crate) fn hop_limits(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Option<u8>, Option<u8>)> {
     let columns = packets.columns()?;
-    Ok(py.detach(|| columns.hop_limit(direction)))
+    let [up, down] = py.detach(|| columns.hop_limits());
+    Ok((up, down))
 }
 
 /// Hop limits of a direction's answer to a handshake and of what followed.

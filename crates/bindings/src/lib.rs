@@ -33,7 +33,7 @@ mod _core {
     use crate::clocks::Constraints;
     #[pymodule_export]
     use crate::connection_numbers::{
-        abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limit, plain_round_trips,
+        abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limits, plain_round_trips,
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]

@@ -1,6 +1,6 @@
 //! Hop limits (TTL) of a connection's packets.
 
-use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
+use crate::packets::{flag, Packets, DOWN, NO_ACKNOWLEDGEMENT, UP};
 
 /// Hop limits of packets that acknowledge, without resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,9 +12,12 @@ pub struct AnsweringHopLimits {
 }
 
 impl Packets<'_> {
-    /// The most frequent hop limit in `direction`, the lowest of equally frequent ones.
-    pub fn hop_limit(&self, direction: u8) -> Option<u8> {
-        most_frequent(self.ttl.iter().zip(self.direction).filter(|&(_, &way)| way == direction).map(|(&ttl, _)| ttl))
+    /// The most frequent hop limit up (0) and down (1), the lowest of equally frequent ones.
+    pub fn hop_limits(&self) -> [Option<u8>; 2] {
+        [UP, DOWN].map(|direction| {
+            let flow = self.ttl.iter().zip(self.direction).filter(|&(_, &way)| way == direction);
+            most_frequent(flow.map(|(&ttl, _)| ttl))
+        })
     }
 
     /// The hop limits of `direction`'s answer to a handshake and of what followed.
@@ -47,7 +50,7 @@ mod tests {
     #[test]
     fn the_lowest_of_equally_frequent_hop_limits_counts() {
         let packets = Packets { direction: &[0, 0, 0, 0, 1], ttl: &[64, 63, 63, 64, 9], ..Packets::default() };
-        assert_eq!((packets.hop_limit(0), packets.hop_limit(1)), (Some(63), Some(9)));
-        assert_eq!(Packets::default().hop_limit(0), None);
+        assert_eq!(packets.hop_limits(), [Some(63), Some(9)]);
+        assert_eq!(Packets::default().hop_limits(), [None, None]);
     }
 }
