@@ -105,7 +105,7 @@ def _plainest(clock: ClockRelation) -> ClockRelation:
         return clock
     low, high = -math.inf, math.inf
     for direction, flow in clock.clouds.items():
-        data, acks = data_points(flow)[1], ack_points(flow, as_sent=False)[1]
+        data, acks = data_points(flow)[1], ack_points(flow)[1]
         upper, lower = (data, acks) if direction is Direction.UP else (acks, data)
         high = min(high, float(upper.min(initial=_MOST_NS)))
         low = max(low, float(lower.max(initial=-_MOST_NS)))
@@ -145,7 +145,7 @@ def _clouds(
     """Sender's times and receiver's minus sender's times (s) of data, then of acknowledgements."""
     if clouds is None:
         return _EMPTY, _EMPTY, _EMPTY, _EMPTY
-    made = clouds.earliest_ack_ns()
+    made = clouds.earliest_ack_ns
     known = made != NEVER
     points: list[FloatArray] = []
     for sent_ns, received_ns in (

@@ -11,44 +11,70 @@ import numpy.typing as npt
 from pepscope.captures.packets import PacketColumns
 
 __all__ = [
+    "Abort",
+    "AbortAtSender",
+    "AckDelays",
+    "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
+    "CommonPackets",
+    "Constraints",
+    "Exchanges",
     "FieldCounts",
+    "Fins",
     "FlowEnds",
+    "FlowTimes",
     "LivePath",
     "PayloadSample",
+    "RoundTrips",
+    "SenderLead",
     "Simulated",
     "SlidingMode",
+    "TransferSpans",
+    "WindowCourse",
     "__version__",
+    "abort",
+    "abort_at_sender",
+    "ack_delays",
     "acknowledgement_steps",
+    "answering_hop_limits",
     "check_scenario",
+    "clock_falls",
+    "common_packets",
     "compare_payload",
     "count_acknowledgement_agreement",
     "count_data_agreement",
     "data_ranges",
+    "exchanges",
+    "fin_lead_ns",
     "fingerprints",
+    "fins",
+    "first_arrivals",
     "flow_ends",
     "header_kinds",
+    "hop_limits",
     "is_release_build",
     "packet_twins",
+    "plain_round_trips",
     "read_capture",
     "read_frames",
-    "separable_stretches",
-    "separate",
-    "separate_most",
+    "sender_lead",
     "simulate",
     "sketch",
-    "thin",
+    "timestamp_steps",
+    "transfer_spans",
     "vote",
     "voted_shifts",
+    "window_course",
 ]
 
 #: x and y of clock constraints (ns).
 _Cloud: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 #: Slack, offset, drift, lowest and highest offset.
 _Line: TypeAlias = tuple[float, float, float, float, float]
+#: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
+_ClockLine: TypeAlias = tuple[int, int, float, float]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-
 __version__: Final[str]
 is_release_build: Final[bool]
 
@@ -65,6 +91,10 @@ def read_capture(
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
     segments that begin below that, whole."""
+
+def first_arrivals(direction: int, packets: PacketColumns) -> _Ranges:
+    """First arrival of every byte of `direction` at its receiver as (start, end, time); what fills a hole counts when
+    it arrives."""
 
 def acknowledgement_steps(
     direction: int, packets: PacketColumns
@@ -190,36 +220,382 @@ def voted_shifts(
 ) -> list[int]:
     """The `most` right offsets minus left offsets on which most fingerprints of two streams agree, best first."""
 
-def separate(lower: _Cloud, upper: _Cloud, drift_limit: float) -> _Line:
-    """The line in the widest gap between two clouds over all drifts within the limit."""
+@final
+class FlowTimes:
+    """Times (ns) of one flow by the captures at its sender and at its receiver; 2**63 - 1 where one is not known.
 
-def separate_most(
-    lower: _Cloud,
-    upper: _Cloud,
-    drift_limit: float,
-    lower_spared: int,
-    upper_spared: int,
-    drift_steps: int,
-    exact: _Line | None,
-) -> _Line:
-    """The same where some points of each cloud may be ignored, over a grid of drifts; `exact` is what `separate` gave,
-    where that is known."""
+    `data_*`: first copies that left, and their first arrival. `ack_*`: acknowledgements as they reached the sender, and
+    when the receiver first sent one as high; `arrival_ns`: when the last byte that each covers had arrived, and
+    `earliest_ack_ns` the lesser of both. `own_ack`: plain ones of exactly that value at both ends. `round_trip_ns`: at
+    the sender, first copy of the byte to its acknowledgement, where it was sent once (Karn).
+    """
 
-def thin(cloud: _Cloud, kept: int, bins: int, highest: bool) -> _Cloud | None:
-    """The most binding points of each of `bins` stretches of time; None where all points would stay."""
+    @staticmethod
+    def of_captures(
+        direction: int,
+        sender: PacketColumns,
+        receiver: PacketColumns,
+        shift: int,
+        sender_began: bool,
+        receiver_began: bool,
+        points_limit: int,
+        same_copy_ns: int,
+    ) -> FlowTimes | None:
+        """None where the sender's capture holds no data of the flow.
 
-def separable_stretches(
-    lower: _Cloud,
-    upper: _Cloud,
-    drift_limit: float,
-    lower_spared: int,
-    upper_spared: int,
-    drift_steps: int,
-    needed_ns: float,
-    most_steps: int,
-) -> list[tuple[_Line, float, float]] | None:
-    """The longest stretches of time, one after another, in which a line leaves `needed_ns` between the clouds: line,
-    start and end. None where they are more than `most_steps` + 1."""
+        `shift` is added to the receiver's offsets to have the sender's; `*_began`: the capture holds the beginning of
+        the stream. Of more than `points_limit` data, or acknowledgements, every k-th is taken. A copy within
+        `same_copy_ns` of the first is the capture's own.
+        """
+
+    @property
+    def data_sent_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def data_arrived_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_value(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_seen_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def ack_sent_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def arrival_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def earliest_ack_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def round_trip_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def own_ack(self) -> npt.NDArray[np.bool_]: ...
+    @property
+    def data_count(self) -> int: ...
+    @property
+    def ack_count(self) -> int: ...
+    @property
+    def timed_ack_count(self) -> int:
+        """Acknowledgements whose `earliest_ack_ns` is known."""
+
+    @property
+    def round_trip_count(self) -> int: ...
+    @property
+    def least_round_trip_ns(self) -> int | None: ...
+    @property
+    def least_hold_ns(self) -> int | None:
+        """Least time from the arrival of what an acknowledgement covers to its sending, at the receiver."""
+
+    @property
+    def first_delay_ns(self) -> int | None:
+        """Receiver's minus sender's time of the first datum."""
+
+    @property
+    def least_delay_ns(self) -> int | None: ...
+    @property
+    def sender_missed(self) -> tuple[float, int]:
+        """Data packets that the sender's capture admits to have missed, and those that it holds."""
+
+    @property
+    def receiver_missed(self) -> tuple[float, int]: ...
+    def round_trips_below(self, limit_ns: float) -> int: ...
+    def early_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> tuple[int, int]:
+        """Acknowledgements that came before all but `spared` of the data of their piece of the clock relation allow,
+        and those that were compared."""
+
+    def early_own_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> list[tuple[int, int]]:
+        """The same by the times at which the receiver sent acknowledgements of the same values: for each piece, or for
+        both halves of a connection with one. Empty without such acknowledgements."""
+
+    def published(self, theta_ns: int, error_s: float) -> tuple[int, int, float] | None:
+        """Acknowledgements with a time at both ends, how many of them came too early by a given offset, and the least
+        margin (s); None without any."""
+
+@final
+class Constraints:
+    """Lower and upper bounds on the difference of two clocks, relative to a time and a difference (ns)."""
+
+    def __new__(
+        cls, lower: _Cloud, upper: _Cloud, reference_ns: int, base_ns: int, lower_spared: int, upper_spared: int
+    ) -> Constraints:
+        """From columns of one length each; raises ValueError for others."""
+
+    @staticmethod
+    def of_flows(
+        flows: Sequence[FlowTimes], server_clock: bool, lower_spared: int, upper_spared: int, bins: int
+    ) -> Constraints:
+        """What data and acknowledgements say: the most binding points of each of `bins` stretches of time, at client
+        times or at server times."""
+
+    def of_data(self, flows: Sequence[FlowTimes], bins: int) -> Constraints:
+        """What data alone say, relative to the same time and difference; none are spared."""
+
+    def thinned(self, bins: int) -> Constraints:
+        """The most binding points of each of `bins` stretches of time."""
+
+    def separate(self, drift_limit: float) -> _Line:
+        """The line in the widest gap between the clouds over all drifts within the limit."""
+
+    def separate_most(self, drift_limit: float, drift_steps: int, exact: _Line) -> _Line:
+        """The same where points may be ignored, over a grid of drifts; `exact` is what `separate` gave."""
+
+    def separable_stretches(
+        self, drift_limit: float, drift_steps: int, needed_ns: float, most_steps: int
+    ) -> list[tuple[_Line, float, float]] | None:
+        """The longest stretches of time, one after another, in which a line leaves `needed_ns` between the clouds:
+        line, start and end. None where they are more than `most_steps` + 1."""
+
+    def unspared_bounds_ns(self) -> tuple[float, float]:
+        """The greatest lower and the least upper bound at no drift that are not spared; infinite where all are."""
+
+    @property
+    def span_ns(self) -> tuple[float, float] | None:
+        """The first and the last time; None without points."""
+
+    @property
+    def reference_ns(self) -> int: ...
+    @property
+    def base_ns(self) -> int: ...
+    @property
+    def lower_spared(self) -> int: ...
+    @property
+    def upper_spared(self) -> int: ...
+    @property
+    def lower_count(self) -> int: ...
+    @property
+    def upper_count(self) -> int: ...
+    @property
+    def lower(self) -> _Cloud: ...
+    @property
+    def upper(self) -> _Cloud: ...
+
+def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
+    """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
+
+def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
+    """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""
+
+@final
+class WindowCourse:
+    """How the windows of one direction went: full-shut-full cycles, how often shut, extremes in bytes, and the least
+    share of the largest so far."""
+
+    @property
+    def cycles(self) -> int: ...
+    @property
+    def times_shut(self) -> int: ...
+    @property
+    def least_bytes(self) -> int: ...
+    @property
+    def largest_bytes(self) -> int: ...
+    @property
+    def least_share(self) -> float: ...
+
+def window_course(direction: int, packets: PacketColumns, shut_share: float, open_share: float) -> WindowCourse:
+    """The course of the windows that packets in `direction` advertise: shut at `shut_share` of the largest so far, open
+    from `open_share` of it."""
+
+@final
+class Abort:
+    """A receiver's abort: time of its first FIN or RST, and the highest offset it had received or acknowledged."""
+
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def reached_bytes(self) -> int: ...
+
+def abort(direction: int, packets: PacketColumns) -> Abort | None:
+    """Whether the receiver of `direction` reset the connection before that stream's FIN was seen."""
+
+@final
+class AbortAtSender:
+    """What a sender's capture shows of a connection that its receiver aborted."""
+
+    @property
+    def acknowledged_bytes(self) -> int: ...
+    @property
+    def largest_payload_bytes(self) -> int: ...
+    @property
+    def end_ns(self) -> int | None:
+        """Time of the first FIN or RST that came from the receiver."""
+
+    @property
+    def zero_window_probes(self) -> int: ...
+
+def abort_at_sender(direction: int, packets: PacketColumns) -> AbortAtSender:
+    """How far the sender of `direction` was acknowledged, other than by resets, and when the other end ended."""
+
+@final
+class Fins:
+    """The FINs of one stream; `first_ns` is None without any, or where the first is a copy of one that was missed."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def first_ns(self) -> int | None: ...
+
+def fins(packets: PacketColumns) -> tuple[Fins, Fins]:
+    """FINs up and down."""
+
+def hop_limits(packets: PacketColumns) -> tuple[int | None, int | None]:
+    """The most frequent hop limit up and down, the lowest of equally frequent ones."""
+
+@final
+class AnsweringHopLimits:
+    """Hop limits of packets that acknowledge, without resets: of the first SYN, and the most frequent of the others."""
+
+    @property
+    def opening(self) -> int | None: ...
+    @property
+    def later(self) -> int | None: ...
+
+def answering_hop_limits(direction: int, packets: PacketColumns) -> AnsweringHopLimits:
+    """The hop limits of `direction`'s answer to a handshake and of what followed."""
+
+@final
+class Exchanges:
+    """Answers that acknowledge their question whole, and the least time from a question's last byte to its answer."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_ns(self) -> int | None: ...
+
+def exchanges(asked: int, packets: PacketColumns) -> Exchanges:
+    """Questions in `asked` and the answers to them; data after data of the other direction begin a new question."""
+
+@final
+class AckDelays:
+    """At the receiver, from the arrival of the last byte that each plain acknowledgement covers to its sending."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_ns(self) -> int | None: ...
+
+def ack_delays(direction: int, packets: PacketColumns) -> AckDelays:
+    """Delays of the acknowledgements of `direction`'s data that carry no payload, SYN, FIN or RST, at its receiver."""
+
+@final
+class RoundTrips:
+    """At the sender, from the first copy of the last byte that each plain acknowledgement covers (Karn)."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def least_s(self) -> float: ...
+    @property
+    def short(self) -> int:
+        """How many are shorter than the limit."""
+
+    @property
+    def short_at_once(self) -> int:
+        """Most of the short ones that ended within the time of the longest round trip."""
+
+def plain_round_trips(direction: int, packets: PacketColumns, limit_s: float) -> RoundTrips:
+    """Round trips of `direction`'s data at its sender, by acknowledgements without payload, SYN, FIN and RST."""
+
+@final
+class CommonPackets:
+    """Packets that two captures have in common, without those that occur twice in either."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def comparable(self) -> int:
+        """Packets of the capture that has fewer which could have been found in the other."""
+
+    @property
+    def other_hop_limits(self) -> int: ...
+    @property
+    def resolution_ns(self) -> int: ...
+    @property
+    def uneven(self) -> int:
+        """How often the difference of their times changes by more than the resolution."""
+
+    @property
+    def round_trips_ns(self) -> tuple[float, float, float] | None:
+        """Round trips between the captures without odd ones: lowest, median, highest; None if all travel one way."""
+
+def common_packets(
+    one: PacketColumns,
+    two: PacketColumns,
+    shifts: tuple[int, int],
+    finest_ns: int,
+    coarsest_ns: int,
+    odd_share: float,
+) -> CommonPackets:
+    """Packets with the same fields. `shifts` (up, down) added to the first's stream offsets give the second's; times
+    are rounded to a power of ten between `finest_ns` and `coarsest_ns`; `odd_share` of the round trips are odd at
+    either end."""
+
+@final
+class TransferSpans:
+    """Times that a common byte range took: first sent to acknowledged, and first to last arrival."""
+
+    @property
+    def sender_ns(self) -> int: ...
+    @property
+    def receiver_ns(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+
+def transfer_spans(
+    direction: int, sender: PacketColumns, receiver: PacketColumns, shift: int, shortest_bytes: int
+) -> TransferSpans | None:
+    """How long the bytes of `direction` that both captures hold, and that were acknowledged to the sender, took; None
+    below `shortest_bytes`. `shift` added to a receiver-side offset gives the sender's."""
+
+@final
+class SenderLead:
+    """How far one flow's sender is ahead of its receiver: bytes acknowledged to the one, less those that arrived."""
+
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def most_bytes(self) -> int: ...
+    @property
+    def delivered_when_done_bytes(self) -> int:
+        """Arrived when the last byte was acknowledged to the sender."""
+
+    @property
+    def acknowledged_at_start_bytes(self) -> int:
+        """Acknowledged to the sender when the first byte arrived."""
+
+    @property
+    def silence_ns(self) -> int:
+        """From the first byte sent to the first that arrived."""
+
+    @property
+    def sender_duration_ns(self) -> int:
+        """From the first byte sent until the last was acknowledged."""
+
+    @property
+    def receiver_duration_ns(self) -> int: ...
+    @property
+    def beyond_buffers_bytes(self) -> int:
+        """Most by which the lead exceeded what a relay's buffers could hold then; 0 where windows are not known."""
+
+    @property
+    def buffers_bytes(self) -> int:
+        """What they could hold at that time."""
+
+def sender_lead(
+    flow: FlowTimes,
+    receiver: PacketColumns,
+    windows: PacketColumns | None,
+    shift: int,
+    lines: Sequence[_ClockLine],
+    clock_given: bool,
+    error_ns: int,
+    buffers: tuple[int, int, int],
+) -> SenderLead | None:
+    """The lead of a flow's sender under the friendliest clock; None where too few times are known.
+
+    `windows` is the sender's capture where it holds the windows advertised to it in bytes; `shift` added to a
+    receiver-side offset gives the sender's; `buffers` are what a relay holds in any case, the bytes of a segment, and
+    what it holds for each segment that was delivered.
+    """
+
+def fin_lead_ns(flow: FlowTimes, sent_ns: int, arrived_ns: int, lines: Sequence[_ClockLine]) -> float | None:
+    """By how much a FIN against the data of `flow` arrived too early (ns), with the clock moved as far as these data
+    allow; None where no data stand in the same piece of the clock."""
 
 class _Segments(Protocol):
     """Segments of one packet direction, columns of one length."""

@@ -6,12 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from detector.pair import Pair, Vantage
-from detector.streams import curves
 from detector.streams.curves import NEVER
-from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns
+from pepscope import _core
+from pepscope.captures.packets import Direction, Int64Array
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
 LOSS_TAIL = 1e-4
@@ -35,27 +33,43 @@ COMPARED_PIECES = 4
 class FlowClouds:
     """Times (ns) of one data direction at its sender and its receiver.
 
-    `data_*`: first copies that left, and their first arrival. `ack_*`: acknowledgements as they reached the sender, and
-    when the receiver first sent one as high (`NEVER` where unknown); `arrival_ns`: when the last byte that each covers
-    had arrived (`NEVER` where unknown).
+    `times` has them with the numbers that follow from them; the columns here are copies of its own, one element for
+    each datum or acknowledgement that is compared.
     """
 
     direction: Direction
-    data_sent_ns: Int64Array
-    data_arrived_ns: Int64Array
-    ack_value: Int64Array  # sender-side stream offset
-    ack_seen_ns: Int64Array
-    ack_sent_ns: Int64Array
-    arrival_ns: Int64Array
-    own_ack: curves.BoolArray  # plain ones of exactly that value at both ends, the receiver's before any with data
-    round_trip_ns: Int64Array  # at the sender, first copy of the byte to its acknowledgement; NEVER where unknown
-    sender_missed: tuple[float, int]  # data packets lost by the sender's capture, and held
-    receiver_missed: tuple[float, int]
+    times: _core.FlowTimes
     retransmitted_share: float
 
+    @property
+    def data_sent_ns(self) -> Int64Array:
+        """First copies as they left the sender."""
+        return self.times.data_sent_ns
+
+    @property
+    def data_arrived_ns(self) -> Int64Array:
+        """First arrival of each."""
+        return self.times.data_arrived_ns
+
+    @property
+    def ack_value(self) -> Int64Array:
+        """Sender-side stream offsets of acknowledgements."""
+        return self.times.ack_value
+
+    @property
+    def ack_seen_ns(self) -> Int64Array:
+        """Acknowledgements as they reached the sender."""
+        return self.times.ack_seen_ns
+
+    @property
+    def arrival_ns(self) -> Int64Array:
+        """When the last byte that each acknowledgement covers had arrived (`NEVER` where unknown)."""
+        return self.times.arrival_ns
+
+    @property
     def earliest_ack_ns(self) -> Int64Array:
         """Robust lower bound of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte."""
-        return np.where(self.arrival_ns == NEVER, NEVER, np.minimum(self.arrival_ns, self.ack_sent_ns))
+        return self.times.earliest_ack_ns
 
 
 def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
@@ -64,79 +78,23 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     alignment = pair.alignment.get(direction)
     if sender is None or receiver is None or alignment is None:
         return None
-    begins = _began(sender, direction) and _began(receiver, direction)
-    if alignment.matched < 0.5 and (not begins or alignment.compared >= COMPARED_PIECES):
+    sender_began, receiver_began = _began(sender, direction), _began(receiver, direction)
+    if alignment.matched < 0.5 and (not (sender_began and receiver_began) or alignment.compared >= COMPARED_PIECES):
         return None
-    sent = sender.derived(curves.sent_data, direction).first_copies
-    if len(sent.start) == 0:
-        return None
-    shift = pair.receiver_shift(direction)
-    arrived = receiver.derived(curves.first_arrivals, direction)
-    seen = sender.derived(curves.acknowledgements, direction)
-    returned = receiver.derived(curves.acknowledgements, direction)
-    data = _every(len(sent.start))
-    arrival = arrived.at(sent.start[data] - shift)
-    known = (arrival != NEVER) & ~_missed_first_copies(sender, receiver, direction, sent.start[data], shift)
-    # Values that were reached before the sender's capture began are late there, which is harmless.
-    acks = np.flatnonzero(seen.value > max(seen.floor, 0))
-    acks = acks[_every(len(acks))]
-    value, seen_ns = seen.value[acks], seen.time_ns[acks]
-    last_byte = sent.at(value - 1)
-    round_trip = np.where(last_byte == NEVER, NEVER, seen_ns - last_byte)
-    round_trip[_repeated(sender, direction, value, seen_ns)] = NEVER
-    flow = sender.flow(direction)
-    return FlowClouds(
+    times = _core.FlowTimes.of_captures(
         direction,
-        sent.time_ns[data][known],
-        arrival[known],
-        value,
-        seen_ns,
-        returned.reaching(value - shift),
-        arrived.at(value - 1 - shift),
-        seen.plain[acks] & np.isin(value - shift, returned.value[returned.plain & (returned.value > returned.floor)]),
-        round_trip,
-        curves.missed_packets(sent, seen, from_start=_began(sender, direction)),
-        curves.missed_packets(arrived, returned, from_start=_began(receiver, direction)),
-        flow.retransmitted_packets / max(flow.data_packets, 1),
+        sender.packets,
+        receiver.packets,
+        pair.receiver_shift(direction),
+        sender_began,
+        receiver_began,
+        POINTS_LIMIT,
+        SAME_COPY_NS,
     )
-
-
-def _missed_first_copies(
-    sender: Vantage, receiver: Vantage, direction: Direction, start: Int64Array, shift: int
-) -> curves.BoolArray:
-    """Data of which more copies arrived than the sender's capture holds: it missed one, perhaps the first.
-
-    A capture that began within a recovery, or lost records, shows the copy that was sent again as the first.
-    """
-    left = sender.derived(curves.sent_data, direction).repeats
-    return _covered(start - shift, receiver.derived(_repeated_data, direction)) & ~_covered(start, left)
-
-
-def _repeated_data(packets: PacketColumns, direction: Direction) -> curves.ByteTimes:
-    """Data of which the capture holds another copy before; what was only reordered is no copy."""
-    again = (packets.direction == direction) & (packets.payload_bytes > 0)
-    again &= (packets.marks & np.uint16(Mark.RETRANSMISSION | Mark.DUPLICATE)) != 0
-    again &= (packets.marks & np.uint16(Mark.REORDERED)) == 0
-    start = packets.sequence_offset[again]
-    return curves.ByteTimes(start, start + packets.payload_bytes[again].astype(np.int64), packets.time_ns[again])
-
-
-def _covered(offsets: Int64Array, ranges: curves.ByteTimes) -> curves.BoolArray:
-    """Which offsets lie in one of the ranges (near a long range also some beside it; a constraint less is no loss)."""
-    if len(ranges.start) == 0:
-        return np.zeros(len(offsets), np.bool_)
-    order = np.argsort(ranges.start, kind="stable")
-    reach = np.maximum.accumulate(ranges.end[order])
-    index = np.searchsorted(ranges.start[order], offsets, side="right") - 1
-    return np.asarray((index >= 0) & (reach[np.maximum(index, 0)] > offsets))
-
-
-def _every(count: int) -> Int64Array:
-    """Places of at most `POINTS_LIMIT` of `count` points, evenly spread, and the last one."""
-    step = -(-count // POINTS_LIMIT)
-    if step <= 1:
-        return np.arange(count)
-    return np.append(np.arange(0, count - 1, step), count - 1)
+    if times is None:
+        return None
+    flow = sender.flow(direction)
+    return FlowClouds(direction, times, flow.retransmitted_packets / max(flow.data_packets, 1))
 
 
 def _began(vantage: Vantage, direction: Direction) -> bool:
@@ -144,18 +102,22 @@ def _began(vantage: Vantage, direction: Direction) -> bool:
     return vantage.flow(direction).initial_sequence_number is not None
 
 
+def larger(clouds: Mapping[Direction, FlowClouds]) -> FlowClouds | None:
+    """The flow with most data points; None without flows."""
+    return max(clouds.values(), key=lambda flow: flow.times.data_count, default=None)
+
+
 def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
     """Least acknowledgement round trip at the sender of the larger flow (Karn); infinite where there is none."""
-    largest = max(clouds.values(), key=lambda flow: len(flow.data_sent_ns))
-    known = largest.round_trip_ns[largest.round_trip_ns != NEVER]
-    return float(known.min()) if len(known) else math.inf
+    flow = larger(clouds)
+    least_ns = None if flow is None else flow.times.least_round_trip_ns
+    return math.inf if least_ns is None else float(least_ns)
 
 
 def least_hold_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
     """Least time for which the receiver of the larger flow held an acknowledgement back; 0 where unknown."""
-    largest = max(clouds.values(), key=lambda flow: len(flow.data_sent_ns))
-    known = (largest.arrival_ns != NEVER) & (largest.ack_sent_ns != NEVER)
-    return max(0.0, float((largest.ack_sent_ns - largest.arrival_ns)[known].min())) if known.any() else 0.0
+    flow = larger(clouds)
+    return max(0.0, float((None if flow is None else flow.times.least_hold_ns) or 0))
 
 
 def loss_share(missed: tuple[float, int]) -> float:
@@ -184,41 +146,18 @@ def spared_points(mean: float) -> int:
     return max(count, SPARED_LEAST)
 
 
-def ack_points(flow: FlowClouds, *, as_sent: bool, server_clock: bool = False) -> tuple[Int64Array, Int64Array]:
-    """x (ns, client or server clock) and y (ns, server minus client) of acknowledgements.
-
-    `as_sent` takes the receiver's own acknowledgement time, else the robust earliest time.
-    """
-    receiver = flow.ack_sent_ns if as_sent else flow.earliest_ack_ns()
+def ack_points(flow: FlowClouds) -> tuple[Int64Array, Int64Array]:
+    """x (ns, client clock) and y (ns, server minus client) of acknowledgements, from the robust earliest time."""
+    receiver = flow.earliest_ack_ns
     known = receiver != NEVER
-    return _points(flow.direction, flow.ack_seen_ns[known], receiver[known], server_clock=server_clock)
+    return _points(flow.direction, flow.ack_seen_ns[known], receiver[known])
 
 
-def data_points(flow: FlowClouds, *, server_clock: bool = False) -> tuple[Int64Array, Int64Array]:
-    """x (ns, client or server clock) and y (ns, server minus client) of data."""
-    return _points(flow.direction, flow.data_sent_ns, flow.data_arrived_ns, server_clock=server_clock)
+def data_points(flow: FlowClouds) -> tuple[Int64Array, Int64Array]:
+    """x (ns, client clock) and y (ns, server minus client) of data."""
+    return _points(flow.direction, flow.data_sent_ns, flow.data_arrived_ns)
 
 
-def _points(
-    direction: Direction, sender_ns: Int64Array, receiver_ns: Int64Array, *, server_clock: bool
-) -> tuple[Int64Array, Int64Array]:
+def _points(direction: Direction, sender_ns: Int64Array, receiver_ns: Int64Array) -> tuple[Int64Array, Int64Array]:
     client, server = (sender_ns, receiver_ns) if direction is Direction.UP else (receiver_ns, sender_ns)
-    return (server if server_clock else client), server - client
-
-
-def _repeated(sender: Vantage, direction: Direction, value: Int64Array, seen_ns: Int64Array) -> curves.BoolArray:
-    """Acknowledgements whose last byte was sent again before they came (Karn)."""
-    sent = sender.derived(curves.sent_data, direction)
-    again = sent.repeats.time_ns - sent.first_copies.at(sent.repeats.start) > SAME_COPY_NS
-    repeats = curves.ByteTimes(sent.repeats.start[again], sent.repeats.end[again], sent.repeats.time_ns[again])
-    result = np.zeros(len(value), np.bool_)
-    if len(repeats.start) == 0:
-        return result
-    order = np.argsort(repeats.start, kind="stable")
-    reach = np.maximum.accumulate(repeats.end[order])
-    index = np.searchsorted(repeats.start[order], value - 1, side="right") - 1
-    inside = (index >= 0) & (reach[np.maximum(index, 0)] >= value)
-    # One early repeat anywhere in the range is enough: a sample less is no loss.
-    earliest = np.minimum.accumulate(repeats.time_ns[order])
-    result[inside] = earliest[index[inside]] <= seen_ns[inside]
-    return result
+    return client, server - client

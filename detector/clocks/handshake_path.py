@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.pair import Pair, Vantage
-from pepscope.captures.packets import Direction, TcpFlag
+from pepscope.captures.packets import Direction
 
 
 def handshake_round_trip_ns(pair: Pair, direction: Direction) -> int | None:
@@ -38,9 +36,4 @@ def _is_one_handshake(pair: Pair) -> bool:
         numbers = {vantage.flow(direction).initial_sequence_number for vantage in pair.vantages}
         if None in numbers or len(numbers) != 1:
             return False
-    return all(_syn_count(vantage, direction) == 1 for vantage in pair.vantages for direction in Direction)
-
-
-def _syn_count(vantage: Vantage, direction: Direction) -> int:
-    packets = vantage.packets
-    return int(np.count_nonzero((packets.direction == direction) & ((packets.flags & TcpFlag.SYN) != 0)))
+    return all(vantage.flow(direction).syn_count == 1 for vantage in pair.vantages for direction in Direction)

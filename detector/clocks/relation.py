@@ -18,27 +18,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
 from detector.clocks.clouds import (
     FlowClouds,
-    ack_points,
-    data_points,
     flow_clouds,
+    larger,
     least_hold_ns,
     least_round_trip_ns,
     loss_share,
     spared_points,
 )
-from detector.clocks.separation import Cloud, FloatArray, Separation, separate, separate_most, thin
+from detector.clocks.separation import Separation, separate, separate_most
 from detector.clocks.step_evidence import steps_contradicted
-from detector.clocks.steps import ClockPiece, Constraints, as_piece, on_client_clock, stepped, usual_steps
+from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped, usual_steps
 from detector.options import ClockMode
 from detector.pair import Pair
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.verdicts import FloatArray
 
 #: Timestamps of ordinary hosts (interrupt coalescing, several receive queues) may be this wrong; smaller overlaps of
 #: the clouds are no finding.
@@ -110,6 +111,11 @@ class ClockRelation:
             for before, after in itertools.pairwise(self.pieces)
         )
 
+    @property
+    def lines(self) -> list[tuple[int, int, float, float]]:
+        """Start and reference (client clock), offset (server minus client) and drift of each piece; times in ns."""
+        return [(piece.start_ns, piece.reference_ns, piece.offset_ns, piece.drift) for piece in self.pieces]
+
     def server_minus_client_ns(self, client_time_ns: Int64Array) -> FloatArray:
         """theta at client times; zeros where nothing is known."""
         if len(self.pieces) == 1:
@@ -120,15 +126,6 @@ class ClockRelation:
             inside = client_time_ns >= piece.start_ns if number else np.ones(len(client_time_ns), np.bool_)
             result[inside] = piece.offset_ns + piece.drift * (client_time_ns[inside] - piece.reference_ns)
         return result
-
-    def piece_at(self, client_time_ns: Int64Array) -> Int64Array:
-        """Places in `pieces` of what holds at client times; the first one before the second begins."""
-        starts = np.array([piece.start_ns for piece in self.pieces[1:]], np.int64)
-        return np.searchsorted(starts, client_time_ns, side="right").astype(np.int64)
-
-    def to_server_ns(self, client_time_ns: Int64Array) -> Int64Array:
-        """Client-side times on the server side's clock."""
-        return client_time_ns + np.rint(self.server_minus_client_ns(client_time_ns)).astype(np.int64)
 
 
 def relate(pair: Pair) -> ClockRelation:
@@ -142,14 +139,15 @@ def relate(pair: Pair) -> ClockRelation:
     limit = pair.options.drift_limit_ppm * 1e-6 if mode is ClockMode.GENERAL else 0.0
     round_trip_ns = least_round_trip_ns(clouds)
     constraints = _gather(clouds, server_clock=False)
-    exact = separate(constraints.lower, constraints.upper, limit)
-    data = _data_separation(clouds, constraints, limit)
+    exact = separate(constraints, limit)
+    times = [flow.times for flow in clouds.values()]
+    data = separate(constraints.of_data(times, TEST_BINS), limit)
     if mode is ClockMode.GENERAL:
         found, most = _pieces(pair, clouds, constraints, limit, round_trip_ns, exact)
         two_way = math.isfinite(data.low_ns) and math.isfinite(data.high_ns)
         basis = ClockBasis.TWO_WAY_DATA if two_way else ClockBasis.DATA_AND_ACKS
         if two_way and most.slack_ns < 0 and len(found) == 1:
-            found = (as_piece(data, constraints, most.slack_ns),)
+            found = (as_piece(replace(data, slack_ns=most.slack_ns), constraints),)
     else:
         offset = 0 if mode is ClockMode.SYNCHRONISED else _first_difference(clouds)
         found, most = _fixed(constraints, offset)
@@ -160,8 +158,8 @@ def relate(pair: Pair) -> ClockRelation:
         found,
         min(piece.slack_ns for piece in found) / 1e9,
         exact.slack_ns / 1e9,
-        len(constraints.lower),
-        len(constraints.upper),
+        constraints.lower_count,
+        constraints.upper_count,
         constraints.lower_spared,
         constraints.upper_spared,
         round_trip_ns / 1e9,
@@ -171,79 +169,50 @@ def relate(pair: Pair) -> ClockRelation:
     )
 
 
-def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> Constraints:
-    sides: dict[bool, list[tuple[Int64Array, Int64Array]]] = {True: [], False: []}
-    mean = {True: 0.0, False: 0.0}
+def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> _core.Constraints:
+    """Bounds on theta: data of the client and acknowledgements to the server from above, the others from below."""
+    lower_mean = upper_mean = 0.0
     for flow in clouds.values():
-        data_is_upper = flow.direction is Direction.UP
-        data = data_points(flow, server_clock=server_clock)
-        acks = ack_points(flow, as_sent=False, server_clock=server_clock)
-        sides[data_is_upper].append(data)
-        sides[not data_is_upper].append(acks)
-        again = min(1.0, flow.retransmitted_share + loss_share(flow.sender_missed))
-        mean[data_is_upper] += len(data[0]) * loss_share(flow.sender_missed) * again
-        mean[not data_is_upper] += len(acks[0]) * loss_share(flow.receiver_missed) * again
-    everything = [points for side in sides.values() for points in side if len(points[0])]
-    reference = int(min(points[0].min() for points in everything)) if everything else 0
-    base = int(np.median(everything[0][1])) if everything else 0
-    spared = {side: spared_points(mean[side]) for side in sides}
-    made = {side: _cloud(sides[side], reference, base, spared[side] + 1, highest=not side) for side in sides}
-    return Constraints(made[False], made[True], reference, base, spared[False], spared[True])
-
-
-def _cloud(
-    points: list[tuple[Int64Array, Int64Array]], reference: int, base: int, kept: int, *, highest: bool
-) -> Cloud:
-    if not points:
-        return Cloud(np.zeros(0), np.zeros(0))
-    x = (np.concatenate([p[0] for p in points]) - reference).astype(np.float64)
-    y = (np.concatenate([p[1] for p in points]) - base).astype(np.float64)
-    return thin(Cloud(x, y), kept, TEST_BINS, highest=highest)
-
-
-def _data_separation(clouds: Mapping[Direction, FlowClouds], constraints: Constraints, limit: float) -> Separation:
-    """What data alone say: UP data bound theta from above, DOWN data from below."""
-    made = {}
-    for direction in Direction:
-        points = [data_points(clouds[direction])] if direction in clouds else []
-        made[direction] = _cloud(
-            points, constraints.reference_ns, constraints.base_ns, 1, highest=direction is Direction.DOWN
-        )
-    return separate(made[Direction.DOWN], made[Direction.UP], limit)
+        times = flow.times
+        again = min(1.0, flow.retransmitted_share + loss_share(times.sender_missed))
+        data_mean = times.data_count * loss_share(times.sender_missed) * again
+        ack_mean = times.timed_ack_count * loss_share(times.receiver_missed) * again
+        upper, lower = (data_mean, ack_mean) if flow.direction is Direction.UP else (ack_mean, data_mean)
+        upper_mean, lower_mean = upper_mean + upper, lower_mean + lower
+    return _core.Constraints.of_flows(
+        [flow.times for flow in clouds.values()],
+        server_clock,
+        spared_points(lower_mean),
+        spared_points(upper_mean),
+        TEST_BINS,
+    )
 
 
 def _first_difference(clouds: Mapping[Direction, FlowClouds]) -> int:
     """Server minus client of the first datum of the larger flow: the published Method 2 with i = 1."""
-    flow = max(clouds.values(), key=lambda item: len(item.data_sent_ns))
-    return int(data_points(flow)[1][0]) if len(flow.data_sent_ns) else 0
+    flow = larger(clouds)
+    delay_ns = (None if flow is None else flow.times.first_delay_ns) or 0
+    return delay_ns if flow is None or flow.direction is Direction.UP else -delay_ns
 
 
-def _fixed(constraints: Constraints, offset_ns: int) -> tuple[tuple[ClockPiece, ...], Separation]:
+def _fixed(constraints: _core.Constraints, offset_ns: int) -> tuple[tuple[ClockPiece, ...], Separation]:
     """The slack where theta is given: how far the worst unspared constraint stays on its own side of it."""
     given = float(offset_ns - constraints.base_ns)
-    room = [math.inf]
-    if len(constraints.upper) > constraints.upper_spared:
-        high = np.partition(constraints.upper.y_ns, constraints.upper_spared)[constraints.upper_spared]
-        room.append(float(high) - given)
-    if len(constraints.lower) > constraints.lower_spared:
-        low = np.partition(-constraints.lower.y_ns, constraints.lower_spared)[constraints.lower_spared]
-        room.append(given + float(low))
-    made = Separation(min(room), given, 0.0, given, given)
-    return (as_piece(made, constraints, made.slack_ns),), made
+    low, high = constraints.unspared_bounds_ns()
+    made = Separation(min(high - given, given - low), given, 0.0, given, given)
+    return (as_piece(made, constraints),), made
 
 
 def _pieces(
     pair: Pair,
     clouds: Mapping[Direction, FlowClouds],
-    constraints: Constraints,
+    constraints: _core.Constraints,
     limit: float,
     round_trip_ns: float,
     exact: Separation,
 ) -> tuple[tuple[ClockPiece, ...], Separation]:
-    most = separate_most(
-        constraints.lower, constraints.upper, limit, constraints.lower_spared, constraints.upper_spared, exact=exact
-    )
-    single = (as_piece(most, constraints, most.slack_ns),)
+    most = separate_most(constraints, limit, exact)
+    single = (as_piece(most, constraints),)
     if most.slack_ns >= -TIMESTAMP_ERROR_S * 1e9 or not math.isfinite(round_trip_ns):
         return single, most
     path_ns = max(round_trip_ns - least_hold_ns(clouds), HELD_PATH_SHARE * round_trip_ns)

@@ -19,31 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from pepscope import _core
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Lines tried when constraints may be left out; a negative slack is corrected for what lies between two neighbours.
 DRIFT_STEPS = 201
-
-
-@dataclass(frozen=True, slots=True)
-class Cloud:
-    """Constraint points: x in ns from a reference, y in ns."""
-
-    x_ns: FloatArray
-    y_ns: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.x_ns)
-
-    @property
-    def columns(self) -> tuple[FloatArray, FloatArray]:
-        """x and y."""
-        return self.x_ns, self.y_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,41 +40,21 @@ class Separation:
     high_ns: float
 
 
-def separate(lower: Cloud, upper: Cloud, drift_limit: float) -> Separation:
+def separate(constraints: _core.Constraints, drift_limit: float) -> Separation:
     """Widest gap between the clouds over all lines with |drift| <= drift_limit (exact).
 
     Among equally good drifts the smallest is taken.
     """
-    return Separation(*_core.separate(lower.columns, upper.columns, drift_limit))
+    return Separation(*constraints.separate(drift_limit))
 
 
 def separate_most(
-    lower: Cloud,
-    upper: Cloud,
-    drift_limit: float,
-    lower_spared: int,
-    upper_spared: int,
-    drift_steps: int = DRIFT_STEPS,
-    exact: Separation | None = None,
+    constraints: _core.Constraints, drift_limit: float, exact: Separation, drift_steps: int = DRIFT_STEPS
 ) -> Separation:
-    """Widest gap when up to `lower_spared` and `upper_spared` points of each cloud may be ignored.
+    """Widest gap when as many points of each cloud may be ignored as the constraints say.
 
-    `exact` is what `separate` gave for the same clouds, where that is known already.
-    For a fixed drift this is an exact pair of order statistics. Over drifts a grid is used, and a negative slack is
-    raised by the most that can lie between two grid lines, so that it is a proof.
+    `exact` is what `separate` gave. For a fixed drift this is an exact pair of order statistics. Over drifts a grid is
+    used, and a negative slack is raised by the most that can lie between two grid lines, so that it is a proof.
     """
-    known = None if exact is None else (exact.slack_ns, exact.offset_ns, exact.drift, exact.low_ns, exact.high_ns)
-    found = _core.separate_most(
-        lower.columns, upper.columns, drift_limit, lower_spared, upper_spared, drift_steps, known
-    )
-    return Separation(*found)
-
-
-def thin(cloud: Cloud, kept: int, bins: int, *, highest: bool) -> Cloud:
-    """Keep the `kept` most binding points of each of `bins` time bins (lowest, or `highest`).
-
-    A line of slope b changes by b * bin width within a bin, so slacks move by no more than that: 12 us for 100 s,
-    500 ppm and 4096 bins. Of equally high points the earlier ones of the cloud are kept.
-    """
-    thinned = _core.thin(cloud.columns, kept, bins, highest)
-    return cloud if thinned is None else Cloud(*thinned)
+    line = exact.slack_ns, exact.offset_ns, exact.drift, exact.low_ns, exact.high_ns
+    return Separation(*constraints.separate_most(drift_limit, drift_steps, line))

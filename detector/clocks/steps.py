@@ -6,9 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from detector.clocks.separation import Cloud, Separation, thin
+from detector.clocks.separation import Separation
 from pepscope import _core
 
 #: A time daemon that keeps a clock steps it no more often than this: it waits so long (ntpd's stepout threshold was
@@ -50,52 +48,27 @@ class ClockPiece:
         return self.low_ns + moved, self.high_ns + moved
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
-    """Both clouds relative to a reference time and a reference difference."""
-
-    lower: Cloud
-    upper: Cloud
-    reference_ns: int
-    base_ns: int
-    lower_spared: int
-    upper_spared: int
-
-
 def usual_steps(pieces: tuple[ClockPiece, ...]) -> int:
     """How many steps two clocks that daemons keep make in the time of these pieces."""
     return 1 + int((pieces[-1].end_ns - pieces[0].start_ns) / 1e9 / STEP_INTERVAL_S)
 
 
-def stepped(constraints: Constraints, limit: float, needed_ns: float) -> tuple[ClockPiece, ...] | None:
+def stepped(constraints: _core.Constraints, limit: float, needed_ns: float) -> tuple[ClockPiece, ...] | None:
     """Cut into the fewest pieces that each leave `needed_ns` of slack; None where too many are needed.
 
     Each piece is as long as it can be: its last point is found by bisection, each test a `separate_most` of the points
     up to there. (Bisection, since sparing makes the slack no monotone function of the last point: clouds that are
     separable as they are spare nothing, however small the slack.)
     """
-    lower = thin(constraints.lower, constraints.lower_spared + 1, STEP_BINS, highest=True)
-    upper = thin(constraints.upper, constraints.upper_spared + 1, STEP_BINS, highest=False)
-    x = np.concatenate([lower.x_ns, upper.x_ns])
-    if len(x) == 0:
+    thinned = constraints.thinned(STEP_BINS)
+    if thinned.span_ns is None:
         return None
-    most_steps = STEPS_IN_SUCCESSION + int((x.max() - x.min()) / 1e9 / STEP_INTERVAL_S)
-    found = _core.separable_stretches(
-        lower.columns,
-        upper.columns,
-        limit,
-        constraints.lower_spared,
-        constraints.upper_spared,
-        STEP_DRIFTS,
-        needed_ns,
-        most_steps,
-    )
+    first_ns, last_ns = thinned.span_ns
+    most_steps = STEPS_IN_SUCCESSION + int((last_ns - first_ns) / 1e9 / STEP_INTERVAL_S)
+    found = thinned.separable_stretches(limit, STEP_DRIFTS, needed_ns, most_steps)
     if found is None:
         return None
-    pieces = tuple(
-        as_piece(made, constraints, made.slack_ns, start_ns, end_ns)
-        for made, start_ns, end_ns in ((Separation(*line), start, end) for line, start, end in found)
-    )
+    pieces = tuple(as_piece(Separation(*line), constraints, (start_ns, end_ns)) for line, start_ns, end_ns in found)
     for before, after in itertools.pairwise(pieces):
         # A smaller step would have left room for one line end to end. Pieces of few packets, as at the ends of a
         # connection, cannot be judged.
@@ -106,16 +79,10 @@ def stepped(constraints: Constraints, limit: float, needed_ns: float) -> tuple[C
 
 
 def as_piece(
-    found: Separation,
-    constraints: Constraints,
-    slack_ns: float,
-    start_ns: float | None = None,
-    end_ns: float | None = None,
+    found: Separation, constraints: _core.Constraints, span_ns: tuple[float, float] | None = None
 ) -> ClockPiece:
-    """A separating line as a piece, from `start_ns` to `end_ns` relative to the reference, or over all points."""
-    x = np.concatenate([constraints.lower.x_ns, constraints.upper.x_ns])
-    start = float(x.min()) if start_ns is None and len(x) else start_ns or 0.0
-    end = float(x.max()) if end_ns is None and len(x) else end_ns or 0.0
+    """A separating line as a piece, over a span relative to the reference, or over all points."""
+    start, end = span_ns or constraints.span_ns or (0.0, 0.0)
     return ClockPiece(
         constraints.reference_ns + int(start),
         constraints.reference_ns + int(end),
@@ -124,7 +91,7 @@ def as_piece(
         found.drift,
         constraints.base_ns + found.low_ns,
         constraints.base_ns + found.high_ns,
-        slack_ns,
+        found.slack_ns,
     )
 
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from detector.clocks.clouds import FlowClouds, least_hold_ns, loss_share, spared_points
+from detector.clocks.clouds import FlowClouds, larger, least_hold_ns, loss_share, spared_points
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trip_ns
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.method import Method, Observation, by_connection
 from detector.options import ClockMode
 from detector.pair import Pair
-from detector.streams.curves import NEVER
+from pepscope import _core
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import CERTAIN, Finding, Weight, inapplicable, intact, split
 from pepscope.results.verdicts import Evidence, Number
@@ -32,6 +30,9 @@ COARSE_TICK_S = 1 / 64
 
 #: Share of equal successive timestamps from which a capture's clock is taken to tick coarsely.
 TICKING_SHARE = 0.05
+
+#: So many packets show whether it does.
+TICKING_PACKETS = 100_000
 
 #: Acknowledgements needed at the sender before their absence of violations is evidence.
 LEAST_ACKS = 10
@@ -128,13 +129,13 @@ class AckTimingFinding(Finding):
 def examine(observation: Observation) -> Evidence:
     """Test whether the acknowledgements' timing allows an end-to-end connection."""
     pair, clock = observation.pair, observation.clock
-    flow = _larger(clock)
-    if flow is None or len(flow.ack_seen_ns) == 0:
+    flow = larger(clock.clouds)
+    if flow is None or flow.times.ack_count == 0:
         reason = "needs the connection in both captures, aligned by payload or sequence numbers"
         return AckTimingFinding.ACK_TIMING_UNKNOWN.undecided(NAME, f"Acknowledgement timing {reason}.")
     first, second = published(flow, ClockMode.SYNCHRONISED), published(flow, ClockMode.OFFSET)
     tick_s = _tick_s(pair)
-    violating = violations(flow, clock)
+    violating, timed = violations(flow, clock)
     ahead, compared = ahead_of_receiver(flow, clock)
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
@@ -142,9 +143,9 @@ def examine(observation: Observation) -> Evidence:
         "clock_basis": clock.basis.value,
         "slack_s": _finite(clock.slack_s),
         "exact_slack_s": _finite(clock.exact_slack_s),
-        "violating_share": float(violating.mean()) if len(violating) else 0.0,
-        "violating_acks": int(violating.sum()),
-        "acks": len(flow.ack_seen_ns),
+        "violating_share": violating / max(timed, 1),
+        "violating_acks": violating,
+        "acks": flow.times.ack_count,
         OWN_BEFORE: ahead,
         OWN_COMPARED: compared,
         "lower_constraints": clock.lower_points,
@@ -165,18 +166,20 @@ def examine(observation: Observation) -> Evidence:
     if clock.mode is not ClockMode.GENERAL:
         return _judge_published(flow, clock, first if clock.mode is ClockMode.SYNCHRONISED else second, numbers)
     nearer = _nearer_than_handshake(pair, flow, tick_s, numbers)
-    return _judge_general(clock, tick_s, int(violating.sum()), nearer, numbers)
+    return _judge_general(clock, tick_s, violating, nearer, numbers)
 
 
 def published(flow: FlowClouds, mode: ClockMode) -> _Published:
     """Method 1 (theta = 0) or Method 2 with i = 1 (theta from the first datum), with the receiver's own ACK times."""
-    known = flow.ack_sent_ns != NEVER
-    if not known.any() or len(flow.data_sent_ns) == 0:
+    first_ns = flow.times.first_delay_ns
+    if first_ns is None:
         return _Published(0.0, math.inf, 0)
-    theta = 0 if mode is ClockMode.SYNCHRONISED else int(flow.data_arrived_ns[0] - flow.data_sent_ns[0])
-    margin = (flow.ack_seen_ns[known] - flow.ack_sent_ns[known] + theta) / 1e9
-    violating = margin < -TIMESTAMP_ERROR_S
-    return _Published(float(violating.mean()), float(margin.min()), int(violating.sum()))
+    theta_ns = 0 if mode is ClockMode.SYNCHRONISED else first_ns
+    found = flow.times.published(theta_ns, TIMESTAMP_ERROR_S)
+    if found is None:
+        return _Published(0.0, math.inf, 0)
+    timed, violating, margin_s = found
+    return _Published(violating / timed, margin_s, violating)
 
 
 def _judge_general(
@@ -263,15 +266,17 @@ def _nearer_than_handshake(pair: Pair, flow: FlowClouds, tick_s: float, numbers:
     numbers["handshake_path_s"] = None if path_ns is None else path_ns / 1e9
     if path_ns is None:
         return None
-    known = flow.round_trip_ns[flow.round_trip_ns != NEVER]
-    count = int(np.count_nonzero(known < NEARER_SHARE * path_ns - (TIMESTAMP_ERROR_S + tick_s) * 1e9))
+    times = flow.times
+    count = times.round_trips_below(NEARER_SHARE * path_ns - (TIMESTAMP_ERROR_S + tick_s) * 1e9)
     numbers["acks_nearer_than_handshake"] = count
-    if count < SEVERAL_ACKS:
+    least_ns = times.least_round_trip_ns
+    if count < SEVERAL_ACKS or least_ns is None:
         return None
+    known = times.round_trip_count
     return AckTimingFinding.ACKS_NEARER_THAN_HANDSHAKE.evidence(
-        NAME, count / (len(known) + 1),
-        f"{count} of {len(known)} acknowledgements came back in less than half of the {path_ns / 1e9:.3g} s that the "
-        f"handshake took over the whole path, the fastest after {known.min() / 1e9:.3g} s: they come from nearer than "
+        NAME, count / (known + 1),
+        f"{count} of {known} acknowledgements came back in less than half of the {path_ns / 1e9:.3g} s that the "
+        f"handshake took over the whole path, the fastest after {least_ns / 1e9:.3g} s: they come from nearer than "
         "the receiver.", numbers,
         ("A handshake that waited in both directions for longer than the path takes looks the same.",),
     )  # fmt: skip
@@ -280,18 +285,19 @@ def _nearer_than_handshake(pair: Pair, flow: FlowClouds, tick_s: float, numbers:
 def _judge_published(flow: FlowClouds, clock: ClockRelation, found: _Published, numbers: dict[str, Number]) -> Evidence:
     name = "Method 1 (synchronised clocks)" if clock.mode is ClockMode.SYNCHRONISED else "Method 2 (constant offset)"
     caveats = (f"{name} was requested: a clock that drifts, steps or has another offset causes false violations.",)
-    if clock.mode is ClockMode.SYNCHRONISED and len(flow.data_sent_ns):
-        early_s = float((flow.data_arrived_ns - flow.data_sent_ns).min()) / 1e9
+    times = flow.times
+    if clock.mode is ClockMode.SYNCHRONISED and times.least_delay_ns is not None:
+        early_s = times.least_delay_ns / 1e9
         if early_s < -TIMESTAMP_ERROR_S:
             summary = f"Data arrive {-early_s:.3g} s before they are sent: the clocks are not synchronised."
             return AckTimingFinding.ACK_TIMING_UNKNOWN.undecided(NAME, summary, numbers, caveats)
-    spared = spared_points(len(flow.ack_seen_ns) * loss_share(flow.receiver_missed))
+    spared = spared_points(times.ack_count * loss_share(times.receiver_missed))
     if found.violating > spared:
         overlap = -found.margin_s
         strength = overlap / (overlap + COARSE_TICK_S) * found.violating / (found.violating + spared)
         summary = f"By {name}, {found.share:.0%} of the acknowledgements came too early, by up to {overlap:.3g} s."
         return AckTimingFinding.ACKS_BEFORE_DATA.evidence(NAME, strength, summary, numbers, caveats)
-    if len(flow.ack_seen_ns) < LEAST_ACKS:
+    if times.ack_count < LEAST_ACKS:
         summary = "Too few acknowledgements to judge their timing."
         return AckTimingFinding.ACK_TIMING_UNKNOWN.undecided(NAME, summary, numbers, caveats)
     summary = f"By {name}, acknowledgements did not come too early, apart from those that capture loss explains."
@@ -310,23 +316,17 @@ def _handshake_s(pair: Pair, direction: Direction) -> float | None:
 
 def _least_round_trip_s(clock: ClockRelation) -> float | None:
     """Least acknowledgement round trip (s) at the senders of both directions; None where there is none."""
-    known = [flow.round_trip_ns[flow.round_trip_ns != NEVER] for flow in clock.clouds.values()]
-    return min((float(times.min()) / 1e9 for times in known if len(times)), default=None)
-
-
-def _larger(clock: ClockRelation) -> FlowClouds | None:
-    """The flow with most data points."""
-    return max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
+    known = [flow.times.least_round_trip_ns for flow in clock.clouds.values()]
+    return min((least_ns / 1e9 for least_ns in known if least_ns is not None), default=None)
 
 
 def _tick_s(pair: Pair) -> float:
     """The coarser capture's clock tick, where many successive packets bear the same time; else 0."""
     ticks = [0.0]
     for vantage in pair.vantages:
-        gaps = np.diff(vantage.packets.time_ns[:100_000])
-        later = gaps[gaps > 0]
-        if len(later) and (gaps == 0).mean() >= TICKING_SHARE:
-            ticks.append(float(later.min()) / 1e9)
+        steps, equal, least_ns = _core.timestamp_steps(vantage.packets.time_ns, TICKING_PACKETS)
+        if least_ns is not None and equal / steps >= TICKING_SHARE:
+            ticks.append(least_ns / 1e9)
     return max(ticks)
 
 

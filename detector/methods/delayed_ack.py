@@ -12,18 +12,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.relation import ClockRelation
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from detector.streams import curves
-from detector.streams.curves import NEVER, BoolArray
-from pepscope.captures.packets import Direction, Int64Array
+from pepscope import _core
+from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
-from pepscope.results.verdicts import Evidence, FloatArray, Number
+from pepscope.results.verdicts import Evidence, Number
 
 NAME = "delayed_ack"
 
@@ -71,80 +68,47 @@ def examine(observation: Observation) -> Evidence:
     return max(judged, key=lambda item: (item.finding is TransferFinding.ACKS_NOT_FROM_RECEIVER, item.strength))
 
 
-def acknowledgement_delays_s(receiver: Vantage, direction: Direction, at_most: int | None = None) -> FloatArray:
-    """At the receiver: from the arrival of the last byte that each plain acknowledgement covers to its sending.
-
-    With `at_most` only the first so many are timed.
-    """
-    arrived = receiver.derived(curves.first_arrivals, direction)
-    sent = receiver.derived(curves.acknowledgements, direction)
-    chosen = np.flatnonzero(sent.plain & (sent.value > max(sent.floor, 0)))[:at_most]
-    arrival = arrived.at(sent.value[chosen] - 1)
-    known = arrival != NEVER
-    return np.asarray((sent.time_ns[chosen][known] - arrival[known]) / 1e9, np.float64)
-
-
-def round_trips_s(sender: Vantage, direction: Direction) -> tuple[FloatArray, FloatArray]:
-    """At the sender: round trips from the first copy of the last byte that each plain acknowledgement covers.
-
-    Returns the times (s, from the first) at which they ended, and the round trips (s).
-    """
-    sent = sender.derived(curves.sent_data, direction)
-    seen = sender.derived(curves.acknowledgements, direction)
-    chosen = seen.plain & (seen.value > max(seen.floor, 0))
-    value = seen.value[chosen]
-    left = sent.first_copies.at(value - 1)
-    known = (left != NEVER) & ~_within(value - 1, sent.repeats.start, sent.repeats.end)
-    came = seen.time_ns[chosen][known]
-    return np.asarray((came - came[:1]) / 1e9, np.float64), np.asarray((came - left[known]) / 1e9, np.float64)
-
-
 def _held(pair: Pair, direction: Direction) -> _Held | None:
     if pair.options.ack_delay_s is not None:
         return _Held(direction, pair.options.ack_delay_s, given=True)
     receiver = pair.receiver(direction)
     if receiver is None or receiver.flow(direction).data_packets == 0:
         return None
-    # One prompt acknowledgement is enough to know that not all were held.
-    if acknowledgement_delays_s(receiver, direction, BULK_ACKS).min(initial=math.inf) <= BULK_DELAY_S:
+    delays = _core.ack_delays(direction.value, receiver.packets)
+    if delays.least_ns is None or delays.count < LEAST_ACKS:
         return None
-    delays = acknowledgement_delays_s(receiver, direction)
-    if len(delays) < LEAST_ACKS:
-        return None
-    least = float(delays.min())
-    needed = BULK_DELAY_S if len(delays) >= BULK_ACKS else DELAYED_ACK_LIMIT_S
-    return _Held(direction, least, given=False) if least > needed else None
+    least_s = delays.least_ns / 1e9
+    needed_s = BULK_DELAY_S if delays.count >= BULK_ACKS else DELAYED_ACK_LIMIT_S
+    return _Held(direction, least_s, given=False) if least_s > needed_s else None
 
 
 def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     sender = pair.sender(held.direction)
     if sender is None:
         return None
-    came, round_trips = round_trips_s(sender, held.direction)
-    if len(round_trips) < LEAST_ACKS:
+    round_trips = _core.plain_round_trips(held.direction.value, sender.packets, held.delay_s - TIMER_ERROR_S)
+    if round_trips.count < LEAST_ACKS:
         return None
-    least = float(round_trips.min())
+    least, short = round_trips.least_s, round_trips.short
     path_s = _path_s(sender, held.direction, clock)
-    too_short = round_trips < held.delay_s - TIMER_ERROR_S
-    short = int(too_short.sum())
     source = "given by the user" if held.given else "measured in its own capture"
     numbers: dict[str, Number] = {
         "direction": held.direction.name.lower(),
         "ack_delay_s": held.delay_s,
         "ack_delay_given": held.given,
         "round_trip_min_s": least,
-        "round_trips": len(round_trips),
+        "round_trips": round_trips.count,
         "shorter_than_delay": short,
         "path_round_trip_s": path_s,
     }
     caveats = ["A radio network that makes acknowledgements itself, without relaying the payload, looks the same."]
     if held.given:
         caveats.append("The user gave the delay; it must hold for every acknowledgement.")
-    if _body(came, round_trips, too_short):
+    if _body(round_trips):
         strength = short / (short + SPARED_LEAST)
         summary = (
             f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), yet {short} of "
-            f"{len(round_trips)} round trips at the sender are shorter, down to {least:.3g} s: a middlebox "
+            f"{round_trips.count} round trips at the sender are shorter, down to {least:.3g} s: a middlebox "
             "acknowledges."
         )
         return TransferFinding.ACKS_NOT_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
@@ -154,31 +118,27 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
         )
         return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     if short:
-        summary = f"{short} of {len(round_trips)} round trips are shorter than the delay: too few for a finding."
+        summary = f"{short} of {round_trips.count} round trips are shorter than the delay: too few for a finding."
         return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary, numbers, caveats)
     # A path slower than the delay would pass however it is made.
     strength = 0.9 if path_s is not None and held.delay_s > path_s else 0.3
     summary = (
         f"The receiver delayed every acknowledgement by {held.delay_s:.3g} s ({source}), and none of "
-        f"{len(round_trips)} round trips at the sender is shorter (least {least:.3g} s): only the receiver "
+        f"{round_trips.count} round trips at the sender is shorter (least {least:.3g} s): only the receiver "
         "acknowledges."
     )
     return TransferFinding.ACKS_ONLY_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
 
 
-def _body(came: FloatArray, round_trips: FloatArray, too_short: BoolArray) -> bool:
+def _body(round_trips: _core.RoundTrips) -> bool:
     """Whether the short round trips are many, and not all those during which one step of the sender's clock fell.
 
     A step shortens what is under way when it happens: acknowledgements that come within one longest round trip.
     """
-    short = int(too_short.sum())
-    if short <= min(SPARED_LEAST, len(round_trips) // 2):
+    short = round_trips.short
+    if short <= min(SPARED_LEAST, round_trips.count // 2):
         return False
-    if short >= MOSTLY * len(round_trips):
-        return True
-    times = came[too_short]
-    within = np.searchsorted(times, times + float(round_trips.max()), side="right") - np.arange(short)
-    return short - int(within.max()) > SPARED_LEAST
+    return short >= MOSTLY * round_trips.count or short - round_trips.short_at_once > SPARED_LEAST
 
 
 def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> float | None:
@@ -190,16 +150,6 @@ def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> floa
     if math.isfinite(two_way):
         known.append(two_way)
     return min(known, default=None)
-
-
-def _within(offsets: Int64Array, start: Int64Array, end: Int64Array) -> BoolArray:
-    """Which offsets lie in one of the ranges (an offset near a repeated range may count as inside; no harm)."""
-    if len(start) == 0:
-        return np.zeros(len(offsets), np.bool_)
-    order = np.argsort(start, kind="stable")
-    reach = np.maximum.accumulate(end[order])
-    index = np.searchsorted(start[order], offsets, side="right") - 1
-    return np.asarray((index >= 0) & (reach[np.maximum(index, 0)] > offsets), np.bool_)
 
 
 METHOD = Method(NAME, "delayed acknowledgements", (DelayedAckFinding, TransferFinding), by_connection(examine))

@@ -10,13 +10,11 @@ is taken at its friendliest: moved as far towards the FIN as data of the other d
 
 from __future__ import annotations
 
-import numpy as np
-
-from detector.clocks.clouds import data_points
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.method import Method, Observation, by_connection
-from detector.pair import Pair, Vantage
-from pepscope.captures.packets import Direction, Mark, TcpFlag
+from detector.pair import Pair
+from pepscope import _core
+from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
 
@@ -55,7 +53,7 @@ class EarlyFinFinding(Finding):
 def examine(observation: Observation) -> Evidence:
     """Compare when each stream's FIN left its sender with when one arrived."""
     pair, clock = observation.pair, observation.clock
-    leads = {direction: lead for direction in Direction if (lead := _lead_s(pair, direction, clock)) is not None}
+    leads = _leads_s(pair, clock)
     if not leads:
         return EarlyFinFinding.NO_FIN.undecided(
             NAME, "No FIN was captured at both ends, or the relation between the capture clocks is unknown."
@@ -77,29 +75,30 @@ def examine(observation: Observation) -> Evidence:
     )  # fmt: skip
 
 
-def _lead_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float | None:
-    """Seconds by which the FIN arrived too early under the friendliest clock; None where that cannot be known."""
-    sender, receiver = pair.sender(direction), pair.receiver(direction)
-    reverse = clock.clouds.get(direction.reverse)
-    if sender is None or receiver is None or reverse is None or not clock.pieces or len(reverse.data_sent_ns) == 0:
-        return None
-    sent, arrived = _first_fin_ns(sender, direction), _first_fin_ns(receiver, direction)
-    if sent is None or arrived is None or _fins(receiver, direction) > _fins(sender, direction):
-        return None  # where more arrived than left, the sender's capture missed one
-    x, y = data_points(reverse)
-    client, server = (sent, arrived) if direction is Direction.UP else (arrived, sent)
-    # A clock that was set at an unknown time may have been set just before the FIN.
-    if clock.unusual_steps or (len(clock.pieces) == 1 and not clock.fits_data):
-        return None
-    # What data before a step of a clock allow, they do not allow behind it.
-    alike = clock.piece_at(x) == clock.piece_at(np.array([client]))[0]
-    if not alike.any():
-        return None
-    room = (y - clock.server_minus_client_ns(x))[alike]
-    line = float(clock.server_minus_client_ns(np.array([client]))[0])
-    # Data down bound the server's clock from below, data up from above.
-    fin = server - client - line
-    return float(room.max() - fin if direction is Direction.UP else fin - room.min()) / 1e9
+def _leads_s(pair: Pair, clock: ClockRelation) -> dict[Direction, float]:
+    """Seconds by which FINs arrived too early under the friendliest clock, of each direction where that is known."""
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None or not clock.pieces or _set_at_unknown_time(clock):
+        return {}
+    at_client, at_server = _core.fins(client.packets), _core.fins(server.packets)
+    leads = {}
+    for direction in Direction:
+        reverse = clock.clouds.get(direction.reverse)
+        sent, arrived = at_client[direction], at_server[direction]
+        if direction is Direction.DOWN:
+            sent, arrived = arrived, sent
+        # Where more arrived than left, the sender's capture missed one.
+        if reverse is None or sent.first_ns is None or arrived.first_ns is None or arrived.count > sent.count:
+            continue
+        lead_ns = _core.fin_lead_ns(reverse.times, sent.first_ns, arrived.first_ns, clock.lines)
+        if lead_ns is not None:
+            leads[direction] = lead_ns / 1e9
+    return leads
+
+
+def _set_at_unknown_time(clock: ClockRelation) -> bool:
+    """Whether a clock was set at an unknown time, perhaps just before a FIN."""
+    return bool(clock.unusual_steps) or (len(clock.pieces) == 1 and not clock.fits_data)
 
 
 def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
@@ -109,20 +108,6 @@ def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
     if flow is None or flow.first_data_time_ns is None or flow.last_data_time_ns is None:
         return None
     return (flow.last_data_time_ns - flow.first_data_time_ns) / 1e9 or None
-
-
-def _fins(vantage: Vantage, direction: Direction) -> int:
-    packets = vantage.packets
-    return int(np.count_nonzero(packets.going(direction) & packets.flagged(TcpFlag.FIN)))
-
-
-def _first_fin_ns(vantage: Vantage, direction: Direction) -> int | None:
-    """When the stream's first FIN passed; None where there is none, or where an earlier one was plainly missed."""
-    packets = vantage.packets
-    fins = np.flatnonzero(packets.going(direction) & packets.flagged(TcpFlag.FIN))
-    if len(fins) == 0 or packets.marked(Mark.RETRANSMISSION)[fins[0]]:
-        return None
-    return int(packets.time_ns[fins[0]])
 
 
 METHOD = Method(NAME, "end of stream", (EarlyFinFinding,), by_connection(examine))

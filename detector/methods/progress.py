@@ -13,16 +13,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from detector.clocks.clouds import FlowClouds
+from detector.clocks.clouds import FlowClouds, larger
 from detector.clocks.early_acks import violations
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
 from detector.method import Method, Observation, by_connection
-from detector.pair import Pair, Vantage
-from detector.streams.curves import NEVER, BoolArray, first_arrivals
+from detector.pair import Pair
 from detector.streams.window_course import window_captured, window_course
-from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope import _core
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.verdicts import Evidence, Number
 
@@ -55,6 +53,18 @@ SEGMENT_BYTES = 1448
 
 #: What a relay's own buffers hold between its two sockets: HAProxy 16 KiB, squid's read-ahead 64 KiB, tinyproxy 96 KiB.
 APPLICATION_BUFFER_BYTES = 96 * 2**10
+
+#: What can wait unread in a relay's receive buffer beyond what its window shows. The window falls by what waits unread,
+#: but before its buffer grows a stack advertises half of it (RFC 7323 windows start at 65,535 bytes), so that as much
+#: again is never excluded.
+UNSHOWN_UNREAD_BYTES = 65535
+
+#: What a relay holds whatever was delivered, but for what its window shows as unread.
+FIXED_BUFFERS_BYTES = (
+    SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * INITIAL_WINDOW_SEGMENTS
+    + UNSHOWN_UNREAD_BYTES
+    + APPLICATION_BUFFER_BYTES
+)
 
 #: A relay passes its first bytes on as they come. Where the fastest byte of all was held for this share of the shorter
 #: side's transfer, the transfer was stored first.
@@ -137,12 +147,11 @@ class ProgressFinding(Finding):
 def examine(observation: Observation) -> Evidence:
     """Measure how many acknowledged bytes the receiver did not have yet."""
     pair, clock = observation.pair, observation.clock
-    flow = max(clock.clouds.values(), key=lambda item: len(item.data_sent_ns), default=None)
+    flow = larger(clock.clouds)
     found = None if flow is None else measure_lead(pair, flow, clock)
-    if flow is None or found is None or found.total_bytes < LEAST_BYTES:
+    if flow is None or found is None:
         summary = "The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead."
         return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary)
-    violating = int(violations(flow, clock).sum())
     numbers: dict[str, Number] = {
         "direction": flow.direction.name.lower(),
         "total_bytes": found.total_bytes,
@@ -162,6 +171,7 @@ def examine(observation: Observation) -> Evidence:
         summary = "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived."
         queueless = ("A split point that never queues looks the same.",)
         return ProgressFinding.SENDER_IN_STEP.evidence(NAME, FIT_STRENGTH, summary, numbers, queueless)
+    violating, _timed = violations(flow, clock)
     spared = clock.lower_spared + clock.upper_spared
     strength = max(violating, 1) / (max(violating, 1) + spared)
     if found.acknowledged_share_at_start >= STORED_SHARE and found.acknowledged_at_start_bytes >= STORED_BYTES:
@@ -209,86 +219,49 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
 
 
 def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | None:
-    """The lead of `flow`'s sender; None where times at both ends are missing."""
+    """The lead of `flow`'s sender; None where times at both ends are missing, or the transfer is too short.
+
+    Times at the receiver are brought onto the sender's clock with no forward delay at best, unless the user gave the
+    clock relation. What was acknowledged to the sender by a time (with the errors of timestamps) is held against what
+    had arrived.
+    """
     receiver = pair.receiver(flow.direction)
-    if receiver is None or len(flow.data_sent_ns) < 2 or len(flow.ack_seen_ns) < 2:
+    if receiver is None:
         return None
-    shift = pair.receiver_shift(flow.direction)
-    held = receiver.derived(first_arrivals, flow.direction)
-    came_ns, end = held.time_ns, held.end
-    if np.any(came_ns[1:] < came_ns[:-1]):
-        order = np.argsort(came_ns, kind="stable")
-        came_ns, end = came_ns[order], end[order]
-    # Times at the receiver, brought onto the sender's clock with no forward delay at best.
-    arrival = _on_sender_clock(flow, clock, came_ns)
-    best = int((flow.data_sent_ns - _on_sender_clock(flow, clock, flow.data_arrived_ns)).max())
-    if clock.basis is ClockBasis.ASSUMED:
-        best = max(best, 0)  # the user gave the clock relation
-    arrival = np.maximum.accumulate(arrival + best)
-    reached = np.maximum.accumulate(end) + shift
-    arrived = np.concatenate([[int(held.start.min()) + shift], reached])
-    first = int(held.start.min()) + shift
-    total = int(max(flow.ack_value[-1], reached[-1])) - first
-    at_ack = arrived[np.searchsorted(arrival, flow.ack_seen_ns + round(TIMESTAMP_ERROR_S * 1e9), side="right")]
-    done = int(np.searchsorted(flow.ack_value, min(int(flow.ack_value[-1]), int(reached[-1])), side="left"))
-    known = flow.arrival_ns != NEVER
-    lead = (flow.ack_value - at_ack)[known]
-    began = int(np.searchsorted(flow.ack_seen_ns, arrival[0], side="left"))
-    acknowledged = int(flow.ack_value[began - 1]) - first if began else 0
-    beyond, buffers = _beyond_buffers(pair, flow, known, lead, at_ack[known] - first)
+    found = _core.sender_lead(
+        flow.times,
+        receiver.packets,
+        _windows_in_bytes(pair, flow.direction),
+        pair.receiver_shift(flow.direction),
+        clock.lines,
+        clock.basis is ClockBasis.ASSUMED,
+        round(TIMESTAMP_ERROR_S * 1e9),
+        (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
+    )
+    if found is None or found.total_bytes < LEAST_BYTES:
+        return None
     return Lead(
-        total,
-        int(lead.max()) if len(lead) else 0,
-        (int(at_ack[done]) - first) / max(total, 1),
-        acknowledged / max(total, 1),
-        acknowledged,
+        found.total_bytes,
+        found.most_bytes,
+        found.delivered_when_done_bytes / found.total_bytes,
+        found.acknowledged_at_start_bytes / found.total_bytes,
+        found.acknowledged_at_start_bytes,
         _held_back(pair, flow.direction),
-        float(arrival[0] - flow.data_sent_ns[0]) / 1e9,
-        float(flow.ack_seen_ns[done] - flow.data_sent_ns[0]) / 1e9,
-        float(arrival[-1] - arrival[0]) / 1e9,
+        found.silence_ns / 1e9,
+        found.sender_duration_ns / 1e9,
+        found.receiver_duration_ns / 1e9,
         _least_hold_s(pair, flow.direction, clock),
-        beyond,
-        buffers,
+        found.beyond_buffers_bytes,
+        found.buffers_bytes,
     )
 
 
-def _beyond_buffers(
-    pair: Pair, flow: FlowClouds, known: BoolArray, lead: Int64Array, delivered: Int64Array
-) -> tuple[int, int]:
-    """The most by which the lead exceeds what a relay's buffers held, and what they held then.
-
-    A relay's send buffer follows its congestion window, which follows what the receiver got; what waits in its receive
-    buffer is missing from the window that it advertises. Returns 0 for both if the capture lacks the windows or the SYN
-    options that scale them.
-    """
-    sender = pair.sender(flow.direction)
-    if sender is None or len(lead) == 0 or not _windows_in_bytes(sender, flow.direction.reverse):
-        return 0, 0
-    window_segments = INITIAL_WINDOW_SEGMENTS + np.maximum(delivered, 0) // SEGMENT_BYTES
-    sending = SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES * window_segments
-    capacity = sending + _unread_bytes(sender, flow, known) + APPLICATION_BUFFER_BYTES
-    most = int(np.argmax(lead - capacity))
-    return int(lead[most] - capacity[most]), int(capacity[most])
-
-
-def _windows_in_bytes(vantage: Vantage, direction: Direction) -> bool:
-    return window_captured(vantage, direction) and vantage.flow(direction).window_shift is not None
-
-
-def _unread_bytes(sender: Vantage, flow: FlowClouds, known: BoolArray) -> Int64Array:
-    """At each acknowledgement, bytes that can wait unread in the receive buffer behind the window that it advertises.
-
-    A window falls by what waits unread. Before its buffer grows, a stack advertises half of it (RFC 7323 windows start
-    at 65,535 bytes), so that as much again is never excluded.
-    """
-    packets = sender.packets
-    advertising = packets.going(flow.direction.reverse) & ~packets.flagged(TcpFlag.SYN)
-    windows = packets.window_bytes[advertising].astype(np.int64)
-    if len(windows) == 0:
-        return np.full(int(known.sum()), STORED_BYTES // 2, np.int64)
-    unread = np.maximum.accumulate(windows) - windows
-    place = np.searchsorted(packets.time_ns[advertising], flow.ack_seen_ns[known], side="right") - 1
-    return np.asarray(unread[np.maximum(place, 0)] + STORED_BYTES // 2)
+def _windows_in_bytes(pair: Pair, direction: Direction) -> PacketColumns | None:
+    """The sender's packets, where they hold the windows that it was shown and the SYN options that scale them."""
+    sender = pair.sender(direction)
+    if sender is None or not window_captured(sender, direction.reverse):
+        return None
+    return sender.packets if sender.flow(direction.reverse).window_shift is not None else None
 
 
 def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> float:
@@ -320,15 +293,6 @@ def _held_back(pair: Pair, direction: Direction) -> bool | None:
     if sender is None or not window_captured(sender, direction.reverse):
         return None
     return sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
-
-
-def _on_sender_clock(flow: FlowClouds, clock: ClockRelation, receiver_ns: Int64Array) -> Int64Array:
-    """Receiver times on the sender's clock by the relation found (the constant is settled by the caller)."""
-    if flow.direction is Direction.DOWN:
-        return clock.to_server_ns(receiver_ns)
-    # The relation runs over client times; its drift over one delay is below a microsecond per millisecond.
-    client = receiver_ns - round(clock.pieces[0].offset_ns)
-    return receiver_ns - np.rint(clock.server_minus_client_ns(client)).astype(np.int64)
 
 
 METHOD = Method(NAME, "transfer progress", (ProgressFinding,), by_connection(examine))

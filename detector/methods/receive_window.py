@@ -6,12 +6,10 @@ the window at the sender is compared with the window that the receiver itself ad
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
-from detector.streams.curves import acknowledgements, first_arrivals, sent_data
 from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
+from pepscope import _core
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
@@ -152,20 +150,8 @@ def transfer_spans(
     """Seconds that one common byte range took at the sender (first sent to acknowledged) and at the receiver (first to
     last arrival), and its bytes; needs no clock relation. End to end the first is never the shorter one."""
     shift = pair.receiver_shift(direction)
-    sent = sender.derived(sent_data, direction).first_copies
-    acks = sender.derived(acknowledgements, direction)
-    received = receiver.derived(first_arrivals, direction)
-    if min(len(sent.start), len(received.start), len(acks.value)) == 0:
-        return None
-    low = max(int(sent.start[0]), int(received.start[0]) + shift)
-    high = min(int(sent.end[-1]), int(received.end[-1]) + shift, int(acks.value[-1]))
-    if high - low < SHORTEST_STREAM_BYTES:
-        return None
-    began = int(sent.time_ns[np.searchsorted(sent.end, low, side="right") :].min())
-    acknowledged = int(acks.time_ns[np.searchsorted(acks.value, high) :].min())
-    first_arrival = int(received.time_ns[np.searchsorted(received.end, low - shift, side="right") :].min())
-    last_arrival = int(received.time_ns[np.searchsorted(received.end, high - shift) :].min())
-    return (acknowledged - began) / 1e9, (last_arrival - first_arrival) / 1e9, high - low
+    spans = _core.transfer_spans(direction.value, sender.packets, receiver.packets, shift, SHORTEST_STREAM_BYTES)
+    return None if spans is None else (spans.sender_ns / 1e9, spans.receiver_ns / 1e9, spans.bytes)
 
 
 def _times(count: int) -> str:

@@ -6,12 +6,11 @@ handshakes quickly, a busy server answers late. So this method reports numbers a
 
 from __future__ import annotations
 
-import numpy as np
-
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
 from detector.streams.window_course import bulk_direction, window_course
-from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, PacketColumns, TcpFlag
+from pepscope import _core
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence, Number
 
@@ -73,25 +72,18 @@ def _measure(vantage: Vantage, at_client: bool) -> dict[str, Number]:
         "handshake_s": None if handshake is None else handshake / 1e9,
         "data_round_trip_min_s": None if local.round_trip_time_min_ns is None else local.round_trip_time_min_ns / 1e9,
     }
-    answers = answer_times_ns(vantage.packets, Direction.UP if at_client else Direction.DOWN)
-    numbers["exchanges"] = len(answers)
-    numbers["answer_min_s"] = float(answers.min()) / 1e9 if len(answers) else None
+    exchanges = answer_times(vantage.packets, Direction.UP if at_client else Direction.DOWN)
+    numbers["exchanges"] = exchanges.count
+    numbers["answer_min_s"] = None if exchanges.least_ns is None else exchanges.least_ns / 1e9
     return numbers
 
 
-def answer_times_ns(packets: PacketColumns, asked: Direction) -> Int64Array:
-    """Nanoseconds from the last byte of each question in `asked` to the first byte of the answer to it.
+def answer_times(packets: PacketColumns, asked: Direction) -> _core.Exchanges:
+    """Times from the last byte of each question in `asked` to the first byte of the answer to it.
 
     A new question begins where data follows data of the other direction; an answer must acknowledge the question whole.
     """
-    at = np.flatnonzero((packets.payload_bytes > 0) & ~packets.flagged(TcpFlag.SYN))
-    way = packets.direction[at]
-    turn = np.flatnonzero((way[:-1] == asked) & (way[1:] == asked.reverse))
-    question, answer = at[turn], at[turn + 1]
-    end = packets.sequence_offset[question] + packets.payload_bytes[question].astype(np.int64)
-    complete = packets.acknowledgement_offset[answer] >= end
-    times: Int64Array = (packets.time_ns[answer] - packets.time_ns[question])[complete]
-    return times
+    return _core.exchanges(asked.value, packets)
 
 
 def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, Number]) -> list[str]:
@@ -109,17 +101,12 @@ def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, N
     numbers["window_cycles"] = course.cycles
     if course.cycles and bulk_direction(pair) is remote.reverse:
         hints.append("the far window alternates between full and shut")
-    packets = vantage.packets
-    arrived = packets.going(remote) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
-    arrived &= ~packets.flagged(TcpFlag.RST)
-    opening = arrived & packets.flagged(TcpFlag.SYN)
-    later = arrived & ~packets.flagged(TcpFlag.SYN)
-    if later.any():
-        common = int(np.bincount(packets.ttl[later]).argmax())
-        numbers["arriving_ttl"] = common
-        if common in INITIAL_TTLS:
+    arrived = _core.answering_hop_limits(remote.value, vantage.packets)
+    if arrived.later is not None:
+        numbers["arriving_ttl"] = arrived.later
+        if arrived.later in INITIAL_TTLS:
             hints.append("the far end seems to be no router away")
-        if opening.any() and int(packets.ttl[opening][0]) != common:
+        if arrived.opening is not None and arrived.opening != arrived.later:
             hints.append("the handshake and the data have different TTL")
     return hints
 

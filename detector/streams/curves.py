@@ -41,10 +41,6 @@ class ByteTimes:
         held = (index >= 0) & (offsets < self.end[np.maximum(index, 0)])
         return np.where(held, self.time_ns[np.maximum(index, 0)], NEVER)
 
-    def covered_bytes(self) -> int:
-        """Bytes of the stream that the capture holds."""
-        return int((self.end - self.start).sum())
-
 
 @dataclass(frozen=True, slots=True)
 class AckTimes:
@@ -58,14 +54,6 @@ class AckTimes:
     time_ns: Int64Array
     plain: BoolArray
     floor: int
-
-    def reaching(self, values: Int64Array) -> Int64Array:
-        """When a cumulative acknowledgement of at least each value was first seen; `NEVER` where unknown."""
-        if len(self.value) == 0:
-            return np.full(len(values), NEVER, np.int64)
-        index = np.searchsorted(self.value, values, side="left")
-        known = (index < len(self.value)) & (values > self.floor)
-        return np.where(known, self.time_ns[np.minimum(index, len(self.value) - 1)], NEVER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +77,7 @@ def sent_data(packets: PacketColumns, direction: Direction) -> SentData:
 
 def first_arrivals(packets: PacketColumns, direction: Direction) -> ByteTimes:
     """First arrival of every byte at the receiver; what fills a hole counts when it arrives."""
-    came = sent_data(packets, direction)
-    fills = _hole_fillers(came)
-    if len(fills.start) == 0:
-        return came.first_copies
-    order = np.argsort(np.concatenate([came.first_copies.start, fills.start]), kind="stable")
-    return ByteTimes(
-        np.concatenate([came.first_copies.start, fills.start])[order],
-        np.concatenate([came.first_copies.end, fills.end])[order],
-        np.concatenate([came.first_copies.time_ns, fills.time_ns])[order],
-    )
+    return ByteTimes(*_core.first_arrivals(direction, packets))
 
 
 def acknowledgements(packets: PacketColumns, direction: Direction) -> AckTimes:
@@ -117,81 +96,14 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     merged out of order fall back again and again and are left as they are, and so is a single packet that stands too
     late in its file: the next one is back where time had got to.
     """
-    if len(packets) < 2:
-        return packets
-    gaps = np.diff(packets.time_ns)
-    back = np.append(packets.time_ns[2:] >= packets.time_ns[:-2], False)
-    falls = np.flatnonzero((gaps < -BACKWARD_STEP_NS) & ~back)
-    if len(falls) == 0 or len(falls) > BACKWARD_STEPS:
+    falls = _core.clock_falls(packets.time_ns, BACKWARD_STEP_NS)
+    if not falls or len(falls) > BACKWARD_STEPS:
         return packets
     raised = np.zeros(len(packets), np.int64)
-    for place in falls.tolist():
-        raised[place + 1 :] -= gaps[place]
+    for row in falls:
+        raised[row:] += packets.time_ns[row - 1] - packets.time_ns[row]
     return replace(packets, time_ns=packets.time_ns + raised)
-
-
-def missed_ranges(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[Int64Array, Int64Array]:
-    """Start and end of byte ranges that were acknowledged within the capture but are not in `held`.
-
-    `from_start`: the capture holds the SYN, so the stream should begin at offset 0. The last offset
-    acknowledged may be the FIN's, which is no byte, and is not counted.
-    """
-    if len(held.start) == 0 or len(acks.value) == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    top = int(acks.value[-1])
-    if top == int(held.end[-1]) + 1:
-        top -= 1
-    first = 0 if from_start else int(held.start[0])
-    before = np.flatnonzero(held.start[1:] > held.end[:-1])
-    start = np.concatenate([[first], held.end[before], held.end[-1:]])
-    end = np.concatenate([held.start[:1], held.start[before + 1], [max(top, int(held.end[-1]))]])
-    end = np.minimum(end, top)
-    real = end > start
-    return start[real].astype(np.int64), end[real].astype(np.int64)
-
-
-def missed_packets(held: ByteTimes, acks: AckTimes, *, from_start: bool) -> tuple[float, int]:
-    """Data packets that the capture admits to have missed (estimated from bytes), and those that it holds."""
-    count = len(held.start)
-    if count == 0:
-        return 0.0, 0
-    start, end = missed_ranges(held, acks, from_start=from_start)
-    return float(np.ceil((end - start) * (count / max(held.covered_bytes(), 1))).sum()), count
 
 
 def _saw_syn(packets: PacketColumns) -> bool:
     return bool(packets.flagged(TcpFlag.SYN)[:64].any())
-
-
-def _hole_fillers(came: SentData) -> ByteTimes:
-    """First arrivals below the highest offset reached: clipped to the holes between the advancing ranges."""
-    beyond, late = came.first_copies, came.repeats
-    gap = beyond.start[1:] > beyond.end[:-1]
-    hole_start, hole_end = beyond.end[:-1][gap], beyond.start[1:][gap]
-    if len(hole_start) == 0:
-        return ByteTimes(hole_start, hole_end, hole_end)
-    hole = np.searchsorted(hole_end, late.start, side="right")
-    inside = (hole < len(hole_start)) & (late.end > hole_start[np.minimum(hole, len(hole_start) - 1)])
-    # A segment may span several holes; a filler of another segmentation is rare, so it is cut to the first of them.
-    hole = hole[inside]
-    low = np.maximum(late.start[inside], hole_start[hole])
-    high = np.minimum(late.end[inside], hole_end[hole])
-    # Capture order decides among equal copies.
-    _, first = np.unique(np.stack([low, high], axis=1), axis=0, return_index=True)
-    low, high, when = low[first], high[first], late.time_ns[inside][first]
-    if np.any(low[1:] < high[:-1]):
-        return _sweep(low, high, when)
-    return ByteTimes(low, high, when)
-
-
-def _sweep(low: Int64Array, high: Int64Array, when: Int64Array) -> ByteTimes:
-    """Earliest time of every byte where fillers overlap."""
-    edges = np.unique(np.concatenate([low, high]))
-    earliest = np.full(len(edges) - 1, NEVER, np.int64)
-    for begin, stop, time in zip(
-        np.searchsorted(edges, low).tolist(), np.searchsorted(edges, high).tolist(), when.tolist(), strict=True
-    ):
-        piece = earliest[begin:stop]
-        np.minimum(piece, time, out=piece)
-    held = earliest != NEVER
-    return ByteTimes(edges[:-1][held], edges[1:][held], earliest[held])

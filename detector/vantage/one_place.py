@@ -16,13 +16,11 @@ delays of no real path are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from detector.pair import Pair
-from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns, UInt8Array
+from detector.pair import Pair, Vantage
+from pepscope import _core
+from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Direction
 
 #: Time stamps are rounded to at least this by common formats and tools (pcap in microseconds).
 FORMAT_RESOLUTION_NS = 1_000
@@ -40,30 +38,6 @@ COMMON_SHARE = 0.5
 #: Packets in common all travelling one way that must have one time difference: two may by chance.
 FEWEST_ONE_WAY = 8
 
-#: An odd constant with well-spread bits (2^64 over the golden ratio, as in Knuth's multiplicative hashing).
-_MIXER = np.uint64(0x9E3779B97F4A7C15)
-
-UInt64Array = npt.NDArray[np.uint64]
-IntegerArray = npt.NDArray[np.integer[Any]]
-BoolArray = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class Common:
-    """Packets that both captures hold: direction, both times (ns), and whether their hop limits agree.
-
-    `comparable` is how many packets of the capture that has fewer could have been found in the other.
-    """
-
-    direction: UInt8Array
-    first_ns: Int64Array
-    second_ns: Int64Array
-    same_ttl: BoolArray
-    comparable: int
-
-    def __len__(self) -> int:
-        return len(self.first_ns)
-
 
 @dataclass(frozen=True, slots=True)
 class OnePlace:
@@ -80,95 +54,32 @@ class OnePlace:
 def one_place(pair: Pair) -> OnePlace | None:
     """What shows that both captures of `pair` were taken at one place; None where nothing does."""
     one, two = pair.client_side, pair.server_side
-    if one is None or two is None or not _may_be(pair):
+    if one is None or two is None or not _may_be(one.connection, two.connection):
         return None
-    shifts = {direction: pair.alignment[direction].shift_bytes for direction in Direction}
-    common = packets_in_common(one.packets, two.packets, shifts)
-    if len(common) < max(1.0, COMMON_SHARE * common.comparable):
+    common = packets_in_common(pair, one, two)
+    if common.count < max(1.0, COMMON_SHARE * common.comparable):
         return None
-    if np.count_nonzero(~common.same_ttl) > ODD_SHARE * len(common):
+    if common.other_hop_limits > ODD_SHARE * common.count:
         return None
-    resolution = max(resolution_ns(one.packets.time_ns), resolution_ns(two.packets.time_ns), FORMAT_RESOLUTION_NS)
-    later = common.second_ns - common.first_ns
-    up, down = (common.direction == direction for direction in Direction)
-    if not (up.any() and down.any()):
-        steps = np.abs(np.diff(later[np.argsort(common.first_ns, kind="stable")]))
-        rigid = len(steps) + 1 >= FEWEST_ONE_WAY and np.count_nonzero(steps > resolution) <= ODD_SHARE * len(steps)
-        return OnePlace(len(common), None, resolution) if rigid else None
-    sums = _round_trips(common.first_ns, later, up, down)
-    low, high = np.quantile(sums, [ODD_SHARE, 1 - ODD_SHARE])
-    if low <= resolution and high >= -resolution:
-        return OnePlace(len(common), float(np.median(sums)), resolution)
-    return None
+    resolution = common.resolution_ns
+    if common.round_trips_ns is None:
+        rigid = common.count >= FEWEST_ONE_WAY and common.uneven <= ODD_SHARE * (common.count - 1)
+        return OnePlace(common.count, None, resolution) if rigid else None
+    low, middle, high = common.round_trips_ns
+    return OnePlace(common.count, middle, resolution) if low <= resolution and high >= -resolution else None
 
 
-def packets_in_common(one: PacketColumns, two: PacketColumns, shifts: dict[Direction, int]) -> Common:
+def packets_in_common(pair: Pair, one: Vantage, two: Vantage) -> _core.CommonPackets:
     """Packets of two captures with the same fields, those left out that occur twice in either.
 
-    `shifts` is what to add to the first's stream offsets to get the second's. Where that leaves less than half in
-    common, IP ID and TCP timestamps distinguish packets without them: offsets are guessed where a SYN is missing.
+    Where stream offsets leave less than half in common, IP ID and TCP timestamps distinguish packets without them:
+    offsets are guessed where a SYN is missing.
     """
-    stamped = all(np.count_nonzero(p.marks & Mark.HAS_TIMESTAMPS) > len(p) / 2 for p in (one, two))
-    numbered = all(np.count_nonzero(p.ip_id) > len(p) / 2 for p in (one, two))
-    best = _matched(one, two, _keys(one, stamped, shifts), _keys(two, stamped, dict.fromkeys(Direction, 0)))
-    if 2 * len(best) < min(len(one), len(two)) and (stamped or numbered):
-        other = _matched(one, two, _keys(one, stamped, None), _keys(two, stamped, None))
-        best = other if len(other) > len(best) else best
-    return best
+    up, down = (pair.alignment[direction].shift_bytes for direction in Direction)
+    return _core.common_packets(one.packets, two.packets, (up, down), FORMAT_RESOLUTION_NS, COARSEST_NS, ODD_SHARE)
 
 
-def resolution_ns(time_ns: Int64Array) -> int:
-    """The power of ten to which all times are rounded, in nanoseconds."""
-    unit = 1
-    while unit < COARSEST_NS and not (time_ns % (10 * unit)).any():
-        unit *= 10
-    return unit
-
-
-def _may_be(pair: Pair) -> bool:
+def _may_be(one: Connection, two: Connection) -> bool:
     """Whether the summaries allow it; looking at packets costs more."""
-    connections = [vantage.connection for vantage in pair.vantages]
-    return all(
-        len({(flow.ttl) for flow in flows if flow.packets}) <= 1
-        for flows in ([c.up for c in connections], [c.down for c in connections])
-    )
-
-
-def _keys(packets: PacketColumns, stamped: bool, shifts: dict[Direction, int] | None) -> UInt64Array:
-    """One number a packet, mixed from the fields that no router changes."""
-    columns: list[IntegerArray] = [packets.direction, packets.ip_id, packets.payload_bytes, packets.flags]
-    if stamped:
-        columns += [packets.tsval, packets.tsecr]
-    if shifts is not None:
-        shift = np.array([shifts[direction] for direction in Direction], np.int64)[packets.direction]
-        columns.append(packets.sequence_offset + shift)
-    keys = np.zeros(len(packets), np.uint64)
-    for column in columns:
-        keys = (keys ^ column.astype(np.int64).view(np.uint64)) * _MIXER
-        keys ^= keys >> np.uint64(29)
-    return keys
-
-
-def _matched(one: PacketColumns, two: PacketColumns, one_keys: UInt64Array, two_keys: UInt64Array) -> Common:
-    _, codes = np.unique(np.concatenate([one_keys, two_keys]), return_inverse=True)
-    left, right = codes[: len(one)], codes[len(one) :]
-    kinds = int(codes.max(initial=-1)) + 1
-    once = (np.bincount(left, minlength=kinds) == 1) & (np.bincount(right, minlength=kinds) == 1)
-    places = np.full((2, kinds), -1, np.int64)
-    places[0, left], places[1, right] = np.arange(len(one)), np.arange(len(two))
-    i, j = places[0, once], places[1, once]
-    order = np.argsort(one.time_ns[i], kind="stable")
-    i, j = i[order], j[order]
-    comparable = min(np.count_nonzero(np.bincount(side, minlength=kinds) == 1) for side in (left, right))
-    return Common(one.direction[i], one.time_ns[i], two.time_ns[j], one.ttl[i] == two.ttl[j], int(comparable))
-
-
-def _round_trips(time_ns: Int64Array, later_ns: Int64Array, up: BoolArray, down: BoolArray) -> Int64Array:
-    """Difference between each packet's lateness up and that of the nearest packet down, of the fewer of the two."""
-    few, many = (up, down) if np.count_nonzero(up) <= np.count_nonzero(down) else (down, up)
-    times = time_ns[many]
-    after = np.searchsorted(times, time_ns[few]).clip(0, len(times) - 1)
-    before = (after - 1).clip(0)
-    nearer = np.where(np.abs(times[before] - time_ns[few]) < np.abs(times[after] - time_ns[few]), before, after)
-    sums: Int64Array = (later_ns[few] - later_ns[many][nearer]) * (1 if few is up else -1)
-    return sums
+    flows = ((one.up, two.up), (one.down, two.down))
+    return all(first.ttl == second.ttl or not (first.packets and second.packets) for first, second in flows)

@@ -8,13 +8,11 @@ judge what lies between them and nothing beyond.
 
 from __future__ import annotations
 
-import numpy as np
-
-from detector.pair import Pair, Vantage
+from detector.pair import Pair
 from detector.vantage.capture_sides import INITIAL_HOP_LIMITS
 from detector.vantage.one_place import OnePlace
+from pepscope import _core
 from pepscope.captures.connections import FlowSummary
-from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Stretch
 
 #: A near end that never answers sooner is some way off: above a host's own answering time (scheduling, interrupt
@@ -31,7 +29,9 @@ def stretch_of(pair: Pair, place: OnePlace | None = None) -> Stretch | None:
     if client is None or server is None:
         return None
     near, far = client.connection, server.connection
-    at_client, at_server = _hop_limit(client, Direction.UP), _hop_limit(server, Direction.UP)
+    # The most frequent one counts: a middlebox that answers handshakes in a host's stead uses its own.
+    at_client, _ = _core.hop_limits(client.packets)
+    at_server, down_at_server = _core.hop_limits(server.packets)
     guessed = near.side_guessed or far.side_guessed
     same_handshake = not guessed and near.up.initial_sequence_number == far.up.initial_sequence_number
     between_ns = _difference(near.handshake_syn_ack_ns, far.handshake_syn_ack_ns) if same_handshake else None
@@ -40,7 +40,7 @@ def stretch_of(pair: Pair, place: OnePlace | None = None) -> Stretch | None:
     return Stretch(
         one_place=place is not None,
         client_hops_beyond=_hops(at_client),
-        server_hops_beyond=_hops(_hop_limit(server, Direction.DOWN)),
+        server_hops_beyond=_hops(down_at_server),
         client_round_trip_beyond_s=None if held else _least_s(near.handshake_ack_ns, near.down),
         server_round_trip_beyond_s=None if held else _least_s(far.handshake_syn_ack_ns, far.up),
         hops_between=_difference(at_client, at_server) if same_handshake else None,
@@ -76,12 +76,6 @@ def _beyond(side: str, hops: int | None, round_trip_s: float | None) -> str:
             "(a path, or a host that is slow to answer)"
         )
     return ""
-
-
-def _hop_limit(vantage: Vantage, direction: Direction) -> int | None:
-    """The most frequent hop limit of a flow: a middlebox that answers handshakes in a host's stead uses its own."""
-    seen = vantage.packets.ttl[vantage.packets.going(direction)]
-    return int(np.bincount(seen).argmax()) if len(seen) else None
 
 
 def _hops(hop_limit: int | None) -> int | None:

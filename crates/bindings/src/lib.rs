@@ -3,19 +3,24 @@
 mod agreement;
 mod capture;
 mod clocks;
+mod connection_numbers;
 mod datagrams;
 mod flow_ends;
+mod flow_times;
 mod frames;
 mod live;
 mod packets;
+mod pair_numbers;
 mod payload;
 mod payload_fingerprints;
 mod read;
+mod record;
 mod simulate;
 mod sliding_mode;
 mod staircases;
 mod standard_input;
 mod summaries;
+mod timestamps;
 
 use pyo3::prelude::*;
 
@@ -28,15 +33,26 @@ mod _core {
     #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
-    use crate::clocks::{separable_stretches, separate, separate_most, thin};
+    use crate::clocks::Constraints;
+    #[pymodule_export]
+    use crate::connection_numbers::{
+        abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limits, plain_round_trips,
+        window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
+    };
     #[pymodule_export]
     use crate::flow_ends::{flow_ends, FlowEnds};
+    #[pymodule_export]
+    use crate::flow_times::FlowTimes;
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
     use crate::packets::packet_twins;
+    #[pymodule_export]
+    use crate::pair_numbers::{
+        common_packets, fin_lead_ns, sender_lead, transfer_spans, CommonPackets, SenderLead, TransferSpans,
+    };
     #[pymodule_export]
     use crate::payload::{compare_payload, PayloadSample};
     #[pymodule_export]
@@ -48,7 +64,9 @@ mod _core {
     #[pymodule_export]
     use crate::sliding_mode::SlidingMode;
     #[pymodule_export]
-    use crate::staircases::{acknowledgement_steps, data_ranges};
+    use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
+    #[pymodule_export]
+    use crate::timestamps::{clock_falls, timestamp_steps};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -24,6 +24,14 @@ pub(crate) fn data_ranges<'py>(
     Ok((handed_over(py, beyond), handed_over(py, below)))
 }
 
+/// First arrival of every byte of a flow at its receiver.
+#[pyfunction]
+pub(crate) fn first_arrivals<'py>(py: Python<'py>, direction: u8, packets: PacketArrays<'py>) -> PyResult<Ranges<'py>> {
+    let columns = packets.columns()?;
+    let arrived = py.detach(|| columns.first_arrivals(direction));
+    Ok(handed_over(py, arrived))
+}
+
 /// The acknowledgements of a flow's data that advance.
 #[pyfunction]
 pub(crate) fn acknowledgement_steps<'py>(

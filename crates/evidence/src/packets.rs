@@ -3,6 +3,11 @@
 /// Acknowledgement offset of a packet without the ACK flag.
 pub const NO_ACKNOWLEDGEMENT: i64 = -(1 << 62);
 
+/// Direction of what the client sends.
+pub const UP: u8 = 0;
+/// Direction of what the server sends.
+pub const DOWN: u8 = 1;
+
 /// TCP header flags as on the wire (RFC 9293, section 3.1).
 pub mod flag {
     pub const FIN: u16 = 0x001;
@@ -20,6 +25,7 @@ pub mod mark {
     pub const RETRANSMISSION: u16 = 0x0001;
     pub const REORDERED: u16 = 0x0002;
     pub const DUPLICATE: u16 = 0x0004;
+    pub const ZERO_WINDOW_PROBE: u16 = 0x0010;
     pub const HAS_TIMESTAMPS: u16 = 0x0200;
     pub const OPTIONS_TRUNCATED: u16 = 0x1000;
 }

@@ -21,7 +21,7 @@ impl ByteRanges {
         }
     }
 
-    fn push(&mut self, start: i64, end: i64, time_ns: i64) {
+    pub(crate) fn push(&mut self, start: i64, end: i64, time_ns: i64) {
         self.start.push(start);
         self.end.push(end);
         self.time_ns.push(time_ns);

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from detector.clocks.separation import Cloud, FloatArray
-from detector.clocks.steps import Constraints
+from pepscope.results.verdicts import FloatArray
+from tests.detector.clocks.reference_separation import Cloud
 
 SECOND_NS = 1e9
 
@@ -49,12 +49,6 @@ def clouds(shape: Shape) -> tuple[Cloud, Cloud]:
     below = -shape.gap_ns / 2 - shape.queue_ns * random.random(len(lower)) ** 2
     above = shape.gap_ns / 2 + shape.queue_ns * random.random(len(upper)) ** 2
     return _cloud(random, lower, below, shape, 1.0), _cloud(random, upper, above, shape, -1.0)
-
-
-def constraints(shape: Shape, lower_spared: int, upper_spared: int) -> Constraints:
-    """The same clouds as the step search is given them."""
-    lower, upper = clouds(shape)
-    return Constraints(lower, upper, 1_700_000_000 * 10**9, 7, lower_spared, upper_spared)
 
 
 def _x(random: np.random.Generator, count: int, shape: Shape) -> FloatArray:

@@ -3,13 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from detector.clocks.separation import DRIFT_STEPS, Cloud, FloatArray, Separation
+from detector.clocks.separation import DRIFT_STEPS, Separation
+from pepscope import _core
+from pepscope.results.verdicts import FloatArray
 
 #: So few points go through the hull's loop as they are.
 FEW_POINTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Cloud:
+    """Constraint points: x in ns from a reference, y in ns."""
+
+    x_ns: FloatArray
+    y_ns: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.x_ns)
+
+
+def constraints(lower: Cloud, upper: Cloud, lower_spared: int = 0, upper_spared: int = 0) -> _core.Constraints:
+    """Two clouds for the compiled separation."""
+    columns = (lower.x_ns, lower.y_ns), (upper.x_ns, upper.y_ns)
+    return _core.Constraints(*columns, 1_700_000_000 * 10**9, 7, lower_spared, upper_spared)
 
 
 def between(cloud: Cloud, start_ns: float, end_ns: float) -> Cloud:

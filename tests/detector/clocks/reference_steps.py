@@ -14,16 +14,16 @@ from detector.clocks.steps import (
     STEP_INTERVAL_S,
     STEPS_IN_SUCCESSION,
     ClockPiece,
-    Constraints,
     as_piece,
 )
-from tests.detector.clocks.reference_separation import between, separate_most, thin
+from pepscope import _core
+from tests.detector.clocks.reference_separation import Cloud, between, separate_most, thin
 
 
-def stepped(constraints: Constraints, limit: float, needed_ns: float) -> tuple[ClockPiece, ...] | None:
+def stepped(constraints: _core.Constraints, limit: float, needed_ns: float) -> tuple[ClockPiece, ...] | None:
     """Cut into the fewest pieces that each leave `needed_ns` of slack; None where too many are needed."""
-    lower = thin(constraints.lower, constraints.lower_spared + 1, STEP_BINS, highest=True)
-    upper = thin(constraints.upper, constraints.upper_spared + 1, STEP_BINS, highest=False)
+    lower = thin(Cloud(*constraints.lower), constraints.lower_spared + 1, STEP_BINS, highest=True)
+    upper = thin(Cloud(*constraints.upper), constraints.upper_spared + 1, STEP_BINS, highest=False)
     times = np.unique(np.concatenate([lower.x_ns, upper.x_ns]))
     if len(times) == 0:
         return None
@@ -54,7 +54,7 @@ def stepped(constraints: Constraints, limit: float, needed_ns: float) -> tuple[C
                 bad = middle
         made = test(first, good)
         start, end = float(times[first]), float(times[good]) + 1.0
-        pieces.append(as_piece(made, constraints, made.slack_ns, start, end))
+        pieces.append(as_piece(made, constraints, (start, end)))
         first = good + 1
     for before, after in itertools.pairwise(pieces):
         # A smaller step would have left room for one line end to end. Pieces of few packets, as at the ends of a

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.clocks.separation import Cloud, separate, separate_most, thin
+from detector.clocks.separation import separate, separate_most
+from tests.detector.clocks.reference_separation import Cloud, constraints
 
 points = st.lists(st.tuples(st.integers(0, 10**10), st.integers(-(10**8), 10**8)), min_size=1, max_size=40)
 LIMIT = 5e-4
@@ -21,7 +22,7 @@ def gap_at(lower, upper, slope):
 @given(points, points)
 def test_no_admissible_line_is_better_than_the_one_found(low, high):
     lower, upper = cloud(low), cloud(high)
-    found = separate(lower, upper, LIMIT)
+    found = separate(constraints(lower, upper), LIMIT)
     assert abs(found.drift) <= LIMIT
     assert found.slack_ns == pytest.approx(gap_at(lower, upper, found.drift), abs=1e-3)
     tried = max(gap_at(lower, upper, slope) for slope in np.linspace(-LIMIT, LIMIT, 501))
@@ -32,8 +33,9 @@ def test_no_admissible_line_is_better_than_the_one_found(low, high):
 @given(points, points, st.integers(0, 3), st.integers(0, 3))
 def test_sparing_points_never_narrows_the_gap_and_a_negative_slack_is_a_proof(low, high, spared_low, spared_high):
     lower, upper = cloud(low), cloud(high)
-    exact = separate(lower, upper, LIMIT)
-    found = separate_most(lower, upper, LIMIT, spared_low, spared_high)
+    both = constraints(lower, upper, spared_low, spared_high)
+    exact = separate(both, LIMIT)
+    found = separate_most(both, LIMIT, exact)
     assert found.slack_ns >= exact.slack_ns - 1e-3
     if found.slack_ns < 0 and spared_low < len(lower) and spared_high < len(upper):
         for slope in np.linspace(-LIMIT, LIMIT, 77):
@@ -45,15 +47,16 @@ def test_sparing_points_never_narrows_the_gap_and_a_negative_slack_is_a_proof(lo
 def test_a_drift_beyond_the_limit_does_not_separate():
     x = np.linspace(0, 1e11, 200)
     lower, upper = Cloud(x, 1e-3 * x), Cloud(x, 1e-3 * x + 1e6)
-    assert separate(lower, upper, 2e-3).slack_ns == pytest.approx(1e6)
-    assert separate(lower, upper, LIMIT).slack_ns < -1e7
+    assert separate(constraints(lower, upper), 2e-3).slack_ns == pytest.approx(1e6)
+    assert separate(constraints(lower, upper), LIMIT).slack_ns < -1e7
 
 
 def test_thinning_keeps_the_binding_points():
     random = np.random.default_rng(4)
     dense = Cloud(np.sort(random.uniform(0, 1e11, 100_000)), random.uniform(0, 1e9, 100_000))
-    lean = thin(dense, 3, 512, highest=False)
-    assert len(lean) <= 3 * 512
     lower = Cloud(np.array([5e10]), np.array([-1e6]))
-    whole = separate(lower, dense, LIMIT).slack_ns
-    assert separate(lower, lean, LIMIT).slack_ns == pytest.approx(whole, abs=LIMIT * 1e11 / 512)
+    both = constraints(lower, dense, 2, 2)
+    lean = both.thinned(512)
+    assert lean.upper_count <= 3 * 512
+    whole = separate(both, LIMIT).slack_ns
+    assert separate(lean, LIMIT).slack_ns == pytest.approx(whole, abs=LIMIT * 1e11 / 512)

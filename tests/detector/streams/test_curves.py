@@ -2,7 +2,7 @@ import sys
 
 import numpy as np
 
-from detector.streams.curves import NEVER, acknowledgements, first_arrivals, missed_ranges, sent_data
+from detector.streams.curves import NEVER, acknowledgements, first_arrivals, sent_data
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 
 
@@ -55,21 +55,13 @@ def test_acknowledgements_are_running_maxima():
     acks = acknowledgements(
         columns([SYN, up_ack(1, 0), up_ack(2, 200), up_ack(3, 100), up_ack(4, 300, 10)]), Direction.DOWN
     )
-    assert acks.reaching(np.array([1, 150, 200, 201, 301])).tolist() == [2, 2, 2, 4, NEVER]
+    assert (acks.value.tolist(), acks.time_ns.tolist(), acks.floor) == ([0, 200, 300], [1, 2, 4], 0)
     assert acks.plain.tolist() == [True, True, False]
 
 
 def test_without_a_syn_the_first_value_is_a_floor():
     acks = acknowledgements(columns([up_ack(1, 500), up_ack(2, 600)]), Direction.DOWN)
-    assert acks.reaching(np.array([400, 500, 501])).tolist() == [NEVER, NEVER, 2]
-
-
-def test_missed_ranges_are_acknowledged_and_never_captured():
-    rows = [SYN, down(1, 0, 100), down(2, 200, 100), up_ack(3, 400)]
-    packets = columns(rows)
-    held, acks = first_arrivals(packets, Direction.DOWN), acknowledgements(packets, Direction.DOWN)
-    start, end = missed_ranges(held, acks, from_start=True)
-    assert list(zip(start.tolist(), end.tolist(), strict=True)) == [(100, 200), (300, 400)]
+    assert (acks.value.tolist(), acks.floor) == ([500, 600], 500)
 
 
 def test_a_long_connection_takes_no_call_for_each_packet():

@@ -11,7 +11,7 @@ import pytest
 
 import pepscope
 from detector.pair import Pair, Vantage
-from detector.vantage.one_place import one_place, resolution_ns
+from detector.vantage.one_place import one_place
 from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import DetectionResult, Verdict
 from tests.captures.containers import (
@@ -162,8 +162,3 @@ def test_one_way_with_queueing_is_two_places() -> None:
     assert one_place(one_way) is not None
     random = np.random.default_rng(1)
     assert one_place(at_another_time(one_way, lambda p: random.integers(0, 50_000, len(p)))) is None
-
-
-def test_resolution_is_the_power_of_ten_that_divides_all_times() -> None:
-    assert resolution_ns(np.array([1_000_000, 3_000_000, 4_500_000])) == 100_000
-    assert resolution_ns(np.array([1, 1_000])) == 1

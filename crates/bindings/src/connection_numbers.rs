@@ -1,0 +1,138 @@
+//! What one capture shows of a connection, from packet columns to fixed records of numbers.
+
+use pepscope_evidence as evidence;
+use pyo3::prelude::*;
+
+use crate::packets::PacketArrays;
+use crate::record::record;
+
+record! {
+    /// How the windows of one direction went.
+    WindowCourse of evidence::window_course::WindowCourse {
+        cycles: usize,
+        times_shut: usize,
+        least_bytes: i64,
+        largest_bytes: i64,
+        least_share: f64,
+    }
+}
+
+record! {
+    /// A receiver's abort.
+    Abort of evidence::endings::Abort { time_ns: i64, reached_bytes: i64 }
+}
+
+record! {
+    /// What a sender's capture shows of a connection that its receiver aborted.
+    AbortAtSender of evidence::endings::AbortAtSender {
+        acknowledged_bytes: i64,
+        largest_payload_bytes: i64,
+        end_ns: Option<i64>,
+        zero_window_probes: usize,
+    }
+}
+
+record! {
+    /// The FINs of one stream.
+    Fins of evidence::endings::Fins { count: usize, first_ns: Option<i64> }
+}
+
+record! {
+    /// Hop limits of packets that acknowledge.
+    AnsweringHopLimits of evidence::hop_limits::AnsweringHopLimits { opening: Option<u8>, later: Option<u8> }
+}
+
+record! {
+    /// Answers that acknowledge their question whole.
+    Exchanges of evidence::exchanges::Exchanges { count: usize, least_ns: Option<i64> }
+}
+
+record! {
+    /// Delays of plain acknowledgements at the receiver.
+    AckDelays of evidence::ack_delays::AckDelays { count: usize, least_ns: Option<i64> }
+}
+
+record! {
+    /// Round trips of plain acknowledgements at the sender.
+    RoundTrips of evidence::ack_delays::RoundTrips { count: usize, least_s: f64, short: usize, short_at_once: usize }
+}
+
+/// The course of the windows that packets in a direction advertise.
+#[pyfunction]
+pub(crate) fn window_course(
+    py: Python<'_>,
+    direction: u8,
+    packets: PacketArrays<'_>,
+    shut_share: f64,
+    open_share: f64,
+) -> PyResult<WindowCourse> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.window_course(direction, shut_share, open_share)).into())
+}
+
+/// Whether the receiver of a direction reset the connection before that stream's end.
+#[pyfunction]
+pub(crate) fn abort(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<Option<Abort>> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.abort(direction)).map(Abort::from))
+}
+
+/// How far the sender of a direction was acknowledged, and when the other end ended.
+#[pyfunction]
+pub(crate) fn abort_at_sender(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<AbortAtSender> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.abort_at_sender(direction)).into())
+}
+
+/// FINs up and down.
+#[pyfunction]
+pub(crate) fn fins(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Fins, Fins)> {
+    let columns = packets.columns()?;
+    let [up, down] = py.detach(|| columns.fins());
+    Ok((up.into(), down.into()))
+}
+
+/// The most frequent hop limit up and down.
+#[pyfunction]
+pub(crate) fn hop_limits(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Option<u8>, Option<u8>)> {
+    let columns = packets.columns()?;
+    let [up, down] = py.detach(|| columns.hop_limits());
+    Ok((up, down))
+}
+
+/// Hop limits of a direction's answer to a handshake and of what followed.
+#[pyfunction]
+pub(crate) fn answering_hop_limits(
+    py: Python<'_>,
+    direction: u8,
+    packets: PacketArrays<'_>,
+) -> PyResult<AnsweringHopLimits> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.answering_hop_limits(direction)).into())
+}
+
+/// Questions in a direction and the answers to them.
+#[pyfunction]
+pub(crate) fn exchanges(py: Python<'_>, asked: u8, packets: PacketArrays<'_>) -> PyResult<Exchanges> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.exchanges(asked)).into())
+}
+
+/// Delays of the plain acknowledgements of a direction's data, at its receiver.
+#[pyfunction]
+pub(crate) fn ack_delays(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<AckDelays> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.ack_delays(direction)).into())
+}
+
+/// Round trips of a direction's data at its sender, and how many are shorter than a limit.
+#[pyfunction]
+pub(crate) fn plain_round_trips(
+    py: Python<'_>,
+    direction: u8,
+    packets: PacketArrays<'_>,
+    limit_s: f64,
+) -> PyResult<RoundTrips> {
+    let columns = packets.columns()?;
+    Ok(py.detach(|| columns.plain_round_trips(direction, limit_s)).into())
+}

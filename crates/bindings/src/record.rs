@@ -1,0 +1,20 @@
+//! Records of numbers from the crates as frozen Python objects.
+
+/// A frozen class with the fields of a crate's record, read one by one.
+macro_rules! record {
+    ($(#[$attribute:meta])* $name:ident of $source:ty { $($field:ident: $kind:ty),* $(,)? }) => {
+        $(#[$attribute])*
+        #[pyclass(module = "pepscope._core", frozen, get_all)]
+        pub(crate) struct $name {
+            $($field: $kind),*
+        }
+
+        impl From<$source> for $name {
+            fn from(found: $source) -> Self {
+                Self { $($field: found.$field),* }
+            }
+        }
+    };
+}
+
+pub(crate) use record;

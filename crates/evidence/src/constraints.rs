@@ -1,0 +1,163 @@
+//! The bounds that data and acknowledgements of both flows set to the difference of the two clocks, as two clouds.
+
+use crate::flow_times::{Difference, FlowTimes};
+use crate::order_statistics::median;
+use crate::point::{Ceiling, Point};
+use crate::separation::{separate, separate_most, Separation, Spared};
+use crate::steps::{StepSearch, Stretch};
+use crate::thinning::most_binding;
+
+/// Points of one cloud relative to the constraints' reference, in the order in which they were gathered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cloud {
+    pub x_ns: Vec<f64>,
+    pub y_ns: Vec<f64>,
+}
+
+/// Lower and upper bounds on the server's clock minus the client's, relative to a time and a difference.
+#[derive(Clone, Debug, Default)]
+pub struct Constraints {
+    pub reference_ns: i64,
+    pub base_ns: i64,
+    pub spared: Spared,
+    pub lower: Cloud,
+    pub upper: Cloud,
+    /// The same in order of time, the lower ones mirrored.
+    floor: Ceiling,
+    ceiling: Ceiling,
+}
+
+impl Cloud {
+    /// The `kept` most binding points of each of `bins` stretches of time.
+    fn thinned(self, kept: usize, bins: usize, highest: bool) -> Cloud {
+        match most_binding(&self.x_ns, &self.y_ns, kept, bins, highest) {
+            None => self,
+            Some(places) => {
+                let taken = |column: &[f64]| places.iter().map(|&place| column[place]).collect();
+                Cloud { x_ns: taken(&self.x_ns), y_ns: taken(&self.y_ns) }
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.x_ns.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.x_ns.is_empty()
+    }
+}
+
+impl Constraints {
+    /// Clouds of columns of one length each.
+    pub fn new(lower: Cloud, upper: Cloud, reference_ns: i64, base_ns: i64, spared: Spared) -> Self {
+        let floor = Ceiling::of_lower(&lower.x_ns, &lower.y_ns);
+        let ceiling = Ceiling::of_upper(&upper.x_ns, &upper.y_ns);
+        Self { reference_ns, base_ns, spared, lower, upper, floor, ceiling }
+    }
+
+    /// What data and acknowledgements say: of each of `bins` stretches of time as many points as bind once those to be
+    /// spared are left out. Times are the client's, or the server's.
+    pub fn of_flows(flows: &[&FlowTimes], server_clock: bool, spared: Spared, bins: usize) -> Self {
+        // Data of the client and acknowledgements to the server bound from above.
+        let (upper, lower): (Vec<Vec<Difference>>, Vec<Vec<Difference>>) = flows
+            .iter()
+            .map(|flow| {
+                let data = flow.data_differences(server_clock).collect();
+                let acks = flow.ack_differences(server_clock).collect();
+                if flow.is_up {
+                    (data, acks)
+                } else {
+                    (acks, data)
+                }
+            })
+            .unzip();
+        let base_ns = upper.iter().chain(&lower).find_map(|points| middle(points)).unwrap_or(0);
+        let (upper, lower) = (upper.concat(), lower.concat());
+        let reference_ns = lower.iter().chain(&upper).map(|&(time_ns, _)| time_ns).min().unwrap_or(0);
+        Self::new(
+            relative(lower, reference_ns, base_ns).thinned(spared.lower.saturating_add(1), bins, true),
+            relative(upper, reference_ns, base_ns).thinned(spared.upper.saturating_add(1), bins, false),
+            reference_ns,
+            base_ns,
+            spared,
+        )
+    }
+
+    /// What data alone say, relative to the same time and difference.
+    pub fn of_data(flows: &[&FlowTimes], reference_ns: i64, base_ns: i64, bins: usize) -> Self {
+        let cloud = |is_up: bool| {
+            let flows = flows.iter().filter(|flow| flow.is_up == is_up);
+            let points = flows.flat_map(|flow| flow.data_differences(false)).collect();
+            relative(points, reference_ns, base_ns).thinned(1, bins, !is_up)
+        };
+        Self::new(cloud(false), cloud(true), reference_ns, base_ns, Spared::default())
+    }
+
+    /// The most binding points of each of fewer stretches of time.
+    pub fn thinned(&self, bins: usize) -> Self {
+        Self::new(
+            self.lower.clone().thinned(self.spared.lower.saturating_add(1), bins, true),
+            self.upper.clone().thinned(self.spared.upper.saturating_add(1), bins, false),
+            self.reference_ns,
+            self.base_ns,
+            self.spared,
+        )
+    }
+
+    /// The first and the last time relative to the reference; `None` without points.
+    pub fn span_ns(&self) -> Option<(f64, f64)> {
+        let times = || self.floor.points().iter().chain(self.ceiling.points()).map(|point| point.x_ns);
+        let first_ns = times().reduce(f64::min)?;
+        Some((first_ns, times().reduce(f64::max)?))
+    }
+
+    pub fn separate(&self, drift_limit: f64) -> Separation {
+        separate(self.floor.points(), self.ceiling.points(), drift_limit)
+    }
+
+    /// `exact` is what `separate` gave for this limit.
+    pub fn separate_most(&self, drift_limit: f64, drift_steps: usize, exact: Separation) -> Separation {
+        separate_most(self.floor.points(), self.ceiling.points(), drift_limit, self.spared, drift_steps, exact)
+    }
+
+    /// The greatest lower and the least upper bound at no drift that are not spared; infinite where all are.
+    pub fn unspared_bounds_ns(&self) -> (f64, f64) {
+        let low_ns = -ranked(self.floor.points(), self.spared.lower);
+        (low_ns, ranked(self.ceiling.points(), self.spared.upper))
+    }
+
+    /// The longest stretches of time, one after another, in which one line leaves `needed_ns` between the clouds.
+    pub fn separable_stretches(
+        &self,
+        drift_limit: f64,
+        drift_steps: usize,
+        needed_ns: f64,
+        most_steps: usize,
+    ) -> Option<Vec<Stretch>> {
+        let search = StepSearch { drift_limit, spared: self.spared, drift_steps, needed_ns, most_steps };
+        search.run(&self.floor, &self.ceiling)
+    }
+}
+
+/// Median difference, in whole nanoseconds.
+fn middle(points: &[Difference]) -> Option<i64> {
+    (!points.is_empty()).then(|| median(points.iter().map(|point| point.1).collect()) as i64)
+}
+
+fn relative(points: Vec<Difference>, reference_ns: i64, base_ns: i64) -> Cloud {
+    let columns = points.into_iter().map(|(time_ns, difference_ns)| {
+        (time_ns.wrapping_sub(reference_ns) as f64, difference_ns.wrapping_sub(base_ns) as f64)
+    });
+    let (x_ns, y_ns) = columns.unzip();
+    Cloud { x_ns, y_ns }
+}
+
+fn ranked(points: &[Point], rank: usize) -> f64 {
+    let mut heights: Vec<f64> = points.iter().map(|point| point.y_ns).collect();
+    if rank < heights.len() {
+        *heights.select_nth_unstable_by(rank, f64::total_cmp).1
+    } else {
+        f64::INFINITY
+    }
+}

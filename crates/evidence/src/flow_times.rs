@@ -1,0 +1,263 @@
+//! When the data and the acknowledgements of one flow left, and when they arrived, by the captures at its two ends.
+
+use crate::byte_times::{missed_packets, Coverage, NEVER};
+use crate::packets::{mark, Packets, UP};
+use crate::staircase::ByteRanges;
+
+/// One flow of a connection in the captures at its sender and at its receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowCaptures<'a> {
+    pub direction: u8,
+    pub sender: Packets<'a>,
+    pub receiver: Packets<'a>,
+    /// What is added to an offset in the receiver's capture to have the sender's.
+    pub shift: i64,
+    /// Whether the captures hold the beginning of the stream.
+    pub sender_began: bool,
+    pub receiver_began: bool,
+}
+
+/// Times (ns) of one flow, each by the capture where it was taken.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowTimes {
+    /// Whether the client sends the data.
+    pub is_up: bool,
+    /// First copies that left, and their first arrival.
+    pub data_sent_ns: Vec<i64>,
+    pub data_arrived_ns: Vec<i64>,
+    /// Sender-side offsets of acknowledgements, when they reached the sender, and when the receiver first sent one as
+    /// high (`NEVER` where unknown).
+    pub ack_value: Vec<i64>,
+    pub ack_seen_ns: Vec<i64>,
+    pub ack_sent_ns: Vec<i64>,
+    /// When the last byte that each covers had arrived; `NEVER` where unknown.
+    pub arrival_ns: Vec<i64>,
+    /// Plain ones of exactly that value at both ends.
+    pub own_ack: Vec<bool>,
+    /// At the sender, first copy of the last byte to its acknowledgement; `NEVER` where unknown (Karn).
+    pub round_trip_ns: Vec<i64>,
+    /// Data packets lost by the capture, and held.
+    pub sender_missed: (f64, usize),
+    pub receiver_missed: (f64, usize),
+}
+
+impl FlowCaptures<'_> {
+    /// The times of at most `points_limit` data and as many acknowledgements, of more every k-th; `None` where the
+    /// sender's capture holds no data.
+    ///
+    /// A copy within `same_copy_ns` of the first is the capture's own, taken twice.
+    pub fn times(&self, points_limit: usize, same_copy_ns: i64) -> Option<FlowTimes> {
+        let (sent, repeats) = self.sender.data_ranges(self.direction);
+        if sent.start.is_empty() {
+            return None;
+        }
+        let arrived = self.receiver.first_arrivals(self.direction);
+        let seen = self.sender.acknowledgement_times(self.direction);
+        let returned = self.receiver.acknowledgement_times(self.direction);
+        let mut times = FlowTimes {
+            is_up: self.direction == UP,
+            sender_missed: missed_packets(&sent, &seen, self.sender_began),
+            receiver_missed: missed_packets(&arrived, &returned, self.receiver_began),
+            ..FlowTimes::default()
+        };
+        self.add_data(&mut times, &sent, &repeats, &arrived, points_limit);
+        let again = SentAgain::of(&sent, &repeats, same_copy_ns);
+        let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
+        // Values that were reached before the sender's capture began are late there, which is harmless.
+        for place in evenly(seen.steps.value.len() - first, points_limit).map(|place| first + place) {
+            let (value, seen_ns) = (seen.steps.value[place], seen.steps.time_ns[place]);
+            let last_byte = value.wrapping_sub(1);
+            let there = value.wrapping_sub(self.shift);
+            let sent_ns = sent.at(last_byte);
+            let measured = sent_ns != NEVER && !again.before(last_byte, seen_ns);
+            times.ack_value.push(value);
+            times.ack_seen_ns.push(seen_ns);
+            times.ack_sent_ns.push(returned.reaching(there));
+            times.arrival_ns.push(arrived.at(last_byte.wrapping_sub(self.shift)));
+            times.own_ack.push(seen.steps.plain[place] && returned.has_plain(there));
+            times.round_trip_ns.push(if measured { seen_ns.wrapping_sub(sent_ns) } else { NEVER });
+        }
+        Some(times)
+    }
+
+    /// First copies and their arrivals, but no data of which more copies arrived than the sender's capture holds: it
+    /// missed one, perhaps the first, as where it began within a recovery.
+    fn add_data(
+        &self,
+        times: &mut FlowTimes,
+        sent: &ByteRanges,
+        repeats: &ByteRanges,
+        arrived: &ByteRanges,
+        points_limit: usize,
+    ) {
+        let left_again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
+        let came_again = self.receiver.copies(self.direction);
+        for place in evenly(sent.start.len(), points_limit) {
+            let start = sent.start[place];
+            let there = start.wrapping_sub(self.shift);
+            let arrived_ns = arrived.at(there);
+            if arrived_ns != NEVER && (left_again.holds(start) || !came_again.holds(there)) {
+                times.data_sent_ns.push(sent.time_ns[place]);
+                times.data_arrived_ns.push(arrived_ns);
+            }
+        }
+    }
+}
+
+impl Packets<'_> {
+    /// Data of which the capture holds another copy before; what was only reordered is no copy.
+    fn copies(&self, direction: u8) -> Coverage {
+        let rows = self.direction.iter().zip(self.payload_bytes).zip(self.marks).zip(self.sequence_offset);
+        Coverage::of(rows.filter_map(|(((&way, &payload_bytes), &marks), &start)| {
+            let copied = marks & (mark::RETRANSMISSION | mark::DUPLICATE) != 0 && marks & mark::REORDERED == 0;
+            (way == direction && payload_bytes > 0 && copied)
+                .then(|| (start, start.saturating_add(i64::from(payload_bytes))))
+        }))
+    }
+}
+
+/// Data that the sender sent again, for Karn's rule.
+///
+/// One early repeat anywhere in a row of overlapping ranges is enough: a sample less is no loss.
+struct SentAgain {
+    start: Vec<i64>,
+    reach: Vec<i64>,
+    earliest_ns: Vec<i64>,
+}
+
+impl SentAgain {
+    fn of(sent: &ByteRanges, repeats: &ByteRanges, same_copy_ns: i64) -> Self {
+        let mut rows: Vec<(i64, i64, i64)> =
+            repeats.rows().filter(|&(start, _, time_ns)| time_ns.wrapping_sub(sent.at(start)) > same_copy_ns).collect();
+        rows.sort_by_key(|&(start, _, _)| start);
+        let mut again = SentAgain { start: Vec::new(), reach: Vec::new(), earliest_ns: Vec::new() };
+        let (mut reached, mut earliest_ns) = (i64::MIN, i64::MAX);
+        for (start, end, time_ns) in rows {
+            (reached, earliest_ns) = (reached.max(end), earliest_ns.min(time_ns));
+            again.start.push(start);
+            again.reach.push(reached);
+            again.earliest_ns.push(earliest_ns);
+        }
+        again
+    }
+
+    /// Whether a byte was sent again by a time.
+    fn before(&self, byte: i64, time_ns: i64) -> bool {
+        let place = self.start.partition_point(|&start| start <= byte).checked_sub(1);
+        place.is_some_and(|place| self.reach[place] > byte && self.earliest_ns[place] <= time_ns)
+    }
+}
+
+/// Places of at most `limit` of `count`, and the last one, evenly spread.
+fn evenly(count: usize, limit: usize) -> impl Iterator<Item = usize> {
+    let step = count.div_ceil(limit.max(1)).max(1);
+    (0..count.saturating_sub(1)).step_by(step).chain(count.checked_sub(1))
+}
+
+/// A bound on the clock difference: a time by one of the clocks, and the server's clock minus the client's (ns).
+pub type Difference = (i64, i64);
+
+impl FlowTimes {
+    /// Robust lower bounds of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte.
+    pub fn earliest_ack_ns(&self) -> impl Iterator<Item = i64> + '_ {
+        let times = self.arrival_ns.iter().zip(&self.ack_sent_ns);
+        times.map(|(&arrival_ns, &sent_ns)| if arrival_ns == NEVER { NEVER } else { arrival_ns.min(sent_ns) })
+    }
+
+    /// Differences of data, at the client's time or at the server's.
+    pub fn data_differences(&self, server_clock: bool) -> impl Iterator<Item = Difference> + '_ {
+        self.differences(self.data_sent_ns.iter().copied().zip(self.data_arrived_ns.iter().copied()), server_clock)
+    }
+
+    /// Differences of acknowledgements, each from the earliest time at which the receiver can have sent it.
+    pub fn ack_differences(&self, server_clock: bool) -> impl Iterator<Item = Difference> + '_ {
+        let known =
+            self.ack_seen_ns.iter().copied().zip(self.earliest_ack_ns()).filter(|&(_, made_ns)| made_ns != NEVER);
+        self.differences(known, server_clock)
+    }
+
+    /// Differences of acknowledgements whose value the receiver's capture holds as well, from the time at which it did.
+    pub fn own_ack_differences(&self) -> impl Iterator<Item = Difference> + '_ {
+        let times = self.ack_seen_ns.iter().copied().zip(self.ack_sent_ns.iter().copied()).zip(&self.own_ack);
+        let known = times.filter(|&((_, sent_ns), &own)| own && sent_ns != NEVER).map(|(times, _)| times);
+        self.differences(known, false)
+    }
+
+    fn differences<'a>(
+        &self,
+        times: impl Iterator<Item = (i64, i64)> + 'a,
+        server_clock: bool,
+    ) -> impl Iterator<Item = Difference> + 'a {
+        let is_up = self.is_up;
+        times.map(move |(sender_ns, receiver_ns)| {
+            let (client_ns, server_ns) = if is_up { (sender_ns, receiver_ns) } else { (receiver_ns, sender_ns) };
+            (if server_clock { server_ns } else { client_ns }, server_ns.wrapping_sub(client_ns))
+        })
+    }
+
+    /// Receiver's minus sender's times of data.
+    pub fn delays_ns(&self) -> impl Iterator<Item = i64> + '_ {
+        self.data_sent_ns
+            .iter()
+            .zip(&self.data_arrived_ns)
+            .map(|(&sent_ns, &arrived_ns)| arrived_ns.wrapping_sub(sent_ns))
+    }
+
+    /// Acknowledgement round trips at the sender.
+    pub fn round_trips_ns(&self) -> impl Iterator<Item = i64> + '_ {
+        self.round_trip_ns.iter().copied().filter(|&time_ns| time_ns != NEVER)
+    }
+
+    /// For how long the receiver held its acknowledgements back.
+    pub fn holds_ns(&self) -> impl Iterator<Item = i64> + '_ {
+        let times = self.arrival_ns.iter().zip(&self.ack_sent_ns);
+        times
+            .filter(|&(&arrival_ns, &sent_ns)| arrival_ns != NEVER && sent_ns != NEVER)
+            .map(|(&arrival_ns, &sent_ns)| sent_ns.wrapping_sub(arrival_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::flag;
+
+    #[test]
+    fn places_are_evenly_spread_and_hold_the_last() {
+        let taken = |count, limit| evenly(count, limit).collect::<Vec<_>>();
+        assert_eq!(taken(0, 4), [0; 0]);
+        assert_eq!(taken(3, 4), [0, 1, 2]);
+        assert_eq!(taken(10, 4), [0, 3, 6, 9]);
+        assert_eq!(taken(9, 4), [0, 3, 6, 8]);
+    }
+
+    #[test]
+    fn a_byte_sent_again_before_its_acknowledgement_has_no_round_trip() {
+        let sender = Packets {
+            time_ns: &[0, 10, 5_000_000, 5_000_030, 5_000_040],
+            direction: &[0, 0, 0, 1, 1],
+            sequence_offset: &[0, 100, 100, 0, 0],
+            acknowledgement_offset: &[0, 0, 0, 100, 200],
+            payload_bytes: &[100, 100, 100, 0, 0],
+            flags: &[flag::ACK; 5],
+            ..Packets::default()
+        };
+        let receiver = Packets {
+            time_ns: &[7, 17],
+            direction: &[0, 0],
+            sequence_offset: &[0, 100],
+            payload_bytes: &[100, 100],
+            marks: &[0, 0],
+            flags: &[flag::ACK; 2],
+            ..Packets::default()
+        };
+        let (direction, shift, sender_began, receiver_began) = (UP, 0, true, true);
+        let flow = FlowCaptures { direction, sender, receiver, shift, sender_began, receiver_began };
+        // Without a SYN the first value is a floor.
+        let times = flow.times(9, 1_000_000).unwrap_or_default();
+        assert_eq!(times.ack_value, [200]);
+        assert_eq!(times.round_trip_ns, [NEVER]);
+        assert_eq!(times.arrival_ns, [17]);
+        assert_eq!(times.delays_ns().collect::<Vec<_>>(), [7, 7]);
+    }
+}

@@ -1,0 +1,220 @@
+//! How far one flow's sender is ahead of its receiver: bytes acknowledged to the one that have not reached the other.
+
+use crate::byte_times::NEVER;
+use crate::clock_lines::ClockLines;
+use crate::flow_times::FlowTimes;
+use crate::packets::{flag, Packets, DOWN, UP};
+
+/// What a relay's buffers can hold: `fixed_bytes`, `bytes_per_segment` for each segment of `segment_bytes` that was
+/// delivered, and what its window shows as unread.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayBuffers {
+    pub fixed_bytes: i64,
+    pub segment_bytes: i64,
+    pub bytes_per_segment: i64,
+}
+
+/// The captures of a flow, and how they are to be compared.
+#[derive(Clone, Copy, Debug)]
+pub struct LeadComparison<'a> {
+    pub receiver: Packets<'a>,
+    /// The sender's capture, where it holds the windows that were advertised to it in bytes.
+    pub windows: Option<Packets<'a>>,
+    /// What is added to an offset in the receiver's capture to have the sender's.
+    pub shift: i64,
+    pub clock: ClockLines<'a>,
+    /// Whether the relation is known: then the data of the flow do not move it against the acknowledgements.
+    pub clock_given: bool,
+    /// What timestamps may be wrong by.
+    pub error_ns: i64,
+    pub buffers: RelayBuffers,
+}
+
+/// A sender's lead under the friendliest clock. Bytes at or below 0 mean never ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderLead {
+    pub total_bytes: i64,
+    /// Most that was acknowledged and had not arrived.
+    pub most_bytes: i64,
+    /// Arrived when the last byte was acknowledged to the sender.
+    pub delivered_when_done_bytes: i64,
+    /// Acknowledged to the sender when the first byte arrived.
+    pub acknowledged_at_start_bytes: i64,
+    /// From the first byte sent to the first that arrived.
+    pub silence_ns: i64,
+    /// From the first byte sent until the last was acknowledged.
+    pub sender_duration_ns: i64,
+    pub receiver_duration_ns: i64,
+    /// Most by which the lead exceeded what a relay's buffers could hold then, and what they could; 0 where the windows
+    /// are not known.
+    pub beyond_buffers_bytes: i64,
+    pub buffers_bytes: i64,
+}
+
+impl FlowTimes {
+    /// The lead of this flow's sender; `None` where too few times are known.
+    pub fn sender_lead(&self, comparison: &LeadComparison<'_>) -> Option<SenderLead> {
+        if self.data_sent_ns.len() < 2 || self.ack_seen_ns.len() < 2 {
+            return None;
+        }
+        let delivery = self.delivery(comparison)?;
+        let begin = delivery.begin;
+        let (arrived, reached) = (*delivery.time_ns.first()?, *delivery.reached.last()?);
+        let acknowledged = *self.ack_value.last()?;
+        let delivered_at = |seen_ns: i64| delivery.reached_by(seen_ns.wrapping_add(comparison.error_ns));
+        let done = self.ack_value.partition_point(|&value| value < acknowledged.min(reached));
+        let done_ns = *self.ack_seen_ns.get(done)?;
+        let before = self.ack_seen_ns.partition_point(|&seen_ns| seen_ns < arrived);
+        let at_start = before.checked_sub(1).map_or(0, |place| self.ack_value[place].wrapping_sub(begin));
+        let unread = comparison.windows.map(|windows| Unread::of(&windows, if self.is_up { DOWN } else { UP }));
+        let mut found = SenderLead {
+            total_bytes: acknowledged.max(reached).wrapping_sub(begin),
+            delivered_when_done_bytes: delivered_at(done_ns).wrapping_sub(begin),
+            acknowledged_at_start_bytes: at_start,
+            silence_ns: arrived.wrapping_sub(self.data_sent_ns[0]),
+            sender_duration_ns: done_ns.wrapping_sub(self.data_sent_ns[0]),
+            receiver_duration_ns: delivery.time_ns.last()?.wrapping_sub(arrived),
+            ..SenderLead::default()
+        };
+        let (mut most, mut furthest) = (None, None);
+        let acks = self.ack_value.iter().zip(&self.ack_seen_ns).zip(&self.arrival_ns);
+        for ((&value, &seen_ns), _) in acks.filter(|&(_, &arrival_ns)| arrival_ns != NEVER) {
+            let delivered = delivered_at(seen_ns);
+            let lead = value.wrapping_sub(delivered);
+            most = most.max(Some(lead));
+            let Some(unread) = &unread else {
+                continue;
+            };
+            let segments = delivered.wrapping_sub(begin).max(0) / comparison.buffers.segment_bytes.max(1);
+            let sending = comparison.buffers.bytes_per_segment.wrapping_mul(segments);
+            let capacity = comparison.buffers.fixed_bytes.wrapping_add(sending).wrapping_add(unread.at(seen_ns));
+            let beyond = lead.wrapping_sub(capacity);
+            if furthest.is_none_or(|(before, _): (i64, i64)| beyond > before) {
+                furthest = Some((beyond, capacity));
+            }
+        }
+        found.most_bytes = most.unwrap_or(0);
+        (found.beyond_buffers_bytes, found.buffers_bytes) = furthest.unwrap_or((0, 0));
+        Some(found)
+    }
+
+    /// What had arrived when, on the sender's clock, with no forward delay at best.
+    fn delivery(&self, comparison: &LeadComparison<'_>) -> Option<Delivery> {
+        let held = comparison.receiver.first_arrivals(if self.is_up { UP } else { DOWN });
+        let begin = held.start.iter().min()?.wrapping_add(comparison.shift);
+        let mut came: Vec<(i64, i64)> = held.time_ns.iter().copied().zip(held.end.iter().copied()).collect();
+        came.sort_by_key(|&(time_ns, _)| time_ns);
+        let on_sender_clock = |receiver_ns| comparison.clock.other_clock_ns(receiver_ns, !self.is_up);
+        let data = self.data_sent_ns.iter().zip(&self.data_arrived_ns);
+        let latest_ns = data.map(|(&sent_ns, &arrived_ns)| sent_ns.wrapping_sub(on_sender_clock(arrived_ns))).max()?;
+        let moved_ns = if comparison.clock_given { latest_ns.max(0) } else { latest_ns };
+        let (mut time_ns, mut reached) = (i64::MIN, i64::MIN);
+        let mut delivery = Delivery { begin, time_ns: Vec::new(), reached: Vec::new() };
+        for (came_ns, end) in came {
+            time_ns = time_ns.max(on_sender_clock(came_ns).wrapping_add(moved_ns));
+            reached = reached.max(end.wrapping_add(comparison.shift));
+            delivery.time_ns.push(time_ns);
+            delivery.reached.push(reached);
+        }
+        Some(delivery)
+    }
+}
+
+/// The stream as it arrived: from the offset `begin`, and how far it had got at ascending times.
+struct Delivery {
+    begin: i64,
+    time_ns: Vec<i64>,
+    reached: Vec<i64>,
+}
+
+impl Delivery {
+    fn reached_by(&self, time_ns: i64) -> i64 {
+        let came = self.time_ns.partition_point(|&came_ns| came_ns <= time_ns);
+        came.checked_sub(1).map_or(self.begin, |place| self.reached[place])
+    }
+}
+
+/// Bytes that can wait unread behind the windows that one end advertises: by how much each is below the largest so far.
+struct Unread {
+    time_ns: Vec<i64>,
+    bytes: Vec<i64>,
+}
+
+impl Unread {
+    fn of(packets: &Packets<'_>, direction: u8) -> Self {
+        let mut unread = Unread { time_ns: Vec::new(), bytes: Vec::new() };
+        let mut largest = 0;
+        for (place, (&way, &flags)) in packets.direction.iter().zip(packets.flags).enumerate() {
+            if way == direction && flags & flag::SYN == 0 {
+                let window = i64::from(packets.window_bytes[place]);
+                largest = largest.max(window);
+                unread.time_ns.push(packets.time_ns[place]);
+                unread.bytes.push(largest - window);
+            }
+        }
+        unread
+    }
+
+    /// At the last window that was advertised by a time, or the first of all.
+    fn at(&self, time_ns: i64) -> i64 {
+        let known = self.time_ns.partition_point(|&advertised_ns| advertised_ns <= time_ns);
+        self.bytes.get(known.saturating_sub(1)).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock_lines::ClockLine;
+
+    const LINE: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 500.0, drift: 0.0 };
+    const BUFFERS: RelayBuffers = RelayBuffers { fixed_bytes: 5, segment_bytes: 10, bytes_per_segment: 2 };
+
+    /// Four segments up, each acknowledged at once, that arrive from `arrival_ns` on at half the rate.
+    fn lead(arrival_ns: i64) -> Option<SenderLead> {
+        let sent: Vec<i64> = (0..4).map(|number| number * 10).collect();
+        let arrived: Vec<i64> = sent.iter().map(|time_ns| arrival_ns + 2 * time_ns + 500).collect();
+        let flow = FlowTimes {
+            is_up: true,
+            data_sent_ns: sent.clone(),
+            data_arrived_ns: arrived.clone(),
+            ack_value: sent.iter().map(|start| start + 10).collect(),
+            ack_seen_ns: sent.iter().map(|time_ns| time_ns + 5).collect(),
+            arrival_ns: arrived.clone(),
+            ..FlowTimes::default()
+        };
+        let receiver = Packets {
+            time_ns: &arrived,
+            direction: &[UP; 4],
+            sequence_offset: &[100, 110, 120, 130],
+            payload_bytes: &[10; 4],
+            ..Packets::default()
+        };
+        let clock = ClockLines(&[LINE]);
+        let (windows, shift, error_ns, buffers) = (None, -100, 0, BUFFERS);
+        flow.sender_lead(&LeadComparison { receiver, windows, shift, clock, clock_given: true, error_ns, buffers })
+    }
+
+    #[test]
+    fn what_is_acknowledged_and_has_not_arrived_is_the_lead() {
+        let found = lead(7).unwrap_or_default();
+        assert_eq!((found.total_bytes, found.most_bytes), (40, 20));
+        assert_eq!((found.delivered_when_done_bytes, found.acknowledged_at_start_bytes), (20, 10));
+        assert_eq!((found.silence_ns, found.sender_duration_ns, found.receiver_duration_ns), (7, 35, 60));
+        assert_eq!(lead(1000).unwrap_or_default().acknowledged_at_start_bytes, 40);
+    }
+
+    #[test]
+    fn a_window_shows_what_waits_unread() {
+        let packets = Packets {
+            time_ns: &[0, 10, 20],
+            direction: &[1, 1, 1],
+            flags: &[flag::ACK; 3],
+            window_bytes: &[100, 150, 30],
+            ..Packets::default()
+        };
+        let unread = Unread::of(&packets, 1);
+        assert_eq!([-5, 0, 19, 25].map(|time_ns| unread.at(time_ns)), [0, 0, 0, 120]);
+        assert_eq!(Unread::of(&packets, 0).at(7), 0);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a capture's timestamps say of its clock: how finely it ticks, and where it was set back.
+
+/// Steps between successive timestamps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimestampSteps {
+    pub count: usize,
+    /// Steps of no time.
+    pub equal: usize,
+    /// The least step forward; `None` where there is none.
+    pub least_ns: Option<i64>,
+}
+
+impl TimestampSteps {
+    pub fn of(time_ns: &[i64]) -> Self {
+        let mut steps = TimestampSteps::default();
+        for (before, after) in time_ns.iter().zip(time_ns.iter().skip(1)) {
+            let step_ns = after.wrapping_sub(*before);
+            steps.count += 1;
+            steps.equal += usize::from(step_ns == 0);
+            if step_ns > 0 {
+                steps.least_ns = Some(steps.least_ns.map_or(step_ns, |least_ns| least_ns.min(step_ns)));
+            }
+        }
+        steps
+    }
+}
+
+/// Places in capture order before which the clock fell by more than `least_ns`. One packet that stands too late in its
+/// file makes no fall: the next one is back where time had got to.
+pub fn falls(time_ns: &[i64], least_ns: i64) -> Vec<usize> {
+    let later = time_ns.iter().skip(2).map(Some).chain([None]);
+    let rows = time_ns.iter().zip(time_ns.iter().skip(1)).zip(later);
+    let fallen = rows.enumerate().filter(|(_, ((&before, &after), next))| {
+        after.wrapping_sub(before) < least_ns.saturating_neg() && !next.is_some_and(|&next| next >= before)
+    });
+    fallen.map(|(place, _)| place + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_steps_forward_can_be_the_tick() {
+        let found = TimestampSteps::of(&[5, 5, 25, 15, 20]);
+        assert_eq!(found, TimestampSteps { count: 4, equal: 1, least_ns: Some(5) });
+        assert_eq!(TimestampSteps::of(&[7]), TimestampSteps::default());
+    }
+
+    #[test]
+    fn a_packet_that_stands_late_in_its_file_is_no_fall() {
+        assert_eq!(falls(&[0, 30, 10, 40, 50], 5), [0; 0]);
+        assert_eq!(falls(&[0, 30, 10, 20, 40], 5), [2]);
+        assert_eq!(falls(&[0, 30, 10, 20, 40], 20), [0; 0]);
+        assert_eq!(falls(&[30, 10], 5), [1]);
+        assert_eq!(falls(&[], 5), [0; 0]);
+    }
+}
