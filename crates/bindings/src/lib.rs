@@ -7,6 +7,7 @@ mod datagrams;
 mod frames;
 mod live;
 mod packets;
+mod pair_segments;
 mod read;
 mod simulate;
 mod sliding_mode;
@@ -21,7 +22,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::agreement::{count_acknowledgement_agreement, count_data_agreement, FieldCounts};
+    use crate::agreement::FieldCounts;
     #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
@@ -30,6 +31,8 @@ mod _core {
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::live::LivePath;
+    #[pymodule_export]
+    use crate::pair_segments::{align_segments, DirectionCounts, PairSegments, PositionCounts};
     #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]

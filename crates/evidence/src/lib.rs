@@ -4,9 +4,14 @@
 //! an argument. Columns come in as slices and go out as vectors.
 
 pub mod agreement;
+pub mod alignment;
+mod candidates;
+mod distinct;
 mod envelope;
 pub mod order_statistics;
 pub mod packets;
+pub mod pair_segments;
+pub mod places;
 pub mod point;
 pub mod segments;
 pub mod separation;
