@@ -78,15 +78,15 @@ def total_nats(
     """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
     field that it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
     by_field: dict[str, float] = {}
-    stamped: list[FieldAgreement] = []
+    shared_clock = 0.0
     for part in parts:
         for name, agreement in part.fields.items():
             if only is not None and name not in only:
                 continue
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
-            stamped += [agreement] if agreement.shared_clock_nats is not None else []
+            shared_clock += agreement.shared_clock_nats or 0.0
     if "timestamps" in by_field:
-        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], stamped)
+        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], shared_clock)
     if "acknowledgement" in by_field:
         by_field["acknowledgement"] = min(by_field["acknowledgement"], most_for_places)
     habits = sum(nats for name, nats in by_field.items() if name in HABITS and nats > 0)
@@ -94,13 +94,10 @@ def total_nats(
     return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS) - habits + min(habits, FITTED_NATS)
 
 
-def _unless_shared_clock(nats: float, stamped: Iterable[FieldAgreement]) -> float:
+def _unless_shared_clock(nats: float, against_relay: float) -> float:
     """What timestamps say for same packets, at most what they say against a relay with the same clock, but no less
     than nothing."""
-    if nats <= 0:
-        return nats
-    against_relay = sum(agreement.shared_clock_nats or 0.0 for agreement in stamped)
-    return max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
+    return nats if nats <= 0 else max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
 
 
 def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
