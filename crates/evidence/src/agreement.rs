@@ -2,7 +2,9 @@
 //!
 //! `detector/methods/identity/agreement.py` says what the counts mean.
 
-use crate::candidates::{acknowledgement_candidates, Candidates, DataIndex, Discriminator};
+use crate::candidates::{
+    acknowledgement_candidates, AcknowledgementIndex, Candidates, DataIndex, Discriminator, Repeats,
+};
 use crate::distinct::{distinct, most_common};
 use crate::segments::Segment;
 
@@ -127,15 +129,32 @@ impl<'a> DataComparison<'a> {
     }
 }
 
-/// Compares pure acknowledgements; `majority` as for data.
-pub fn compare_acknowledgements(emitted: &[Segment], arrived: &[Segment], majority: f64) -> Agreement {
-    let mut class = Class::new(emitted, arrived, (0..arrived.len()).collect(), majority);
-    let alike = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &[Discriminator::Window]);
-    class.take_off_shift(|row, _| alike.row(row));
-    let by = class.discriminators();
-    let candidates = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &by);
-    let pairs = class.partners(|row, _| candidates.row(row));
-    class.common(&pairs, |_| true)
+/// Pure acknowledgements that were emitted, for the comparison of some that arrived.
+pub struct AcknowledgementComparison<'a> {
+    emitted: &'a [Segment],
+    index: AcknowledgementIndex<'a>,
+    by_window: Repeats,
+}
+
+impl<'a> AcknowledgementComparison<'a> {
+    pub fn new(emitted: &'a [Segment]) -> Self {
+        let index = AcknowledgementIndex::new(emitted);
+        let by_window = index.repeats(Discriminator::Window);
+        Self { emitted, index, by_window }
+    }
+
+    /// Compares the arrived segments; `majority` as for data.
+    pub fn compare(&self, arrived: &[Segment], majority: f64) -> Agreement {
+        let mut class = Class::new(self.emitted, arrived, (0..arrived.len()).collect(), majority);
+        let runs = self.index.runs(arrived);
+        let alike = acknowledgement_candidates(&runs, arrived, &class.tsval, &[&self.by_window]);
+        class.take_off_shift(|row, _| alike.row(row));
+        let repeats: Vec<Repeats> = class.discriminators().into_iter().map(|by| self.index.repeats(by)).collect();
+        let repeats: Vec<&Repeats> = repeats.iter().collect();
+        let candidates = acknowledgement_candidates(&runs, arrived, &class.tsval, &repeats);
+        let pairs = class.partners(|row, _| candidates.row(row));
+        class.common(&pairs, |_| true)
+    }
 }
 
 /// An arrived segment and its partner among the emitted ones.
@@ -206,7 +225,8 @@ impl<'a> Class<'a> {
         vec![Discriminator::Tsval]
     }
 
-    /// For each segment the candidate (asked for by row and place) that agrees in most fields, timestamps first, of equal ones the first.
+    /// For each segment the candidate (asked for by row and place) that agrees in most fields, timestamps first, of
+    /// equal ones the first.
     fn partners<'c>(&self, candidates: impl Fn(usize, usize) -> &'c [usize]) -> Vec<Pair> {
         let (emitted, arrived) = (self.emitted, self.arrived);
         let mut pairs = Vec::with_capacity(self.places.len());

@@ -1,5 +1,7 @@
 //! Which emitted segments may be the packet that arrived.
 
+use std::collections::HashMap;
+
 use crate::segments::Segment;
 
 /// For each of some arrived segments the places of candidates among the emitted ones, in order of preference.
@@ -67,49 +69,92 @@ pub(crate) enum Discriminator {
     Tsval,
     IpId,
     Window,
-    None,
 }
 
-/// For each arrived pure acknowledgement the emitted ones with its sequence and acknowledgement numbers.
+/// Places of the first and the last of some equal segments.
+type Ends = (usize, usize);
+
+/// Emitted pure acknowledgements by their sequence and acknowledgement numbers.
+pub(crate) struct AcknowledgementIndex<'a> {
+    emitted: &'a [Segment],
+    runs: HashMap<(i64, i64), Ends>,
+    /// The places of those that share their numbers with others.
+    repeated: Vec<usize>,
+}
+
+/// Emitted pure acknowledgements that share their numbers with others, by these and one more field.
+pub(crate) struct Repeats {
+    by: Discriminator,
+    runs: HashMap<(i64, i64, i64), Ends>,
+}
+
+impl<'a> AcknowledgementIndex<'a> {
+    pub(crate) fn new(emitted: &'a [Segment]) -> Self {
+        let mut runs: HashMap<(i64, i64), Ends> = HashMap::with_capacity(emitted.len());
+        let mut repeated = Vec::new();
+        for (place, segment) in emitted.iter().enumerate() {
+            let run = runs.entry((segment.acknowledgement, segment.start)).or_insert((place, place));
+            if run.0 != place {
+                repeated.extend((run.0 == run.1).then_some(run.0));
+                repeated.push(place);
+                run.1 = place;
+            }
+        }
+        repeated.sort_unstable();
+        Self { emitted, runs, repeated }
+    }
+
+    pub(crate) fn repeats(&self, by: Discriminator) -> Repeats {
+        let mut runs = HashMap::with_capacity(self.repeated.len());
+        for &place in &self.repeated {
+            let segment = &self.emitted[place];
+            let run = runs.entry(by.key(segment, segment.tsval)).or_insert((place, place));
+            run.1 = place;
+        }
+        Repeats { by, runs }
+    }
+
+    /// For each arrived pure acknowledgement the first and the last emitted one with its numbers.
+    pub(crate) fn runs(&self, arrived: &[Segment]) -> Vec<Option<Ends>> {
+        arrived.iter().map(|segment| self.runs.get(&(segment.acknowledgement, segment.start)).copied()).collect()
+    }
+}
+
+impl Discriminator {
+    /// The numbers by which a segment is found that has this TSval.
+    fn key(self, segment: &Segment, tsval: i64) -> (i64, i64, i64) {
+        let told = match self {
+            Discriminator::Tsval => tsval,
+            Discriminator::IpId => segment.ip_id,
+            Discriminator::Window => segment.window,
+        };
+        (segment.acknowledgement, segment.start, told)
+    }
+}
+
+/// For each arrived pure acknowledgement the emitted ones with its sequence and acknowledgement numbers, `runs` of which
+/// are the ends.
 ///
-/// Runs of duplicates can be long: for each discriminator the first and the last that agree in it too are candidates,
-/// then the first and the last of the whole run. `tsval` is that of the arrived ones.
+/// Runs of duplicates can be long: for each field the first and the last that agree in it too are candidates, then
+/// those of the whole run. `tsval` is that of the arrived ones.
 pub(crate) fn acknowledgement_candidates(
-    emitted: &[Segment],
+    runs: &[Option<Ends>],
     arrived: &[Segment],
-    places: &[usize],
     tsval: &[i64],
-    discriminators: &[Discriminator],
+    repeats: &[&Repeats],
 ) -> Candidates {
-    let column = |segments: &[Segment], by: Discriminator, place: usize| match by {
-        Discriminator::Tsval => segments[place].tsval,
-        Discriminator::IpId => segments[place].ip_id,
-        Discriminator::Window => segments[place].window,
-        Discriminator::None => 0,
-    };
-    let orders: Vec<(Discriminator, Vec<usize>)> = discriminators
-        .iter()
-        .copied()
-        .chain([Discriminator::None])
-        .map(|by| {
-            let mut order: Vec<usize> = (0..emitted.len()).collect();
-            order.sort_by_key(|&place| {
-                (emitted[place].acknowledgement, emitted[place].start, column(emitted, by, place))
-            });
-            (by, order)
-        })
-        .collect();
     let mut found = Candidates::default();
-    for (row, &place) in places.iter().enumerate() {
-        for (by, order) in &orders {
-            let key =
-                |place: usize| (emitted[place].acknowledgement, emitted[place].start, column(emitted, *by, place));
-            let told = if *by == Discriminator::Tsval { tsval[row] } else { column(arrived, *by, place) };
-            let asked = (arrived[place].acknowledgement, arrived[place].start, told);
-            let run = &order[order.partition_point(|&place| key(place) < asked)..];
-            let run = &run[..run.partition_point(|&place| key(place) == asked)];
-            found.places.extend(run.first());
-            found.places.extend(run.last());
+    for ((run, segment), &tsval) in runs.iter().zip(arrived).zip(tsval) {
+        match *run {
+            Some((only, last)) if only == last => found.places.push(only),
+            Some((first, last)) => {
+                for Repeats { by, runs } in repeats {
+                    let ends = runs.get(&by.key(segment, tsval));
+                    found.places.extend(ends.into_iter().flat_map(|&(first, last)| [first, last]));
+                }
+                found.places.extend([first, last]);
+            }
+            None => {}
         }
         found.end_row();
     }

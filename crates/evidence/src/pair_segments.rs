@@ -1,6 +1,6 @@
 //! The segments of a connection at the client's and at the server's capture point, laid over each other and compared.
 
-use crate::agreement::{compare_acknowledgements, Agreement, DataComparison};
+use crate::agreement::{AcknowledgementComparison, Agreement, DataComparison};
 use crate::alignment::{fields_in_common, shift_from_fields};
 use crate::distinct::distinct;
 use crate::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
@@ -127,8 +127,9 @@ impl PairSegments {
         let bulk = boundaries.last().copied().unwrap_or(0).max(0);
         let is_of_data = |segment: &&Segment| (1..bulk).contains(&segment.acknowledgement);
         let of_data: Vec<Segment> = known.iter().filter(is_of_data).copied().collect();
+        let against = AcknowledgementComparison::new(acks_out);
         let compared = |arrived: &[Segment]| AcknowledgementCounts {
-            fields: compare_acknowledgements(acks_out, arrived, self.limits.majority),
+            fields: against.compare(arrived, self.limits.majority),
             positions: count_positions(numbers(acks_out).collect(), numbers(arrived).collect(), &boundaries, &unseen),
         };
         let acknowledgements = compared(&known);

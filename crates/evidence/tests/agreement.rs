@@ -1,6 +1,6 @@
 //! Properties of the comparison of emitted and arrived segments.
 
-use pepscope_evidence::agreement::{compare_acknowledgements, Agreement, DataComparison};
+use pepscope_evidence::agreement::{AcknowledgementComparison, Agreement, DataComparison};
 use pepscope_evidence::segments::Segment;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
     fn the_same_acknowledgements_agree(made in segments(0..1), shift in (0..WRAP, 0..WRAP), hops in 0_i64..30) {
         let emitted = emitted(&made);
         let arrived = rewritten(&emitted, shift, 0, hops);
-        let found = compare_acknowledgements(&emitted, &arrived, 0.5);
+        let found = AcknowledgementComparison::new(&emitted).compare(&arrived, 0.5);
         prop_assert!(all_agree(&found, made.len()), "{:?}", found);
         prop_assert_eq!((found.tsval_shift, found.tsecr_shift, found.hops), (shift.0, shift.1, hops));
     }
