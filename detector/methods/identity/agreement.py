@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pepscope import _core
 
@@ -41,8 +42,7 @@ LOCKSTEP_NATS = math.log(40.0)
 MOST_NATS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class FieldAgreement:
+class FieldAgreement(NamedTuple):
     """One field over one class of segments: how many informative ones were compared, the share that agrees, and the
     natural-log likelihood ratio of same packets against different ones."""
 

@@ -49,9 +49,14 @@ class DirectionComparison:
 
     data: ClassComparison
     acknowledgements: ClassComparison
-    of_data: ClassComparison  # those of the pure acknowledgements that acknowledge data within a stream
     emitted_acknowledgements: int
     places: PlaceCounts
+    counts: _core.DirectionCounts
+    probably_lost: float  # share of acknowledgements that the emitter's capture may have missed
+
+    def of_data(self) -> ClassComparison:
+        """Those of the pure acknowledgements that acknowledge data within a stream."""
+        return compare_acknowledgements(self.counts.of_data, self.counts.of_data_positions, self.probably_lost)
 
 
 def examine(observation: Observation) -> Evidence:
@@ -91,9 +96,10 @@ def _compare_direction(
     return DirectionComparison(
         compare_data(counts.data, _largest_payload(emitter, arriver, direction), lost_data),
         compare_acknowledgements(counts.acknowledgements, counts.positions, lost),
-        compare_acknowledgements(counts.of_data, counts.of_data_positions, lost),
         counts.emitted_acknowledgements,
         PlaceCounts(*counts.places) if is_whole else PlaceCounts(0, 0, 0, 0),
+        counts,
+        lost,
     )
 
 
@@ -127,10 +133,11 @@ def _judge(
     data = total_nats(c.data for c in comparisons.values())
     acks = total_nats(c.acknowledgements for c in comparisons.values())
     numbers = _numbers(client, comparisons, data, acks)
+    syn_numbers = _syn_numbers_equal(client, server)
     total = weigh(
         [part for _, part in _classes(comparisons)],
-        numbers_kept=_syn_numbers_equal(client, server).count(True),
-        renumbered=_syn_numbers_equal(client, server) == [False, False],
+        numbers_kept=syn_numbers.count(True),
+        renumbered=syn_numbers == [False, False],
         other_ip_ids=_has_other_ip_ids(comparisons),
         one_receiver=lambda: one_receiver_nats(
             {direction: both.places for direction, both in comparisons.items()},

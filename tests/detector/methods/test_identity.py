@@ -154,7 +154,7 @@ def test_places_of_acknowledgements_that_agree_decide_nothing_alone():
     """A relay that forwards each segment at once acknowledges where the receiver does."""
     places = FieldAgreement(600, 1.0, MOST_NATS)
     same = ClassComparison(600, 600, {"acknowledgement": places})
-    other = ClassComparison(600, 600, {"acknowledgement": replace(places, agreeing=0.5, nats=-MOST_NATS)})
+    other = ClassComparison(600, 600, {"acknowledgement": places._replace(agreeing=0.5, nats=-MOST_NATS)})
 
     def weighed(part, numbers_kept=0):
         return weigh(
