@@ -202,9 +202,12 @@ impl<'a> Class<'a> {
                 echoes.push((self.tsecr[row] - emitted[last].tsecr).rem_euclid(TIMESTAMP_WRAP));
             }
         }
-        let (value, value_share) = most_common(values);
-        let (echo, echo_share) = most_common(echoes);
-        if value_share.min(echo_share) >= self.majority && (value, echo) != (0, 0) {
+        let (value, value_share) = most_common(&values);
+        if value_share < self.majority {
+            return;
+        }
+        let (echo, echo_share) = most_common(&echoes);
+        if echo_share >= self.majority && (value, echo) != (0, 0) {
             self.shift = (value, echo);
             self.tsval.iter_mut().for_each(|stamp| *stamp = (*stamp - value).rem_euclid(TIMESTAMP_WRAP));
             self.tsecr.iter_mut().for_each(|stamp| *stamp = (*stamp - echo).rem_euclid(TIMESTAMP_WRAP));
@@ -278,7 +281,7 @@ impl<'a> Class<'a> {
             hops.push(emitted[left].ttl - arrived[came].ttl);
         }
         counts.stamps_distinct = distinct(stamps).len();
-        counts.hops = most_common(hops).0;
+        counts.hops = most_common(&hops).0;
         self.count_windows(pairs, &mut counts);
         counts
     }
@@ -291,16 +294,18 @@ impl<'a> Class<'a> {
         let mut scale = 0;
         if share(equal, windows.len()) < self.majority {
             let positive = windows.iter().filter(|&&(left, came)| left > 0 && came > 0);
-            let powers = positive.map(|&(left, came)| {
-                let (of_left, of_came) = (left.trailing_zeros(), came.trailing_zeros());
-                let is_power = left >> of_left == came >> of_came;
-                if is_power {
-                    i64::from(of_left) - i64::from(of_came)
-                } else {
-                    i64::MAX
-                }
-            });
-            let (common, common_share) = most_common(powers.collect());
+            let powers: Vec<i64> = positive
+                .map(|&(left, came)| {
+                    let (of_left, of_came) = (left.trailing_zeros(), came.trailing_zeros());
+                    let is_power = left >> of_left == came >> of_came;
+                    if is_power {
+                        i64::from(of_left) - i64::from(of_came)
+                    } else {
+                        i64::MAX
+                    }
+                })
+                .collect();
+            let (common, common_share) = most_common(&powers);
             if common_share > self.majority && common.saturating_abs() <= MOST_SCALE {
                 scale = common;
             }

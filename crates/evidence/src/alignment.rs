@@ -55,8 +55,8 @@ fn joined_shift(emitted: Vec<(Key, &Segment)>, arrived: Vec<(Key, &Segment)>, fe
     if joined < fewest {
         return None;
     }
-    let (sequence, sequence_share) = most_common(sequence);
-    let (acknowledgement, acknowledgement_share) = most_common(acknowledgement);
+    let (sequence, sequence_share) = most_common(&sequence);
+    let (acknowledgement, acknowledgement_share) = most_common(&acknowledgement);
     Some(Shift { sequence, acknowledgement, joined, share: sequence_share.min(acknowledgement_share) })
 }
 

@@ -76,7 +76,7 @@ pub fn count_positions(
         return None;
     }
     let strides: Vec<i64> = known.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
-    let (common, _) = most_common(strides.clone());
+    let (common, _) = most_common(&strides);
     let mut counts = PositionCounts { emitted: known.len(), possible, arrived: asked.len(), ..Default::default() };
     for place in asked {
         if let Ok(at) = known.binary_search(&place) {
