@@ -19,13 +19,16 @@ __all__ = [
     "CaptureFrames",
     "CommonPackets",
     "Constraints",
+    "DirectionCounts",
     "Exchanges",
     "FieldCounts",
     "Fins",
     "FlowEnds",
     "FlowTimes",
     "LivePath",
+    "PairSegments",
     "PayloadSample",
+    "PositionCounts",
     "RoundTrips",
     "SenderLead",
     "Simulated",
@@ -37,13 +40,12 @@ __all__ = [
     "abort_at_sender",
     "ack_delays",
     "acknowledgement_steps",
+    "align_segments",
     "answering_hop_limits",
     "check_scenario",
     "clock_falls",
     "common_packets",
     "compare_payload",
-    "count_acknowledgement_agreement",
-    "count_data_agreement",
     "data_ranges",
     "exchanges",
     "fin_lead_ns",
@@ -74,6 +76,8 @@ _Cloud: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 _Line: TypeAlias = tuple[float, float, float, float, float]
 #: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
 _ClockLine: TypeAlias = tuple[int, int, float, float]
+#: Packets, and by direction the powers of two by which windows are divided, and when the sender reset the connection.
+_VantageColumns: TypeAlias = tuple[PacketColumns, tuple[int, int], tuple[int | None, int | None]]
 _Ranges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 __version__: Final[str]
 is_release_build: Final[bool]
@@ -597,34 +601,6 @@ def fin_lead_ns(flow: FlowTimes, sent_ns: int, arrived_ns: int, lines: Sequence[
     """By how much a FIN against the data of `flow` arrived too early (ns), with the clock moved as far as these data
     allow; None where no data stand in the same piece of the clock."""
 
-class _Segments(Protocol):
-    """Segments of one packet direction, columns of one length."""
-
-    @property
-    def start(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def length(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def acknowledgement(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def window(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def push(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def first_copy(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def has_timestamps(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def stamps_captured(self) -> npt.NDArray[np.bool_]: ...
-    @property
-    def tsval(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def tsecr(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def ip_id(self) -> npt.NDArray[np.int64]: ...
-    @property
-    def ttl(self) -> npt.NDArray[np.int64]: ...
-
 @final
 class FieldCounts:
     """In how many segments of one class header fields agree between what was emitted and what arrived."""
@@ -703,15 +679,101 @@ class FieldCounts:
     def longest(self) -> int:
         """Bytes of the longest data segment on either side."""
 
-def count_data_agreement(
-    emitted: _Segments, arrived: _Segments, parts: Sequence[tuple[int, int]], copies: int, majority: float
-) -> list[FieldCounts]:
-    """Data that arrived, in parts of its rows, held against all that was emitted, `copies` of one byte at most.
+@final
+class PositionCounts:
+    """Where pure acknowledgements stand, each place counted once."""
 
-    A shift of timestamps or a scale of windows is what a share of `majority` agrees on."""
+    @property
+    def emitted(self) -> int:
+        """Places where they were emitted."""
 
-def count_acknowledgement_agreement(emitted: _Segments, arrived: _Segments, majority: float) -> FieldCounts:
-    """Pure acknowledgements that arrived, held against those that were emitted."""
+    @property
+    def possible(self) -> int:
+        """Ends of the data that could be acknowledged, from the first to the last place of either side."""
+
+    @property
+    def arrived(self) -> int:
+        """Places where they arrived, but for ranges in which the emitter's capture missed data."""
+
+    @property
+    def hits(self) -> int:
+        """Those of them where they were emitted too."""
+
+    @property
+    def irregular(self) -> int:
+        """Those of the hits to which the emitter's stride was not its most common one."""
+
+@final
+class DirectionCounts:
+    """Counts over one packet direction, arrived against emitted."""
+
+    @property
+    def data(self) -> FieldCounts | None:
+        """None where either side shows no data."""
+
+    @property
+    def acknowledgements(self) -> FieldCounts:
+        """Pure acknowledgements within the span that the emitter's capture covers."""
+
+    @property
+    def positions(self) -> PositionCounts | None:
+        """None where no place can be compared."""
+
+    @property
+    def of_data(self) -> FieldCounts:
+        """Those pure acknowledgements that acknowledge data within a stream, and their places."""
+
+    @property
+    def of_data_positions(self) -> PositionCounts | None: ...
+    @property
+    def emitted_acknowledgements(self) -> int:
+        """Acknowledgements emitted within the span of those that arrived."""
+
+    @property
+    def places(self) -> tuple[int, int, int, int]:
+        """Places acknowledged at both ends, where they were emitted only, where they arrived only, and at neither."""
+
+    @property
+    def shown(self) -> int:
+        """Segments that the emitter's capture shows; of the reverse flow only data."""
+
+    @property
+    def uncovered(self) -> float:
+        """Share of the span of the emitter's data that its capture does not show; 0 where it is sampled."""
+
+    @property
+    def uncovered_reverse(self) -> float:
+        """The same of the data of the reverse flow, in the emitter's capture."""
+
+@final
+class PairSegments:
+    """Segments of a connection at the client's and at the server's capture point, in the client side's offsets."""
+
+    def compare(self, direction: int) -> DirectionCounts:
+        """Counts over the packets of one direction."""
+
+    def cut_data(self, direction: int, parts: int, fewest: int) -> list[tuple[int, FieldCounts, FieldCounts]]:
+        """The arrived data of one direction cut in two at the places that divide them into equal parts and leave
+        `fewest` on either side: from which byte on, and counts before and after it. Empty where none were emitted."""
+
+def align_segments(
+    client: _VantageColumns,
+    server: _VantageColumns,
+    *,
+    shifts: tuple[int, int],
+    supported: tuple[bool, bool],
+    sampled_every: int,
+    fewest_sampled: int,
+    fewest_joined: int,
+    copies: int,
+    majority: float,
+) -> PairSegments | None:
+    """Read the segments of both captures, without SYN and RST and what follows a reset, and lay them over each other.
+
+    The pairs are by direction. `shifts` are added to the server side's offsets, unless a `majority` of at least
+    `fewest_joined` packets that look alike says otherwise; None where neither these nor what is `supported` align a
+    stream. Every so many-th region is kept, unless that leaves fewer than `fewest_sampled` segments. At most `copies`
+    of one byte are compared, and a `majority` must agree on shifts and scales."""
 
 @final
 class Capture:

@@ -129,7 +129,8 @@ class EvidenceTable:
         block = bisect_right(self._packed_until, row)
         begin = self._packed_until[block - 1] if block else 0
         if block == len(self._packed_until):
-            return msgspec.msgpack.decode(_PACKER.encode(self._latest[row - begin]))  # as of others
+            details: list[Any] = msgspec.msgpack.decode(_PACKER.encode(self._latest[row - begin]))  # as packed ones
+            return details
         if self._unpacked[0] != block:
             self._unpacked = block, msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
         return self._unpacked[1][row - begin]

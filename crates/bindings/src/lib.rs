@@ -11,6 +11,7 @@ mod frames;
 mod live;
 mod packets;
 mod pair_numbers;
+mod pair_segments;
 mod payload;
 mod payload_fingerprints;
 mod read;
@@ -29,7 +30,7 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::agreement::{count_acknowledgement_agreement, count_data_agreement, FieldCounts};
+    use crate::agreement::FieldCounts;
     #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
@@ -53,6 +54,8 @@ mod _core {
     use crate::pair_numbers::{
         common_packets, fin_lead_ns, sender_lead, transfer_spans, CommonPackets, SenderLead, TransferSpans,
     };
+    #[pymodule_export]
+    use crate::pair_segments::{align_segments, DirectionCounts, PairSegments, PositionCounts};
     #[pymodule_export]
     use crate::payload::{compare_payload, PayloadSample};
     #[pymodule_export]

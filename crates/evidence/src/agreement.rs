@@ -2,7 +2,11 @@
 //!
 //! `detector/methods/identity/agreement.py` says what the counts mean.
 
-use crate::segments::{acknowledgement_candidates, Candidates, DataIndex, Discriminator, Segments};
+use crate::candidates::{
+    acknowledgement_candidates, AcknowledgementIndex, Candidates, DataIndex, Discriminator, Repeats,
+};
+use crate::distinct::{distinct, most_common};
+use crate::segments::Segment;
 
 /// Timestamps count modulo this.
 const TIMESTAMP_WRAP: i64 = 1 << 32;
@@ -54,8 +58,8 @@ pub struct Agreement {
 
 /// Data of both sides, for the comparison of parts of what arrived.
 pub struct DataComparison<'a> {
-    emitted: Segments<'a>,
-    arrived: Segments<'a>,
+    emitted: &'a [Segment],
+    arrived: &'a [Segment],
     /// Candidates of all that arrived.
     candidates: Candidates,
     /// Whether each arrived segment lies in the span of the emitted ones, and begins and ends where one of them does.
@@ -66,22 +70,22 @@ pub struct DataComparison<'a> {
 
 impl<'a> DataComparison<'a> {
     /// At most `copies` (one or more) emitted segments are held against one that arrived.
-    pub fn new(emitted: Segments<'a>, arrived: Segments<'a>, copies: usize) -> Self {
-        let mut starts = emitted.start.to_vec();
-        let mut ends: Vec<i64> = (0..emitted.len()).map(|place| emitted.end(place)).collect();
+    pub fn new(emitted: &'a [Segment], arrived: &'a [Segment], copies: usize) -> Self {
+        let mut starts: Vec<i64> = emitted.iter().map(|segment| segment.start).collect();
+        let mut ends: Vec<i64> = emitted.iter().map(Segment::end).collect();
         starts.sort_unstable();
         ends.sort_unstable();
         let span = starts.first().copied().unwrap_or(0)..ends.last().copied().unwrap_or(0);
-        let is_cut_alike = (0..arrived.len()).map(|place| {
-            starts.binary_search(&arrived.start[place]).is_ok() && ends.binary_search(&arrived.end(place)).is_ok()
-        });
+        let is_cut_alike = arrived
+            .iter()
+            .map(|segment| starts.binary_search(&segment.start).is_ok() && ends.binary_search(&segment.end()).is_ok());
         Self {
             emitted,
             arrived,
-            candidates: DataIndex::new(emitted, copies.max(1)).candidates(arrived.start),
-            inside: arrived.start.iter().map(|start| span.contains(start)).collect(),
+            candidates: DataIndex::new(emitted, copies.max(1)).candidates(arrived),
+            inside: arrived.iter().map(|segment| span.contains(&segment.start)).collect(),
             is_cut_alike: is_cut_alike.collect(),
-            longest: emitted.length.iter().copied().max().unwrap_or(0),
+            longest: emitted.iter().map(|segment| segment.length).max().unwrap_or(0),
         }
     }
 
@@ -95,8 +99,8 @@ impl<'a> DataComparison<'a> {
         class.take_off_shift(candidates_of);
         let pairs = class.partners(candidates_of);
         let is_whole = |pair: &Pair| {
-            emitted.start[pair.left] == arrived.start[pair.came]
-                && emitted.length[pair.left] == arrived.length[pair.came]
+            emitted[pair.left].start == arrived[pair.came].start
+                && emitted[pair.left].length == arrived[pair.came].length
         };
         let mut counts = class.common(&pairs, is_whole);
         let mut carried = Vec::with_capacity(pairs.len());
@@ -108,32 +112,49 @@ impl<'a> DataComparison<'a> {
                 continue;
             }
             let copies = candidates.row(came);
-            carried.push(emitted.acknowledgement[left]);
-            if copies.iter().all(|&copy| emitted.acknowledgement[copy] != arrived.acknowledgement[came]) {
-                elsewhere.push(arrived.acknowledgement[came]);
+            carried.push(emitted[left].acknowledgement);
+            if copies.iter().all(|&copy| emitted[copy].acknowledgement != arrived[came].acknowledgement) {
+                elsewhere.push(arrived[came].acknowledgement);
             }
-            let pushed = emitted.push[left];
-            if copies.iter().all(|&copy| emitted.push[copy] == pushed) {
+            let pushed = emitted[left].push;
+            if copies.iter().all(|&copy| emitted[copy].push == pushed) {
                 counts.push_clear += 1;
-                counts.push_equal += usize::from(pushed == arrived.push[came]);
+                counts.push_equal += usize::from(pushed == arrived[came].push);
                 counts.push_set += usize::from(pushed);
             }
         }
-        (counts.carried, counts.carried_elsewhere) = (distinct(carried), distinct(elsewhere));
-        counts.longest = class.places.iter().map(|&place| arrived.length[place]).max().unwrap_or(0).max(self.longest);
+        (counts.carried, counts.carried_elsewhere) = (distinct(carried).len(), distinct(elsewhere).len());
+        counts.longest = class.places.iter().map(|&place| arrived[place].length).max().unwrap_or(0).max(self.longest);
         counts
     }
 }
 
-/// Compares pure acknowledgements; `majority` as for data.
-pub fn compare_acknowledgements(emitted: Segments<'_>, arrived: Segments<'_>, majority: f64) -> Agreement {
-    let mut class = Class::new(emitted, arrived, (0..arrived.len()).collect(), majority);
-    let alike = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &[Discriminator::Window]);
-    class.take_off_shift(|row, _| alike.row(row));
-    let by = class.discriminators();
-    let candidates = acknowledgement_candidates(emitted, arrived, &class.places, &class.tsval, &by);
-    let pairs = class.partners(|row, _| candidates.row(row));
-    class.common(&pairs, |_| true)
+/// Pure acknowledgements that were emitted, for the comparison of some that arrived.
+pub struct AcknowledgementComparison<'a> {
+    emitted: &'a [Segment],
+    index: AcknowledgementIndex<'a>,
+    by_window: Repeats,
+}
+
+impl<'a> AcknowledgementComparison<'a> {
+    pub fn new(emitted: &'a [Segment]) -> Self {
+        let index = AcknowledgementIndex::new(emitted);
+        let by_window = index.repeats(Discriminator::Window);
+        Self { emitted, index, by_window }
+    }
+
+    /// Compares the arrived segments; `majority` as for data.
+    pub fn compare(&self, arrived: &[Segment], majority: f64) -> Agreement {
+        let mut class = Class::new(self.emitted, arrived, (0..arrived.len()).collect(), majority);
+        let runs = self.index.runs(arrived);
+        let alike = acknowledgement_candidates(&runs, arrived, &class.tsval, &[&self.by_window]);
+        class.take_off_shift(|row, _| alike.row(row));
+        let repeats: Vec<Repeats> = class.discriminators().into_iter().map(|by| self.index.repeats(by)).collect();
+        let repeats: Vec<&Repeats> = repeats.iter().collect();
+        let candidates = acknowledgement_candidates(&runs, arrived, &class.tsval, &repeats);
+        let pairs = class.partners(|row, _| candidates.row(row));
+        class.common(&pairs, |_| true)
+    }
 }
 
 /// An arrived segment and its partner among the emitted ones.
@@ -146,8 +167,8 @@ struct Pair {
 
 /// The segments of one class on both sides; `tsval` and `tsecr` are those of `places`, without the shift that was found.
 struct Class<'a> {
-    emitted: Segments<'a>,
-    arrived: Segments<'a>,
+    emitted: &'a [Segment],
+    arrived: &'a [Segment],
     places: Vec<usize>,
     tsval: Vec<i64>,
     tsecr: Vec<i64>,
@@ -157,10 +178,10 @@ struct Class<'a> {
 }
 
 impl<'a> Class<'a> {
-    fn new(emitted: Segments<'a>, arrived: Segments<'a>, places: Vec<usize>, majority: f64) -> Self {
-        let taken = |column: &[i64]| places.iter().map(|&place| column[place]).collect::<Vec<_>>();
-        let (tsval, tsecr) = (taken(arrived.tsval), taken(arrived.tsecr));
-        let ip_ids_vary = varies(emitted.ip_id.iter().copied()) && varies(taken(arrived.ip_id).into_iter());
+    fn new(emitted: &'a [Segment], arrived: &'a [Segment], places: Vec<usize>, majority: f64) -> Self {
+        let (tsval, tsecr) = places.iter().map(|&place| (arrived[place].tsval, arrived[place].tsecr)).unzip();
+        let ip_ids_vary = varies(emitted.iter().map(|segment| segment.ip_id))
+            && varies(places.iter().map(|&place| arrived[place].ip_id));
         Self { emitted, arrived, places, tsval, tsecr, shift: (0, 0), ip_ids_vary, majority }
     }
 
@@ -174,16 +195,19 @@ impl<'a> Class<'a> {
             let Some(&last) = copies.iter().max() else {
                 continue;
             };
-            let stamp = |place: usize| (emitted.tsval[place], emitted.tsecr[place]);
+            let stamp = |place: usize| (emitted[place].tsval, emitted[place].tsecr);
             let alike = copies.iter().all(|&copy| stamp(copy) == stamp(last));
-            if alike && self.arrived.has_timestamps[place] && emitted.has_timestamps[last] {
-                values.push((self.tsval[row] - emitted.tsval[last]).rem_euclid(TIMESTAMP_WRAP));
-                echoes.push((self.tsecr[row] - emitted.tsecr[last]).rem_euclid(TIMESTAMP_WRAP));
+            if alike && self.arrived[place].has_timestamps && emitted[last].has_timestamps {
+                values.push((self.tsval[row] - emitted[last].tsval).rem_euclid(TIMESTAMP_WRAP));
+                echoes.push((self.tsecr[row] - emitted[last].tsecr).rem_euclid(TIMESTAMP_WRAP));
             }
         }
-        let (value, value_share) = most_common(values);
-        let (echo, echo_share) = most_common(echoes);
-        if value_share.min(echo_share) >= self.majority && (value, echo) != (0, 0) {
+        let (value, value_share) = most_common(&values);
+        if value_share < self.majority {
+            return;
+        }
+        let (echo, echo_share) = most_common(&echoes);
+        if echo_share >= self.majority && (value, echo) != (0, 0) {
             self.shift = (value, echo);
             self.tsval.iter_mut().for_each(|stamp| *stamp = (*stamp - value).rem_euclid(TIMESTAMP_WRAP));
             self.tsecr.iter_mut().for_each(|stamp| *stamp = (*stamp - echo).rem_euclid(TIMESTAMP_WRAP));
@@ -193,28 +217,29 @@ impl<'a> Class<'a> {
     /// The fields that tell pure acknowledgements with equal numbers apart, where both captures hold them.
     fn discriminators(&self) -> Vec<Discriminator> {
         let without_stamps = if self.ip_ids_vary { Discriminator::IpId } else { Discriminator::Window };
-        let any = |segments: Segments<'_>| segments.has_timestamps.contains(&true);
+        let any = |segments: &[Segment]| segments.iter().any(|segment| segment.has_timestamps);
         if !(any(self.emitted) && any(self.arrived)) {
             return vec![without_stamps];
         }
-        let cut = |segments: Segments<'_>| segments.stamps_captured.contains(&false);
+        let cut = |segments: &[Segment]| segments.iter().any(|segment| !segment.stamps_captured);
         if cut(self.emitted) || cut(self.arrived) {
             return vec![Discriminator::Tsval, without_stamps];
         }
         vec![Discriminator::Tsval]
     }
 
-    /// For each segment the candidate (asked for by row and place) that agrees in most fields, timestamps first, of equal ones the first.
+    /// For each segment the candidate (asked for by row and place) that agrees in most fields, timestamps first, of
+    /// equal ones the first.
     fn partners<'c>(&self, candidates: impl Fn(usize, usize) -> &'c [usize]) -> Vec<Pair> {
         let (emitted, arrived) = (self.emitted, self.arrived);
         let mut pairs = Vec::with_capacity(self.places.len());
         for (row, &came) in self.places.iter().enumerate() {
             let score = |left: usize| {
-                let stamped = emitted.has_timestamps[left] && arrived.has_timestamps[came];
-                8 * u8::from(stamped && emitted.tsval[left] == self.tsval[row])
-                    + 4 * u8::from(stamped && emitted.tsecr[left] == self.tsecr[row])
-                    + 2 * u8::from(self.ip_ids_vary && emitted.ip_id[left] == arrived.ip_id[came])
-                    + u8::from(emitted.window[left] == arrived.window[came])
+                let stamped = emitted[left].has_timestamps && arrived[came].has_timestamps;
+                8 * u8::from(stamped && emitted[left].tsval == self.tsval[row])
+                    + 4 * u8::from(stamped && emitted[left].tsecr == self.tsecr[row])
+                    + 2 * u8::from(self.ip_ids_vary && emitted[left].ip_id == arrived[came].ip_id)
+                    + u8::from(emitted[left].window == arrived[came].window)
             };
             let scored = candidates(row, came).iter().map(|&left| (score(left), left));
             let best = scored.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -237,26 +262,26 @@ impl<'a> Class<'a> {
         let mut hops = Vec::with_capacity(pairs.len());
         for pair in pairs {
             let &Pair { row, left, came } = pair;
-            let (here, there) = (emitted.has_timestamps[left], arrived.has_timestamps[came]);
+            let (here, there) = (emitted[left].has_timestamps, arrived[came].has_timestamps);
             if here && there {
-                let stamp = (emitted.tsval[left], emitted.tsecr[left]);
+                let stamp = (emitted[left].tsval, emitted[left].tsecr);
                 counts.stamped += 1;
                 counts.stamps_equal += usize::from(stamp == (self.tsval[row], self.tsecr[row]));
                 // Both as one number: different stamps seldom coincide in it, and then count for one less.
                 stamps.push(stamp.0.wrapping_mul(1 << 20) ^ stamp.1);
             }
-            if emitted.stamps_captured[left] && arrived.stamps_captured[came] {
+            if emitted[left].stamps_captured && arrived[came].stamps_captured {
                 counts.stamps_known += 1;
                 counts.stamps_on_one_side += usize::from(here != there);
             }
             if is_whole(pair) {
                 counts.whole += 1;
-                counts.ip_ids_equal += usize::from(emitted.ip_id[left] == arrived.ip_id[came]);
+                counts.ip_ids_equal += usize::from(emitted[left].ip_id == arrived[came].ip_id);
             }
-            hops.push(emitted.ttl[left] - arrived.ttl[came]);
+            hops.push(emitted[left].ttl - arrived[came].ttl);
         }
-        counts.stamps_distinct = distinct(stamps);
-        counts.hops = most_common(hops).0;
+        counts.stamps_distinct = distinct(stamps).len();
+        counts.hops = most_common(&hops).0;
         self.count_windows(pairs, &mut counts);
         counts
     }
@@ -264,21 +289,23 @@ impl<'a> Class<'a> {
     /// Windows agree up to a power of two: a capture that missed the SYN does not know the scale.
     fn count_windows(&self, pairs: &[Pair], counts: &mut Agreement) {
         let windows: Vec<(i64, i64)> =
-            pairs.iter().map(|pair| (self.emitted.window[pair.left], self.arrived.window[pair.came])).collect();
+            pairs.iter().map(|pair| (self.emitted[pair.left].window, self.arrived[pair.came].window)).collect();
         let equal = windows.iter().filter(|(left, came)| left == came).count();
         let mut scale = 0;
         if share(equal, windows.len()) < self.majority {
             let positive = windows.iter().filter(|&&(left, came)| left > 0 && came > 0);
-            let powers = positive.map(|&(left, came)| {
-                let (of_left, of_came) = (left.trailing_zeros(), came.trailing_zeros());
-                let is_power = left >> of_left == came >> of_came;
-                if is_power {
-                    i64::from(of_left) - i64::from(of_came)
-                } else {
-                    i64::MAX
-                }
-            });
-            let (common, common_share) = most_common(powers.collect());
+            let powers: Vec<i64> = positive
+                .map(|&(left, came)| {
+                    let (of_left, of_came) = (left.trailing_zeros(), came.trailing_zeros());
+                    let is_power = left >> of_left == came >> of_came;
+                    if is_power {
+                        i64::from(of_left) - i64::from(of_came)
+                    } else {
+                        i64::MAX
+                    }
+                })
+                .collect();
+            let (common, common_share) = most_common(&powers);
             if common_share > self.majority && common.saturating_abs() <= MOST_SCALE {
                 scale = common;
             }
@@ -291,7 +318,7 @@ impl<'a> Class<'a> {
             counts.windows_narrowed += usize::from(narrowed < left);
         }
         counts.windows_shrink = windows.windows(2).filter(|pair| pair[1].0 < pair[0].0).count();
-        counts.windows_distinct = distinct(windows.iter().map(|&(left, _)| left).collect());
+        counts.windows_distinct = distinct(windows.iter().map(|&(left, _)| left).collect()).len();
     }
 }
 
@@ -302,24 +329,4 @@ fn varies(values: impl Iterator<Item = i64> + Clone) -> bool {
 
 fn share(part: usize, whole: usize) -> f64 {
     part as f64 / whole as f64
-}
-
-/// How many different values there are.
-fn distinct(mut values: Vec<i64>) -> usize {
-    values.sort_unstable();
-    values.dedup();
-    values.len()
-}
-
-/// The most common value and its share, of equally common ones the least; (0, 0) of nothing.
-fn most_common(mut values: Vec<i64>) -> (i64, f64) {
-    let total = values.len();
-    values.sort_unstable();
-    let mut best = (0, 0);
-    for run in values.chunk_by(i64::eq) {
-        if run.len() > best.1 {
-            best = (run[0], run.len());
-        }
-    }
-    (best.0, if total == 0 { 0.0 } else { share(best.1, total) })
 }

@@ -5,10 +5,13 @@
 
 pub mod ack_delays;
 pub mod agreement;
+pub mod alignment;
 pub mod byte_times;
+mod candidates;
 pub mod clock_lines;
 pub mod common_packets;
 pub mod constraints;
+mod distinct;
 pub mod early_acks;
 pub mod early_fin;
 pub mod endings;
@@ -20,9 +23,11 @@ pub mod hop_limits;
 pub mod order_statistics;
 pub mod packet_twins;
 pub mod packets;
+pub mod pair_segments;
 pub mod payload;
 pub mod payload_agreement;
 pub mod payload_fingerprints;
+pub mod places;
 pub mod point;
 pub mod segments;
 pub mod sender_lead;

@@ -1,155 +1,137 @@
-//! Segments of one packet direction as columns, and which emitted ones may be the packet that arrived.
+//! Segments of a connection's two flows at one capture point, read from its packets.
 
-/// Columns of one length. Offsets are in the emitting side's stream coordinates; `tsval` and `tsecr` are 0 without
-/// timestamps.
+use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
+
+/// Bits of the offsets within a region of a stream (64 KiB).
+const REGION_BITS: u32 = 16;
+/// Odd, from the golden ratio: the top bits of its products are as good as random.
+const MIX: i64 = -7_046_029_254_386_353_131;
+
+/// One segment. Offsets are in the emitting side's stream coordinates; `tsval` and `tsecr` are 0 without timestamps,
+/// which are absent only where `stamps_captured` holds without `has_timestamps`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    pub start: i64,
+    pub length: i64,
+    pub acknowledgement: i64,
+    pub window: i64,
+    pub tsval: i64,
+    pub tsecr: i64,
+    pub ip_id: i64,
+    pub ttl: i64,
+    pub push: bool,
+    pub first_copy: bool,
+    pub has_timestamps: bool,
+    pub stamps_captured: bool,
+}
+
+impl Segment {
+    /// The offset after the last payload byte.
+    pub fn end(&self) -> i64 {
+        self.start.saturating_add(self.length)
+    }
+}
+
+/// The segments of one flow, in capture order: those with data, and pure acknowledgements.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    pub data: Vec<Segment>,
+    pub acknowledgements: Vec<Segment>,
+}
+
+impl Flow {
+    pub fn all(&self) -> impl Iterator<Item = &Segment> + Clone {
+        self.data.iter().chain(&self.acknowledgements)
+    }
+}
+
+/// Both flows of a connection, by direction.
+pub type Flows = [Flow; 2];
+
+/// One capture of a connection; the pairs are by direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vantage<'a> {
+    pub packets: Packets<'a>,
+    /// Powers of two by which windows are divided: those that scaled them where they are compared as on the wire.
+    pub window_shifts: [u32; 2],
+    /// When the sender of the flow first reset the connection.
+    pub reset_times_ns: [Option<i64>; 2],
+}
+
+/// How large connections are sampled: every `every`-th region of a stream is kept, the same ones in every capture,
+/// unless fewer than `fewest` segments lie there.
 #[derive(Clone, Copy, Debug)]
-pub struct Segments<'a> {
-    pub start: &'a [i64],
-    pub length: &'a [i64],
-    pub acknowledgement: &'a [i64],
-    pub window: &'a [i64],
-    pub push: &'a [bool],
-    pub first_copy: &'a [bool],
-    pub has_timestamps: &'a [bool],
-    pub stamps_captured: &'a [bool],
-    pub tsval: &'a [i64],
-    pub tsecr: &'a [i64],
-    pub ip_id: &'a [i64],
-    pub ttl: &'a [i64],
+pub struct Sampling {
+    pub every: u64,
+    pub fewest: usize,
 }
 
-impl Segments<'_> {
-    pub fn len(&self) -> usize {
-        self.start.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.start.is_empty()
-    }
-
-    /// Whether all columns have one length.
-    pub fn is_even(&self) -> bool {
-        let numbers =
-            [self.start, self.length, self.acknowledgement, self.window, self.tsval, self.tsecr, self.ip_id, self.ttl];
-        let marks = [self.push, self.first_copy, self.has_timestamps, self.stamps_captured];
-        numbers.iter().all(|column| column.len() == self.len()) && marks.iter().all(|column| column.len() == self.len())
-    }
-
-    pub(crate) fn end(&self, place: usize) -> i64 {
-        self.start[place].saturating_add(self.length[place])
-    }
-}
-
-/// For each of some arrived segments the places of candidates in the emitted columns, in order of preference.
-#[derive(Default)]
-pub(crate) struct Candidates {
-    places: Vec<usize>,
-    /// Where the row of each arrived segment ends in `places`.
-    ends: Vec<usize>,
-}
-
-impl Candidates {
-    /// The candidates of the `number`-th arrived segment.
-    pub(crate) fn row(&self, number: usize) -> &[usize] {
-        let begin = if number == 0 { 0 } else { self.ends[number - 1] };
-        &self.places[begin..self.ends[number]]
-    }
-
-    fn end_row(&mut self) {
-        self.ends.push(self.places.len());
-    }
-}
-
-/// Emitted data in order of offset, for one arrived segment after the other.
-pub(crate) struct DataIndex<'a> {
-    emitted: Segments<'a>,
-    first_copies: Vec<usize>,
-    repeats: Vec<usize>,
-    copies: usize,
-}
-
-impl<'a> DataIndex<'a> {
-    /// At most `copies` segments of one byte are looked at.
-    pub(crate) fn new(emitted: Segments<'a>, copies: usize) -> Self {
-        let (mut first_copies, mut repeats): (Vec<usize>, Vec<usize>) =
-            (0..emitted.len()).partition(|&place| emitted.first_copy[place]);
-        first_copies.sort_by_key(|&place| emitted.start[place]);
-        repeats.sort_by_key(|&place| emitted.start[place]);
-        Self { emitted, first_copies, repeats, copies }
-    }
-
-    /// The emitted segments that hold the first byte of each arrived one: the first copy (these do not overlap), then
-    /// retransmissions, the nearest first.
+impl Vantage<'_> {
+    /// Reads the segments without SYN and RST, which all kinds of middleboxes make or change, and without those to a
+    /// host that has reset the connection: what is still in flight may be routed past a split point then.
     ///
-    /// Containment rather than equality, because a capture at an offloading host shows super-packets.
-    pub(crate) fn candidates(&self, starts: &[i64]) -> Candidates {
-        let mut found = Candidates::default();
-        for &start in starts {
-            self.add_holders(&mut found, &self.first_copies, 1, start);
-            self.add_holders(&mut found, &self.repeats, self.copies - 1, start);
-            found.end_row();
+    /// `shifts` are added to the offsets of each stream. Data are sampled by their own offset, pure acknowledgements by
+    /// what they acknowledge.
+    pub fn read(&self, shifts: [i64; 2], sampling: Sampling) -> Flows {
+        let mut wanted: Vec<usize> = (0..self.packets.len()).filter(|&row| self.is_wanted(row)).collect();
+        if sampling.every > 1 {
+            let limit = (1_u128 << 64) / u128::from(sampling.every);
+            let is_kept = |row: usize| u128::from(self.region(row, shifts).wrapping_mul(MIX) as u64) < limit;
+            let kept: Vec<usize> = wanted.iter().copied().filter(|&row| is_kept(row)).collect();
+            if kept.len() >= sampling.fewest {
+                wanted = kept;
+            }
         }
-        found
-    }
-
-    fn add_holders(&self, found: &mut Candidates, pool: &[usize], depth: usize, start: i64) {
-        let before = pool.partition_point(|&place| self.emitted.start[place] <= start);
-        let nearest = pool[..before].iter().rev().take(depth);
-        found.places.extend(nearest.filter(|&&place| self.emitted.end(place) > start));
-    }
-}
-
-/// A field that tells pure acknowledgements with equal numbers apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Discriminator {
-    Tsval,
-    IpId,
-    Window,
-    None,
-}
-
-/// For each arrived pure acknowledgement the emitted ones with its sequence and acknowledgement numbers.
-///
-/// Runs of duplicates can be long: for each discriminator the first and the last that agree in it too are candidates,
-/// then the first and the last of the whole run. `tsval` is that of the arrived ones.
-pub(crate) fn acknowledgement_candidates(
-    emitted: Segments<'_>,
-    arrived: Segments<'_>,
-    places: &[usize],
-    tsval: &[i64],
-    discriminators: &[Discriminator],
-) -> Candidates {
-    let column = |segments: Segments<'_>, by: Discriminator, place: usize| match by {
-        Discriminator::Tsval => segments.tsval[place],
-        Discriminator::IpId => segments.ip_id[place],
-        Discriminator::Window => segments.window[place],
-        Discriminator::None => 0,
-    };
-    let orders: Vec<(Discriminator, Vec<usize>)> = discriminators
-        .iter()
-        .copied()
-        .chain([Discriminator::None])
-        .map(|by| {
-            let mut order: Vec<usize> = (0..emitted.len()).collect();
-            order.sort_by_key(|&place| {
-                (emitted.acknowledgement[place], emitted.start[place], column(emitted, by, place))
-            });
-            (by, order)
-        })
-        .collect();
-    let mut found = Candidates::default();
-    for (row, &place) in places.iter().enumerate() {
-        for (by, order) in &orders {
-            let key =
-                |place: usize| (emitted.acknowledgement[place], emitted.start[place], column(emitted, *by, place));
-            let told = if *by == Discriminator::Tsval { tsval[row] } else { column(arrived, *by, place) };
-            let asked = (arrived.acknowledgement[place], arrived.start[place], told);
-            let run = &order[order.partition_point(|&place| key(place) < asked)..];
-            let run = &run[..run.partition_point(|&place| key(place) == asked)];
-            found.places.extend(run.first());
-            found.places.extend(run.last());
+        let mut flows = Flows::default();
+        for row in wanted {
+            let flow = &mut flows[self.way(row)];
+            let segment = self.segment(row, shifts);
+            if segment.length > 0 { &mut flow.data } else { &mut flow.acknowledgements }.push(segment);
         }
-        found.end_row();
+        flows
     }
-    found
+
+    fn way(&self, row: usize) -> usize {
+        usize::from(self.packets.direction[row] == 1)
+    }
+
+    fn is_wanted(&self, row: usize) -> bool {
+        let packets = &self.packets;
+        let reset_ns = self.reset_times_ns[1 - self.way(row)];
+        packets.flags[row] & (flag::SYN | flag::RST) == 0
+            && packets.acknowledgement_offset[row] != NO_ACKNOWLEDGEMENT
+            && reset_ns.is_none_or(|reset_ns| packets.time_ns[row] <= reset_ns)
+    }
+
+    /// The number of the region by which a packet is sampled.
+    fn region(&self, row: usize, shifts: [i64; 2]) -> i64 {
+        let (packets, way) = (&self.packets, self.way(row));
+        let place = if packets.payload_bytes[row] > 0 {
+            packets.sequence_offset[row].wrapping_add(shifts[way])
+        } else {
+            packets.acknowledgement_offset[row].wrapping_add(shifts[1 - way])
+        };
+        place >> REGION_BITS
+    }
+
+    fn segment(&self, row: usize, shifts: [i64; 2]) -> Segment {
+        let (packets, way) = (&self.packets, self.way(row));
+        let (flags, marks) = (packets.flags[row], packets.marks[row]);
+        let has_timestamps = marks & mark::HAS_TIMESTAMPS != 0;
+        let stamp = |value: u32| if has_timestamps { i64::from(value) } else { 0 };
+        Segment {
+            start: packets.sequence_offset[row].wrapping_add(shifts[way]),
+            length: packets.payload_bytes[row].into(),
+            acknowledgement: packets.acknowledgement_offset[row].wrapping_add(shifts[1 - way]),
+            window: packets.window_bytes[row].checked_shr(self.window_shifts[way]).unwrap_or(0).into(),
+            tsval: stamp(packets.tsval[row]),
+            tsecr: stamp(packets.tsecr[row]),
+            ip_id: packets.ip_id[row].into(),
+            ttl: packets.ttl[row].into(),
+            push: flags & flag::PSH != 0,
+            first_copy: marks & mark::RETRANSMISSION == 0,
+            has_timestamps,
+            stamps_captured: has_timestamps || marks & mark::OPTIONS_TRUNCATED == 0,
+        }
+    }
 }

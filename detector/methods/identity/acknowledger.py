@@ -89,12 +89,13 @@ def own_acknowledgement_nats(
         if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
             return 0.0
         back, lost = comparisons[direction.reverse], lost_shares[direction.reverse]
-        pure = total_nats([back.of_data])
+        of_data = back.of_data()
+        pure = total_nats([of_data])
         # One segment of data, a request, may have left before what it would acknowledge.
         carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
         places = back.acknowledgements
         strange = two_makers_nats(places.arrived, places.with_candidate, lost) > 0
-        mixed = back.of_data.arrived > 0 and other_maker_nats(back.of_data, lost, back.data) > TWO_MAKERS_NATS
+        mixed = of_data.arrived > 0 and other_maker_nats(of_data, lost, back.data) > TWO_MAKERS_NATS
         if strange or mixed:
             return 0.0
         least = min(least, max(pure, carried, 0.0))

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-import numpy as np
-
-from detector.methods.identity.membership import among, distinct, share_of
-from detector.methods.identity.places import within_known_span
-from detector.methods.identity.segments import COPIES, Segments, most_common
 from pepscope import _core
-from pepscope.captures.packets import Int64Array
 
 #: Share of segments that agree in a field if they are the same packets: captures are rarely better than this, and
 #: which of several copies arrived is sometimes ambiguous.
@@ -45,12 +40,9 @@ RENUMBERED_NATS = math.log(10.0)
 LOCKSTEP_NATS = math.log(40.0)
 #: Bound of one field's sum: beyond this a wrong model is likelier than the data.
 MOST_NATS = 60.0
-#: A shift of timestamps, or a power of two between windows, is what so many of the segments agree on.
-MAJORITY = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class FieldAgreement:
+class FieldAgreement(NamedTuple):
     """One field over one class of segments: how many informative ones were compared, the share that agrees, and the
     natural-log likelihood ratio of same packets against different ones."""
 
@@ -86,15 +78,15 @@ def total_nats(
     """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
     field that it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
     by_field: dict[str, float] = {}
-    stamped: list[FieldAgreement] = []
+    shared_clock = 0.0
     for part in parts:
         for name, agreement in part.fields.items():
             if only is not None and name not in only:
                 continue
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
-            stamped += [agreement] if agreement.shared_clock_nats is not None else []
+            shared_clock += agreement.shared_clock_nats or 0.0
     if "timestamps" in by_field:
-        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], stamped)
+        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], shared_clock)
     if "acknowledgement" in by_field:
         by_field["acknowledgement"] = min(by_field["acknowledgement"], most_for_places)
     habits = sum(nats for name, nats in by_field.items() if name in HABITS and nats > 0)
@@ -102,13 +94,10 @@ def total_nats(
     return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS) - habits + min(habits, FITTED_NATS)
 
 
-def _unless_shared_clock(nats: float, stamped: Iterable[FieldAgreement]) -> float:
+def _unless_shared_clock(nats: float, against_relay: float) -> float:
     """What timestamps say for same packets, at most what they say against a relay with the same clock, but no less
     than nothing."""
-    if nats <= 0:
-        return nats
-    against_relay = sum(agreement.shared_clock_nats or 0.0 for agreement in stamped)
-    return max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
+    return nats if nats <= 0 else max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
 
 
 def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
@@ -120,65 +109,18 @@ def log_likelihood_ratio(units: float, share: float, same: float, chance: float)
     return max(-MOST_NATS, min(MOST_NATS, units * gain))
 
 
-def compare_data(
-    emitted: Segments, arrived: Segments, largest_payload: int, lost_share: float = 0.0
-) -> ClassComparison:
+def compare_data(counts: _core.FieldCounts | None, largest_payload: int, lost_share: float = 0.0) -> ClassComparison:
     """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet.
+
+    The candidates for an arrived segment are the emitted ones that hold its first byte; the one that agrees in most
+    fields is its partner, timestamps first. Before that a constant shift of the timestamps is taken off, which the
+    segments show whose candidates all have one timestamp. `crates/evidence` counts; None where a side shows no data.
 
     `lost_share` is what the emitter's capture is known to have missed: the copy that arrived may be one of those, where
     only another copy was captured.
     """
-    (comparison,) = compare_parts_of_data(emitted, arrived, [(0, len(arrived))], largest_payload, lost_share)
-    return comparison
-
-
-def compare_parts_of_data(
-    emitted: Segments,
-    arrived: Segments,
-    parts: Sequence[tuple[int, int]],
-    largest_payload: int,
-    lost_share: float = 0.0,
-) -> list[ClassComparison]:
-    """Compare parts of the data segments that arrived, each from one place to another, as if nothing else had arrived.
-
-    The candidates for an arrived segment are the emitted ones that hold its first byte; the one that agrees in most
-    fields is its partner, timestamps first. Before that a constant shift of the timestamps is taken off, which the
-    segments show whose candidates all have one timestamp. `crates/evidence` counts.
-    """
-    if len(emitted) == 0:
-        return [ClassComparison(0, 0) for _ in parts]
-    counted = _core.count_data_agreement(emitted, arrived, parts, COPIES, MAJORITY)
-    return [
-        _data_comparison(counts, largest_payload, lost_share) if begin < end else ClassComparison(0, 0)
-        for counts, (begin, end) in zip(counted, parts, strict=True)
-    ]
-
-
-def compare_acknowledgements(
-    emitted: Segments,
-    arrived: Segments,
-    lost_share: float,
-    boundaries: Int64Array,
-    unseen: tuple[Int64Array, Int64Array],
-    carried: Int64Array,
-) -> ClassComparison:
-    """Compare pure acknowledgements: candidates have the same sequence and acknowledgement numbers.
-
-    `lost_share` is what the emitter's capture may have missed, `carried` are the numbers that the emitter's data
-    acknowledged; for the other two see `_position_agreement`.
-    """
-    arrived = arrived.take(within_known_span(arrived.acknowledgement, emitted.acknowledgement, carried))
-    if len(arrived) == 0 or len(emitted) + len(carried) == 0:
+    if counts is None:
         return ClassComparison(0, 0)
-    position = _position_agreement(emitted, arrived, lost_share, boundaries, unseen)
-    placed = {} if position is None else {"acknowledgement": position}
-    if len(emitted) == 0:
-        return ClassComparison(len(arrived), 0, placed)
-    counts = _core.count_acknowledgement_agreement(emitted, arrived, MAJORITY)
-    return _comparison(counts, {**_common_fields(counts, 0.0), **placed}, 0.0)
-
-
-def _data_comparison(counts: _core.FieldCounts, largest_payload: int, lost_share: float) -> ClassComparison:
     fields = _common_fields(counts, lost_share)
     if counts.push_clear:
         fields["push"] = _push_agreement(counts, lost_share)
@@ -187,6 +129,19 @@ def _data_comparison(counts: _core.FieldCounts, largest_payload: int, lost_share
     if counts.longest <= largest_payload:
         fields["boundaries"] = _boundary_agreement(counts)
     return _comparison(counts, fields, 1 - counts.whole / counts.partners if counts.partners else 0.0)
+
+
+def compare_acknowledgements(
+    counts: _core.FieldCounts, positions: _core.PositionCounts | None, lost_share: float
+) -> ClassComparison:
+    """Compare pure acknowledgements: candidates have the same sequence and acknowledgement numbers.
+
+    `lost_share` is what the emitter's capture may have missed.
+    """
+    fields = _common_fields(counts, 0.0)
+    if positions is not None:
+        fields["acknowledgement"] = _position_agreement(positions, lost_share)
+    return _comparison(counts, fields, 0.0)
 
 
 def _comparison(counts: _core.FieldCounts, fields: dict[str, FieldAgreement], length_changes: float) -> ClassComparison:
@@ -274,40 +229,20 @@ def _boundary_agreement(counts: _core.FieldCounts) -> FieldAgreement:
     return FieldAgreement(counts.partners, share, nats)
 
 
-def _position_agreement(
-    emitted: Segments,
-    arrived: Segments,
-    lost_share: float,
-    boundaries: Int64Array,
-    unseen: tuple[Int64Array, Int64Array],
-) -> FieldAgreement | None:
+def _position_agreement(counts: _core.PositionCounts, lost_share: float) -> FieldAgreement:
     """Whether acknowledgements stand where the emitter put them.
 
-    `boundaries` are the ends of data segments that could have been acknowledged, `unseen` the starts and ends of ranges
-    in which the emitter's capture missed data, and so perhaps acknowledgements too.
+    They may stand at the ends of the data segments that they acknowledge, but for ranges in which the emitter's capture
+    missed data, and so perhaps acknowledgements too.
     """
-    known = distinct(emitted.acknowledgement)
-    asked = distinct(arrived.acknowledgement)
-    gap = np.searchsorted(unseen[0], asked, side="left") - 1
-    if len(unseen[0]):
-        asked = asked[(gap < 0) | (asked > unseen[1][np.maximum(gap, 0)])]
-    if len(asked) == 0:
-        return None
-    every = np.concatenate([known, asked])
-    possible = distinct(boundaries[(boundaries >= every.min()) & (boundaries <= every.max())])
-    if len(possible) == 0:
-        return None
     # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
-    chance = len(known) / max(len(possible), len(known))
-    hit = among(asked, known)
+    chance = counts.emitted / max(counts.possible, counts.emitted)
+    hit = counts.hits / counts.arrived
     same = SAME * (1 - lost_share)
-    nats = log_likelihood_ratio(len(asked), share_of(hit), same, chance)
+    nats = log_likelihood_ratio(counts.arrived, hit, same, chance)
     if nats > 0:
         # All stacks that acknowledge every second segment do so alike: only irregular strides identify the sender.
-        strides = np.diff(known)
-        irregular = among(asked, known[1:][strides != most_common(strides)[0]])
-        strange = ~hit
-        counted = irregular | strange
-        share = share_of(hit[counted]) if counted.any() else 0.0
-        nats = max(0.0, log_likelihood_ratio(int(counted.sum()), share, same, max(chance, 0.5)))
-    return FieldAgreement(len(asked), share_of(hit), nats)
+        counted = counts.irregular + counts.arrived - counts.hits
+        share = counts.irregular / counted if counted else 0.0
+        nats = max(0.0, log_likelihood_ratio(counted, share, same, max(chance, 0.5)))
+    return FieldAgreement(counts.arrived, hit, nats)

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.methods.identity.membership import among, distinct
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
+#: What is believed of a capture's losses before looking, as so many segments of which so many were lost: captures of
+#: busy machines lose up to some percent, and of few packets in sight none need be missing.
+PRIOR_SEGMENTS, PRIOR_LOST = 20.0, 1.0
 #: One capture in ten lacks acknowledgements, one in five thousand those of its own host alone, for which no filter is
 #: known; on one path in twenty something thins them in one direction (RFC 3449, 5.2.2, on links of unequal rates).
 #: Orders of magnitude.
@@ -34,8 +36,8 @@ _DENSITY_PRIOR = np.array([1 / 6, 1 / 6, *(1 / 27 for _ in range(9)), 1 / 6, 1 /
 
 @dataclass(frozen=True, slots=True)
 class PlaceCounts:
-    """Places in the stretch of one direction that both captures hold: acknowledged at both ends, where they were
-    emitted only, where they arrived only, and at neither."""
+    """Places in the stretch of one direction that both captures hold, but for ranges in which the emitter's capture
+    missed data: acknowledged at both ends, where they were emitted only, where they arrived only, and at neither."""
 
     both: int
     emitted_only: int
@@ -43,23 +45,10 @@ class PlaceCounts:
     neither: int
 
 
-def count_places(
-    emitted: Int64Array, arrived: Int64Array, boundaries: Int64Array, unseen: tuple[Int64Array, Int64Array]
-) -> PlaceCounts:
-    """Count places of pure acknowledgements in the stretch that both captures hold, but for the ranges `unseen`, in
-    which the emitter's capture missed data; `boundaries` are the ends of the data that it holds."""
-    left, came = distinct(emitted), distinct(arrived)
-    every = distinct(np.concatenate([left, came]))
-    if len(every):
-        boundaries = boundaries[(boundaries >= every[0]) & (boundaries <= every[-1])]
-    possible = distinct(np.concatenate([every, boundaries]))
-    gap = np.searchsorted(unseen[0], possible, side="left") - 1
-    if len(unseen[0]):
-        possible = possible[(gap < 0) | (possible > unseen[1][np.maximum(gap, 0)])]
-    here, there = among(possible, left), among(possible, came)
-    return PlaceCounts(
-        int((here & there).sum()), int((here & ~there).sum()), int((~here & there).sum()), int((~here & ~there).sum())
-    )
+def probable_loss(missed_share: float, segments: int) -> float:
+    """Share of packets that a capture lost, by the share of the stream it is seen to have missed in so many segments
+    (mean of a beta distribution)."""
+    return (missed_share * segments + PRIOR_LOST) / (segments + PRIOR_SEGMENTS)
 
 
 def one_receiver_nats(counts: dict[Direction, PlaceCounts], client_loss: float, server_loss: float) -> float:

@@ -6,8 +6,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from detector.logistic import logistic
 from detector.method import Observation
 from detector.methods.identity.acknowledger import (
@@ -23,24 +21,15 @@ from detector.methods.identity.agreement import (
     compare_data,
     total_nats,
 )
-from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
+from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, probable_loss
 from detector.methods.identity.field_weights import field_numbers
 from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.normaliser import weigh
-from detector.methods.identity.places import probable_loss, within_known_span
 from detector.methods.identity.rewriters import name_rewriters
-from detector.methods.identity.segments import (
-    Segments,
-    about_one_stream,
-    fields_in_common,
-    read_segments,
-    shift_from_fields,
-    thinning_for,
-    uncovered,
-    windows_in_bytes,
-)
+from detector.methods.identity.segments import align_segments, thinning_for
 from detector.pair import Pair, Vantage
+from pepscope import _core
 from pepscope.captures.connections import MissingPackets
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Number
@@ -49,8 +38,6 @@ from pepscope.results.verdicts import Evidence, Number
 DECISIVE_NATS = math.log(1000.0)
 #: Below this share of equal IP IDs in every class of segments another host gave them.
 SHARED_IP_IDS = 0.5
-#: The segments of both directions at one vantage.
-BothWays = dict[Direction, Segments]
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
 #: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.
 FEWEST_SEGMENTS = 2
@@ -62,9 +49,14 @@ class DirectionComparison:
 
     data: ClassComparison
     acknowledgements: ClassComparison
-    of_data: ClassComparison  # those of the pure acknowledgements that acknowledge data within a stream
     emitted_acknowledgements: int
     places: PlaceCounts
+    counts: _core.DirectionCounts
+    probably_lost: float  # share of acknowledgements that the emitter's capture may have missed
+
+    def of_data(self) -> ClassComparison:
+        """Those of the pure acknowledgements that acknowledge data within a stream."""
+        return compare_acknowledgements(self.counts.of_data, self.counts.of_data_positions, self.probably_lost)
 
 
 def examine(observation: Observation) -> Evidence:
@@ -75,14 +67,14 @@ def examine(observation: Observation) -> Evidence:
         return IdentityFinding.NEEDS_SECOND_CAPTURE.undecided(
             NAME, "Only one capture holds this connection: no segments to compare."
         )
-    sides = _aligned_segments(pair, client, server)
-    if sides is None:
+    segments = align_segments(pair, client, server)
+    if segments is None:
         return IdentityFinding.NOT_ALIGNED.undecided(
             NAME,
             "The captures' byte offsets cannot be aligned (no SYN, no payload and no packet in common): capture from "
             "the start of the connection, or with a larger snap length.",
         )
-    comparisons = {d: _compare_direction(client, server, d, sides) for d in Direction}
+    comparisons = {d: _compare_direction(client, server, d, segments.compare(d)) for d in Direction}
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
     if arrived < FEWEST_SEGMENTS:
         return IdentityFinding.TOO_FEW_SEGMENTS.undecided(
@@ -90,107 +82,25 @@ def examine(observation: Observation) -> Evidence:
             f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
             _field_numbers(comparisons),
         )
-    return _judge(pair, client, server, comparisons, sides)
-
-
-def _aligned_segments(pair: Pair, client: Vantage, server: Vantage) -> tuple[BothWays, BothWays] | None:
-    """Segments at the client's and at the server's vantage, in the client side's offsets.
-
-    Packets that are alike whatever their offsets give the best alignment of the streams; otherwise the pair's alignment
-    is used where payload or both SYNs support it. A stream may be aligned alone: then its data and the acknowledgements
-    of it are compared, and nothing else. None where no stream is.
-    """
-    thinning = thinning_for(max(len(client.packets), len(server.packets)))
-    shifts = {d: -pair.alignment[d].shift_bytes for d in Direction}
-    in_bytes = windows_in_bytes(client, server)
-    near = read_segments(client, dict.fromkeys(Direction, 0), thinning, in_bytes)
-    far = read_segments(server, shifts, thinning, in_bytes)
-    best: dict[Direction, int] | None = None
-    joined = 0
-    for direction in Direction:
-        emitted, arrived = (near, far) if direction is Direction.UP else (far, near)
-        found = shift_from_fields(emitted[direction], arrived[direction])
-        if found is not None and found.share > 0.5 and found.joined > joined:
-            joined, sign = found.joined, 1 if direction is Direction.UP else -1
-            best = {direction: sign * found.sequence, direction.reverse: sign * found.acknowledgement}
-    if best is None:
-        aligned = [d for d in Direction if _alignment_supported(pair, d)]
-        if len(aligned) == 1:
-            return about_one_stream(near, aligned[0]), about_one_stream(far, aligned[0])
-        return (near, far) if aligned else None
-    if any(best.values()):
-        moved = read_segments(server, {d: shifts[d] + best[d] for d in Direction}, thinning, in_bytes)
-        supported = all(_alignment_supported(pair, d) for d in Direction)
-        if not supported or _in_common(near, moved) > _in_common(near, far):
-            far = moved
-    return near, far
-
-
-def _in_common(near: BothWays, far: BothWays) -> int:
-    """Fields that agree between the data segments of both vantages."""
-    return sum(fields_in_common(near[d].take(near[d].length > 0), far[d].take(far[d].length > 0)) for d in Direction)
-
-
-def _alignment_supported(pair: Pair, direction: Direction) -> bool:
-    alignment = pair.alignment[direction]
-    if alignment.compared > 0 and alignment.matched >= 0.5:
-        return True
-    return all(v.flow(direction).initial_sequence_number is not None for v in pair.vantages)
+    return _judge(pair, client, server, comparisons, segments)
 
 
 def _compare_direction(
-    client: Vantage, server: Vantage, direction: Direction, sides: tuple[BothWays, BothWays]
+    client: Vantage, server: Vantage, direction: Direction, counts: _core.DirectionCounts
 ) -> DirectionComparison:
-    upward = direction is Direction.UP
-    emitter, arriver = (client, server) if upward else (server, client)
-    at_emitter, at_arriver = sides if upward else sides[::-1]
-    emitted, arrived = at_emitter[direction], at_arriver[direction]
-    thinning = thinning_for(max(len(emitter.packets), len(arriver.packets)))
-    reverse = at_emitter[direction.reverse]
-    reverse_data = reverse.take(reverse.length > 0)
-    unseen = uncovered(reverse_data) if thinning == 1 else (reverse.start[:0], reverse.start[:0])
-    data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
-    data_in = _emitted_to_the_end(data_in, reverse)
-    acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
-    uncovered_out, uncovered_back = (_uncovered_share(s) if thinning == 1 else 0.0 for s in (data_out, reverse_data))
-    lost_data = max(_missed_share(emitter), uncovered_out)
-    lost = probable_loss(max(lost_data, uncovered_back), len(emitted) + len(reverse_data))
-    known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
-    asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
-    bulk = reverse_data.end.max(initial=0)
-    of_data = acks_in.take((acks_in.acknowledgement > 0) & (acks_in.acknowledgement < bulk))
+    """What the counts over the packets of one direction mean, by what the captures are known to have missed."""
+    emitter, arriver = (client, server) if direction is Direction.UP else (server, client)
+    lost_data = max(_missed_share(emitter), min(0.5, counts.uncovered))
+    lost = probable_loss(max(lost_data, min(0.5, counts.uncovered_reverse)), counts.shown)
+    is_whole = emitter.flow(direction).missing_packets is MissingPackets.NONE
     return DirectionComparison(
-        compare_data(data_out, data_in, _largest_payload(emitter, arriver, direction), lost_data),
-        compare_acknowledgements(acks_out, acks_in, lost, reverse_data.end, unseen, data_out.acknowledgement),
-        compare_acknowledgements(acks_out, of_data, lost, reverse_data.end, unseen, data_out.acknowledgement),
-        _within(acks_out, acks_in),
-        count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen)
-        if emitter.flow(direction).missing_packets is MissingPackets.NONE
-        else PlaceCounts(0, 0, 0, 0),
+        compare_data(counts.data, _largest_payload(emitter, arriver, direction), lost_data),
+        compare_acknowledgements(counts.acknowledgements, counts.positions, lost),
+        counts.emitted_acknowledgements,
+        PlaceCounts(*counts.places) if is_whole else PlaceCounts(0, 0, 0, 0),
+        counts,
+        lost,
     )
-
-
-def _emitted_to_the_end(arrived: Segments, reverse: Segments) -> Segments:
-    """The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end."""
-    acknowledged = reverse.acknowledgement.max(initial=-1)
-    settled = arrived.start < acknowledged
-    return arrived.take(settled) if settled.any() else arrived
-
-
-def _uncovered_share(segments: Segments) -> float:
-    """Share of the span of these data segments that none of them covers, at most a half."""
-    if len(segments) == 0:
-        return 0.0
-    starts, ends = uncovered(segments)
-    return min(0.5, float((ends - starts).sum() / (segments.end.max() - segments.start.min())))
-
-
-def _within(emitted: Segments, arrived: Segments) -> int:
-    """Emitted acknowledgements in the span that the arrived ones cover."""
-    if len(arrived) == 0:
-        return 0
-    low, high = arrived.acknowledgement.min(), arrived.acknowledgement.max()
-    return int(np.count_nonzero((emitted.acknowledgement >= low) & (emitted.acknowledgement <= high)))
 
 
 def _missed_share(vantage: Vantage) -> float:
@@ -218,22 +128,23 @@ def _judge(
     client: Vantage,
     server: Vantage,
     comparisons: Mapping[Direction, DirectionComparison],
-    sides: tuple[BothWays, BothWays],
+    segments: _core.PairSegments,
 ) -> Evidence:
     data = total_nats(c.data for c in comparisons.values())
     acks = total_nats(c.acknowledgements for c in comparisons.values())
     numbers = _numbers(client, comparisons, data, acks)
+    syn_numbers = _syn_numbers_equal(client, server)
     total = weigh(
         [part for _, part in _classes(comparisons)],
-        numbers_kept=_syn_numbers_equal(client, server).count(True),
-        renumbered=_syn_numbers_equal(client, server) == [False, False],
+        numbers_kept=syn_numbers.count(True),
+        renumbered=syn_numbers == [False, False],
         other_ip_ids=_has_other_ip_ids(comparisons),
         one_receiver=lambda: one_receiver_nats(
             {direction: both.places for direction, both in comparisons.items()},
             *(probable_loss(_missed_share(vantage), len(vantage.packets)) for vantage in (client, server)),
         ),
     )
-    change = _change_of_maker(client, server, sides, comparisons)
+    change = _change_of_maker(client, server, segments, comparisons)
     if change is not None:
         return change
     arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
@@ -290,7 +201,7 @@ def _same_bytes(pair: Pair) -> bool:
 def _change_of_maker(
     client: Vantage,
     server: Vantage,
-    sides: tuple[BothWays, BothWays],
+    segments: _core.PairSegments,
     comparisons: Mapping[Direction, DirectionComparison],
 ) -> Evidence | None:
     """The finding that a middlebox splits a part of the connection; None where one stack made all the data."""
@@ -302,9 +213,8 @@ def _change_of_maker(
             continue
         upward = direction is Direction.UP
         emitter, arriver = (client, server) if upward else (server, client)
-        out, into = (side[direction] for side in (sides if upward else sides[::-1]))
         largest = _largest_payload(emitter, arriver, direction)
-        change = change_of_maker(out.take(out.length > 0), into.take(into.length > 0), largest, DECISIVE_NATS)
+        change = change_of_maker(segments, direction, largest, DECISIVE_NATS)
         if change is None:
             continue
         unchanged, other = "as they left", "as another stack makes them"

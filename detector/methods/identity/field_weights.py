@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from detector.methods.identity.agreement import ClassComparison
@@ -18,6 +19,7 @@ class ClassField(NamedTuple):
     field: str
 
 
+@cache
 def class_field_name(field: ClassField) -> str:
     """The field's name among an evidence's numbers."""
     return f"{_PREFIX}{field.of}_{field.field.replace('-', '_')}"
@@ -25,12 +27,14 @@ def class_field_name(field: ClassField) -> str:
 
 def field_numbers(data: Iterable[ClassComparison], acks: Iterable[ClassComparison]) -> dict[str, Number]:
     """Natural-log likelihood ratios for same packets by class of segments and field, summed over directions."""
-    sums: dict[ClassField, float] = {}
+    numbers: dict[str, Number] = {}
     for of, parts in (("data", data), ("acks", acks)):
+        sums: dict[str, float] = {}
         for part in parts:
             for name, agreement in part.fields.items():
-                sums[ClassField(of, name)] = sums.get(ClassField(of, name), 0.0) + agreement.nats
-    return {class_field_name(field): round(nats, 2) for field, nats in sums.items()}
+                sums[name] = sums.get(name, 0.0) + agreement.nats
+        numbers |= {class_field_name(ClassField(of, name)): round(nats, 2) for name, nats in sums.items()}
+    return numbers
 
 
 def field_nats(numbers: Mapping[str, Number]) -> dict[ClassField, float]:

@@ -27,6 +27,8 @@ from detector.methods.identity.agreement import (
 STRUCTURE_NATS = math.log(1000.0)
 #: The largest sum against the same packets otherwise: it makes no finding.
 DOUBT_NATS = math.log(100.0)
+#: From this sum on a relay is certain to the last digit of a double, whatever the places of acknowledgements say.
+CERTAIN_NATS = 40.0
 _WINDOW = frozenset({"window"})
 _PLACES = frozenset({"acknowledgement"})
 
@@ -53,10 +55,11 @@ def weigh(
     fields = {name for part in parts for name in part.fields}
     places = total_nats(parts, _PLACES)
     structure = total_nats(parts, frozenset(fields - REWRITABLE_FIELDS - _PLACES))
-    structure += max(places, min(one_receiver(), 0.0)) if places < 0 else places
-    if structure > -STRUCTURE_NATS:
-        return max(total, -DOUBT_NATS)
     # Stacks of one kind widen windows alike, however many classes of segments show it.
     rewritten = total_nats(parts, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(parts, _WINDOW), WINDOW_NATS)
     rewritten -= RENUMBERED_NATS if renumbered else 0.0
-    return structure + max(rewritten, -REWRITABLE_NATS)
+    rewritten = max(rewritten, -REWRITABLE_NATS)
+    if places < 0 and structure + rewritten <= -CERTAIN_NATS:
+        return structure + rewritten
+    structure += max(places, min(one_receiver(), 0.0)) if places < 0 else places
+    return structure + rewritten if structure <= -STRUCTURE_NATS else max(total, -DOUBT_NATS)

@@ -17,9 +17,10 @@ from detector.methods.identity.agreement import (
     FieldAgreement,
     log_likelihood_ratio,
 )
-from detector.methods.identity.membership import among, distinct
-from detector.methods.identity.segments import COPIES, BoolArray, Segments, most_common
-from pepscope.captures.packets import Int64Array
+from detector.methods.identity.segments import COPIES
+from pepscope.captures.packets import BoolArray, Int64Array
+from tests.detector.methods.reference_membership import among, distinct
+from tests.detector.methods.reference_segments import Segments, most_common
 
 TIMESTAMP_WRAP = 1 << 32
 _MIX = np.int64(-7046029254386353131)  # odd, from the golden ratio: spreads keys over 64 bits

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from detector.method import Observation
 from detector.methods import identity
-from detector.methods.identity.agreement import compare_data
-from detector.methods.identity.dropped_acks import PlaceCounts, count_places, one_receiver_nats
-from detector.methods.identity.places import probable_loss, within_known_span
+from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, probable_loss
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
@@ -25,6 +23,8 @@ from pepscope.results.verdicts import Outcome, Verdict
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 from tests.detector import rewriting as rw
+from tests.detector.methods.generated_segments import compared_data
+from tests.detector.methods.reference_places import count_places, within_known_span
 from tests.detector.methods.test_identity import sent
 
 UP, DOWN = Direction.UP, Direction.DOWN
@@ -155,7 +155,7 @@ def test_data_that_carry_another_acknowledgement_than_any_copy_disagree():
     left = sent(range(4), push=True)
     for other, share in ((0, 1.0), (500, 0.0)):
         came = left.replaced(acknowledgement=left.acknowledgement + other)
-        carried = compare_data(left, came, 1460).fields["carried-acknowledgement"]
+        carried = compared_data(left, came).fields["carried-acknowledgement"]
         assert (carried.compared, carried.agreeing) == (1, share)
 
 

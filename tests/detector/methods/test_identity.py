@@ -12,18 +12,19 @@ from detector.methods.identity.agreement import (
     MOST_NATS,
     ClassComparison,
     FieldAgreement,
-    compare_data,
     log_likelihood_ratio,
     total_nats,
 )
 from detector.methods.identity.examination import DECISIVE_NATS
 from detector.methods.identity.normaliser import weigh
-from detector.methods.identity.segments import SAMPLE_PACKETS, Segments, thinning_for
+from detector.methods.identity.segments import SAMPLE_PACKETS, thinning_for
 from detector.pair import StreamAlignment
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Outcome
 from tests.detector import rewriting as rw
 from tests.detector.corpus import RUNS, end_points, pairs, truth
+from tests.detector.methods.generated_segments import compared_data, together
+from tests.detector.methods.reference_segments import Segments
 
 FEW = (
     "reg_dl_reno_loss1", "reg_dl_short10k", "reg_dl_nat", "reg_dl_slowreader_rate", "reg_ul_slowreader_srv__midone",
@@ -153,7 +154,7 @@ def test_places_of_acknowledgements_that_agree_decide_nothing_alone():
     """A relay that forwards each segment at once acknowledges where the receiver does."""
     places = FieldAgreement(600, 1.0, MOST_NATS)
     same = ClassComparison(600, 600, {"acknowledgement": places})
-    other = ClassComparison(600, 600, {"acknowledgement": replace(places, agreeing=0.5, nats=-MOST_NATS)})
+    other = ClassComparison(600, 600, {"acknowledgement": places._replace(agreeing=0.5, nats=-MOST_NATS)})
 
     def weighed(part, numbers_kept=0):
         return weigh(
@@ -179,7 +180,7 @@ def relayed(agreeing, segments=60):
             tsval=tsval, tsecr=blank, ip_id=blank, ttl=blank,
         )  # fmt: skip
 
-    return compare_data(stamped(time), stamped(time + late), 1460)
+    return compared_data(stamped(time), stamped(time + late))
 
 
 @pytest.mark.parametrize(("agreeing", "speaks"), [(0.6, False), (0.75, False), (0.85, False), (1.0, True)])
@@ -210,22 +211,17 @@ def sent(numbers, *, push, first_copy=True):
     )  # fmt: skip
 
 
-def together(*parts):
-    names = (*Segments.NUMBERS, *Segments.FLAGS)
-    return Segments.of(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-
-
 def test_a_retransmission_with_another_push_than_its_first_copy_is_the_far_ends_all_the_same():
     emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
     arrived = together(sent(range(0, 60, 2), push=True), sent(range(1, 60, 2), push=False))
-    push = compare_data(emitted, arrived, 1460).fields["push"]
+    push = compared_data(emitted, arrived).fields["push"]
     assert (push.compared, push.agreeing) == (30, 1.0)
     assert push.nats >= 0
 
 
 def test_a_push_that_no_copy_had_is_evidence_of_another_sender():
     emitted = together(sent(range(60), push=False), sent(range(0, 60, 2), push=True, first_copy=False))
-    assert compare_data(emitted, sent(range(60), push=True), 1460).fields["push"].nats < -10
+    assert compared_data(emitted, sent(range(60), push=True)).fields["push"].nats < -10
 
 
 def with_one_stream(pair, stream):

@@ -1,0 +1,162 @@
+//! Which emitted segments may be the packet that arrived.
+
+use std::collections::HashMap;
+
+use crate::segments::Segment;
+
+/// For each of some arrived segments the places of candidates among the emitted ones, in order of preference.
+#[derive(Default)]
+pub(crate) struct Candidates {
+    places: Vec<usize>,
+    /// Where the row of each arrived segment ends in `places`.
+    ends: Vec<usize>,
+}
+
+impl Candidates {
+    /// The candidates of the `number`-th arrived segment.
+    pub(crate) fn row(&self, number: usize) -> &[usize] {
+        let begin = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.places[begin..self.ends[number]]
+    }
+
+    fn end_row(&mut self) {
+        self.ends.push(self.places.len());
+    }
+}
+
+/// Emitted data in order of offset, for one arrived segment after the other.
+pub(crate) struct DataIndex<'a> {
+    emitted: &'a [Segment],
+    first_copies: Vec<usize>,
+    repeats: Vec<usize>,
+    copies: usize,
+}
+
+impl<'a> DataIndex<'a> {
+    /// At most `copies` segments of one byte are looked at.
+    pub(crate) fn new(emitted: &'a [Segment], copies: usize) -> Self {
+        let (mut first_copies, mut repeats): (Vec<usize>, Vec<usize>) =
+            (0..emitted.len()).partition(|&place| emitted[place].first_copy);
+        first_copies.sort_by_key(|&place| emitted[place].start);
+        repeats.sort_by_key(|&place| emitted[place].start);
+        Self { emitted, first_copies, repeats, copies }
+    }
+
+    /// The emitted segments that hold the first byte of each arrived one: the first copy (these do not overlap), then
+    /// retransmissions, the nearest first.
+    ///
+    /// Containment rather than equality, because a capture at an offloading host shows super-packets.
+    pub(crate) fn candidates(&self, arrived: &[Segment]) -> Candidates {
+        let mut found = Candidates::default();
+        for &Segment { start, .. } in arrived {
+            self.add_holders(&mut found, &self.first_copies, 1, start);
+            self.add_holders(&mut found, &self.repeats, self.copies - 1, start);
+            found.end_row();
+        }
+        found
+    }
+
+    fn add_holders(&self, found: &mut Candidates, pool: &[usize], depth: usize, start: i64) {
+        let before = pool.partition_point(|&place| self.emitted[place].start <= start);
+        let nearest = pool[..before].iter().rev().take(depth);
+        found.places.extend(nearest.filter(|&&place| self.emitted[place].end() > start));
+    }
+}
+
+/// A field that tells pure acknowledgements with equal numbers apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discriminator {
+    Tsval,
+    IpId,
+    Window,
+}
+
+/// Places of the first and the last of some equal segments.
+type Ends = (usize, usize);
+
+/// Emitted pure acknowledgements by their sequence and acknowledgement numbers.
+pub(crate) struct AcknowledgementIndex<'a> {
+    emitted: &'a [Segment],
+    runs: HashMap<(i64, i64), Ends>,
+    /// The places of those that share their numbers with others.
+    repeated: Vec<usize>,
+}
+
+/// Emitted pure acknowledgements that share their numbers with others, by these and one more field.
+pub(crate) struct Repeats {
+    by: Discriminator,
+    runs: HashMap<(i64, i64, i64), Ends>,
+}
+
+impl<'a> AcknowledgementIndex<'a> {
+    pub(crate) fn new(emitted: &'a [Segment]) -> Self {
+        let mut runs: HashMap<(i64, i64), Ends> = HashMap::with_capacity(emitted.len());
+        let mut repeated = Vec::new();
+        for (place, segment) in emitted.iter().enumerate() {
+            let run = runs.entry((segment.acknowledgement, segment.start)).or_insert((place, place));
+            if run.0 != place {
+                repeated.extend((run.0 == run.1).then_some(run.0));
+                repeated.push(place);
+                run.1 = place;
+            }
+        }
+        repeated.sort_unstable();
+        Self { emitted, runs, repeated }
+    }
+
+    pub(crate) fn repeats(&self, by: Discriminator) -> Repeats {
+        let mut runs = HashMap::with_capacity(self.repeated.len());
+        for &place in &self.repeated {
+            let segment = &self.emitted[place];
+            let run = runs.entry(by.key(segment, segment.tsval)).or_insert((place, place));
+            run.1 = place;
+        }
+        Repeats { by, runs }
+    }
+
+    /// For each arrived pure acknowledgement the first and the last emitted one with its numbers.
+    pub(crate) fn runs(&self, arrived: &[Segment]) -> Vec<Option<Ends>> {
+        arrived.iter().map(|segment| self.runs.get(&(segment.acknowledgement, segment.start)).copied()).collect()
+    }
+}
+
+impl Discriminator {
+    /// The numbers by which a segment is found that has this TSval.
+    fn key(self, segment: &Segment, tsval: i64) -> (i64, i64, i64) {
+        let told = match self {
+            Discriminator::Tsval => tsval,
+            Discriminator::IpId => segment.ip_id,
+            Discriminator::Window => segment.window,
+        };
+        (segment.acknowledgement, segment.start, told)
+    }
+}
+
+/// For each arrived pure acknowledgement the emitted ones with its sequence and acknowledgement numbers, `runs` of which
+/// are the ends.
+///
+/// Runs of duplicates can be long: for each field the first and the last that agree in it too are candidates, then
+/// those of the whole run. `tsval` is that of the arrived ones.
+pub(crate) fn acknowledgement_candidates(
+    runs: &[Option<Ends>],
+    arrived: &[Segment],
+    tsval: &[i64],
+    repeats: &[&Repeats],
+) -> Candidates {
+    let mut found = Candidates::default();
+    for ((run, segment), &tsval) in runs.iter().zip(arrived).zip(tsval) {
+        match *run {
+            Some((only, last)) if only == last => found.places.push(only),
+            Some((first, last)) => {
+                for Repeats { by, runs } in repeats {
+                    let ends = runs.get(&by.key(segment, tsval));
+                    found.places.extend(ends.into_iter().flat_map(|&(first, last)| [first, last]));
+                }
+                found.places.extend([first, last]);
+            }
+            None => {}
+        }
+        found.end_row();
+    }
+    found
+}

@@ -1,0 +1,256 @@
+//! The segments of a connection at the client's and at the server's capture point, laid over each other and compared.
+
+use crate::agreement::{AcknowledgementComparison, Agreement, DataComparison};
+use crate::alignment::{fields_in_common, shift_from_fields};
+use crate::distinct::distinct;
+use crate::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
+use crate::segments::{Flow, Flows, Sampling, Segment, Vantage};
+
+/// How packets are joined and held against each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub sampling: Sampling,
+    /// The fewest packets that, alike but for their offsets, fix these.
+    pub fewest_joined: usize,
+    /// The most emitted segments of one byte that are held against an arrived one.
+    pub copies: usize,
+    /// More than this share must agree on offsets and scales, and at least this on a shift of timestamps.
+    pub majority: f64,
+}
+
+/// What is known of the offsets before looking at fields: what to add to the server side's, and whether anything
+/// supports that, by direction.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownOffsets {
+    pub shifts: [i64; 2],
+    pub supported: [bool; 2],
+}
+
+/// The segments of both flows at both capture points, in the client side's offsets.
+#[derive(Clone, Debug)]
+pub struct PairSegments {
+    client: Flows,
+    server: Flows,
+    limits: Limits,
+}
+
+/// Counts over one packet direction, arrived against emitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectionCounts {
+    /// None where either side shows no data.
+    pub data: Option<Agreement>,
+    /// All pure acknowledgements within the span that the emitter's capture covers, and those of data within a stream.
+    pub acknowledgements: AcknowledgementCounts,
+    pub of_data: AcknowledgementCounts,
+    /// Acknowledgements that were emitted within the span of those that arrived.
+    pub emitted_acknowledgements: usize,
+    pub places: PlaceCounts,
+    /// Segments that the emitter's capture shows, of which the reverse flow's count only with data.
+    pub shown: usize,
+    /// Share of the span of the emitter's data, and of the reverse flow's, that its capture does not show; 0 where the
+    /// connection is sampled.
+    pub uncovered: f64,
+    pub uncovered_reverse: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcknowledgementCounts {
+    pub fields: Agreement,
+    /// None where no place can be compared.
+    pub positions: Option<PositionCounts>,
+}
+
+/// The data that arrived before and from one byte on, each held against all that was emitted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutCounts {
+    pub from_byte: i64,
+    pub before: Agreement,
+    pub after: Agreement,
+}
+
+impl PairSegments {
+    /// Reads both sides and finds their offsets.
+    ///
+    /// Packets that are alike whatever their offsets give the best alignment of the streams; otherwise the known one is
+    /// used where it is supported. A stream may be aligned alone: then its data and the acknowledgements of it are
+    /// kept, and nothing else. None where no stream is.
+    pub fn align(client: &Vantage<'_>, server: &Vantage<'_>, known: KnownOffsets, limits: Limits) -> Option<Self> {
+        let near = client.read([0, 0], limits.sampling);
+        let far = server.read(known.shifts, limits.sampling);
+        let [up, down] = known.supported;
+        let Some(best) = best_shifts(&near, &far, limits) else {
+            return match (up, down) {
+                (false, false) => None,
+                (true, true) => Some(Self { client: near, server: far, limits }),
+                _ => {
+                    let stream = usize::from(down);
+                    let [client, server] = [near, far].map(|flows| about_one_stream(flows, stream));
+                    Some(Self { client, server, limits })
+                }
+            };
+        };
+        let mut server_flows = far;
+        if best != [0, 0] {
+            let shifts = [0, 1].map(|way| known.shifts[way].wrapping_add(best[way]));
+            let moved = server.read(shifts, limits.sampling);
+            if !(up && down) || in_common(&near, &moved) > in_common(&near, &server_flows) {
+                server_flows = moved;
+            }
+        }
+        Some(Self { client: near, server: server_flows, limits })
+    }
+
+    /// The emitter's and the receiver's capture of the packets of one direction.
+    fn sides(&self, direction: usize) -> (&Flows, &Flows) {
+        if direction == 0 {
+            (&self.client, &self.server)
+        } else {
+            (&self.server, &self.client)
+        }
+    }
+
+    /// Compares the packets of one direction.
+    pub fn compare(&self, direction: usize) -> DirectionCounts {
+        let (at_emitter, at_arriver) = self.sides(direction);
+        let (emitted, reverse) = (&at_emitter[direction], &at_emitter[1 - direction]);
+        let data_in = emitted_to_the_end(&at_arriver[direction].data, reverse);
+        let (acks_out, acks_in) = (&emitted.acknowledgements, &at_arriver[direction].acknowledgements);
+        let is_whole = self.limits.sampling.every <= 1;
+        let unseen = if is_whole { uncovered(&reverse.data) } else { Unseen::default() };
+        let boundaries = distinct(reverse.data.iter().map(Segment::end).collect());
+
+        let known_span = KnownSpan::new(numbers(acks_out), numbers(&emitted.data));
+        let known: Vec<Segment> =
+            acks_in.iter().filter(|segment| known_span.holds(segment.acknowledgement)).copied().collect();
+        let asked_span = KnownSpan::new(numbers(acks_in), numbers(&data_in));
+        let asked = numbers(acks_out).filter(|&number| asked_span.holds(number)).collect();
+        let bulk = boundaries.last().copied().unwrap_or(0).max(0);
+        let is_of_data = |segment: &&Segment| (1..bulk).contains(&segment.acknowledgement);
+        let of_data: Vec<Segment> = known.iter().filter(is_of_data).copied().collect();
+        let against = AcknowledgementComparison::new(acks_out);
+        let compared = |arrived: &[Segment]| AcknowledgementCounts {
+            fields: against.compare(arrived, self.limits.majority),
+            positions: count_positions(numbers(acks_out).collect(), numbers(arrived).collect(), &boundaries, &unseen),
+        };
+        let acknowledgements = compared(&known);
+        DirectionCounts {
+            data: self.compare_data(&emitted.data, &data_in),
+            of_data: if of_data.len() == known.len() { acknowledgements.clone() } else { compared(&of_data) },
+            acknowledgements,
+            emitted_acknowledgements: within_span(acks_out, acks_in),
+            places: count_places(asked, numbers(&known).collect(), &boundaries, &unseen),
+            shown: emitted.all().count() + reverse.data.len(),
+            uncovered: if is_whole { uncovered_share(&emitted.data) } else { 0.0 },
+            uncovered_reverse: if is_whole { uncovered_share(&reverse.data) } else { 0.0 },
+        }
+    }
+
+    fn compare_data(&self, emitted: &[Segment], arrived: &[Segment]) -> Option<Agreement> {
+        let Limits { copies, majority, .. } = self.limits;
+        let is_shown = !emitted.is_empty() && !arrived.is_empty();
+        is_shown.then(|| DataComparison::new(emitted, arrived, copies).compare(0..arrived.len(), majority))
+    }
+
+    /// Cuts the data of one direction in two, at each of the places that divide the arrived segments into `parts` equal
+    /// ones and leave `fewest` on either side. Nothing where no data were emitted.
+    pub fn cut_data(&self, direction: usize, parts: usize, fewest: usize) -> Vec<CutCounts> {
+        let (at_emitter, at_arriver) = self.sides(direction);
+        let emitted = &at_emitter[direction].data;
+        let mut arrived = at_arriver[direction].data.clone();
+        let (count, fewest) = (arrived.len(), fewest.max(1));
+        if emitted.is_empty() {
+            return Vec::new();
+        }
+        arrived.sort_by_key(|segment| segment.start);
+        let data = DataComparison::new(emitted, &arrived, self.limits.copies);
+        let mut places: Vec<usize> = (1..parts).map(|part| count * part / parts).collect();
+        places.dedup();
+        places.retain(|&place| fewest <= place && place + fewest <= count);
+        let majority = self.limits.majority;
+        let cut = |place: usize| CutCounts {
+            from_byte: arrived[place].start,
+            before: data.compare(0..place, majority),
+            after: data.compare(place..count, majority),
+        };
+        places.into_iter().map(cut).collect()
+    }
+}
+
+/// What to add to the server side's offsets, by the direction that joins more packets; None where no majority agrees.
+fn best_shifts(near: &Flows, far: &Flows, limits: Limits) -> Option<[i64; 2]> {
+    let mut best = None;
+    let mut most = 0;
+    for direction in [0, 1] {
+        let (emitted, arrived, sign) = if direction == 0 { (near, far, 1_i64) } else { (far, near, -1) };
+        let found = shift_from_fields(&emitted[direction], &arrived[direction], limits.fewest_joined);
+        let Some(found) = found.filter(|found| found.share > limits.majority && found.joined > most) else {
+            continue;
+        };
+        most = found.joined;
+        let mut shifts = [sign.wrapping_mul(found.acknowledgement); 2];
+        shifts[direction] = sign.wrapping_mul(found.sequence);
+        best = Some(shifts);
+    }
+    best
+}
+
+fn in_common(near: &Flows, far: &Flows) -> usize {
+    near.iter().zip(far).map(|(near, far)| fields_in_common(&near.data, &far.data)).sum()
+}
+
+/// The data of one stream and the pure acknowledgements of it; where in the other stream these stand, and what the data
+/// acknowledge of it, is left out.
+fn about_one_stream(flows: Flows, stream: usize) -> Flows {
+    let mut kept = Flows::default();
+    kept[stream].data = flows[stream].data.iter().map(|segment| Segment { acknowledgement: 0, ..*segment }).collect();
+    kept[1 - stream].acknowledgements =
+        flows[1 - stream].acknowledgements.iter().map(|segment| Segment { start: 0, ..*segment }).collect();
+    kept
+}
+
+/// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. All where
+/// none is.
+fn emitted_to_the_end<'a>(arrived: &'a [Segment], reverse: &Flow) -> std::borrow::Cow<'a, [Segment]> {
+    let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
+    let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
+    if settled.is_empty() {
+        arrived.into()
+    } else {
+        settled.into()
+    }
+}
+
+fn numbers(segments: &[Segment]) -> impl Iterator<Item = i64> + '_ {
+    segments.iter().map(|segment| segment.acknowledgement)
+}
+
+/// The byte ranges between the first and the last of these data that none of them covers.
+fn uncovered(data: &[Segment]) -> Unseen {
+    let mut extents: Vec<(i64, i64)> = data.iter().map(|segment| (segment.start, segment.end())).collect();
+    extents.sort_unstable();
+    let mut holes = Vec::new();
+    let mut reached = None;
+    for (start, end) in extents {
+        holes.extend(reached.filter(|&reached| reached < start).map(|reached| (reached, start)));
+        reached = reached.max(Some(end));
+    }
+    Unseen(holes)
+}
+
+/// Share of the span of these data that none of them covers.
+fn uncovered_share(data: &[Segment]) -> f64 {
+    let first = data.iter().map(|segment| segment.start).min();
+    let last = data.iter().map(Segment::end).max();
+    let (Some(first), Some(last)) = (first, last) else {
+        return 0.0;
+    };
+    let missed = uncovered(data).0.iter().fold(0_i64, |sum, (start, end)| sum.wrapping_add(end.wrapping_sub(*start)));
+    missed as f64 / last.wrapping_sub(first) as f64
+}
+
+/// Emitted acknowledgements in the span of those that arrived.
+fn within_span(emitted: &[Segment], arrived: &[Segment]) -> usize {
+    let low = numbers(arrived).min();
+    let high = numbers(arrived).max();
+    low.zip(high).map_or(0, |(low, high)| numbers(emitted).filter(|number| (low..=high).contains(number)).count())
+}
