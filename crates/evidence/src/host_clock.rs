@@ -1,5 +1,6 @@
 //! The clock of a host in its own TCP timestamps (RFC 7323, section 5.4), beside the clock of the capture.
 
+use crate::median::median;
 use crate::packets::{flag, mark, Packets};
 
 /// Segments of one host that bear timestamps, in capture order: when they were captured, and how many ticks the
@@ -43,14 +44,17 @@ impl HostTicks {
         }
         let mut places = self.places(total, stretches);
         places.dedup();
-        let mut rates: Vec<f64> = places
+        let rates: Vec<f64> = places
             .iter()
             .zip(places.iter().skip(1))
             .map(|(&from, &to)| (self.ticks[to] - self.ticks[from], self.time_ns[to].wrapping_sub(self.time_ns[from])))
             .filter(|&(counted, spent_ns)| counted > 0 && spent_ns > 0)
             .map(|(counted, spent_ns)| counted as f64 * 1e9 / spent_ns as f64)
             .collect();
-        (rates.len() >= fewest).then(|| median(&mut rates))?
+        if rates.len() < fewest {
+            return None;
+        }
+        median(rates)
     }
 
     /// Where the ticks first reach each of evenly spread counts from 0 to `total`.
@@ -73,16 +77,12 @@ impl HostTicks {
         let rows = self.time_ns.iter().zip(&self.ticks);
         let inside = rows.filter(|&(&time_ns, _)| start_ns <= time_ns as f64 && (time_ns as f64) < end_ns).take(count);
         let ahead = inside.map(|(&time_ns, &ticks)| time_ns.wrapping_sub(first_ns) as f64 - ticks as f64 * tick_ns);
-        let mut ahead: Vec<f64> = ahead.collect();
-        (ahead.len() == count).then(|| median(&mut ahead))?
+        let ahead: Vec<f64> = ahead.collect();
+        if ahead.len() != count {
+            return None;
+        }
+        median(ahead)
     }
-}
-
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let half = values.len() / 2;
-    let &middle = values.get(half)?;
-    Some(if values.len() % 2 == 0 { (values[half - 1] + middle) / 2.0 } else { middle })
 }
 
 #[cfg(test)]
