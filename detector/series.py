@@ -145,12 +145,13 @@ def _clouds(
     """Sender's times and receiver's minus sender's times (s) of data, then of acknowledgements."""
     if clouds is None:
         return _EMPTY, _EMPTY, _EMPTY, _EMPTY
-    made = clouds.earliest_ack_ns
+    times = clouds.times
+    made = times.earliest_ack_ns
     known = made != NEVER
     points: list[FloatArray] = []
     for sent_ns, received_ns in (
-        (clouds.data_sent_ns, clouds.data_arrived_ns),
-        (clouds.ack_seen_ns[known], made[known]),
+        (times.data_sent_ns, times.data_arrived_ns),
+        (times.ack_seen_ns[known], made[known]),
     ):
         at = axis.sender_s(sent_ns)
         difference = np.asarray((received_ns - sent_ns) / 1e9, np.float64)

@@ -25,6 +25,7 @@ __all__ = [
     "Fins",
     "FlowEnds",
     "FlowTimes",
+    "HostTicks",
     "LivePath",
     "PairSegments",
     "PayloadSample",
@@ -56,6 +57,7 @@ __all__ = [
     "header_kinds",
     "hop_limits",
     "is_release_build",
+    "longest_pause_ns",
     "packet_twins",
     "plain_round_trips",
     "read_capture",
@@ -369,8 +371,24 @@ class Constraints:
     @property
     def upper(self) -> _Cloud: ...
 
+@final
+class HostTicks:
+    """What the TCP timestamps of the host that sends in `direction` counted, SYNs left out."""
+
+    def __new__(cls, packets: PacketColumns, direction: int) -> HostTicks: ...
+    def rate_hz(self, most: int, stretch_ticks: int, fewest: int) -> float | None:
+        """Ticks a second: the median over at most `most` stretches of at least `stretch_ticks` ticks each; None where
+        fewer than `fewest` of them count on."""
+
+    def level_ns(self, tick_ns: float, start_ns: float, end_ns: float, count: int) -> float | None:
+        """Median of the capture's time less the host's (any constant) over the first `count` segments from a capture
+        time on, before another; None of fewer."""
+
 def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
     """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
+
+def longest_pause_ns(time_ns: npt.NDArray[np.int64], start_ns: float, end_ns: float) -> int | None:
+    """The longest time between two successive packets of which one lies in a stretch of time; None where none does."""
 
 def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
     """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""

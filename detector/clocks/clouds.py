@@ -14,7 +14,6 @@ from pepscope.captures.packets import Direction, Int64Array
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
 LOSS_TAIL = 1e-4
 
-
 #: So many constraints on each side are never counted.
 SPARED_LEAST = 2
 
@@ -31,45 +30,11 @@ COMPARED_PIECES = 4
 
 @dataclass(frozen=True, slots=True)
 class FlowClouds:
-    """Times (ns) of one data direction at its sender and its receiver.
-
-    `times` has them with the numbers that follow from them; the columns here are copies of its own, one element for
-    each datum or acknowledgement that is compared.
-    """
+    """Times of one data direction at its sender and its receiver, and the share of its data that was sent again."""
 
     direction: Direction
     times: _core.FlowTimes
     retransmitted_share: float
-
-    @property
-    def data_sent_ns(self) -> Int64Array:
-        """First copies as they left the sender."""
-        return self.times.data_sent_ns
-
-    @property
-    def data_arrived_ns(self) -> Int64Array:
-        """First arrival of each."""
-        return self.times.data_arrived_ns
-
-    @property
-    def ack_value(self) -> Int64Array:
-        """Sender-side stream offsets of acknowledgements."""
-        return self.times.ack_value
-
-    @property
-    def ack_seen_ns(self) -> Int64Array:
-        """Acknowledgements as they reached the sender."""
-        return self.times.ack_seen_ns
-
-    @property
-    def arrival_ns(self) -> Int64Array:
-        """When the last byte that each acknowledgement covers had arrived (`NEVER` where unknown)."""
-        return self.times.arrival_ns
-
-    @property
-    def earliest_ack_ns(self) -> Int64Array:
-        """Robust lower bound of when the receiver can have acknowledged; `NEVER` where its capture lacks the byte."""
-        return self.times.earliest_ack_ns
 
 
 def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
@@ -117,7 +82,8 @@ def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
 def least_hold_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
     """Least time for which the receiver of the larger flow held an acknowledgement back; 0 where unknown."""
     flow = larger(clouds)
-    return max(0.0, float((None if flow is None else flow.times.least_hold_ns) or 0))
+    least_ns = None if flow is None else flow.times.least_hold_ns
+    return 0.0 if least_ns is None else max(0.0, float(least_ns))
 
 
 def loss_share(missed: tuple[float, int]) -> float:
@@ -148,14 +114,14 @@ def spared_points(mean: float) -> int:
 
 def ack_points(flow: FlowClouds) -> tuple[Int64Array, Int64Array]:
     """x (ns, client clock) and y (ns, server minus client) of acknowledgements, from the robust earliest time."""
-    receiver = flow.earliest_ack_ns
+    receiver = flow.times.earliest_ack_ns
     known = receiver != NEVER
-    return _points(flow.direction, flow.ack_seen_ns[known], receiver[known])
+    return _points(flow.direction, flow.times.ack_seen_ns[known], receiver[known])
 
 
 def data_points(flow: FlowClouds) -> tuple[Int64Array, Int64Array]:
     """x (ns, client clock) and y (ns, server minus client) of data."""
-    return _points(flow.direction, flow.data_sent_ns, flow.data_arrived_ns)
+    return _points(flow.direction, flow.times.data_sent_ns, flow.times.data_arrived_ns)
 
 
 def _points(direction: Direction, sender_ns: Int64Array, receiver_ns: Int64Array) -> tuple[Int64Array, Int64Array]:

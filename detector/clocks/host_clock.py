@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from pepscope.captures.packets import Direction, Int64Array, Mark, PacketColumns, TcpFlag
-from pepscope.results.verdicts import FloatArray
+from pepscope import _core
+from pepscope.captures.packets import Direction, PacketColumns
 
 #: Ticks a second of common TCP stacks, within what RFC 7323 (section 5.4) asks for: 1 ms to 1 s, and microseconds,
 #: which Linux may use.
@@ -33,16 +31,17 @@ FEWEST_STAMPS = 3
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """The capture's time less the host's, for the segments of one host that bear timestamps (ns; any constant)."""
+    """The capture's time less the host's, for the segments of one host that bear timestamps."""
 
-    time_ns: Int64Array
-    ahead_ns: FloatArray
+    ticks: _core.HostTicks
     tick_ns: float
 
     def level_from(self, start_ns: float, end_ns: float) -> float | None:
-        """Median of the first values of `ahead_ns` from a capture time on, before another; None of too few."""
-        inside = self.ahead_ns[(self.time_ns >= start_ns) & (self.time_ns < end_ns)][:FEWEST_STAMPS]
-        return float(np.median(inside)) if len(inside) == FEWEST_STAMPS else None
+        """Median difference (ns, any constant) of the first segments from a capture time on, before another.
+
+        None of too few.
+        """
+        return self.ticks.level_ns(self.tick_ns, start_ns, end_ns, FEWEST_STAMPS)
 
 
 def host_clock(packets: PacketColumns, direction: Direction) -> HostClock | None:
@@ -50,30 +49,9 @@ def host_clock(packets: PacketColumns, direction: Direction) -> HostClock | None
 
     SYNs are left out: their timestamps may be a SYN cookie's, or a SYN proxy's.
     """
-    stamped = (packets.direction == direction) & ((packets.marks & np.uint16(Mark.HAS_TIMESTAMPS)) != 0)
-    stamped &= (packets.flags & np.uint16(TcpFlag.SYN)) == 0
-    if np.count_nonzero(stamped) <= FEWEST_STRETCHES:
+    ticks = _core.HostTicks(packets, direction)
+    measured = ticks.rate_hz(STRETCHES, STRETCH_TICKS, FEWEST_STRETCHES)
+    if measured is None:
         return None
-    time_ns = packets.time_ns[stamped]
-    stamps = packets.tsval[stamped]
-    ticks = np.concatenate([[0], np.cumsum(np.diff(stamps).astype(np.int32).astype(np.int64))])
-    rate = _rate_hz(time_ns, ticks)
-    if rate is None:
-        return None
-    tick_ns = 1e9 / rate
-    return HostClock(time_ns, (time_ns - time_ns[0]) - ticks * tick_ns, tick_ns)
-
-
-def _rate_hz(time_ns: Int64Array, ticks: Int64Array) -> float | None:
-    total = int(ticks[-1])
-    stretches = min(STRETCHES, total // STRETCH_TICKS)
-    if stretches < FEWEST_STRETCHES:
-        return None
-    places = np.unique(np.searchsorted(np.maximum.accumulate(ticks), np.linspace(0, total, stretches + 1)))
-    spent, counted = np.diff(time_ns[places]), np.diff(ticks[places])
-    known = (counted > 0) & (spent > 0)
-    if np.count_nonzero(known) < FEWEST_STRETCHES:
-        return None
-    measured = float(np.median(counted[known] * 1e9 / spent[known]))
     nearest = min(TICK_RATES_HZ, key=lambda rate: abs(measured / rate - 1.0))
-    return nearest if abs(measured / nearest - 1.0) <= RATE_TOLERANCE else None
+    return HostClock(ticks, 1e9 / nearest) if abs(measured / nearest - 1.0) <= RATE_TOLERANCE else None

@@ -140,8 +140,7 @@ def relate(pair: Pair) -> ClockRelation:
     round_trip_ns = least_round_trip_ns(clouds)
     constraints = _gather(clouds, server_clock=False)
     exact = separate(constraints, limit)
-    times = [flow.times for flow in clouds.values()]
-    data = separate(constraints.of_data(times, TEST_BINS), limit)
+    data = separate(constraints.of_data([flow.times for flow in clouds.values()], TEST_BINS), limit)
     if mode is ClockMode.GENERAL:
         found, most = _pieces(pair, clouds, constraints, limit, round_trip_ns, exact)
         two_way = math.isfinite(data.low_ns) and math.isfinite(data.high_ns)
@@ -191,8 +190,10 @@ def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> _c
 def _first_difference(clouds: Mapping[Direction, FlowClouds]) -> int:
     """Server minus client of the first datum of the larger flow: the published Method 2 with i = 1."""
     flow = larger(clouds)
-    delay_ns = (None if flow is None else flow.times.first_delay_ns) or 0
-    return delay_ns if flow is None or flow.direction is Direction.UP else -delay_ns
+    delay_ns = None if flow is None else flow.times.first_delay_ns
+    if flow is None or delay_ns is None:
+        return 0
+    return delay_ns if flow.direction is Direction.UP else -delay_ns
 
 
 def _fixed(constraints: _core.Constraints, offset_ns: int) -> tuple[tuple[ClockPiece, ...], Separation]:

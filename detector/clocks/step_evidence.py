@@ -11,11 +11,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from detector.clocks.host_clock import HostClock, host_clock
 from detector.clocks.steps import ClockPiece
 from detector.pair import Pair
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 
 #: Theta over the client's clock, and over the server's: what is added to a client time to have the capture's own.
@@ -69,10 +68,8 @@ def _own_at_ns(piece: ClockPiece, time_ns: int, clock: int) -> float:
 
 def _longest_pause(time_ns: Int64Array, start_ns: float, end_ns: float | None) -> float:
     """The longest time between two packets of a capture (ns) of which one lies in a stretch, in the file's order."""
-    gaps = np.abs(np.diff(time_ns))
-    inside = (time_ns >= start_ns) & (time_ns <= (math.inf if end_ns is None else end_ns))
-    touching = inside[1:] | inside[:-1]
-    return float(gaps[touching].max()) if touching.any() else math.inf
+    longest_ns = _core.longest_pause_ns(time_ns, start_ns, math.inf if end_ns is None else end_ns)
+    return math.inf if longest_ns is None else float(longest_ns)
 
 
 def _no_jump(pair: Pair, pieces: Sequence[ClockPiece], drift_limit: float, error_ns: float) -> bool:

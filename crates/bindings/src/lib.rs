@@ -8,6 +8,7 @@ mod datagrams;
 mod flow_ends;
 mod flow_times;
 mod frames;
+mod host_clock;
 mod live;
 mod packets;
 mod pair_numbers;
@@ -47,6 +48,8 @@ mod _core {
     #[pymodule_export]
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
+    use crate::host_clock::HostTicks;
+    #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
     use crate::packets::packet_twins;
@@ -69,7 +72,7 @@ mod _core {
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
     #[pymodule_export]
-    use crate::timestamps::{clock_falls, timestamp_steps};
+    use crate::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,7 +1,7 @@
 //! The bounds that data and acknowledgements of both flows set to the difference of the two clocks, as two clouds.
 
 use crate::flow_times::{Difference, FlowTimes};
-use crate::order_statistics::median;
+use crate::median::median;
 use crate::point::{Ceiling, Point};
 use crate::separation::{separate, separate_most, Separation, Spared};
 use crate::steps::{StepSearch, Stretch};
@@ -142,7 +142,7 @@ impl Constraints {
 
 /// Median difference, in whole nanoseconds.
 fn middle(points: &[Difference]) -> Option<i64> {
-    (!points.is_empty()).then(|| median(points.iter().map(|point| point.1).collect()) as i64)
+    median(points.iter().map(|point| point.1 as f64).collect()).map(|difference_ns| difference_ns as i64)
 }
 
 fn relative(points: Vec<Difference>, reference_ns: i64, base_ns: i64) -> Cloud {

@@ -3,7 +3,7 @@
 use crate::byte_times::NEVER;
 use crate::clock_lines::ClockLines;
 use crate::flow_times::{Difference, FlowTimes};
-use crate::order_statistics::median;
+use crate::median::median;
 
 /// A clock relation in pieces, and by how much a constraint may contradict it.
 #[derive(Clone, Copy, Debug)]
@@ -54,13 +54,13 @@ impl FlowTimes {
     /// halves of a connection with one: each has an offset of its own.
     pub fn early_own_acks(&self, clock: ClockBound<'_>) -> Vec<EarlyCount> {
         let acks: Vec<Difference> = self.own_ack_differences().collect();
-        if acks.is_empty() {
+        let Some(middle_ns) = median(acks.iter().map(|ack| ack.0 as f64).collect()) else {
             return Vec::new();
-        }
+        };
         let spans = if clock.lines.0.len() > 1 {
             clock.spans()
         } else {
-            let middle_ns = median(acks.iter().map(|ack| ack.0).collect()) as i64;
+            let middle_ns = middle_ns as i64;
             vec![(i64::MIN, middle_ns), (middle_ns, i64::MAX)]
         };
         let counted = spans.into_iter().map(|span| EarlyCount {

@@ -20,6 +20,8 @@ pub mod exchanges;
 pub mod flow_ends;
 pub mod flow_times;
 pub mod hop_limits;
+pub mod host_clock;
+mod median;
 pub mod order_statistics;
 pub mod packet_twins;
 pub mod packets;

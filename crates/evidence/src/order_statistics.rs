@@ -21,20 +21,6 @@ pub fn order_statistics(points: &[Point], rank: usize, slopes: &[f64]) -> Vec<f6
     found
 }
 
-/// The median, of an even number of values the mean of the middle two; 0 of none.
-pub fn median(mut values: Vec<i64>) -> f64 {
-    let half = values.len() / 2;
-    if half >= values.len() {
-        return 0.0;
-    }
-    let even = values.len() % 2 == 0;
-    let (below, &mut middle, _) = values.select_nth_unstable(half);
-    match below.iter().max() {
-        Some(&before) if even => (before as f64 + middle as f64) / 2.0,
-        _ => middle as f64,
-    }
-}
-
 struct Search {
     rank: usize,
     rounding_ns: f64,

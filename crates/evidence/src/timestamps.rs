@@ -1,4 +1,4 @@
-//! What a capture's timestamps say of its clock: how finely it ticks, and where it was set back.
+//! What a capture's timestamps say of its clock: how finely it ticks, where it was set back, how long it shows nothing.
 
 /// Steps between successive timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +36,14 @@ pub fn falls(time_ns: &[i64], least_ns: i64) -> Vec<usize> {
     fallen.map(|(place, _)| place + 1).collect()
 }
 
+/// The longest time between two successive packets of which one lies in a stretch of time; `None` where none does.
+pub fn longest_pause_ns(time_ns: &[i64], start_ns: f64, end_ns: f64) -> Option<i64> {
+    let inside = |time_ns: i64| start_ns <= time_ns as f64 && time_ns as f64 <= end_ns;
+    let pairs = time_ns.iter().zip(time_ns.iter().skip(1));
+    let touching = pairs.filter(|&(&before, &after)| inside(before) || inside(after));
+    touching.map(|(&before, &after)| after.wrapping_sub(before).wrapping_abs()).max()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,6 +53,14 @@ mod tests {
         let found = TimestampSteps::of(&[5, 5, 25, 15, 20]);
         assert_eq!(found, TimestampSteps { count: 4, equal: 1, least_ns: Some(5) });
         assert_eq!(TimestampSteps::of(&[7]), TimestampSteps::default());
+    }
+
+    #[test]
+    fn a_pause_may_begin_before_the_stretch_and_end_behind_it() {
+        let time_ns = [0, 10, 40, 50, 150];
+        assert_eq!(longest_pause_ns(&time_ns, 20.0, 45.0), Some(30));
+        assert_eq!(longest_pause_ns(&time_ns, 20.0, f64::INFINITY), Some(100));
+        assert_eq!(longest_pause_ns(&time_ns, 160.0, 170.0), None);
     }
 
     #[test]
