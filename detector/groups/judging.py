@@ -98,8 +98,8 @@ def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgeme
     )
     evidence = (*together, *_reported(found, len(counting)))
     both = split_and_regular(members, lambda member: member)
-    split, regular = ([_judged_connection(member) for member in side] for side in both)
-    if split and regular:
+    if all(both):
+        split, regular = ([_judged_connection(member) for member in side] for side in both)
         judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(members), disagreement(split, regular))
     elif judgement.verdict is Verdict.INCONCLUSIVE:
         judgement = replace(judgement, reason=_undecided_reason(judgement, members, counting))
