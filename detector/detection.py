@@ -17,11 +17,11 @@ from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
-from detector.parts import by_parts
 from detector.series import flow_series
 from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
 from detector.verdict.judging import judge_observation, judge_pair
+from detector.verdict.parts import by_parts
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
