@@ -1,8 +1,8 @@
 //! Packets of a connection from NumPy columns.
 
 use numpy::PyReadonlyArray1;
-use pepscope_evidence::packet_twins::{twins, Identifier};
 use pepscope_evidence::packets::Packets;
+use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
