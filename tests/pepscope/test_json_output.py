@@ -17,7 +17,7 @@ from hypothesis import given
 
 from pepscope.results import encode
 from pepscope.results.json_output import write_json, write_json_lines
-from pepscope.results.pair_table import PairTable
+from pepscope.results.pair_table import PairColumns, PairTable
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
@@ -90,7 +90,7 @@ def test_batches_leave_no_trace(count: int) -> None:
 def test_pairs_are_made_one_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     document = encode._pair_record
-    monkeypatch.setattr(encode, "_pair_record", lambda pair: made.append(pair.packets) or document(pair))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(encode, "_pair_record", lambda *pair: made.append(pair[1]) or document(*pair))  # type: ignore[func-returns-value]
     chunks = encode.json_chunks(many(1000))
     for _ in range(4):
         next(chunks)
@@ -102,7 +102,7 @@ def test_a_file_appears_when_it_is_whole(write: Any, tmp_path: Path, monkeypatch
     path = tmp_path / "verdicts"
     path.write_text("earlier")
 
-    def broken(pair: PairResult) -> dict[str, object]:
+    def broken(columns: PairColumns, row: int) -> dict[str, object]:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
