@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from hypothesis import given
 
 from pepscope.results import encode
 from pepscope.results.json_output import write_json, write_json_lines
-from pepscope.results.pair_table import PairColumns, PairTable
+from pepscope.results.pair_table import JUDGED, PairColumns, PairTable
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
-from tests.pepscope.detections import DETECTIONS
+from tests.pepscope.detections import DETECTIONS, PAIRS
 
 LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-1"))
 
@@ -38,6 +38,25 @@ def test_pieces_are_the_text_of_the_document(result: DetectionResult) -> None:
     assert json.loads(result.to_json(indent=None)) == json.loads(result.to_json(indent=0)) == result.to_dict()
     packed = replace(result, pairs=PairTable(result.pairs))
     assert packed.to_json() == result.to_json()
+
+
+@given(PAIRS)
+def test_a_document_holds_what_the_pair_holds(pair: PairResult) -> None:
+    probability = {kind.value: pair.probability.get(kind, 0.0) for kind in JUDGED}
+    expected = {
+        **{name: getattr(pair, name) for name in ("reason", "packets", "duration_s")},
+        "vantages": [asdict(vantage) for vantage in pair.vantages],
+        "verdict": pair.verdict.value,
+        "mechanism": pair.mechanism and pair.mechanism.value,
+        "probability": probability,
+        "pairing": {"confidence": pair.pairing_confidence, "ground": pair.pairing_ground or None},
+        "stretch": pair.stretch and asdict(pair.stretch),
+        "payload_bytes": {"up": pair.payload_bytes_up, "down": pair.payload_bytes_down},
+        "evidence": [encode.evidence_document(item) for item in pair.evidence],
+    }
+    document = encode.pair_document(pair)
+    assert document == expected
+    assert json.loads(json.dumps(document, allow_nan=False)) == expected
 
 
 @given(DETECTIONS)
