@@ -56,7 +56,7 @@ def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     return Opening(
         sequence_number=flow.initial_sequence_number,
         copies=seen.syn_copies,
-        options=read_options(flow.syn_options) if flow.options_captured and not _blanked(flow.syn_options) else None,
+        options=read_options(flow.syn_options) if flow.options_captured else None,
         windows=frozenset(seen.syn_windows),
         ip_ids=frozenset(seen.syn_ip_ids if counted else ()),
         tsvals=frozenset(seen.syn_tsvals),
@@ -65,15 +65,14 @@ def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
     )
 
 
-def _blanked(octets: bytes) -> bool:
-    """Whether an option was overwritten with padding, as firewalls and tools that make captures anonymous do."""
-    return _BLANKED in octets
-
-
 @lru_cache(_REMEMBERED)
 def read_options(octets: bytes) -> SynOptions | None:
-    """A SYN's options, an option that is repeated by its last copy; `None` where the last one is not whole."""
-    options = parse_options(octets)
+    """A SYN's options, an option that is repeated by its last copy.
+
+    `None` where the last one is not whole, or where one was overwritten with padding, as firewalls and tools that make
+    captures anonymous do.
+    """
+    options = None if _BLANKED in octets else parse_options(octets)
     if options is None:
         return None
     last = dict(options)

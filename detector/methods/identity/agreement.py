@@ -176,19 +176,20 @@ def _comparison(counts: _core.FieldCounts, fields: dict[str, FieldAgreement], le
 def _common_fields(counts: _core.FieldCounts, lost_share: float) -> dict[str, FieldAgreement]:
     """Fields that data and acknowledgements share, over matched segments."""
     same = SAME * (1 - lost_share)
+    stamped, whole, partners = counts.stamped, counts.whole, counts.partners
     fields: dict[str, FieldAgreement] = {}
-    if counts.stamped:
+    if stamped:
         is_shifted = counts.tsval_shift != 0 or counts.tsecr_shift != 0
         fields["timestamps"] = _timestamp_agreement(
-            counts.stamped, counts.stamps_equal, counts.stamps_distinct, is_shifted, same
+            stamped, counts.stamps_equal, counts.stamps_distinct, is_shifted, same
         )
     if counts.stamps_on_one_side:
         fields["timestamps-present"] = _presence_agreement(counts.stamps_known, counts.stamps_on_one_side)
-    if counts.ip_ids_vary and counts.whole:
-        fields["ip-id"] = _ip_id_agreement(counts.whole, counts.ip_ids_equal, same)
-    if counts.partners:
+    if whole and counts.ip_ids_vary:
+        fields["ip-id"] = _ip_id_agreement(whole, counts.ip_ids_equal, same)
+    if partners:
         fields["window"] = _window_agreement(
-            counts.partners, counts.windows_equal, counts.windows_shrink, counts.windows_distinct
+            partners, counts.windows_equal, counts.windows_shrink, counts.windows_distinct
         )
     return fields
 

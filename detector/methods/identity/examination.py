@@ -167,14 +167,15 @@ def _judge(
         "sampled_every": thinning_for(len(client.packets)),
         "other_acknowledger_nats": round(others, 2),
     }
-    hard_data, hard_acks = total_nats(data_sums, HARD_FIELDS), total_nats(acknowledgement_sums, HARD_FIELDS)
-    if min(hard_data, data) >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0):
+    acks_alone_differ = data >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0)
+    if acks_alone_differ and total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS:
         return IdentityFinding.ACKS_NOBODY_SENT.evidence(
             NAME, logistic(abs(data)),
             "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
             "middlebox makes or rewrites ACKs.", numbers,
         )  # fmt: skip
-    if data <= -DECISIVE_NATS and min(hard_acks, acks) >= DECISIVE_NATS:
+    data_alone_differ = data <= -DECISIVE_NATS and acks >= DECISIVE_NATS
+    if data_alone_differ and total_nats(acknowledgement_sums, HARD_FIELDS) >= DECISIVE_NATS:
         return IdentityFinding.PARTLY_SAME.undecided(
             NAME,
             "The far end made the acknowledgements, but not the data segments: a middlebox may resegment the data, or "

