@@ -7,8 +7,7 @@ from typing import Any, Final, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
-
-from pepscope.captures.packets import PacketColumns
+import pandas as pd
 
 __all__ = [
     "Abort",
@@ -27,6 +26,7 @@ __all__ = [
     "FlowTimes",
     "HostTicks",
     "LivePath",
+    "PacketColumns",
     "PairSegments",
     "PayloadSample",
     "PositionCounts",
@@ -138,6 +138,101 @@ class FlowEnds:
 
 def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
     """The two ends of the flow of `direction`."""
+
+@final
+class PacketColumns:
+    """Packets of one connection in capture order; all arrays have the same length.
+
+    Offsets count payload bytes of a direction's stream from the byte after its SYN (offset 0), in 64 bits across
+    sequence wraps; a SYN stands at -1 and a FIN takes one offset after the last byte. Where the SYN is missing,
+    offset 0 is the lowest sequence number seen in the first window of packets.
+
+    The columns of few packets are Rust's, and an array is copied from one when it is first asked for; those of many are
+    NumPy's from the beginning. Arrays are read-only, and the same whenever they are asked for.
+    """
+
+    COLUMNS: Final[tuple[str, ...]]
+    """Names of the columns in their order."""
+
+    def __new__(
+        cls,
+        time_ns: npt.NDArray[np.int64],
+        direction: npt.NDArray[np.uint8],
+        sequence_offset: npt.NDArray[np.int64],
+        acknowledgement_offset: npt.NDArray[np.int64],
+        payload_bytes: npt.NDArray[np.uint32],
+        window_bytes: npt.NDArray[np.uint32],
+        flags: npt.NDArray[np.uint16],
+        tsval: npt.NDArray[np.uint32],
+        tsecr: npt.NDArray[np.uint32],
+        ip_id: npt.NDArray[np.uint16],
+        ttl: npt.NDArray[np.uint8],
+        payload_hash: npt.NDArray[np.uint32],
+        marks: npt.NDArray[np.uint16],
+        round_trip_time_ns: npt.NDArray[np.int64],
+    ) -> PacketColumns:
+        """Copies the arrays. Raises ValueError where they differ in length, TypeError for elements of another type."""
+
+    def __len__(self) -> int: ...
+    @property
+    def time_ns(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def direction(self) -> npt.NDArray[np.uint8]:
+        """As in `Direction`."""
+
+    @property
+    def sequence_offset(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def acknowledgement_offset(self) -> npt.NDArray[np.int64]:
+        """In the reverse stream; NO_ACKNOWLEDGEMENT without ACK flag."""
+
+    @property
+    def payload_bytes(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def window_bytes(self) -> npt.NDArray[np.uint32]:
+        """Scaled by the flow's window_shift; as on the wire where that is None."""
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint16]:
+        """As in `TcpFlag`."""
+
+    @property
+    def tsval(self) -> npt.NDArray[np.uint32]:
+        """Valid where the marks have `HAS_TIMESTAMPS`, as is `tsecr`."""
+
+    @property
+    def tsecr(self) -> npt.NDArray[np.uint32]: ...
+    @property
+    def ip_id(self) -> npt.NDArray[np.uint16]: ...
+    @property
+    def ttl(self) -> npt.NDArray[np.uint8]: ...
+    @property
+    def payload_hash(self) -> npt.NDArray[np.uint32]:
+        """Of the first 16 payload bytes; 0 where fewer were captured than min(16, payload_bytes)."""
+
+    @property
+    def marks(self) -> npt.NDArray[np.uint16]:
+        """As in `Mark`."""
+
+    @property
+    def round_trip_time_ns(self) -> npt.NDArray[np.int64]:
+        """On the ACK that completes a sample (Karn), else -1."""
+
+    def going(self, direction: int) -> npt.NDArray[np.bool_]:
+        """Which packets are of this flow."""
+
+    def flagged(self, flags: int) -> npt.NDArray[np.bool_]:
+        """Which packets bear any of these flags."""
+
+    def marked(self, marks: int) -> npt.NDArray[np.bool_]:
+        """Which packets have any of these marks."""
+
+    def replaced(self, **columns: npt.NDArray[Any]) -> PacketColumns:
+        """The same packets with these columns, copied, instead of their own. Raises ValueError where one differs in
+        length, TypeError for a name that no column has and for elements of another type."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """The columns as a pandas frame (arrays are not copied where pandas allows it)."""
 
 @final
 class PayloadSample:
@@ -840,8 +935,8 @@ class Capture:
     def partition_of(self, index: int) -> int:
         """Which part holds the packets of a connection."""
 
-    def packet_columns(self, index: int) -> tuple[npt.NDArray[Any], ...]:
-        """The packets of a connection: columns as in PacketColumns."""
+    def packet_columns(self, index: int) -> PacketColumns:
+        """The packets of a connection."""
 
     def sack_blocks(self, index: int) -> tuple[npt.NDArray[Any], ...]:
         """Row, left and right edge of the SACK blocks of a connection."""

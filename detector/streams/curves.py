@@ -5,7 +5,7 @@ All functions are vectorised over packets; offsets are stream offsets as in `Pac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +102,7 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     raised = np.zeros(len(packets), np.int64)
     for row in falls:
         raised[row:] += packets.time_ns[row - 1] - packets.time_ns[row]
-    return replace(packets, time_ns=packets.time_ns + raised)
+    return packets.replaced(time_ns=packets.time_ns + raised)
 
 
 def _saw_syn(packets: PacketColumns) -> bool:

@@ -31,6 +31,6 @@ def _with_sides_swapped(vantage: Vantage) -> Vantage:
         up=old.down,
         down=old.up,
     )
-    packets = replace(vantage.packets, direction=vantage.packets.direction ^ np.uint8(1))
+    packets = vantage.packets.replaced(direction=vantage.packets.direction ^ np.uint8(1))
     payload = {direction: vantage.payload[direction.reverse] for direction in Direction}
     return Vantage(vantage.capture, connection, packets, payload)

@@ -133,11 +133,9 @@ class Capture:
     def packets(self, connection_id: int) -> PacketColumns:
         """Packets of one connection. Captures keep packets in a compact form; these are made when they are asked for,
         and kept until those of another connection are."""
-        from pepscope.captures.packets import PacketColumns
-
         if self._latest is None or self._latest[0] != connection_id:
             self._latest = None  # let go of the old ones before the new ones are made
-            self._latest = (connection_id, PacketColumns(*self._core.packet_columns(connection_id)))
+            self._latest = (connection_id, self._core.packet_columns(connection_id))
         return self._latest[1]
 
     def sack_blocks(self, connection_id: int) -> SackBlocks:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntFlag
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from pepscope._core import PacketColumns as PacketColumns
 from pepscope._core import PayloadSample as PayloadSample
 from pepscope.captures.direction import Direction as Direction
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Int64Array = npt.NDArray[np.int64]
 UInt32Array = npt.NDArray[np.uint32]
@@ -60,57 +57,6 @@ class Mark(IntFlag):
     HAS_SACK = 0x0400
     HEADER_TRUNCATED = 0x0800
     OPTIONS_TRUNCATED = 0x1000
-
-
-@dataclass(frozen=True, slots=True)
-class PacketColumns:
-    """Packets of one connection in capture order; all arrays have the same length.
-
-    Offsets count payload bytes of a direction's stream from the byte after its SYN (offset 0), in 64 bits across
-    sequence wraps; a SYN stands at -1 and a FIN takes one offset after the last byte. Where the SYN is missing,
-    offset 0 is the lowest sequence number seen in the first window of packets.
-    """
-
-    time_ns: Int64Array
-    direction: UInt8Array
-    sequence_offset: Int64Array
-    acknowledgement_offset: Int64Array  # in the reverse stream; NO_ACKNOWLEDGEMENT without ACK flag
-    payload_bytes: UInt32Array
-    window_bytes: UInt32Array  # scaled by the flow's window_shift; as on the wire where that is None
-    flags: UInt16Array  # TcpFlag
-    tsval: UInt32Array  # valid where marks & HAS_TIMESTAMPS
-    tsecr: UInt32Array
-    ip_id: UInt16Array
-    ttl: UInt8Array
-    payload_hash: UInt32Array  # of the first 16 payload bytes; 0 where fewer were captured than min(16, payload_bytes)
-    marks: UInt16Array  # Mark
-    round_trip_time_ns: Int64Array  # on the ACK that completes a sample (Karn), else -1
-
-    def __len__(self) -> int:
-        return len(self.time_ns)
-
-    # NumPy takes several times as long to compare with a member of an enum as with its number.
-
-    def going(self, direction: Direction) -> BoolArray:
-        """Which packets are of this flow."""
-        found: BoolArray = self.direction == direction.value
-        return found
-
-    def flagged(self, flags: TcpFlag) -> BoolArray:
-        """Which packets bear any of these flags."""
-        found: BoolArray = (self.flags & flags.value) != 0
-        return found
-
-    def marked(self, marks: Mark) -> BoolArray:
-        """Which packets have any of these marks."""
-        found: BoolArray = (self.marks & marks.value) != 0
-        return found
-
-    def to_frame(self) -> pd.DataFrame:
-        """The columns as a pandas frame (arrays are not copied where pandas allows it)."""
-        import pandas as pd
-
-        return pd.DataFrame({name: getattr(self, name) for name in self.__slots__}, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,10 +69,10 @@ def vary(packets: PacketColumns, variation: Variation) -> PacketColumns:
     moved += round(variation.offset_s * 1e9)
     moved += np.where(time > (begin + end) // 2, round(variation.step_s * 1e9), 0)
     marks = packets.marks if variation.timestamps else packets.marks & ~np.uint16(Mark.HAS_TIMESTAMPS)
-    changed = replace(packets, time_ns=moved, marks=marks)
+    changed = packets.replaced(time_ns=moved, marks=marks)
     random = np.random.default_rng(variation.seed)
     kept = (random.random(len(time)) >= variation.lost_share) | ((packets.flags & TcpFlag.SYN) != 0)
-    return PacketColumns(**{name: getattr(changed, name)[kept] for name in PacketColumns.__slots__})
+    return PacketColumns(**{name: getattr(changed, name)[kept] for name in PacketColumns.COLUMNS})
 
 
 def pairs(run_id: str, mobile: Variation | None = None, server: Variation | None = None, options=None) -> list[Pair]:

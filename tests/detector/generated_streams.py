@@ -38,7 +38,7 @@ def packets_of(random: np.random.Generator, count: int) -> PacketColumns:
 def moved(random: np.random.Generator, packets: PacketColumns, shift: int) -> PacketColumns:
     """Most of the packets, as another capture whose offsets begin elsewhere holds them."""
     kept = random.random(len(packets)) < 0.8
-    columns = {name: getattr(packets, name)[kept] for name in PacketColumns.__slots__}
+    columns = {name: getattr(packets, name)[kept] for name in PacketColumns.COLUMNS}
     return PacketColumns(**{**columns, "sequence_offset": columns["sequence_offset"] + shift})
 
 

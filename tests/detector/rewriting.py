@@ -23,7 +23,7 @@ def changed(pair: Pair, at_client: Change | None = None, at_server: Change | Non
 
 
 def keep(packets: PacketColumns, which: np.ndarray | slice) -> PacketColumns:
-    return PacketColumns(*(getattr(packets, name)[which] for name in PacketColumns.__slots__))
+    return PacketColumns(*(getattr(packets, name)[which] for name in PacketColumns.COLUMNS))
 
 
 def in_sequence(*changes: Change) -> Change:
@@ -37,16 +37,16 @@ def in_sequence(*changes: Change) -> Change:
 
 def without_timestamps(packets: PacketColumns) -> PacketColumns:
     nothing = np.zeros_like(packets.tsval)
-    return replace(packets, tsval=nothing, tsecr=nothing, marks=packets.marks & ~np.uint16(Mark.HAS_TIMESTAMPS))
+    return packets.replaced(tsval=nothing, tsecr=nothing, marks=packets.marks & ~np.uint16(Mark.HAS_TIMESTAMPS))
 
 
 def without_ip_id(packets: PacketColumns) -> PacketColumns:
-    return replace(packets, ip_id=np.zeros_like(packets.ip_id))
+    return packets.replaced(ip_id=np.zeros_like(packets.ip_id))
 
 
 def scrambled_ip_id(packets: PacketColumns) -> PacketColumns:
     ids = np.random.default_rng(1).integers(0, 1 << 16, len(packets)).astype(np.uint16)
-    return replace(packets, ip_id=ids)
+    return packets.replaced(ip_id=ids)
 
 
 def own_ip_id(packets: PacketColumns) -> PacketColumns:
@@ -55,14 +55,13 @@ def own_ip_id(packets: PacketColumns) -> PacketColumns:
     for direction in Direction:
         chosen = packets.direction == direction
         ids[chosen] = (40_000 + np.arange(np.count_nonzero(chosen))).astype(np.uint16)
-    return replace(packets, ip_id=ids)
+    return packets.replaced(ip_id=ids)
 
 
 def modulated_timestamps(packets: PacketColumns) -> PacketColumns:
     """A firewall between client and this (server's) capture adds a constant to the client's clock."""
     up, constant = packets.direction == Direction.UP, np.uint32(0x9ABCDEF1)
-    return replace(
-        packets,
+    return packets.replaced(
         tsval=np.where(up, packets.tsval + constant, packets.tsval),
         tsecr=np.where(up, packets.tsecr, packets.tsecr + constant),
     )
@@ -70,7 +69,7 @@ def modulated_timestamps(packets: PacketColumns) -> PacketColumns:
 
 def narrowed_windows(packets: PacketColumns) -> PacketColumns:
     up = packets.direction == Direction.UP
-    return replace(packets, window_bytes=np.where(up, np.minimum(packets.window_bytes, 20_000), packets.window_bytes))
+    return packets.replaced(window_bytes=np.where(up, np.minimum(packets.window_bytes, 20_000), packets.window_bytes))
 
 
 def losing(share: float, seed: int) -> Change:
@@ -112,7 +111,7 @@ def offloaded(direction: Direction) -> Change:
                 flags[head] |= flags[at]
             else:
                 head = at
-        return keep(replace(packets, payload_bytes=length.astype(np.uint32), flags=flags), kept)
+        return keep(packets.replaced(payload_bytes=length.astype(np.uint32), flags=flags), kept)
 
     return join
 
@@ -121,8 +120,7 @@ def own_acknowledgements(packets: PacketColumns) -> PacketColumns:
     """A middlebox in front of this (server's) capture acknowledges every segment itself, with a clock of its own."""
     pure = (packets.direction == Direction.UP) & (packets.payload_bytes == 0)
     pure &= (packets.flags & (TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)) == 0
-    return replace(
-        packets,
+    return packets.replaced(
         acknowledgement_offset=np.where(pure, packets.acknowledgement_offset - 700, packets.acknowledgement_offset),
         tsval=np.where(pure, packets.tsval + np.uint32(77) * np.arange(len(packets), dtype=np.uint32), packets.tsval),
     )

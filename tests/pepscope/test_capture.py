@@ -67,7 +67,7 @@ def test_columns_are_shared_and_read_only(many: Capture) -> None:
     assert not first.time_ns.flags.writeable
     expected = {"time_ns": np.int64, "direction": np.uint8, "window_bytes": np.uint32, "flags": np.uint16}
     assert {name: getattr(first, name).dtype.type for name in expected} == expected
-    assert list(first.to_frame().columns) == list(PacketColumns.__slots__)
+    assert list(first.to_frame().columns) == list(PacketColumns.COLUMNS)
 
 
 def test_summaries_as_columns_are_the_summaries_as_objects(many: Capture) -> None:
@@ -112,7 +112,7 @@ def test_partitions_change_nothing(path: Path) -> None:
     assert "a connection is analysed whole" in parts.warnings[-1]
     for connection in whole.connections:
         expected, loaded = whole.packets(connection.id), parts.packets(connection.id)
-        for name in PacketColumns.__slots__:
+        for name in PacketColumns.COLUMNS:
             np.testing.assert_array_equal(getattr(expected, name), getattr(loaded, name), err_msg=name)
         for direction, sample in whole.payload(connection.id).items():
             other = parts.payload(connection.id)[direction]

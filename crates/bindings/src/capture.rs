@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
+use crate::packets::PacketColumns;
 use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::summaries::{self, Fields};
@@ -143,31 +144,13 @@ impl Capture {
         self.analysed.partition_of(index).map_err(raised)
     }
 
-    /// The packet columns of a connection in the order of PacketColumns.
-    fn packet_columns<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
+    /// The packets of a connection.
+    fn packet_columns(&self, py: Python<'_>, index: usize) -> PyResult<PacketColumns> {
         REUSE.call_once(let_freed_memory_be_reused);
         let columns = py
             .detach(|| self.analysed.with_packets(index, |packets, place| packets.decode(place..place + 1)))
             .map_err(raised)?;
-        PyTuple::new(
-            py,
-            [
-                handed_over(py, columns.time_ns),
-                handed_over(py, columns.direction),
-                handed_over(py, columns.sequence_offset),
-                handed_over(py, columns.acknowledgement_offset),
-                handed_over(py, columns.payload_bytes),
-                handed_over(py, columns.window_bytes),
-                handed_over(py, columns.flags),
-                handed_over(py, columns.tsval),
-                handed_over(py, columns.tsecr),
-                handed_over(py, columns.ip_id),
-                handed_over(py, columns.ttl),
-                handed_over(py, columns.payload_hash),
-                handed_over(py, columns.marks),
-                handed_over(py, columns.round_trip_time_ns),
-            ],
-        )
+        Ok(PacketColumns::new(py, columns))
     }
 
     /// Row, left and right edge of the SACK blocks of a connection.

@@ -52,7 +52,7 @@ mod _core {
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
-    use crate::packets::packet_twins;
+    use crate::packets::{packet_twins, PacketColumns};
     #[pymodule_export]
     use crate::pair_numbers::{
         common_packets, fin_lead_ns, sender_lead, transfer_spans, CommonPackets, SenderLead, TransferSpans,

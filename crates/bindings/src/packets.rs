@@ -1,52 +1,259 @@
-//! Packets of a connection from NumPy columns.
+//! Packets of a connection for Python and from Python.
 
-use numpy::PyReadonlyArray1;
+use std::sync::Arc;
+
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
+use pepscope_connections::Columns;
 use pepscope_evidence::packets::Packets;
 use pepscope_evidence::segments::twins::{twins, Identifier};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
 
-/// The columns of `pepscope.captures.packets.PacketColumns`.
-#[derive(FromPyObject)]
-pub(crate) struct PacketArrays<'py> {
-    time_ns: PyReadonlyArray1<'py, i64>,
-    direction: PyReadonlyArray1<'py, u8>,
-    sequence_offset: PyReadonlyArray1<'py, i64>,
-    acknowledgement_offset: PyReadonlyArray1<'py, i64>,
-    payload_bytes: PyReadonlyArray1<'py, u32>,
-    window_bytes: PyReadonlyArray1<'py, u32>,
-    flags: PyReadonlyArray1<'py, u16>,
-    tsval: PyReadonlyArray1<'py, u32>,
-    tsecr: PyReadonlyArray1<'py, u32>,
-    ip_id: PyReadonlyArray1<'py, u16>,
-    ttl: PyReadonlyArray1<'py, u8>,
-    payload_hash: PyReadonlyArray1<'py, u32>,
-    marks: PyReadonlyArray1<'py, u16>,
-    round_trip_time_ns: PyReadonlyArray1<'py, i64>,
+/// Of up to so many packets an array is a copy, which then takes no longer than what else making an array takes. The
+/// columns of more are NumPy's from the beginning, so that nothing large is in memory twice.
+const MOST_COPIED: usize = 4096;
+
+fn uneven() -> PyErr {
+    PyValueError::new_err("the columns differ in length")
+}
+
+/// All who ask for a connection share its arrays, so they are read-only.
+fn read_only<T: Element>(array: &Bound<'_, PyArray1<T>>) -> Py<PyArray1<T>> {
+    let array: &Bound<'_, PyArray1<T>> = &array.readwrite().make_nonwriteable();
+    array.clone().unbind()
+}
+
+/// The array of a column of few packets.
+fn copied<T: Element>(py: Python<'_>, made: &PyOnceLock<Py<PyArray1<T>>>, column: &[T]) -> Py<PyArray1<T>> {
+    made.get_or_init(py, || read_only(&PyArray1::from_slice(py, column))).clone_ref(py)
+}
+
+/// A column of `length` packets that Python gave; `None` where it gave none of this name.
+fn given<T: Element + Clone>(columns: &Bound<'_, PyDict>, name: &str, length: usize) -> PyResult<Option<Vec<T>>> {
+    let Some(array) = columns.get_item(name)? else { return Ok(None) };
+    let array: PyReadonlyArray1<'_, T> = array.extract()?;
+    if array.len() == length {
+        Ok(Some(array.as_array().to_vec()))
+    } else {
+        Err(uneven())
+    }
+}
+
+macro_rules! packet_columns {
+    ($($name:ident: $element:ty,)*) => {
+        const NAMES: &[&str] = &[$(stringify!($name),)*];
+
+        /// Arrays of few packets, each from when it was first asked for.
+        struct Copies {
+            $($name: PyOnceLock<Py<PyArray1<$element>>>,)*
+        }
+
+        impl Copies {
+            const fn none() -> Self {
+                Self { $($name: PyOnceLock::new(),)* }
+            }
+        }
+
+        /// Arrays of many packets.
+        struct Arrays {
+            $($name: Py<PyArray1<$element>>,)*
+        }
+
+        impl Arrays {
+            fn new(py: Python<'_>, columns: Columns) -> Self {
+                Self { $($name: read_only(&PyArray1::from_vec(py, columns.$name)),)* }
+            }
+
+            fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<BorrowedArrays<'py>> {
+                Ok(BorrowedArrays { $($name: self.$name.bind(py).try_readonly()?,)* })
+            }
+
+            fn replaced(&self, py: Python<'_>, columns: &Bound<'_, PyDict>) -> PyResult<Self> {
+                let length = self.time_ns.bind(py).len();
+                Ok(Self {
+                    $($name: match given(columns, stringify!($name), length)? {
+                        Some(column) => read_only(&PyArray1::from_vec(py, column)),
+                        None => self.$name.clone_ref(py),
+                    },)*
+                })
+            }
+        }
+
+        pub(crate) struct BorrowedArrays<'py> {
+            $($name: PyReadonlyArray1<'py, $element>,)*
+        }
+
+        impl BorrowedArrays<'_> {
+            fn columns(&self) -> PyResult<Packets<'_>> {
+                Ok(Packets { $($name: self.$name.as_slice()?,)* })
+            }
+        }
+
+        fn slices(columns: &Columns) -> Packets<'_> {
+            Packets { $($name: &columns.$name,)* }
+        }
+
+        fn with_replaced(mut replaced: Columns, columns: &Bound<'_, PyDict>) -> PyResult<Columns> {
+            let length = replaced.time_ns.len();
+            $(if let Some(column) = given(columns, stringify!($name), length)? {
+                replaced.$name = column;
+            })*
+            Ok(replaced)
+        }
+
+        #[pymethods]
+        impl PacketColumns {
+            /// Names of the columns in their order.
+            #[classattr]
+            #[pyo3(name = "COLUMNS")]
+            fn names(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+                PyTuple::new(py, NAMES)
+            }
+
+            #[new]
+            #[allow(clippy::too_many_arguments)]
+            fn from_arrays(py: Python<'_>, $($name: PyReadonlyArray1<'_, $element>,)*) -> PyResult<Self> {
+                let columns = Columns { $($name: $name.as_array().to_vec(),)* ..Columns::default() };
+                if slices(&columns).is_even() {
+                    Ok(Self::new(py, columns))
+                } else {
+                    Err(uneven())
+                }
+            }
+
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> Py<PyArray1<$element>> {
+                match &self.0 {
+                    Kept::Few(columns, arrays) => copied(py, &arrays.$name, &columns.$name),
+                    Kept::Many(arrays) => arrays.$name.clone_ref(py),
+                }
+            })*
+
+            fn __len__(&self, py: Python<'_>) -> usize {
+                match &self.0 {
+                    Kept::Few(columns, _) => columns.time_ns.len(),
+                    Kept::Many(arrays) => arrays.time_ns.bind(py).len(),
+                }
+            }
+
+            fn __repr__(&self, py: Python<'_>) -> String {
+                format!("<PacketColumns: {} packets>", self.__len__(py))
+            }
+
+            /// Which packets are of this flow.
+            fn going<'py>(&self, py: Python<'py>, direction: u8) -> PyResult<Bound<'py, PyArray1<bool>>> {
+                let packets = self.borrowed(py)?;
+                let found = packets.columns()?.direction.iter().map(|&of| of == direction);
+                Ok(PyArray1::from_iter(py, found))
+            }
+
+            /// Which packets bear any of these flags.
+            fn flagged<'py>(&self, py: Python<'py>, flags: u16) -> PyResult<Bound<'py, PyArray1<bool>>> {
+                let packets = self.borrowed(py)?;
+                let found = packets.columns()?.flags.iter().map(|&own| own & flags != 0);
+                Ok(PyArray1::from_iter(py, found))
+            }
+
+            /// Which packets have any of these marks.
+            fn marked<'py>(&self, py: Python<'py>, marks: u16) -> PyResult<Bound<'py, PyArray1<bool>>> {
+                let packets = self.borrowed(py)?;
+                let found = packets.columns()?.marks.iter().map(|&own| own & marks != 0);
+                Ok(PyArray1::from_iter(py, found))
+            }
+
+            /// The same packets with these columns instead of their own.
+            #[pyo3(signature = (**columns))]
+            fn replaced(&self, py: Python<'_>, columns: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+                let none = PyDict::new(py);
+                let columns = columns.unwrap_or(&none);
+                for name in columns.keys() {
+                    let name: String = name.extract()?;
+                    if !NAMES.contains(&name.as_str()) {
+                        return Err(PyTypeError::new_err(format!("packets have no column {name:?}")));
+                    }
+                }
+                Ok(match &self.0 {
+                    Kept::Few(own, _) => Self::new(py, with_replaced(Columns::clone(own), columns)?),
+                    Kept::Many(own) => Self(Kept::Many(own.replaced(py, columns)?)),
+                })
+            }
+
+            /// The columns as a pandas frame.
+            fn to_frame<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                let columns = PyDict::new(py);
+                $(columns.set_item(stringify!($name), self.$name(py))?;)*
+                let not_copied = PyDict::new(py);
+                not_copied.set_item("copy", false)?;
+                py.import("pandas")?.call_method("DataFrame", (columns,), Some(&not_copied))
+            }
+        }
+    };
+}
+
+packet_columns! {
+    time_ns: i64,
+    direction: u8,
+    sequence_offset: i64,
+    acknowledgement_offset: i64,
+    payload_bytes: u32,
+    window_bytes: u32,
+    flags: u16,
+    tsval: u32,
+    tsecr: u32,
+    ip_id: u16,
+    ttl: u8,
+    payload_hash: u32,
+    marks: u16,
+    round_trip_time_ns: i64,
+}
+
+/// Packets of one connection in capture order.
+#[pyclass(frozen, module = "pepscope._core")]
+pub(crate) struct PacketColumns(Kept);
+
+enum Kept {
+    Few(Arc<Columns>, Copies),
+    Many(Arrays),
+}
+
+impl PacketColumns {
+    pub(crate) fn new(py: Python<'_>, columns: Columns) -> Self {
+        if columns.time_ns.len() > MOST_COPIED {
+            Self(Kept::Many(Arrays::new(py, columns)))
+        } else {
+            Self(Kept::Few(Arc::new(columns), Copies::none()))
+        }
+    }
+
+    fn borrowed<'py>(&self, py: Python<'py>) -> PyResult<PacketArrays<'py>> {
+        Ok(match &self.0 {
+            Kept::Few(columns, _) => PacketArrays::Few(columns.clone()),
+            Kept::Many(arrays) => PacketArrays::Many(Box::new(arrays.borrowed(py)?)),
+        })
+    }
+}
+
+/// The columns of a `PacketColumns` that Python gave.
+pub(crate) enum PacketArrays<'py> {
+    Few(Arc<Columns>),
+    Many(Box<BorrowedArrays<'py>>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for PacketArrays<'py> {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        given.cast::<PacketColumns>()?.get().borrowed(given.py())
+    }
 }
 
 impl PacketArrays<'_> {
     pub(crate) fn columns(&self) -> PyResult<Packets<'_>> {
-        let packets = Packets {
-            time_ns: self.time_ns.as_slice()?,
-            direction: self.direction.as_slice()?,
-            sequence_offset: self.sequence_offset.as_slice()?,
-            acknowledgement_offset: self.acknowledgement_offset.as_slice()?,
-            payload_bytes: self.payload_bytes.as_slice()?,
-            window_bytes: self.window_bytes.as_slice()?,
-            flags: self.flags.as_slice()?,
-            tsval: self.tsval.as_slice()?,
-            tsecr: self.tsecr.as_slice()?,
-            ip_id: self.ip_id.as_slice()?,
-            ttl: self.ttl.as_slice()?,
-            payload_hash: self.payload_hash.as_slice()?,
-            marks: self.marks.as_slice()?,
-            round_trip_time_ns: self.round_trip_time_ns.as_slice()?,
-        };
-        if packets.is_even() {
-            Ok(packets)
-        } else {
-            Err(PyValueError::new_err("the columns differ in length"))
+        match self {
+            Self::Few(columns) => Ok(slices(columns)),
+            Self::Many(arrays) => arrays.columns(),
         }
     }
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +19,7 @@ def stamped(packets: PacketColumns, seed: int, tick_ns: int) -> PacketColumns:
     random = np.random.default_rng(seed)
     tsval = (packets.time_ns // tick_ns + random.integers(-2, 3, len(packets))).astype(np.uint32)
     marks = packets.marks | np.where(random.random(len(packets)) < 0.9, Mark.HAS_TIMESTAMPS, 0).astype(np.uint16)
-    return replace(packets, tsval=tsval, marks=marks)
+    return packets.replaced(tsval=tsval, marks=marks)
 
 
 @settings(deadline=None, max_examples=200)

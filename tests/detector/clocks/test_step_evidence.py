@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -62,7 +60,7 @@ class SetRepeatedly(Varied):
         for place, step_s in enumerate(self._steps_s, 1):
             at = int(np.quantile(packets.time_ns, place / (len(self._steps_s) + 1)))
             time[packets.time_ns > at] += round(step_s * 1e9)
-        return replace(packets, time_ns=time)
+        return packets.replaced(time_ns=time)
 
 
 @pytest.mark.parametrize("steps_s", [(0.7, 0.9), (1.5, 0.6, 1.1)])

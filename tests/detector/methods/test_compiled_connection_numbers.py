@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pepscope import _core
-from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
+from pepscope.captures.packets import Direction, TcpFlag
 from tests.detector.generated_packets import Shape, packets_of, shapes
 from tests.detector.methods import reference_connection_numbers as reference
 
@@ -63,15 +62,6 @@ def test_acknowledgements_take_as_long_as_in_the_reference(shape, direction, lim
     trips = _core.plain_round_trips(direction, packets, limit_s)
     numbers = (trips.count, trips.least_s, trips.short, trips.short_at_once)
     assert numbers == reference.round_trips(packets, direction, limit_s)
-
-
-def test_columns_of_other_lengths_are_refused():
-    packets = packets_of(Shape(1, 20, True, 0.1, TcpFlag.ACK, 0))
-    uneven = PacketColumns(**{
-        name: getattr(packets, name)[: 10 if name == "ttl" else None] for name in PacketColumns.__slots__
-    })  # fmt: skip
-    with pytest.raises(ValueError, match="columns differ in length"):
-        _core.fins(uneven)
 
 
 def test_generated_connections_show_what_is_counted():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,8 +23,7 @@ def captured(seed: int, count: int, how: set[str], shift: int, steps: int) -> li
     """The flows of a generated connection, with windows and a clock relation near that of their data."""
     random = np.random.default_rng(seed)
     ends = [
-        replace(
-            packets,
+        packets.replaced(
             window_bytes=random.choice([60_000, 60_000, 90_000, 500], len(packets)).astype(np.uint32),
             # What was known at a time has no one answer where times fall back.
             time_ns=np.maximum.accumulate(without_backward_steps(packets).time_ns),

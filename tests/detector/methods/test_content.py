@@ -147,7 +147,7 @@ def test_an_answer_that_may_be_the_servers_shows_no_cache():
     answers = (alone.client_side.packets.direction == Direction.DOWN) & (alone.client_side.packets.payload_bytes > 0)
     later = alone.client_side.packets.time_ns + np.where(np.cumsum(answers) > 0, 30_000_000, 0)
     slow = replace(
-        alone, client_side=replace(alone.client_side, packets=replace(alone.client_side.packets, time_ns=later))
+        alone, client_side=replace(alone.client_side, packets=alone.client_side.packets.replaced(time_ns=later))
     )
     assert examine_unpaired(slow, others, RAN_NOT, always_split).finding == "no-counterpart"
 

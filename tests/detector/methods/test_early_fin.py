@@ -51,5 +51,5 @@ def test_a_fin_that_was_sent_before_is_no_finding():
     (pair,) = pairs("prx_ngx_2M_umts")
     packets = pair.client_side.packets
     fins = (packets.direction == Direction.UP) & ((packets.flags & TcpFlag.FIN) != 0)
-    again = replace(packets, marks=np.where(fins, packets.marks | np.uint16(1), packets.marks))
+    again = packets.replaced(marks=np.where(fins, packets.marks | np.uint16(1), packets.marks))
     assert examined(replace(pair, client_side=replace(pair.client_side, packets=again))).outcome is Outcome.INAPPLICABLE

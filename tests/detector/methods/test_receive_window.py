@@ -80,5 +80,5 @@ def test_one_closing_is_no_alternation():
     middle = len(windows) // 2
     for start, finding in ((middle, "window-shut-once"), (middle + 80, "window-alternates")):
         windows[start : start + 40] = 0
-        packets = replace(sender.packets, window_bytes=windows.copy())
+        packets = sender.packets.replaced(window_bytes=windows.copy())
         assert examined(replace(pair, server_side=replace(sender, packets=packets))).finding == finding

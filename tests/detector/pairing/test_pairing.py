@@ -133,7 +133,7 @@ class Delayed(WithoutDatagrams):
 
     def packets(self, number):
         packets = self._source.packets(number)
-        return replace(packets, time_ns=packets.time_ns + self._shift)
+        return packets.replaced(time_ns=packets.time_ns + self._shift)
 
 
 def test_pairing_has_confidence_and_ground():

@@ -69,7 +69,7 @@ def test_a_long_connection_takes_no_call_for_each_packet():
     start = np.arange(n, dtype=np.int64) * 1448
     start[1000::1000] -= 1448 * 5  # a repeat every thousand packets
     base = columns([down(0, 0, 1)])
-    big = {name: np.repeat(getattr(base, name), n) for name in PacketColumns.__slots__}
+    big = {name: np.repeat(getattr(base, name), n) for name in PacketColumns.COLUMNS}
     big |= {
         "time_ns": np.arange(n, dtype=np.int64),
         "sequence_offset": start,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,9 +21,9 @@ SHIFTS = (700, -90)
 def captured_elsewhere(packets: PacketColumns, how: set[str], seed: int) -> tuple[PacketColumns, PacketColumns]:
     random = np.random.default_rng(seed)
     if "stamp" in how:
-        packets = replace(packets, marks=packets.marks | np.uint16(Mark.HAS_TIMESTAMPS))
+        packets = packets.replaced(marks=packets.marks | np.uint16(Mark.HAS_TIMESTAMPS))
     if "zero-id" in how:
-        packets = replace(packets, ip_id=np.zeros_like(packets.ip_id))
+        packets = packets.replaced(ip_id=np.zeros_like(packets.ip_id))
     if "one-way" in how:
         packets = taken(packets, packets.going(Direction.DOWN))
     kept = random.random(len(packets)) < (0.8 if "lose" in how else 1.0)
@@ -36,8 +34,7 @@ def captured_elsewhere(packets: PacketColumns, how: set[str], seed: int) -> tupl
         offsets = offsets + np.array(SHIFTS)[other.direction]
     if "guess" in how:
         offsets = offsets + 33
-    return packets, replace(
-        other,
+    return packets, other.replaced(
         time_ns=other.time_ns + 5_000 + delays * np.where(other.direction == Direction.UP, 1, -1),
         sequence_offset=offsets,
         ttl=other.ttl - np.uint8("hop" in how),
@@ -46,7 +43,7 @@ def captured_elsewhere(packets: PacketColumns, how: set[str], seed: int) -> tupl
 
 
 def taken(packets: PacketColumns, kept: np.ndarray) -> PacketColumns:
-    return PacketColumns(**{name: getattr(packets, name)[kept] for name in PacketColumns.__slots__})
+    return PacketColumns(**{name: getattr(packets, name)[kept] for name in PacketColumns.COLUMNS})
 
 
 @settings(deadline=None)

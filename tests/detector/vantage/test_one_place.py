@@ -109,7 +109,7 @@ def bridged(pair: Pair) -> Pair:
 
 
 def with_ttl(vantage: Vantage) -> Vantage:
-    packets = replace(vantage.packets, ttl=np.full_like(vantage.packets.ttl, 64))
+    packets = vantage.packets.replaced(ttl=np.full_like(vantage.packets.ttl, 64))
     flows = {name: replace(getattr(vantage.connection, name), ttl=64) for name in ("up", "down")}
     return replace(vantage, packets=packets, connection=replace(vantage.connection, **flows))
 
@@ -123,7 +123,7 @@ def same_place_pair(run_id: str = "reg_dl_short10k") -> Pair:
 def at_another_time(pair: Pair, later_ns: Callable[[PacketColumns], np.ndarray]) -> Pair:
     assert pair.server_side is not None
     packets = pair.server_side.packets
-    moved = replace(packets, time_ns=packets.time_ns + later_ns(packets).astype(np.int64))
+    moved = packets.replaced(time_ns=packets.time_ns + later_ns(packets).astype(np.int64))
     return replace(pair, server_side=replace(pair.server_side, packets=moved))
 
 
@@ -148,7 +148,7 @@ def test_less_than_the_resolution_is_one_place() -> None:
 def test_another_hop_limit_is_another_place() -> None:
     pair = same_place_pair()
     assert pair.server_side is not None
-    further = replace(pair.server_side.packets, ttl=pair.server_side.packets.ttl - np.uint8(1))
+    further = pair.server_side.packets.replaced(ttl=pair.server_side.packets.ttl - np.uint8(1))
     assert one_place(replace(pair, server_side=replace(pair.server_side, packets=further))) is None
 
 
@@ -157,7 +157,7 @@ def test_one_way_with_queueing_is_two_places() -> None:
     assert pair.server_side is not None
     packets = pair.server_side.packets
     only_down = (packets.direction == Direction.DOWN) & ((packets.flags & TcpFlag.SYN) == 0)
-    kept = PacketColumns(**{name: getattr(packets, name)[only_down] for name in PacketColumns.__slots__})
+    kept = PacketColumns(**{name: getattr(packets, name)[only_down] for name in PacketColumns.COLUMNS})
     one_way = replace(pair, server_side=replace(pair.server_side, packets=kept))
     assert one_place(one_way) is not None
     random = np.random.default_rng(1)

@@ -19,7 +19,7 @@ from tests.detector.corpus import RUNS, pairs
 def routers_away(vantage: Vantage, direction: Direction, hops: int) -> Vantage:
     """The vantage as if taken `hops` routers farther from the sender of `direction`."""
     ttl = vantage.packets.ttl - np.where(vantage.packets.direction == direction, hops, 0).astype(np.uint8)
-    return replace(vantage, packets=replace(vantage.packets, ttl=ttl))
+    return replace(vantage, packets=vantage.packets.replaced(ttl=ttl))
 
 
 def a_pair(run_id: str) -> Pair:
