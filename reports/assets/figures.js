@@ -6,16 +6,15 @@
   const drawn = new Set();
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const touch = matchMedia("(pointer: coarse)").matches;
+  let source = null;
   let library = null;
 
-  /* plotly.js waits in the file as text: running its 5 MB is put off until the first figure needs it. */
+  /* plotly.js waits as text: running its 5 MB is put off until the first figure needs it. */
   function plotly() {
     if (library === null) {
-      const source = document.getElementById("plotly-source");
       const script = document.createElement("script");
-      script.textContent = source.textContent;
+      script.textContent = source;
       document.head.append(script);
-      source.remove();
       library = window.Plotly;
     }
     return library;
@@ -135,12 +134,19 @@
     { rootMargin: "300px" },
   );
   /* The library is the last thing in the file: a figure in view must wait until the file has been read to its end. */
-  const begin = () => plots.forEach((plot) => seen.observe(plot));
+  async function begin() {
+    if (plots.length === 0) return;
+    const packed = document.getElementById("plotly-source");
+    source = new TextDecoder().decode(await inflate(packed.textContent));
+    packed.remove();
+    plots.forEach((plot) => seen.observe(plot));
+  }
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
   else begin();
   dark.addEventListener("change", () => drawn.forEach(draw));
   /* A print holds what is open, drawn or not yet. */
   addEventListener("beforeprint", () => {
+    if (source === null) return;
     plots.forEach((plot) => {
       if (!drawn.has(plot) && plot.offsetParent !== null) draw(plot);
     });

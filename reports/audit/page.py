@@ -16,8 +16,8 @@ from reports.audit.signs import sign
 from reports.audit.table import how_text, share_text, when
 from reports.detection.page import (
     MAX_DRAWN,
+    MAX_POINTS,
     MAX_TRACE_POINTS,
-    POINT_BUDGET,
     connection_section,
 )
 from reports.detection.ranking import ATTENTION
@@ -71,6 +71,7 @@ def audit_page_text(result: AuditResult) -> str:
             "data": "".join(drawings.data),
             "plotly": plotly_source() if drawings.data else "",
             "script": asset("audit.js"),
+            "inflate_script": asset("inflate.js"),
             "figure_script": asset("figures.js"),
         },
     )
@@ -152,7 +153,7 @@ class _Drawings:
         drawn = sorted((item for item in everything if item.pair.series), key=_attention)[:MAX_DRAWN]
         self._chosen = {id(item) for item in drawn}
         flows = [series for item in drawn for series in item.pair.series]
-        self._limit = choose_limit(flows, POINT_BUDGET, MAX_TRACE_POINTS)
+        self._limit = choose_limit(flows, MAX_POINTS, MAX_TRACE_POINTS)
         self.data: list[str] = []
         self.count = 0
 

@@ -85,17 +85,16 @@ def _section(number: int, group: GroupResult, result: DetectionResult, linked: s
 def _servers(group: GroupResult) -> str:
     if len(group.hosts) == 1:
         return ""
-    return f'<p class="totals">Servers: {escape(_named(group.hosts))}</p>'
+    return f'<p class="totals">Servers: {escape(_listed(group.hosts[:_MAX_NAMED], len(group.hosts)))}</p>'
 
 
 def _connections(group: GroupResult, result: DetectionResult, linked: set[int]) -> str:
     named = []
-    for place in group.pairs:
+    for place in group.pairs[:_MAX_NAMED]:
         client = escape(result.pairs[place].vantages[0].client)
         named.append(f'<a href="#connection-{place}">{client}</a>' if place in linked else client)
-    return f'<p class="totals">Connections: {_named(named)}</p>'
+    return f'<p class="totals">Connections: {_listed(named, len(group.pairs))}</p>'
 
 
-def _named(names: Sequence[str]) -> str:
-    more = f" and {format_count(len(names) - _MAX_NAMED)} more" if len(names) > _MAX_NAMED else ""
-    return ", ".join(names[:_MAX_NAMED]) + more
+def _listed(names: Sequence[str], total: int) -> str:
+    return ", ".join(names) + (f" and {format_count(total - len(names))} more" if total > len(names) else "")

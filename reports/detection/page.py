@@ -11,6 +11,7 @@ from pepscope.captures.packets import Direction
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, Verdict
 from pepscope.whole_file import write_output
+from reports.detection.connection_columns import connection_columns
 from reports.detection.group_section import groups_section
 from reports.detection.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
@@ -27,13 +28,18 @@ if TYPE_CHECKING:
 #: Connections whose figures are drawn; the detector collects series for no more than these.
 MAX_DRAWN = 50
 
-#: Connections with a section of their own, and rows of the summary table.
+#: Connections with a section of their own.
 MAX_SECTIONS = 200
-MAX_ROWS = 2000
 
-#: Points a trace, and points of the whole page (10.7 characters each), which keep it below 10 MB with plotly.js.
+#: Bytes of a page, and how many of them sections and groups take: 200 sections of 13 kB, 50 groups and captions.
+PAGE_BYTES = 10_000_000
+_SECTION_BYTES = 3_600_000
+
+#: Points a trace, and most and fewest points of the whole page, with the bytes that one takes. What the table and
+#: plotly.js leave of the page is for points; every figure keeps its shape with the fewest.
 MAX_TRACE_POINTS = 4000
-POINT_BUDGET = 350_000
+MAX_POINTS, MIN_POINTS = 350_000, 50_000
+_POINT_BYTES = 10.7
 
 #: A direction that carries less than this share of the other's payload, a request say, is folded away.
 MINOR_FLOW = 0.05
@@ -50,11 +56,14 @@ def write_page(result: DetectionResult, path: str | Path) -> None:
 
 def page_text(result: DetectionResult) -> str:
     """The page as text; everything that comes from captures or paths is escaped."""
-    order = by_attention(result.pairs)
     pairs = PairTable.of(result.pairs)
+    order = by_attention(pairs)
     drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
     flows = [series for index in drawn for series in pairs.series(index)]
-    limit = choose_limit(flows, POINT_BUDGET, MAX_TRACE_POINTS)
+    columns = connection_columns(pairs, order, MAX_SECTIONS)
+    plotly = plotly_source() if drawn else ""
+    room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly)
+    limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
     drawn_set = set(drawn)
     sections: list[str] = []
     data: list[str] = []
@@ -74,11 +83,14 @@ def page_text(result: DetectionResult) -> str:
             "captures": "".join(_capture(capture) for capture in result.captures),
             "groups": groups_section(result, order[:MAX_SECTIONS]),
             "chips": "".join(_chips(result.verdicts)),
-            "rows": "".join(_row(index, result.pairs[index], rank) for rank, index in enumerate(order[:MAX_ROWS])),
             "limits": _limits(len(order), len(drawn)),
+            "sections_count": counted(len(sections), "connection"),
             "sections": "".join(sections),
+            "columns": columns,
             "data": "".join(data),
-            "plotly": plotly_source() if drawn else "",
+            "plotly": plotly,
+            "inflate_script": asset("inflate.js"),
+            "table_script": asset("connections.js"),
             "script": asset("page.js"),
             "figure_script": asset("figures.js"),
         },
@@ -125,31 +137,9 @@ def _chips(verdicts: Sequence[Verdict]) -> Iterator[str]:
             )
 
 
-def _row(index: int, pair: PairResult, rank: int) -> str:
-    vantage = pair.vantages[0]
-    share = verdict_probability(pair)
-    total = pair.payload_bytes_up + pair.payload_bytes_down
-    client, server = escape(vantage.client), escape(vantage.server)
-    linked = f'<a href="#connection-{index}">{client}</a>' if rank < MAX_SECTIONS else client
-    return (
-        f'<tr data-kind="{pair.verdict.value}">'
-        f'<td data-label="client" class="endpoint">{linked}</td>'
-        f'<td data-label="server" class="endpoint">{server}</td>'
-        f'<td data-label="verdict" data-sort="{rank}">{verdict_badge(pair.verdict)}</td>'
-        f'<td data-label="probability" class="number" data-sort="{-1 if share is None else share:.6f}">'
-        f"{'–' if share is None else format_percent(share)}</td>"
-        f'<td data-label="payload" class="number" data-sort="{total}">{format_bytes(total)}</td>'
-        f'<td data-label="duration" class="number" data-sort="{pair.duration_s:.6f}">'
-        f"{format_seconds(pair.duration_s)}</td>"
-        f'<td data-label="reason" class="reason">{escape(pair.reason)}</td></tr>'
-    )
-
-
 def _limits(total: int, drawn: int) -> str:
     """What the page leaves out, in one paragraph; nothing where it leaves out nothing."""
     parts = []
-    if total > MAX_ROWS:
-        parts.append(f"the table lists {format_count(MAX_ROWS)} of {format_count(total)} connections")
     if total > MAX_SECTIONS:
         parts.append(f"evidence is shown for {format_count(MAX_SECTIONS)}")
     if drawn < total:
@@ -159,7 +149,7 @@ def _limits(total: int, drawn: int) -> str:
     text = ", ".join(parts)
     return (
         f'<p class="limits">Of {format_count(total)} connections, {escape(text)}: split ones first, then inconclusive '
-        "ones, then the largest. The counts above cover all; <code>--csv</code>, <code>--parquet</code> and "
+        "ones, then the largest. The table lists all; <code>--csv</code>, <code>--parquet</code> and "
         "<code>--json</code> write every connection.</p>"
     )
 

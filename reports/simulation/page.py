@@ -67,6 +67,7 @@ def simulation_page_text(run: Run) -> str:
             or '<p class="limits">No series were recorded: set <code>record.series_interval_s</code>.</p>',
             "data": figure_data(0, [figures]) if figures else "",
             "plotly": plotly_source() if figures else "",
+            "inflate_script": asset("inflate.js"),
             "figure_script": asset("figures.js"),
         },
     )
