@@ -34,18 +34,23 @@
   let placed = { first: 0, last: 0 }; /* positions from `first` to `last` (not included) stand in their places */
   let rowHeight = 0;
 
+  /* All at once: the browser inflates beside the main thread, which is busy with the rest of the page. */
   async function unpack(packed) {
-    const columns = {};
-    for (const name of ["client", "server", "probability", "payload", "duration", "reason"]) {
-      const { texts, codes, ports } = packed[name];
-      const column = {
-        texts: JSON.parse(new TextDecoder().decode(await inflate(texts))),
-        codes: await codesOf(codes, packed.rows),
-        ports: ports === undefined ? null : await codesOf(ports, packed.rows),
-      };
-      columns[name] = column;
-    }
-    columns.verdict = { texts: packed.kinds, codes: await codesOf(packed.verdict, packed.rows), ports: null };
+    const column = async ({ texts, codes, ports }) => {
+      const [text, code, port] = await Promise.all([
+        inflate(texts),
+        codesOf(codes, packed.rows),
+        ports === undefined ? null : codesOf(ports, packed.rows),
+      ]);
+      return { texts: JSON.parse(new TextDecoder().decode(text)), codes: code, ports: port };
+    };
+    const names = ["client", "server", "probability", "payload", "duration", "reason"];
+    const [verdicts, ...unpacked] = await Promise.all([
+      codesOf(packed.verdict, packed.rows),
+      ...names.map((name) => column(packed[name])),
+    ]);
+    const columns = Object.fromEntries(names.map((name, place) => [name, unpacked[place]]));
+    columns.verdict = { texts: packed.kinds, codes: verdicts, ports: null };
     return { rows: packed.rows, linked: packed.linked, columns };
   }
 
