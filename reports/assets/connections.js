@@ -34,18 +34,23 @@
   let placed = { first: 0, last: 0 }; /* positions from `first` to `last` (not included) stand in their places */
   let rowHeight = 0;
 
+  /* All at once: the browser inflates beside the main thread, which is busy with the rest of the page. */
   async function unpack(packed) {
-    const columns = {};
-    for (const name of ["client", "server", "probability", "payload", "duration", "reason"]) {
-      const { texts, codes, ports } = packed[name];
-      const column = {
-        texts: JSON.parse(new TextDecoder().decode(await inflate(texts))),
-        codes: await codesOf(codes, packed.rows),
-        ports: ports === undefined ? null : await codesOf(ports, packed.rows),
-      };
-      columns[name] = column;
-    }
-    columns.verdict = { texts: packed.kinds, codes: await codesOf(packed.verdict, packed.rows), ports: null };
+    const column = async ({ texts, codes, ports }) => {
+      const [text, code, port] = await Promise.all([
+        inflate(texts),
+        codesOf(codes, packed.rows),
+        ports === undefined ? null : codesOf(ports, packed.rows),
+      ]);
+      return { texts: JSON.parse(new TextDecoder().decode(text)), codes: code, ports: port };
+    };
+    const names = ["client", "server", "probability", "payload", "duration", "reason"];
+    const [verdicts, ...unpacked] = await Promise.all([
+      codesOf(packed.verdict, packed.rows),
+      ...names.map((name) => column(packed[name])),
+    ]);
+    const columns = Object.fromEntries(names.map((name, place) => [name, unpacked[place]]));
+    columns.verdict = { texts: packed.kinds, codes: verdicts, ports: null };
     return { rows: packed.rows, linked: packed.linked, columns };
   }
 
@@ -188,11 +193,12 @@
   }
 
   function render() {
-    const { view, scale } = extent();
-    const top = scroller.scrollTop * scale;
+    const { view, height, scale } = extent();
+    const scrolled = Math.min(scroller.scrollTop, Math.max(0, height - view)); /* below is what an open row adds */
+    const top = scrolled * scale;
     const first = Math.max(0, Math.floor(top / rowHeight) - ROWS_BEYOND_VIEW);
     const last = Math.min(order.length, Math.ceil((top + view) / rowHeight) + ROWS_BEYOND_VIEW);
-    put(first, last, scroller.scrollTop - top);
+    put(first, last, scrolled - top);
   }
 
   /* Show the table from its first row, as after a filter. */
@@ -222,7 +228,15 @@
     render();
     const row = rendered.get(active);
     row.focus({ preventScroll: true });
-    row.scrollIntoView({ block: "nearest" }); /* the row with the focus shows all of its text, and so is higher */
+    makeRoom();
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  /* The row with the focus shows all of its text, over the rows below it; below the last one there must be room. */
+  function makeRoom() {
+    const row = rendered.get(active);
+    const bottom = row.offsetTop + row.offsetHeight;
+    if (bottom > body.offsetHeight) body.style.height = `${bottom}px`;
   }
 
   const steps = {
@@ -244,7 +258,8 @@
     const row = event.target.closest("tr");
     active = Number(row.getAttribute("aria-rowindex")) - 2;
     for (const [position, other] of rendered) other.tabIndex = position === active ? 0 : -1;
-    if (!isPlaced(active)) goTo(active);
+    if (isPlaced(active)) makeRoom();
+    else goTo(active);
   });
   for (const chip of chips) {
     chip.addEventListener("click", () => {
@@ -261,6 +276,7 @@
   new ResizeObserver(() => {
     resize();
     render();
+    if (body.contains(document.activeElement)) makeRoom();
   }).observe(scroller);
   addEventListener("beforeprint", () => {
     put(0, Math.min(order.length, MAX_PRINTED), 0);

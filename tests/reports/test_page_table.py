@@ -166,6 +166,39 @@ def test_only_connections_with_a_section_are_links(browser: Browser, tmp_path: P
     visit.page.context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_last_row_shows_all_of_its_reason(browser: Browser, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "page.html"
+    reason = "The segments that arrive are the segments that left. " * 9
+    write_page(make_result(*[make_pair(Verdict.REGULAR, reason=reason)] * 2), path)
+    visit = Visit(browser, path, viewport={"width": width, "height": 900})
+    text = visit.page.locator(f"{ROWS} td.reason span").last
+    hidden = "text => text.scrollHeight - text.clientHeight"
+    assert text.evaluate(hidden) > 20
+    text.click()
+    assert text.evaluate(hidden) <= 1
+    scroll_to_end(visit)
+    box, row = visit.page.locator("#connections-scroll").bounding_box(), visit.page.locator(ROWS).last.bounding_box()
+    assert box is not None
+    assert row is not None
+    assert row["y"] + row["height"] <= box["y"] + box["height"] + 1
+    visit.page.context.close()
+
+
+def test_a_print_holds_the_first_rows_and_says_so(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    write_page(make_result(*[make_pair(Verdict.REGULAR)] * 600), path)
+    visit = Visit(browser, path)
+    visit.page.wait_for_selector(ROWS)
+    visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert visit.page.locator(ROWS).count() == 500
+    assert visit.page.locator("#shown").inner_text() == "600 connections, the first 500 of them in print"
+    visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert visit.page.locator(ROWS).count() < 50
+    assert visit.page.locator("#shown").inner_text() == "600 connections"
+    visit.page.context.close()
+
+
 def test_without_scripts_the_page_says_where_the_connections_are(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_page(make_result(*[make_pair(Verdict.REGULAR)] * 3), path)
