@@ -96,6 +96,9 @@ calibrate: install ## Set probabilities beside truth on fresh captures (root, Li
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run
 
+bench-quick: install ## The speed of detect and inspect beside tcptrace, in five minutes; fails where one fell behind
+	$(BIN)/python -m benchmarks.quick
+
 docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py
 	$(BIN)/python docs/build.py

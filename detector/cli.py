@@ -177,7 +177,7 @@ def detect(
     if len(captures) > 2:
         raise UsageError(f"detect takes one or two captures, got {len(captures)}.")
     from detector.detection import detect as run
-    from detector.parts import usable_processors
+    from detector.verdict.parts import usable_processors
     from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:

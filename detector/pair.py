@@ -126,7 +126,10 @@ class Pair:
     @property
     def vantages(self) -> tuple[Vantage, ...]:
         """The TCP vantages that exist, client side first."""
-        return tuple(v for v in (self.client_side, self.server_side) if v is not None)
+        client, server = self.client_side, self.server_side
+        if client is not None and server is not None:
+            return client, server
+        return tuple([vantage for vantage in (client, server) if vantage is not None])
 
     @property
     def names(self) -> tuple[VantageName, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from detector.pair import Pair, Vantage
+from detector.pair import Pair
 from detector.streams.curves import NEVER
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
@@ -43,7 +43,8 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     alignment = pair.alignment.get(direction)
     if sender is None or receiver is None or alignment is None:
         return None
-    sender_began, receiver_began = _began(sender, direction), _began(receiver, direction)
+    sent, arrived = sender.flow(direction), receiver.flow(direction)
+    sender_began, receiver_began = sent.initial_sequence_number is not None, arrived.initial_sequence_number is not None
     if alignment.matched < 0.5 and (not (sender_began and receiver_began) or alignment.compared >= COMPARED_PIECES):
         return None
     times = _core.FlowTimes.of_captures(
@@ -58,18 +59,16 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
     )
     if times is None:
         return None
-    flow = sender.flow(direction)
-    return FlowClouds(direction, times, flow.retransmitted_packets / max(flow.data_packets, 1))
-
-
-def _began(vantage: Vantage, direction: Direction) -> bool:
-    """Whether the capture holds the beginning of the stream."""
-    return vantage.flow(direction).initial_sequence_number is not None
+    return FlowClouds(direction, times, sent.retransmitted_packets / max(sent.data_packets, 1))
 
 
 def larger(clouds: Mapping[Direction, FlowClouds]) -> FlowClouds | None:
     """The flow with most data points; None without flows."""
-    return max(clouds.values(), key=lambda flow: flow.times.data_count, default=None)
+    most: FlowClouds | None = None
+    for flow in clouds.values():
+        if most is None or flow.times.data_count > most.times.data_count:
+            most = flow
+    return most
 
 
 def least_round_trip_ns(clouds: Mapping[Direction, FlowClouds]) -> float:

@@ -15,13 +15,13 @@ def handshake_round_trip_ns(pair: Pair, direction: Direction) -> int | None:
     the same SYN-ACK, once each: a proxy answers SYNs itself, and of repeated ones it is not known which was answered.
     """
     sender, receiver = pair.sender(direction), pair.receiver(direction)
-    if sender is None or receiver is None or not _is_one_handshake(pair):
+    if sender is None or receiver is None or not _is_one_handshake(sender, receiver):
         return None
     toward, beyond = _legs_ns(sender, direction)
-    whole = _legs_ns(receiver, direction)
-    if toward is None or beyond is None or None in whole:
+    from_receiver, from_sender = _legs_ns(receiver, direction)
+    if toward is None or beyond is None or from_receiver is None or from_sender is None:
         return None
-    return min(toward, sum(leg for leg in whole if leg is not None) - beyond)
+    return min(toward, from_receiver + from_sender - beyond)
 
 
 def _legs_ns(vantage: Vantage, direction: Direction) -> tuple[int | None, int | None]:
@@ -31,9 +31,12 @@ def _legs_ns(vantage: Vantage, direction: Direction) -> tuple[int | None, int | 
     return legs if direction is Direction.UP else legs[::-1]
 
 
-def _is_one_handshake(pair: Pair) -> bool:
-    for direction in Direction:
-        numbers = {vantage.flow(direction).initial_sequence_number for vantage in pair.vantages}
-        if None in numbers or len(numbers) != 1:
+def _is_one_handshake(one: Vantage, other: Vantage) -> bool:
+    """Whether both captures hold the same SYN and the same SYN-ACK, once each."""
+    flows = ((one.connection.up, other.connection.up), (one.connection.down, other.connection.down))
+    for first, second in flows:
+        if first.initial_sequence_number is None or first.initial_sequence_number != second.initial_sequence_number:
             return False
-    return all(vantage.flow(direction).syn_count == 1 for vantage in pair.vantages for direction in Direction)
+        if first.syn_count != 1 or second.syn_count != 1:
+            return False
+    return True

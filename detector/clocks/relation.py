@@ -38,6 +38,7 @@ from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped
 from detector.options import ClockMode
 from detector.pair import Pair
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
@@ -131,7 +132,7 @@ class ClockRelation:
 def relate(pair: Pair) -> ClockRelation:
     """Find the clock relation of a pair, in the mode that its options ask for."""
     mode = pair.options.clocks
-    clouds = {direction: gathered for direction in Direction if (gathered := flow_clouds(pair, direction)) is not None}
+    clouds = {direction: gathered for direction in DIRECTIONS if (gathered := flow_clouds(pair, direction)) is not None}
     if not clouds:
         return ClockRelation(
             mode, ClockBasis.NONE, (), math.inf, math.inf, 0, 0, 0, 0, math.inf, clouds, -math.inf, math.inf
@@ -155,7 +156,7 @@ def relate(pair: Pair) -> ClockRelation:
         mode,
         basis,
         found,
-        min(piece.slack_ns for piece in found) / 1e9,
+        min([piece.slack_ns for piece in found]) / 1e9,
         exact.slack_ns / 1e9,
         constraints.lower_count,
         constraints.upper_count,
@@ -173,8 +174,9 @@ def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> _c
     lower_mean = upper_mean = 0.0
     for flow in clouds.values():
         times = flow.times
-        again = min(1.0, flow.retransmitted_share + loss_share(times.sender_missed))
-        data_mean = times.data_count * loss_share(times.sender_missed) * again
+        sender_loss = loss_share(times.sender_missed)
+        again = min(1.0, flow.retransmitted_share + sender_loss)
+        data_mean = times.data_count * sender_loss * again
         ack_mean = times.timed_ack_count * loss_share(times.receiver_missed) * again
         upper, lower = (data_mean, ack_mean) if flow.direction is Direction.UP else (ack_mean, data_mean)
         upper_mean, lower_mean = upper_mean + upper, lower_mean + lower

@@ -9,7 +9,7 @@ transfer that fits into a relay's buffers looks stored. Connections with a doubt
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from detector.groups.disagreement import JudgedConnection, disagreement, split_and_regular
@@ -17,7 +17,6 @@ from detector.groups.membership import GroupKey, Member, grouped, least_s
 from detector.groups.pooling import pooled_identity
 from detector.options import DECISION_PROBABILITY
 from detector.verdict.weighing import Judgement, judge
-from pepscope.results.evidence_table import Found
 from pepscope.results.finding import is_missing
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import SPLIT_VERDICTS, Evidence, GroupResult, Outcome, PairResult, SplitPlace, Verdict
@@ -108,10 +107,6 @@ def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgeme
     return judgement, evidence
 
 
-def _found(members: Sequence[Member]) -> Iterator[tuple[Member, Found]]:
-    return ((member, found) for member in members for found in member.evidence)
-
-
 def _largest(members: Sequence[Member]) -> list[Member]:
     most = max((member.payload_bytes for member in members), default=0)
     return [member for member in members if member.payload_bytes >= LARGEST_SHARE * most]
@@ -138,14 +133,15 @@ def _firmest(members: Sequence[Member]) -> list[tuple[Evidence, int]]:
 
     Weighing these is weighing all: of a family the worst charge counts once.
     """
-    firmest: dict[tuple[str, str], tuple[Member, Found]] = {}
+    firmest: dict[tuple[str, str], tuple[float, Member, int]] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for member, item in _found(members):
-        key = (item.method, item.finding)
-        counts[key] += 1
-        if key not in firmest or item.strength > firmest[key][1].strength:
-            firmest[key] = member, item
-    return [(member.in_full(item), counts[key]) for key, (member, item) in firmest.items()]
+    for member in members:
+        for number, (item, strength) in enumerate(zip(member.evidence, member.strengths, strict=True)):
+            key = (item.method, item.finding)
+            counts[key] += 1
+            if key not in firmest or strength > firmest[key][0]:
+                firmest[key] = strength, member, number
+    return [(member.in_full(number), counts[key]) for key, (_, member, number) in firmest.items()]
 
 
 def _reported(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:
@@ -179,7 +175,7 @@ def _undecided_reason(judgement: Judgement, members: Sequence[Member], counting:
     """Why nothing is decided: what most connections lack, where the evidence as a whole does not disagree."""
     if not counting:
         return members[0].reason
-    if any(item.outcome is not Outcome.INAPPLICABLE for _, item in _found(counting)):
+    if any(item.outcome is not Outcome.INAPPLICABLE for member in counting for item in member.evidence):
         return judgement.reason
     reasons = Counter(member.reason for member in members)
     reason, count = reasons.most_common(1)[0]
@@ -193,7 +189,10 @@ def _undecided_reason(judgement: Judgement, members: Sequence[Member], counting:
 def _exchanges(members: Sequence[Member]) -> int | None:
     """Questions with answers in the connections that one capture holds, where they were counted."""
     counted = [
-        member.in_full(item).numbers["exchanges"] for member, item in _found(members) if "exchanges" in item.numbers
+        member.in_full(number).numbers["exchanges"]
+        for member in members
+        for number, item in enumerate(member.evidence)
+        if "exchanges" in item.names
     ]
     known = [count for count in counted if isinstance(count, int)]
     return sum(known) if known and len(known) == len(members) else None

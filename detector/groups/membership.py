@@ -12,7 +12,7 @@ from functools import lru_cache
 from detector.pair import Pair
 from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.connections import Connection
-from pepscope.results.evidence_table import Found
+from pepscope.results.evidence_table import Form
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, PairResult, Verdict
 
@@ -90,13 +90,18 @@ class Member:
         return self.pairs.reason(self.place)
 
     @property
-    def evidence(self) -> list[Found]:
-        """What methods found, in short."""
-        return self.pairs.found(self.place)
+    def evidence(self) -> list[Form]:
+        """What methods found, without strength and figures."""
+        return self.pairs.forms(self.place)
 
-    def in_full(self, found: Found) -> Evidence:
-        """A piece of its evidence with sentence and figures."""
-        return self.pairs.evidence(self.place)[found.place]
+    @property
+    def strengths(self) -> Sequence[float]:
+        """How firmly each of `evidence` was found."""
+        return self.pairs.strengths(self.place)
+
+    def in_full(self, number: int) -> Evidence:
+        """The piece of its evidence that is `evidence[number]`, with sentence and figures."""
+        return self.pairs.evidence(self.place, number)
 
     @property
     def payload_bytes(self) -> int:

@@ -62,8 +62,8 @@ def pooled_identity(members: Sequence[Member]) -> Evidence | None:
     undecided = [
         (member, nats)
         for member in members
-        for item in member.evidence
-        if item.method == NAME and item.finding in _UNDECIDED and (nats := field_nats(member.in_full(item).numbers))
+        for number, item in enumerate(member.evidence)
+        if item.method == NAME and item.finding in _UNDECIDED and (nats := field_nats(member.in_full(number).numbers))
     ]
     if len(undecided) < 2:
         return None

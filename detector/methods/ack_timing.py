@@ -166,7 +166,7 @@ def examine(observation: Observation) -> Evidence:
     if clock.mode is not ClockMode.GENERAL:
         return _judge_published(flow, clock, first if clock.mode is ClockMode.SYNCHRONISED else second, numbers)
     nearer = _nearer_than_handshake(pair, flow, tick_s, numbers)
-    return _judge_general(clock, tick_s, violating, nearer, numbers)
+    return _judge_general(clock, tick_s, violating, (ahead, compared), nearer, numbers)
 
 
 def published(flow: FlowClouds, mode: ClockMode) -> _Published:
@@ -183,8 +183,14 @@ def published(flow: FlowClouds, mode: ClockMode) -> _Published:
 
 
 def _judge_general(
-    clock: ClockRelation, tick_s: float, violating: int, nearer: Evidence | None, numbers: dict[str, Number]
+    clock: ClockRelation,
+    tick_s: float,
+    violating: int,
+    before_own: tuple[int, int],
+    nearer: Evidence | None,
+    numbers: dict[str, Number],
 ) -> Evidence:
+    """`before_own`: how many acknowledgements came before the receiver's own, and of how many."""
     tolerated = TIMESTAMP_ERROR_S + tick_s
     caveats = ["Packets that a capture lost can shift single points; as many points as loss explains were left out."]
     if len(clock.pieces) > 1:
@@ -212,7 +218,7 @@ def _judge_general(
         if nearer is not None and nearer.strength > 2 * strength:
             return nearer  # a contradiction by less than a clock's tick is weak evidence
         return AckTimingFinding.ACKS_BEFORE_DATA.evidence(NAME, strength, summary, numbers, caveats)
-    ahead, compared = (int(str(numbers[key])) for key in (OWN_BEFORE, OWN_COMPARED))
+    ahead, compared = before_own
     if ahead > max(clock.lower_spared + clock.upper_spared, OWN_SHARE * compared):
         summary = (
             f"{ahead} of {compared} acknowledgements reached the sender before the receiver sent its own of the same "

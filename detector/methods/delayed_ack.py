@@ -17,6 +17,7 @@ from detector.clocks.relation import ClockRelation
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
@@ -60,7 +61,7 @@ class DelayedAckFinding(Finding):
 def examine(observation: Observation) -> Evidence:
     """Compare the least round trip at the sender with the delay that the receiver put on its acknowledgements."""
     pair = observation.pair
-    held = [found for direction in Direction if (found := _held(pair, direction)) is not None]
+    held = [found for direction in DIRECTIONS if (found := _held(pair, direction)) is not None]
     judged = [made for item in held if (made := _judge(pair, item, observation.clock)) is not None]
     if not judged:
         summary = "No delay on the receiver's acknowledgements is known (--ack-delay sets one)."

@@ -14,6 +14,7 @@ from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
@@ -82,7 +83,7 @@ def _leads_s(pair: Pair, clock: ClockRelation) -> dict[Direction, float]:
         return {}
     at_client, at_server = _core.fins(client.packets), _core.fins(server.packets)
     leads = {}
-    for direction in Direction:
+    for direction in DIRECTIONS:
         reverse = clock.clouds.get(direction.reverse)
         sent, arrived = at_client[direction], at_server[direction]
         if direction is Direction.DOWN:

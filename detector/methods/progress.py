@@ -20,6 +20,7 @@ from detector.method import Method, Observation, by_connection
 from detector.pair import Pair
 from detector.streams.window_course import window_captured, window_course
 from pepscope import _core
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.verdicts import Evidence, Number
@@ -274,7 +275,7 @@ def _least_hold_s(pair: Pair, direction: Direction, clock: ClockRelation) -> flo
     sender, receiver = pair.sender(direction), pair.receiver(direction)
     if sender is None or receiver is None or len(clock.pieces) != 1:
         return 0.0
-    if any(v.flow(d).initial_sequence_number is None for v in pair.vantages for d in Direction):
+    if any(v.flow(d).initial_sequence_number is None for v in pair.vantages for d in DIRECTIONS):
         return 0.0
     legs = [
         vantage.flow(sent).round_trip_time_min_ns

@@ -29,11 +29,13 @@ class TeardownFinding(Finding):
 def examine(observation: Observation) -> Evidence:
     """Compare how far the sender was acknowledged with how far an aborting receiver came."""
     pair = observation.pair
-    if len(pair.vantages) < 2:
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None:
         return TeardownFinding.NEEDS_SECOND_CAPTURE.undecided(NAME, "How an abort travels needs captures at both ends.")
-    for direction in sorted(Direction, key=lambda d: -pair.vantages[0].flow(d).stream_bytes):
-        sender, receiver = pair.sender(direction), pair.receiver(direction)
-        if sender is None or receiver is None or receiver.flow(direction.reverse).reset_time_ns is None:
+    upward, downward = (Direction.UP, client, server), (Direction.DOWN, server, client)
+    is_download = client.connection.down.stream_bytes > client.connection.up.stream_bytes
+    for direction, sender, receiver in (downward, upward) if is_download else (upward, downward):
+        if receiver.flow(direction.reverse).reset_time_ns is None:
             continue
         abort = find_abort(receiver.packets, direction)
         if abort is not None:

@@ -2,7 +2,8 @@
 
 Weights are log-likelihood ratios (nats): of all pairings that use every member at most once, the one with the greatest
 sum explains best what was seen. The graph falls into connected components, which are solved one by one: small ones by
-the dense algorithm, large ones by the sparse one (Crouse 2016; Jonker and Volgenant 1987, both in SciPy).
+the dense algorithm, large ones by the sparse one (Crouse 2016; Jonker and Volgenant 1987, both in SciPy, which is
+imported where there is something to choose: that takes longer than judging a hundred connections).
 
 The margin of a chosen pair is what the sum loses if that pair is forbidden. Forbidding a pair moves its members to
 others, whose partners move on, until the chain closes or ends at a free place: the margin is the shortest cycle through
@@ -18,9 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 
 Float64Array = npt.NDArray[np.float64]
 
@@ -63,8 +61,11 @@ def assign(edges: Sequence[Edge]) -> list[Chosen]:
 
 def _components(edges: Sequence[Edge]) -> list[list[int]]:
     """Places of the edges, by connected component."""
-    if not edges:
-        return []
+    if all(len({getattr(edge, side) for edge in edges}) == len(edges) for side in ("first", "second")):
+        return [[place] for place in range(len(edges))]
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     ones = np.unique([edge.first for edge in edges], return_inverse=True)[1]
     twos = np.unique([edge.second for edge in edges], return_inverse=True)[1] + ones.max() + 1
     size = int(twos.max()) + 1
@@ -109,8 +110,13 @@ def _best(
         table = np.full((height, width + height), _NEVER)
         table[rows, columns] = weights
         table[np.arange(height), width + np.arange(height)] = 0.0
+        from scipy.optimize import linear_sum_assignment
+
         taken, of = linear_sum_assignment(table, maximize=True)
     else:
+        from scipy.sparse import coo_array, csr_array
+        from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
         # Every row takes exactly one place, so adding one to every weight changes nothing but that no weight is zero.
         entries = np.concatenate([weights, np.zeros(height)]) + 1.0
         at = np.concatenate([rows, np.arange(height)]), np.concatenate([columns, width + np.arange(height)])

@@ -54,7 +54,8 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
 
 
 def _share(far: float, near: float) -> float:
-    return max(far, 0.0) / total if (total := max(far, 0.0) + max(near, 0.0)) > 0 else 0.5
+    far, near = max(far, 0.0), max(near, 0.0)
+    return far / (far + near) if far + near > 0 else 0.5
 
 
 def _hops(ttl: int) -> int:

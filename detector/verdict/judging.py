@@ -1,4 +1,4 @@
-"""One connection to its result: examine it by every method, weigh the findings, name the stretch the verdict covers."""
+"""Connections to results: examine them by every method, weigh what it finds of each, name the stretch covered."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
 
 def judge_pair(pair: Pair) -> PairResult:
     """Judge a connection by what the packets of its pair show."""
-    return judge_observation(Observation(pair))
+    return judge_observations((Observation(pair),))[0]
 
 
-def judge_observation(observation: Observation) -> PairResult:
-    """Judge a connection by its packets and by what the two captures show of each other."""
-    pair, evidence = observation.pair, examine(observation)
+def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:
+    """Judge connections, each by its own packets and by what the two captures show of each other."""
+    found = examine(observations)
+    return [_judged(observation, evidence) for observation, evidence in zip(observations, found, strict=True)]
+
+
+def _judged(observation: Observation, evidence: tuple[Evidence, ...]) -> PairResult:
+    pair = observation.pair
     judgement = judge(_weighed(evidence), least_probability=pair.options.least_probability)
     judgement = allow_for_mispairing(judgement, pair, evidence)
     vantages, leg = pair.vantages, pair.datagram_leg
@@ -47,18 +52,25 @@ def judge_observation(observation: Observation) -> PairResult:
     )
 
 
-def examine(observation: Observation) -> tuple[Evidence, ...]:
-    """What every method that applies to this connection finds, in the order of the registry."""
-    context = Context((observation,))
-    found = []
+def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
+    """What the methods that apply to each connection find, in the order of the registry; each is called once."""
+    found: list[list[Evidence]] = [[] for _ in observations]
     for method in methods():
-        item = method.examine(context).evidence[0] if method.applies(observation) else None
-        if item is not None and (method.reads_datagrams or _is_relevant(item, observation.pair)):
-            found.append(item)
+        applying = [each for each in zip(observations, found, strict=True) if method.applies(each[0])]
+        if not applying:
+            continue
+        made = method.examine(Context([observation for observation, _ in applying])).evidence
+        for (observation, evidence), item in zip(applying, made, strict=True):
+            if item is not None and (method.reads_datagrams or _is_relevant(item, observation.pair)):
+                evidence.append(item)
+    return [tuple(_without_explained(evidence)) for evidence in found]
+
+
+def _without_explained(found: list[Evidence]) -> list[Evidence]:
+    """The evidence; where it is known what the missing counterpart means, without the finding that it is missing."""
     if any(item.finding is WithoutServerFinding.ANSWERED_WITHOUT_SERVER for item in found):
-        # What the missing counterpart means is known.
-        found = [item for item in found if item.finding is not ContentFinding.NO_COUNTERPART]
-    return tuple(found)
+        return [item for item in found if item.finding is not ContentFinding.NO_COUNTERPART]
+    return found
 
 
 def _is_relevant(item: Evidence, pair: Pair) -> bool:

@@ -36,11 +36,13 @@ HINT_NATS = 2.9
 #: Natural-log prior of a fault of the captures that fakes any evidence whatever: about one pair in a thousand.
 FAULT = -7.0
 
-#: Charges against each hypothesis, in the order of `Hypothesis`: end to end, then the splits.
-Nats = tuple[float, float, float, float]
-_END = list(Hypothesis).index(Hypothesis.END)
+#: A number for each hypothesis, in the order of `Hypothesis`: end to end, then the splits.
+ByHypothesis = tuple[float, float, float, float]
 
 _SPLITS = (Hypothesis.RELAY, Hypothesis.STORE, Hypothesis.LOCAL)
+_PLACES = {hypothesis: place for place, hypothesis in enumerate(Hypothesis)}
+_END = _PLACES[Hypothesis.END]
+_LOG_PRIOR = tuple(math.log(PRIOR[each]) for each in Hypothesis)
 
 _MECHANISM_OF = {
     Hypothesis.RELAY: Mechanism.RELAY,
@@ -67,18 +69,18 @@ class Judgement:
 class _Posterior:
     """Probability of each hypothesis, given that one of them holds, and that the captures are at fault instead."""
 
-    of: Mapping[Hypothesis, float]
+    of: Sequence[float]  # in the order of `Hypothesis`
     fault: float
 
     @property
     def split(self) -> float:
         """Probability that the connection is split, a fault counted as what is known without evidence."""
         prior = 1.0 - PRIOR[Hypothesis.END]
-        return (1.0 - self.fault) * (1.0 - self.of[Hypothesis.END]) + self.fault * prior
+        return (1.0 - self.fault) * (1.0 - self.of[_END]) + self.fault * prior
 
     def share(self, hypothesis: Hypothesis) -> float:
         """Probability of one way of splitting, given a split."""
-        return self.of[hypothesis] / sum(self.of[each] for each in _SPLITS)
+        return self.of[_PLACES[hypothesis]] / sum(self.of[_PLACES[each]] for each in _SPLITS)
 
 
 def weight_of(evidence: Evidence) -> Weight:
@@ -123,27 +125,38 @@ def _posterior(weighed: Sequence[Evidence]) -> _Posterior:
     """Bayes' rule over the hypotheses; the fault competes with end to end and with a split of any mechanism."""
     families = _nats_by_family(weighed)
     paid = _charges(families)
-    logs = {each: math.log(PRIOR[each]) + charge for each, charge in paid.items()}
-    most = max(logs.values())
-    shares = {each: math.exp(value - most) for each, value in logs.items()}
-    total = sum(shares.values())
+    logs = [prior + charge for prior, charge in zip(_LOG_PRIOR, paid, strict=True)]
+    most = max(logs)
+    shares = [math.exp(value - most) for value in logs]
+    total = sum(shares)
     end = PRIOR[Hypothesis.END]
-    explained = end * math.exp(paid[Hypothesis.END]) + (1.0 - end) * math.exp(_any_split(families))
+    explained = end * math.exp(paid[_END]) + (1.0 - end) * math.exp(_any_split(families))
     fault = math.exp(FAULT)
-    return _Posterior({each: share / total for each, share in shares.items()}, fault / (fault + explained))
+    return _Posterior([share / total for share in shares], fault / (fault + explained))
 
 
-def _nats_by_family(weighed: Iterable[Evidence]) -> list[list[Nats]]:
+def _nats_by_family(weighed: Iterable[Evidence]) -> list[list[ByHypothesis]]:
     """What each piece of evidence charges every hypothesis, by family, families in the order of their names."""
-    families: dict[str, list[Nats]] = {}
+    families: dict[str, list[ByHypothesis]] = {}
     for item in weighed:
-        weight, share = finding_of(item).weight, item.strength
-        end, relay, store, local = weight.nats
-        families.setdefault(weight.family, []).append((end * share, relay * share, store * share, local * share))
+        families.setdefault(finding_of(item).weight.family, []).append(_nats(item))
     return [families[family] for family in sorted(families)]
 
 
-def _any_split(families: Iterable[Sequence[Nats]]) -> float:
+def _nats(item: Evidence) -> ByHypothesis:
+    """What the evidence charges every hypothesis."""
+    share = item.strength
+    end, relay, store, local = finding_of(item).weight.nats
+    return end * share, relay * share, store * share, local * share
+
+
+def _toward_split(item: Evidence) -> float:
+    """The nats of `weight_of(item).split`: what the evidence weighs against end to end."""
+    end, *splits = _nats(item)
+    return max(splits) - end
+
+
+def _any_split(families: Iterable[Sequence[ByHypothesis]]) -> float:
     """What a split pays whose mechanism may be another one for every finding, as in several connections of one rule."""
     return sum(min(0.0, *(max(nats[1:]) for nats in family)) for family in families)
 
@@ -153,29 +166,30 @@ def charges(weighed: Iterable[Evidence]) -> dict[Hypothesis, float]:
 
     End to end pays at most `HINT_NATS` for all its hints together.
     """
-    return _charges(_nats_by_family(weighed))
+    return dict(zip(Hypothesis, _charges(_nats_by_family(weighed)), strict=True))
 
 
-def _charges(families: Iterable[Sequence[Nats]]) -> dict[Hypothesis, float]:
+def _charges(families: Iterable[Sequence[ByHypothesis]]) -> list[float]:
+    """`charges`, in the order of `Hypothesis`."""
     worst = [tuple(map(min, (0.0, 0.0, 0.0, 0.0), *family)) for family in families]
-    paid = {each: sum(family[place] for family in worst) for place, each in enumerate(Hypothesis)}
+    paid = [sum(family[place] for family in worst) for place in _PLACES.values()]
     hints = sum(family[_END] for family in worst if family[_END] > -HINT_NATS)
-    paid[Hypothesis.END] += max(hints, -HINT_NATS) - hints
+    paid[_END] += max(hints, -HINT_NATS) - hints
     return paid
 
 
 def _mechanism(on_kind: Sequence[Evidence], kinds: _Posterior) -> Mechanism:
     """What a finding names, the strongest first; else the hypothesis that has most of the split's probability."""
-    named = [(weight_of(item).split, row.mechanism) for item in on_kind if (row := weight_of(item)).mechanism]
+    named = [(_toward_split(item), name) for item in on_kind if (name := finding_of(item).weight.mechanism)]
     if named:
-        return max(named, key=lambda each: each[0])[1] or Mechanism.UNDECIDED
+        return max(named, key=lambda each: each[0])[1]
     leading = max(_SPLITS, key=kinds.share)
     return _MECHANISM_OF[leading] if kinds.share(leading) >= MECHANISM_SHARE else Mechanism.UNDECIDED
 
 
 def _strongest(weighed: Sequence[Evidence], sign: int) -> Evidence:
     """The evidence that weighs most for a split (`sign` 1) or for end to end (-1)."""
-    return max(weighed, key=lambda item: sign * weight_of(item).split)
+    return max(weighed, key=lambda item: sign * _toward_split(item))
 
 
 def _regular_reason(weighed: Sequence[Evidence]) -> str:
@@ -188,7 +202,7 @@ def _split_reason(
     weighed: Sequence[Evidence], on_kind: Sequence[Evidence], kinds: _Posterior, mechanism: Mechanism
 ) -> str:
     """The strongest evidence for the split, and the evidence for its mechanism."""
-    naming = [item for item in on_kind if weight_of(item).mechanism is not None]
+    naming = [item for item in on_kind if finding_of(item).weight.mechanism is not None]
     leading = _strongest(naming or weighed, 1)
     changes = [item for item in weighed if item.finding is IdentityFinding.MAKER_CHANGES and item is not leading]
     if changes:
@@ -214,9 +228,9 @@ def _split_reason(
 
 def _inconclusive_reason(weighed: Sequence[Evidence], undecided: Sequence[Evidence]) -> str:
     """Name the contradiction, or what is missing."""
-    weighty = [item for item in weighed if abs(weight_of(item).split) >= 1.0]
-    for_split = [item for item in weighty if weight_of(item).split > 0]
-    against = [item for item in weighty if weight_of(item).split < 0]
+    weighty = [(toward_split, item) for item in weighed if abs(toward_split := _toward_split(item)) >= 1.0]
+    for_split = [item for toward_split, item in weighty if toward_split > 0]
+    against = [item for toward_split, item in weighty if toward_split < 0]
     if for_split and against:
         return f"The evidence disagrees: {_strongest(for_split, 1).summary} But: {_strongest(against, -1).summary}"
     if for_split and _strongest(for_split, 1).finding is not IdentityFinding.ACKS_NOBODY_SENT:

@@ -14,4 +14,8 @@ class Direction(IntEnum):
     @property
     def reverse(self) -> Direction:
         """The opposite flow."""
-        return Direction(1 - self)
+        return Direction.DOWN if self is Direction.UP else Direction.UP
+
+
+#: Both flows, for loops: a tuple is walked without the calls that an enum's iterator makes.
+DIRECTIONS = (Direction.UP, Direction.DOWN)

@@ -11,24 +11,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.verdicts import (
-    CaptureSummary,
-    DetectionResult,
-    Evidence,
-    GroupResult,
-    Number,
-    PairResult,
-    Stretch,
-    Verdict,
-)
+from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
+from pepscope.results.verdicts import CaptureSummary, DetectionResult, Evidence, GroupResult, Number, PairResult
 
 SCHEMA_VERSION = 1
-_STRETCH = tuple(Stretch.__dataclass_fields__)
 
 #: Pairs that are turned into text at once: some hundred kilobytes.
 _BATCH = 64
-
-_JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
 
 def detection_document(result: DetectionResult) -> dict[str, Any]:
@@ -36,7 +25,7 @@ def detection_document(result: DetectionResult) -> dict[str, Any]:
     return {
         "schema": SCHEMA_VERSION,
         "captures": [capture_document(capture) for capture in result.captures],
-        "pairs": [pair_document(pair) for pair in result.pairs],
+        "pairs": [_plain_document(record) for record in _pair_records(result)],
         "groups": [group_document(group) for group in result.groups],
     }
 
@@ -53,31 +42,40 @@ def capture_document(capture: CaptureSummary) -> dict[str, Any]:
 
 def pair_document(pair: PairResult) -> dict[str, Any]:
     """One pair as `detect-1` and `audit-1` write it."""
-    return {**_pair_record(pair), "evidence": [evidence_document(item) for item in pair.evidence]}
+    return _plain_document(_pair_record(PairTable([pair]).columns, 0))
 
 
-def _pair_record(pair: PairResult) -> dict[str, Any]:
-    """One pair for the encoder, which writes evidence by its fields."""
+def _pair_records(result: DetectionResult) -> Iterator[dict[str, Any]]:
+    table = PairTable.of(result.pairs)
+    return (_pair_record(table.columns, row) for row in table.rows)
+
+
+def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
+    """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
     return {
         "vantages": [
             {
-                "capture": vantage.capture,
-                "client": vantage.client,
-                "server": vantage.server,
-                "transport": vantage.transport,
+                "capture": vantage.capture[row],
+                "client": vantage.client[row],
+                "server": vantage.server[row],
+                "transport": vantage.transport[row],
             }
-            for vantage in pair.vantages
+            for vantage in columns.vantages
+            if vantage.capture[row] is not None
         ],
-        "verdict": pair.verdict.value,
-        "mechanism": None if pair.mechanism is None else pair.mechanism.value,
-        "probability": {kind.value: float(pair.probability.get(kind, 0.0)) for kind in _JUDGED},
-        "reason": pair.reason,
-        "pairing": {"confidence": float(pair.pairing_confidence), "ground": pair.pairing_ground or None},
-        "stretch": None if pair.stretch is None else {name: getattr(pair.stretch, name) for name in _STRETCH},
-        "packets": int(pair.packets),
-        "payload_bytes": {"up": int(pair.payload_bytes_up), "down": int(pair.payload_bytes_down)},
-        "duration_s": float(pair.duration_s),
-        "evidence": pair.evidence,
+        "verdict": columns.verdict[row],
+        "mechanism": columns.mechanism[row],
+        "probability": {
+            kind: 0.0 if math.isnan(share := column[row]) else share
+            for kind, column in zip(JUDGED, columns.probability, strict=True)
+        },
+        "reason": columns.reason[row] + columns.remark[row],
+        "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
+        "stretch": stretch_values(columns.stretch[row]),
+        "packets": columns.packets[row],
+        "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
+        "duration_s": columns.duration_s[row],
+        "evidence": columns.evidence.documents(row),
     }
 
 
@@ -93,7 +91,7 @@ def group_document(group: GroupResult) -> dict[str, Any]:
         "pairs": [int(place) for place in group.pairs],
         "exchanges": group.exchanges,
         "verdict": group.verdict.value,
-        "probability": {kind.value: float(group.probability.get(kind, 0.0)) for kind in _JUDGED},
+        "probability": {kind.value: float(group.probability.get(kind, 0.0)) for kind in JUDGED},
         "mechanism": None if group.mechanism is None else group.mechanism.value,
         "where": None if group.where is None else group.where.value,
         "near_round_trip_s": group.near_round_trip_s,
@@ -128,7 +126,7 @@ def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
     head = {"schema": SCHEMA_VERSION, "captures": [capture_document(capture) for capture in result.captures]}
     yield _indented(head, indent).removesuffix(b"\n}")
     for name, documents in (
-        ("pairs", map(_pair_record, result.pairs)),
+        ("pairs", _pair_records(result)),
         ("groups", map(group_document, result.groups)),
     ):
         yield b",\n" + b" " * indent + b'"%s": [' % name.encode()
@@ -165,8 +163,8 @@ def line_chunks(result: DetectionResult) -> Iterator[bytes]:
             "groups": len(result.groups),
         }
     )
-    for place, pair in enumerate(result.pairs):
-        yield _line({"record": "pair", "pair": place, **_pair_record(pair)})
+    for place, record in enumerate(_pair_records(result)):
+        yield _line({"record": "pair", "pair": place, **record})
     for place, group in enumerate(result.groups):
         yield _line({"record": "group", "group": place, **group_document(group)})
 
@@ -183,9 +181,14 @@ def _compact(document: dict[str, Any]) -> bytes:
     try:
         return _ENCODER.encode(document)
     except UnicodeEncodeError:  # a path that is no Unicode keeps its surrogates
-        plain = _finite(msgspec.to_builtins(document, enc_hook=_item))
-        text = json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(_plain_document(document), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode("utf-8", "surrogatepass")
+
+
+def _plain_document(document: dict[str, Any]) -> dict[str, Any]:
+    """What the encoder would write of a document, as plain dictionaries, lists, texts and numbers."""
+    plain: dict[str, Any] = _finite(msgspec.to_builtins(document, enc_hook=_item))
+    return plain
 
 
 def _item(value: object) -> Number:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,25 +25,13 @@ _PACKED_TOGETHER = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a method found on one connection, without sentence and figures; `place` is where the evidence has it."""
-
-    method: str
-    finding: str
-    outcome: Outcome
-    strength: float
-    numbers: tuple[str, ...]  # their names
-    place: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """What pieces of evidence of one finding have in common."""
+class Form:
+    """What pieces of evidence of one finding have in common, whichever connection they are on."""
 
     method: str
     outcome: Outcome
     finding: str
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the numbers
     caveats: tuple[str, ...]
     summary: str | None  # None where each has a sentence of its own
 
@@ -51,7 +40,7 @@ class EvidenceTable:
     """Evidence by connection; appended once, made again when it is asked for."""
 
     def __init__(self) -> None:
-        self._forms: list[_Form] = []
+        self._forms: list[Form] = []
         self._form_of: dict[tuple[object, ...], int] = {}
         self._sentences = 0
         self._ends = array("q", [0])  # of each connection's rows
@@ -100,29 +89,43 @@ class EvidenceTable:
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""
-        details, found, at = self._details(row), [], 0
-        for place in range(self._ends[row], self._ends[row + 1]):
-            form = self._forms[self._form[place]]
-            summary = form.summary
-            if summary is None:
-                summary = details[at]
-                at += 1
-            until = at + len(form.names)
-            numbers = dict(zip(form.names, details[at:until], strict=True))
-            at = until
-            found.append(
-                Evidence(form.method, form.outcome, form.finding, self._strength[place], summary, numbers, form.caveats)
-            )
-        return tuple(found)
+        details = iter(self._details(row))
+        return tuple(
+            _evidence(form, strength, details)
+            for form, strength in zip(self.forms(row), self.strengths(row), strict=True)
+        )
 
-    def found(self, row: int) -> list[Found]:
-        """What was found on a connection, in short."""
-        start = self._ends[row]
+    def item(self, row: int, place: int) -> Evidence:
+        """One piece of what was found on a connection."""
+        forms = self.forms(row)
+        before = sum(len(form.names) + (form.summary is None) for form in forms[:place])
+        return _evidence(forms[place], self.strengths(row)[place], islice(self._details(row), before, None))
+
+    def documents(self, row: int) -> list[dict[str, Any]]:
+        """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
+        details = iter(self._details(row))
+        # `zip` asks for the name first, so that it takes no detail beyond the last name.
         return [
-            Found(form.method, form.finding, form.outcome, self._strength[place], form.names, place - start)
-            for place in range(start, self._ends[row + 1])
-            for form in (self._forms[self._form[place]],)
+            {
+                "method": form.method,
+                "outcome": form.outcome,
+                "finding": form.finding,
+                "strength": strength,
+                "summary": next(details) if form.summary is None else form.summary,
+                "numbers": dict(zip(form.names, details)),  # noqa: B905
+                "caveats": form.caveats,
+            }
+            for form, strength in zip(self.forms(row), self.strengths(row), strict=True)
         ]
+
+    def forms(self, row: int) -> list[Form]:
+        """What was found on a connection, without strength and figures."""
+        forms = self._forms
+        return [forms[number] for number in self._form[self._ends[row] : self._ends[row + 1]]]
+
+    def strengths(self, row: int) -> Sequence[float]:
+        """How firmly each of `forms` was found."""
+        return self._strength[self._ends[row] : self._ends[row + 1]]
 
     def _details(self, row: int) -> list[Any]:
         """Sentences and figures of a connection."""
@@ -149,14 +152,21 @@ class EvidenceTable:
         known = self._form_of.get(common)
         return self._add(common, _form(item, names, None)) if known is None else known
 
-    def _add(self, key: tuple[object, ...], form: _Form) -> int:
+    def _add(self, key: tuple[object, ...], form: Form) -> int:
         number = self._form_of[key] = len(self._forms)
         self._forms.append(form)
         return number
 
 
-def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> _Form:
-    return _Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
+def _evidence(form: Form, strength: float, details: Iterator[Any]) -> Evidence:
+    """The piece of evidence whose details come next."""
+    summary = next(details) if form.summary is None else form.summary
+    numbers = dict(zip(form.names, details))  # noqa: B905
+    return Evidence(form.method, form.outcome, form.finding, strength, summary, numbers, form.caveats)
+
+
+def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> Form:
+    return Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
 
 
 def _plain(number: object) -> Number:

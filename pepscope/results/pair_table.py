@@ -12,7 +12,7 @@ from typing import Any, overload
 import msgspec
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
-from pepscope.results.evidence_table import EvidenceTable, Found
+from pepscope.results.evidence_table import EvidenceTable, Form
 from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
@@ -221,13 +221,17 @@ class PairTable(Sequence[PairResult]):
         code = self.columns.one_place[self._row(place)]
         return None if code == _NO_STRETCH else code == _ONE_PLACE
 
-    def found(self, place: int) -> list[Found]:
-        """What methods found on a pair, in short."""
-        return self.columns.evidence.found(self._row(place))
+    def forms(self, place: int) -> list[Form]:
+        """What methods found on a pair, without strength and figures."""
+        return self.columns.evidence.forms(self._row(place))
 
-    def evidence(self, place: int) -> tuple[Evidence, ...]:
-        """What methods found on a pair."""
-        return self.columns.evidence[self._row(place)]
+    def strengths(self, place: int) -> Sequence[float]:
+        """How firmly each of `forms` was found."""
+        return self.columns.evidence.strengths(self._row(place))
+
+    def evidence(self, place: int, number: int) -> Evidence:
+        """One piece of what methods found on a pair: that of `forms(place)[number]`."""
+        return self.columns.evidence.item(self._row(place), number)
 
     def _row(self, place: int) -> int:
         return self.rows[place]
@@ -259,9 +263,17 @@ _STRETCH_FIELDS = tuple(Stretch.__dataclass_fields__)
 def _packed(stretch: Stretch | None) -> bytes:
     if stretch is None:
         return b""
-    return msgspec.msgpack.encode([getattr(stretch, name) for name in _STRETCH_FIELDS])
+    return _PACKER.encode([getattr(stretch, name) for name in _STRETCH_FIELDS])
+
+
+def stretch_values(content: bytes) -> dict[str, Any] | None:
+    """The fields of a stretch that `PairColumns.stretch` holds, by name; None where there is none."""
+    return dict(zip(_STRETCH_FIELDS, msgspec.msgpack.decode(content), strict=True)) if content else None
 
 
 def _unpacked(content: bytes) -> Stretch | None:
-    values: list[Any] = msgspec.msgpack.decode(content) if content else []
-    return Stretch(*values) if values else None
+    values = stretch_values(content)
+    return None if values is None else Stretch(**values)
+
+
+_PACKER = msgspec.msgpack.Encoder()

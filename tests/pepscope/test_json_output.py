@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from hypothesis import given
 
 from pepscope.results import encode
 from pepscope.results.json_output import write_json, write_json_lines
-from pepscope.results.pair_table import PairTable
+from pepscope.results.pair_table import JUDGED, PairColumns, PairTable
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
-from tests.pepscope.detections import DETECTIONS
+from tests.pepscope.detections import DETECTIONS, PAIRS
 
 LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-1"))
 
@@ -38,6 +38,25 @@ def test_pieces_are_the_text_of_the_document(result: DetectionResult) -> None:
     assert json.loads(result.to_json(indent=None)) == json.loads(result.to_json(indent=0)) == result.to_dict()
     packed = replace(result, pairs=PairTable(result.pairs))
     assert packed.to_json() == result.to_json()
+
+
+@given(PAIRS)
+def test_a_document_holds_what_the_pair_holds(pair: PairResult) -> None:
+    probability = {kind.value: pair.probability.get(kind, 0.0) for kind in JUDGED}
+    expected = {
+        **{name: getattr(pair, name) for name in ("reason", "packets", "duration_s")},
+        "vantages": [asdict(vantage) for vantage in pair.vantages],
+        "verdict": pair.verdict.value,
+        "mechanism": pair.mechanism and pair.mechanism.value,
+        "probability": probability,
+        "pairing": {"confidence": pair.pairing_confidence, "ground": pair.pairing_ground or None},
+        "stretch": pair.stretch and asdict(pair.stretch),
+        "payload_bytes": {"up": pair.payload_bytes_up, "down": pair.payload_bytes_down},
+        "evidence": [encode.evidence_document(item) for item in pair.evidence],
+    }
+    document = encode.pair_document(pair)
+    assert document == expected
+    assert json.loads(json.dumps(document, allow_nan=False)) == expected
 
 
 @given(DETECTIONS)
@@ -90,7 +109,7 @@ def test_batches_leave_no_trace(count: int) -> None:
 def test_pairs_are_made_one_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     document = encode._pair_record
-    monkeypatch.setattr(encode, "_pair_record", lambda pair: made.append(pair.packets) or document(pair))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(encode, "_pair_record", lambda *pair: made.append(pair[1]) or document(*pair))  # type: ignore[func-returns-value]
     chunks = encode.json_chunks(many(1000))
     for _ in range(4):
         next(chunks)
@@ -102,7 +121,7 @@ def test_a_file_appears_when_it_is_whole(write: Any, tmp_path: Path, monkeypatch
     path = tmp_path / "verdicts"
     path.write_text("earlier")
 
-    def broken(pair: PairResult) -> dict[str, object]:
+    def broken(columns: PairColumns, row: int) -> dict[str, object]:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:

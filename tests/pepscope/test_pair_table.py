@@ -42,7 +42,7 @@ def test_tables_that_are_joined_hold_the_pairs_of_all(parts: list[list[PairResul
             joined.append(many[0])
         pairs += [*many, *many[:1]]
     assert [comparable(pair) for pair in joined] == [comparable(pair) for pair in pairs]
-    assert [joined.found(place) for place in range(len(joined))] == [PairTable([pair]).found(0) for pair in pairs]
+    assert [joined.forms(place) for place in range(len(joined))] == [PairTable([pair]).forms(0) for pair in pairs]
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=6), st.randoms())
@@ -58,8 +58,10 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
         assert table.payload_bytes(place) == pair.payload_bytes_up + pair.payload_bytes_down
         assert (table.packets(place), table.is_seen_twice(place)) == (pair.packets, len(pair.vantages) == 2)
         assert table.at_one_place(place) == (pair.stretch.one_place if pair.stretch else None)
-        found = [(item.method, item.finding, item.outcome, item.strength) for item in table.found(place)]
-        assert found == [(item.method, item.finding, item.outcome, item.strength) for item in pair.evidence]
+        assert list(table.strengths(place)) == [item.strength for item in pair.evidence]
+        for number, (form, item) in enumerate(zip(table.forms(place), pair.evidence, strict=True)):
+            assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
+            assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN
     assert DetectionResult((), table).verdicts == [pairs[row].verdict for row in order]
 
 

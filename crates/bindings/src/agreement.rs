@@ -1,6 +1,6 @@
 //! Agreement of header fields as counts.
 
-use pepscope_evidence::agreement::Agreement;
+use pepscope_evidence::segments::agreement::Agreement;
 use pyo3::prelude::*;
 
 macro_rules! counts {

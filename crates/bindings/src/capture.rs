@@ -5,7 +5,7 @@ use std::sync::Once;
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
 use pepscope_connections::{AnalysedCapture, DatagramFlow, LookupError, Size};
-use pepscope_evidence::payload;
+use pepscope_evidence::payload::sample;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -189,7 +189,7 @@ impl Capture {
         let [up, down] = py
             .detach(|| {
                 self.analysed.with_payload(index, |kept, place| {
-                    [0, 1].map(|direction| kept.of(place, direction).collect::<payload::PayloadSample>())
+                    [0, 1].map(|direction| kept.of(place, direction).collect::<sample::PayloadSample>())
                 })
             })
             .map_err(raised)?;

@@ -1,8 +1,8 @@
 //! Clouds of clock constraints from the times of flows, or from NumPy columns, to numbers.
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pepscope_evidence::constraints;
-use pepscope_evidence::separation::{Separation, Spared};
+use pepscope_evidence::clocks::constraints;
+use pepscope_evidence::clocks::separation::{Separation, Spared};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

@@ -8,7 +8,7 @@ use crate::record::record;
 
 record! {
     /// How the windows of one direction went.
-    WindowCourse of evidence::window_course::WindowCourse {
+    WindowCourse of evidence::flows::window_course::WindowCourse {
         cycles: usize,
         times_shut: usize,
         least_bytes: i64,
@@ -19,12 +19,12 @@ record! {
 
 record! {
     /// A receiver's abort.
-    Abort of evidence::endings::Abort { time_ns: i64, reached_bytes: i64 }
+    Abort of evidence::flows::endings::Abort { time_ns: i64, reached_bytes: i64 }
 }
 
 record! {
     /// What a sender's capture shows of a connection that its receiver aborted.
-    AbortAtSender of evidence::endings::AbortAtSender {
+    AbortAtSender of evidence::flows::endings::AbortAtSender {
         acknowledged_bytes: i64,
         largest_payload_bytes: i64,
         end_ns: Option<i64>,
@@ -34,27 +34,27 @@ record! {
 
 record! {
     /// The FINs of one stream.
-    Fins of evidence::endings::Fins { count: usize, first_ns: Option<i64> }
+    Fins of evidence::flows::endings::Fins { count: usize, first_ns: Option<i64> }
 }
 
 record! {
     /// Hop limits of packets that acknowledge.
-    AnsweringHopLimits of evidence::hop_limits::AnsweringHopLimits { opening: Option<u8>, later: Option<u8> }
+    AnsweringHopLimits of evidence::flows::hop_limits::AnsweringHopLimits { opening: Option<u8>, later: Option<u8> }
 }
 
 record! {
     /// Answers that acknowledge their question whole.
-    Exchanges of evidence::exchanges::Exchanges { count: usize, least_ns: Option<i64> }
+    Exchanges of evidence::flows::exchanges::Exchanges { count: usize, least_ns: Option<i64> }
 }
 
 record! {
     /// Delays of plain acknowledgements at the receiver.
-    AckDelays of evidence::ack_delays::AckDelays { count: usize, least_ns: Option<i64> }
+    AckDelays of evidence::flows::ack_delays::AckDelays { count: usize, least_ns: Option<i64> }
 }
 
 record! {
     /// Round trips of plain acknowledgements at the sender.
-    RoundTrips of evidence::ack_delays::RoundTrips { count: usize, least_s: f64, short: usize, short_at_once: usize }
+    RoundTrips of evidence::flows::ack_delays::RoundTrips { count: usize, least_s: f64, short: usize, short_at_once: usize }
 }
 
 /// The course of the windows that packets in a direction advertise.

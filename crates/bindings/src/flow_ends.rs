@@ -1,6 +1,6 @@
 //! Where a flow begins and ends, from packet columns to a record.
 
-use pepscope_evidence::flow_ends::FlowEnds as Ends;
+use pepscope_evidence::flows::ends::FlowEnds as Ends;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;

@@ -1,9 +1,9 @@
 //! Times of a flow at both ends, from NumPy columns to a record of numbers.
 
 use numpy::PyArray1;
-use pepscope_evidence::clock_lines::{ClockLine, ClockLines};
-use pepscope_evidence::early_acks::{ClockBound, EarlyCount};
-use pepscope_evidence::flow_times::{self, FlowCaptures};
+use pepscope_evidence::clocks::early_acks::{ClockBound, EarlyCount};
+use pepscope_evidence::clocks::lines::{ClockLine, ClockLines};
+use pepscope_evidence::flows::times::{self, FlowCaptures};
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;
@@ -14,7 +14,7 @@ pub(crate) type Lines = Vec<(i64, i64, f64, f64)>;
 
 /// Times of a flow in the captures at its two ends.
 #[pyclass(module = "pepscope._core", frozen)]
-pub(crate) struct FlowTimes(pub(crate) flow_times::FlowTimes);
+pub(crate) struct FlowTimes(pub(crate) times::FlowTimes);
 
 #[pymethods]
 impl FlowTimes {

@@ -1,6 +1,6 @@
 //! Host clocks from packet columns to numbers.
 
-use pepscope_evidence::host_clock;
+use pepscope_evidence::clocks::host_clock;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pepscope_connections::Columns;
-use pepscope_evidence::packet_twins::{twins, Identifier};
 use pepscope_evidence::packets::Packets;
+use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

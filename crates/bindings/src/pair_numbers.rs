@@ -1,9 +1,9 @@
 //! What two captures show of a connection, from packet columns to fixed records of numbers.
 
 use pepscope_evidence as evidence;
-use pepscope_evidence::clock_lines::ClockLines;
-use pepscope_evidence::common_packets::TimeComparison;
-use pepscope_evidence::sender_lead::{LeadComparison, RelayBuffers};
+use pepscope_evidence::clocks::lines::ClockLines;
+use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers};
+use pepscope_evidence::segments::common_packets::TimeComparison;
 use pyo3::prelude::*;
 
 use crate::flow_times::{taken_over, FlowTimes, Lines};
@@ -12,7 +12,7 @@ use crate::record::record;
 
 record! {
     /// Packets that two captures have in common.
-    CommonPackets of evidence::common_packets::CommonPackets {
+    CommonPackets of evidence::segments::common_packets::CommonPackets {
         count: usize,
         comparable: usize,
         other_hop_limits: usize,
@@ -24,12 +24,12 @@ record! {
 
 record! {
     /// Times that a common byte range took at both ends.
-    TransferSpans of evidence::transfer_spans::TransferSpans { sender_ns: i64, receiver_ns: i64, bytes: i64 }
+    TransferSpans of evidence::flows::transfer_spans::TransferSpans { sender_ns: i64, receiver_ns: i64, bytes: i64 }
 }
 
 record! {
     /// How far one flow's sender is ahead of its receiver.
-    SenderLead of evidence::sender_lead::SenderLead {
+    SenderLead of evidence::flows::sender_lead::SenderLead {
         total_bytes: i64,
         most_bytes: i64,
         delivered_when_done_bytes: i64,
@@ -55,7 +55,7 @@ pub(crate) fn common_packets(
 ) -> PyResult<CommonPackets> {
     let (one, two) = (one.columns()?, two.columns()?);
     let comparison = TimeComparison { finest_ns, coarsest_ns, odd_share };
-    Ok(py.detach(|| evidence::common_packets::common_packets(&one, &two, shifts, comparison)).into())
+    Ok(py.detach(|| evidence::segments::common_packets::common_packets(&one, &two, shifts, comparison)).into())
 }
 
 /// How long one range of bytes took at its sender and at its receiver.
@@ -69,8 +69,9 @@ pub(crate) fn transfer_spans(
     shortest_bytes: i64,
 ) -> PyResult<Option<TransferSpans>> {
     let (sender, receiver) = (sender.columns()?, receiver.columns()?);
-    let spans =
-        py.detach(|| evidence::transfer_spans::transfer_spans(direction, &sender, &receiver, shift, shortest_bytes));
+    let spans = py.detach(|| {
+        evidence::flows::transfer_spans::transfer_spans(direction, &sender, &receiver, shift, shortest_bytes)
+    });
     Ok(spans.map(TransferSpans::from))
 }
 

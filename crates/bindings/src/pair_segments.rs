@@ -1,8 +1,8 @@
 //! Segments of a connection at two capture points: packet columns in, counts out.
 
-use pepscope_evidence::pair_segments::{self, KnownOffsets, Limits};
-use pepscope_evidence::places;
-use pepscope_evidence::segments::{Sampling, Vantage};
+use pepscope_evidence::segments::columns::{Sampling, Vantage};
+use pepscope_evidence::segments::pair::{KnownOffsets, Limits};
+use pepscope_evidence::segments::places;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -35,7 +35,7 @@ pub(crate) fn align_segments(
     let sampling = Sampling { every: sampled_every, fewest: fewest_sampled };
     let limits = Limits { sampling, fewest_joined, copies, majority };
     let known = KnownOffsets { shifts, supported };
-    let aligned = py.detach(|| pair_segments::PairSegments::align(&client, &server, known, limits));
+    let aligned = py.detach(|| pepscope_evidence::segments::pair::PairSegments::align(&client, &server, known, limits));
     Ok(aligned.map(|segments| PairSegments { segments }))
 }
 
@@ -46,7 +46,7 @@ fn vantage<'a>((packets, window_shifts, reset_times_ns): &'a VantageArrays<'_>) 
 /// The segments of both flows at both capture points.
 #[pyclass(module = "pepscope._core", frozen)]
 pub(crate) struct PairSegments {
-    segments: pair_segments::PairSegments,
+    segments: pepscope_evidence::segments::pair::PairSegments,
 }
 
 #[pymethods]

@@ -1,6 +1,6 @@
 //! Captured payload of streams for Python.
 
-use pepscope_evidence::{payload, payload_agreement};
+use pepscope_evidence::payload::{agreement, sample};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -12,13 +12,13 @@ use crate::capture::handed_over;
 /// Captured payload of one direction.
 #[pyclass(frozen, module = "pepscope._core")]
 pub(crate) struct PayloadSample {
-    pub(crate) sample: payload::PayloadSample,
+    pub(crate) sample: sample::PayloadSample,
     offsets: PyOnceLock<Py<PyAny>>,
     pieces: PyOnceLock<Py<PyTuple>>,
 }
 
-impl From<payload::PayloadSample> for PayloadSample {
-    fn from(sample: payload::PayloadSample) -> Self {
+impl From<sample::PayloadSample> for PayloadSample {
+    fn from(sample: sample::PayloadSample) -> Self {
         Self { sample, offsets: PyOnceLock::new(), pieces: PyOnceLock::new() }
     }
 }
@@ -31,7 +31,7 @@ impl PayloadSample {
             return Err(PyValueError::new_err("offsets and pieces differ in number"));
         }
         let pieces = offsets.iter().copied().zip(pieces.iter().map(|piece| &piece[..]));
-        Ok(pieces.collect::<payload::PayloadSample>().into())
+        Ok(pieces.collect::<sample::PayloadSample>().into())
     }
 
     fn __len__(&self) -> usize {
@@ -91,6 +91,6 @@ pub(crate) fn compare_payload(
     most: usize,
     overlap_bytes: usize,
 ) -> (usize, usize) {
-    let found = py.detach(|| payload_agreement::compare(&left.sample, &right.sample, shift, most, overlap_bytes));
+    let found = py.detach(|| agreement::compare(&left.sample, &right.sample, shift, most, overlap_bytes));
     (found.compared, found.agreed)
 }

@@ -1,7 +1,7 @@
 //! Fingerprints of payload from samples to NumPy columns, and votes from such columns.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pepscope_evidence::payload_fingerprints as crate_fingerprints;
+use pepscope_evidence::payload::fingerprints as crate_fingerprints;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 

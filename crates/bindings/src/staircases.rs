@@ -1,7 +1,7 @@
 //! Staircases of a flow from packet columns to NumPy columns.
 
 use numpy::{IntoPyArray, PyArray1};
-use pepscope_evidence::staircase::ByteRanges;
+use pepscope_evidence::flows::staircase::ByteRanges;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;

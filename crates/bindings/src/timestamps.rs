@@ -1,7 +1,7 @@
 //! Timestamps of a capture from a NumPy column.
 
 use numpy::PyReadonlyArray1;
-use pepscope_evidence::timestamps::{self, TimestampSteps};
+use pepscope_evidence::clocks::timestamps::{self, TimestampSteps};
 use pyo3::prelude::*;
 
 /// Rows before which a capture's clock fell by more than a step.

@@ -1,7 +1,7 @@
 //! Properties of the comparison of emitted and arrived segments.
 
-use pepscope_evidence::agreement::{AcknowledgementComparison, Agreement, DataComparison};
-use pepscope_evidence::segments::Segment;
+use pepscope_evidence::segments::agreement::{AcknowledgementComparison, Agreement, DataComparison};
+use pepscope_evidence::segments::columns::Segment;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

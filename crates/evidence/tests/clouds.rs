@@ -1,10 +1,10 @@
 //! Properties of separating lines, order statistics and the step search on generated clouds.
 
-use pepscope_evidence::order_statistics::order_statistics;
-use pepscope_evidence::point::{Ceiling, Point};
-use pepscope_evidence::separation::{separate, separate_most, Separation, Spared};
-use pepscope_evidence::steps::StepSearch;
-use pepscope_evidence::thinning::most_binding;
+use pepscope_evidence::clocks::order_statistics::order_statistics;
+use pepscope_evidence::clocks::point::{Ceiling, Point};
+use pepscope_evidence::clocks::separation::{separate, separate_most, Separation, Spared};
+use pepscope_evidence::clocks::steps::StepSearch;
+use pepscope_evidence::clocks::thinning::most_binding;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

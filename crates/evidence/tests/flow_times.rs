@@ -1,11 +1,11 @@
 //! Times of flows and what is made of them, on packets as no connection has them.
 
-use pepscope_evidence::clock_lines::{ClockLine, ClockLines};
-use pepscope_evidence::constraints::Constraints;
-use pepscope_evidence::early_acks::ClockBound;
-use pepscope_evidence::flow_times::{FlowCaptures, FlowTimes};
+use pepscope_evidence::clocks::constraints::Constraints;
+use pepscope_evidence::clocks::early_acks::ClockBound;
+use pepscope_evidence::clocks::lines::{ClockLine, ClockLines};
+use pepscope_evidence::clocks::separation::Spared;
+use pepscope_evidence::flows::times::{FlowCaptures, FlowTimes};
 use pepscope_evidence::packets::Packets;
-use pepscope_evidence::separation::Spared;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

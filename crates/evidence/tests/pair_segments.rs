@@ -1,8 +1,8 @@
 //! Properties of the segments of two captures, laid over each other and compared.
 
 use pepscope_evidence::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
-use pepscope_evidence::pair_segments::{KnownOffsets, Limits, PairSegments};
-use pepscope_evidence::segments::{Sampling, Vantage};
+use pepscope_evidence::segments::columns::{Sampling, Vantage};
+use pepscope_evidence::segments::pair::{KnownOffsets, Limits, PairSegments};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

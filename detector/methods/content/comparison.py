@@ -12,12 +12,13 @@ from detector.methods.content.stream_heads import (
     consumed_request,
     header_field,
     headers_differ,
-    openings,
+    opening,
     shown,
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
 from detector.streams.flow_ends import flow_ends
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -54,7 +55,10 @@ def examine(observation: Observation) -> Evidence | None:
             f"The client sends a proxy a {consumed} request, and the server never gets it: the proxy consumes the "
             "request and relays the bytes that follow.", {"request": consumed},
         )  # fmt: skip
-    heads = {direction: openings(pair, direction) for direction in Direction}
+    heads = {
+        Direction.UP: (opening(client, Direction.UP), opening(server, Direction.UP)),
+        Direction.DOWN: (opening(server, Direction.DOWN), opening(client, Direction.DOWN)),
+    }
     return (
         _other_body(pair, client, server, heads[Direction.DOWN])
         or _rewritten_head(pair, heads)
@@ -133,13 +137,13 @@ def _rewritten_head(pair: Pair, heads: Mapping[Direction, Head]) -> Evidence | N
 
 def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
     numbers: dict[str, Number] = {}
-    for direction in Direction:
-        name = direction.name.lower()
+    for direction, name in ((Direction.UP, "up"), (Direction.DOWN, "down")):
         alignment = pair.alignment.get(direction)
-        sizes = [v.flow(direction).stream_bytes for v in (client, server)]
-        numbers |= {f"{name}_client_side_bytes": sizes[0], f"{name}_server_side_bytes": sizes[1]}
+        numbers[f"{name}_client_side_bytes"] = client.flow(direction).stream_bytes
+        numbers[f"{name}_server_side_bytes"] = server.flow(direction).stream_bytes
         if alignment is not None:
-            numbers |= {f"{name}_pieces_compared": alignment.compared, f"{name}_pieces_equal": alignment.matched}
+            numbers[f"{name}_pieces_compared"] = alignment.compared
+            numbers[f"{name}_pieces_equal"] = alignment.matched
             if _is_other(alignment):
                 return TransferFinding.OTHER_BYTES.evidence(
                     NAME, (1.0 - alignment.matched) * pair.pairing_confidence,
@@ -147,7 +151,7 @@ def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
                     "changed the content.", numbers,
                     ("Two different connections that were paired by mistake look the same.",),
                 )  # fmt: skip
-    for direction in Direction:
+    for direction in DIRECTIONS:
         changed = size_change(client, server, direction)
         if changed is not None and changed != 0:
             strong = abs(changed) > GATEWAY_BYTES
@@ -157,7 +161,7 @@ def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
                 f"{'later' if changed > 0 else 'earlier'} where it arrives than where it left: it was rewritten.",
                 numbers, () if strong else ("An application gateway of a NAT changes sizes by a few bytes, too.",),
             )  # fmt: skip
-    compared = sum(a.compared for a in pair.alignment.values())
+    compared = sum([alignment.compared for alignment in pair.alignment.values()])
     if compared == 0:
         return ContentFinding.NO_PAYLOAD.undecided(NAME, "The captures hold no payload to compare.", numbers)
     return ContentFinding.SAME_CONTENT.undecided(
@@ -171,10 +175,13 @@ def _is_other(alignment: StreamAlignment) -> bool:
 
 def size_change(client: Vantage, server: Vantage, direction: Direction) -> int | None:
     """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
-    ends = []
-    for vantage in (client, server) if direction is Direction.UP else (server, client):
-        end = vantage.derived(flow_ends, direction).fin_offset
-        if end is None or vantage.flow(direction).initial_sequence_number is None:
-            return None
-        ends.append(end)
-    return ends[1] - ends[0]
+    at_client, at_server = _size(client, direction), _size(server, direction)
+    if at_client is None or at_server is None:
+        return None
+    return at_server - at_client if direction is Direction.UP else at_client - at_server
+
+
+def _size(vantage: Vantage, direction: Direction) -> int | None:
+    if vantage.flow(direction).initial_sequence_number is None:
+        return None
+    return vantage.derived(flow_ends, direction).fin_offset

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from detector.pair import Pair, Vantage
+from detector.pair import Vantage
 from pepscope.captures.packets import Direction, PayloadSample
 
 #: Header fields that an HTTP proxy adds or changes.
 PROXY_FIELDS = frozenset({b"via", b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-cache", b"age"})
 _METHODS = (b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"PATCH ", b"HTTP/1.")
-
-
-def openings(pair: Pair, direction: Direction) -> tuple[bytes | None, bytes | None]:
-    """The head of an HTTP message as it left and as it arrived, as far as captured."""
-    return opening(pair.sender(direction), direction), opening(pair.receiver(direction), direction)
 
 
 def opening(vantage: Vantage | None, direction: Direction) -> bytes | None:
@@ -36,7 +31,7 @@ def headers_differ(left: bytes, arrived: bytes) -> bool:
 
 def consumed_request(client: Vantage, server: Vantage) -> str | None:
     """The protocol in which the client asks a proxy for a connection, where the server did not get that request."""
-    asked, got = (first_piece(vantage.payload.get(Direction.UP)) for vantage in (client, server))
+    asked, got = first_piece(client.payload.get(Direction.UP)), first_piece(server.payload.get(Direction.UP))
     if asked is None or got is None or client.connection.up.initial_sequence_number is None:
         return None
     for name, begins in (("HTTP CONNECT", _is_connect), ("SOCKS", _is_socks)):

@@ -7,7 +7,7 @@ rewrites a field rewrites it in both. A field that one of the captures lacks is 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from detector.methods.handshake.opening import (
     TIMESTAMPS,
     WINDOW_SCALE,
     Opening,
+    SynOptions,
 )
 from pepscope.captures.packets import Direction
 
@@ -107,6 +108,8 @@ _RANKS = {field: {what: rank for rank, what in enumerate(rows)} for field, rows 
 #: Changes that are looked at once: most handshakes of a path change alike.
 _REMEMBERED = 4096
 
+_ZERO = frozenset({0})
+
 #: Beyond this the table, not the data, is in doubt.
 MOST_NATS = 12.0
 
@@ -115,11 +118,12 @@ Openings = Mapping[Direction, tuple[Opening, Opening]]  # as it left, as it arri
 
 def changes(openings: Openings) -> dict[str, str]:
     """Field -> what happened to it, for the fields that both captures hold."""
-    found: dict[str, str] = {}
-    for field, happened in _all(openings):
-        known = found.get(field)
-        if known is None or _RANKS[field][happened] < _RANKS[field][known]:
-            found[field] = happened
+    found = {"sequence numbers": _sequence_numbers(openings)}
+    for direction, (left, came) in openings.items():
+        for field, happened in _of_segment(direction, left, came):
+            known = found.get(field)
+            if known is None or _RANKS[field][happened] < _RANKS[field][known]:
+                found[field] = happened
     return found
 
 
@@ -137,22 +141,25 @@ def _relay_nats(found: tuple[tuple[str, str], ...]) -> float:
     return max(-MOST_NATS, min(MOST_NATS, math.log(relay / whole)))
 
 
-def _all(openings: Openings) -> Iterator[tuple[str, str]]:
-    yield "sequence numbers", _sequence_numbers(openings)
-    for direction, (left, came) in openings.items():
-        if left.options is not None and came.options is not None and came.copies <= left.copies:
-            # With fewer copies than arrived the capture missed some, and hosts try again with fewer options.
-            yield from _options(direction, left, came)
-        yield "window", "equal" if left.windows & came.windows else "other"
-        if left.tsvals and came.tsvals:
-            yield "TSval", "equal" if left.tsvals & came.tsvals else "other"
-        yield from _ip_id(left.ip_ids, came.ip_ids)
-        yield "TTL", "raised" if came.ttl > left.ttl else "not raised"
-        yield "ECN", _ecn(left.ecn, came.ecn)
+def _of_segment(direction: Direction, left: Opening, came: Opening) -> list[tuple[str, str]]:
+    """What happened to the fields of a SYN or a SYN-ACK."""
+    found: list[tuple[str, str]] = []
+    if left.options is not None and came.options is not None and came.copies <= left.copies:
+        # With fewer copies than arrived the capture missed some, and hosts try again with fewer options.
+        found += _options("SYN" if direction is Direction.UP else "SYN-ACK", left.options, came.options)
+    found.append(("window", "equal" if left.windows & came.windows else "other"))
+    if left.tsvals and came.tsvals:
+        found.append(("TSval", "equal" if left.tsvals & came.tsvals else "other"))
+    ip_id = _ip_id(left.ip_ids, came.ip_ids)
+    if ip_id is not None:
+        found.append(("IP ID", ip_id))
+    found.append(("TTL", "raised" if came.ttl > left.ttl else "not raised"))
+    found.append(("ECN", _ecn(left.ecn, came.ecn)))
+    return found
 
 
 def _sequence_numbers(openings: Openings) -> str:
-    other = {direction for direction, (left, came) in openings.items() if left.sequence_number != came.sequence_number}
+    other = [direction for direction, (left, came) in openings.items() if left.sequence_number != came.sequence_number]
     if not other:
         return "equal"
     if len(openings) == 1:
@@ -162,22 +169,21 @@ def _sequence_numbers(openings: Openings) -> str:
     return "only the client's other" if Direction.UP in other else "only the server's other"
 
 
-def _options(direction: Direction, left: Opening, came: Opening) -> Iterator[tuple[str, str]]:
-    segment = "SYN" if direction is Direction.UP else "SYN-ACK"
-    yield from _kinds(segment, left.kinds, came.kinds)
-    scale, scale_came = left.value(WINDOW_SCALE), came.value(WINDOW_SCALE)
-    if scale is not None and scale_came is not None:
-        yield (
-            "window scale",
-            "equal" if scale == scale_came else "zeroed" if not any(scale_came) else f"other in the {segment}",
-        )
-    size, size_came = left.value(MAXIMUM_SEGMENT_SIZE), came.value(MAXIMUM_SEGMENT_SIZE)
-    if size is not None and size_came is not None:
-        yield "segment size", "equal" if size == size_came else "raised" if size_came > size else "lowered"
-
-
 @lru_cache(_REMEMBERED)
-def _kinds(segment: str, left: tuple[int, ...], came: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+def _options(segment: str, left: SynOptions, came: SynOptions) -> tuple[tuple[str, str], ...]:
+    """What happened to the options of a segment."""
+    found = _kinds(segment, left.kinds, came.kinds)
+    scale, scale_came = left.window_scale, came.window_scale
+    if scale is not None and scale_came is not None:
+        other = f"other in the {segment}" if any(scale_came) else "zeroed"
+        found.append(("window scale", "equal" if scale == scale_came else other))
+    size, size_came = left.segment_size, came.segment_size
+    if size is not None and size_came is not None:
+        found.append(("segment size", "equal" if size == size_came else "raised" if size_came > size else "lowered"))
+    return tuple(found)
+
+
+def _kinds(segment: str, left: tuple[int, ...], came: tuple[int, ...]) -> list[tuple[str, str]]:
     """What happened to the list of options and to their order."""
     found = [("option list", _added(kind, segment)) for kind in came if kind not in left]
     found.append(("option list", "options removed" if set(left) - set(came) else "equal"))
@@ -185,7 +191,7 @@ def _kinds(segment: str, left: tuple[int, ...], came: tuple[int, ...]) -> tuple[
     if len(common) > 1:
         kept = common == [kind for kind in came if kind in common]
         found.append(("option order", "equal" if kept else "other"))
-    return tuple(found)
+    return found
 
 
 def _added(kind: int, segment: str) -> str:
@@ -196,14 +202,13 @@ def _added(kind: int, segment: str) -> str:
     return "segment size added" if kind == MAXIMUM_SEGMENT_SIZE else "unknown option added"
 
 
-def _ip_id(left: frozenset[int], came: frozenset[int]) -> Iterator[tuple[str, str]]:
-    """Nothing where a side has none or both leave it 0, as many stacks do in a SYN-ACK."""
-    if not left or not came or left | came == {0}:
-        return
-    if came == {0} or left == {0}:
-        yield "IP ID", "zeroed"
-    else:
-        yield "IP ID", "equal" if (left & came) - {0} else "other"
+def _ip_id(left: frozenset[int], came: frozenset[int]) -> str | None:
+    """None where a side has none or both leave it 0, as many stacks do in a SYN-ACK."""
+    if not left or not came or left | came == _ZERO:
+        return None
+    if came == _ZERO or left == _ZERO:
+        return "zeroed"
+    return "equal" if (left & came) - _ZERO else "other"
 
 
 def _ecn(left: frozenset[int], came: frozenset[int]) -> str:

@@ -83,8 +83,7 @@ def examine(observation: Observation) -> Evidence:
 def read_openings(client: Vantage, server: Vantage) -> Openings:
     """SYN and SYN-ACK as they left and as they arrived, where both captures hold them."""
     found: dict[Direction, tuple[Opening, Opening]] = {}
-    for direction in Direction:
-        emitter, arriver = (client, server) if direction is Direction.UP else (server, client)
+    for direction, emitter, arriver in ((Direction.UP, client, server), (Direction.DOWN, server, client)):
         left, came = read_opening(emitter, direction), read_opening(arriver, direction)
         if left is not None and came is not None:
             found[direction] = (left, came)
@@ -135,11 +134,12 @@ def _in_words(changed: Mapping[str, str]) -> str:
 
 def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[str, Number]:
     numbers: dict[str, Number] = {"relay_nats": round(nats, 2), "segments": len(openings)}
-    numbers |= {_NUMBER_NAMES[field]: what for field, what in found.items()}
+    for field, what in found.items():
+        numbers[_NUMBER_NAMES[field]] = what
     for direction, (left, came) in openings.items():
         name = "syn" if direction is Direction.UP else "syn_ack"
         for when, opening in (("left", left), ("arrived", came)):
-            numbers[f"{name}_options_{when}"] = "cut off" if opening.options is None else _listed(opening.kinds)
+            numbers[f"{name}_options_{when}"] = "cut off" if opening.options is None else _listed(opening.options.kinds)
             numbers[f"{name}_window_{when}"] = min(opening.windows)
     return numbers
 
@@ -147,4 +147,4 @@ def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[
 @lru_cache(_REMEMBERED)
 def _listed(kinds: tuple[int, ...]) -> str:
     """Option kinds in their order, for the eye."""
-    return ",".join(str(kind) for kind in kinds)
+    return ",".join([str(kind) for kind in kinds])

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
     ClassComparison,
+    sum_fields,
     total_nats,
 )
 from detector.pair import Pair
@@ -36,6 +38,8 @@ _REWRITTEN = 0.05
 #: From two to one on for two makers the acknowledgements of data are not taken for the receiver's; one of five that
 #: differs is a mistaken counterpart.
 TWO_MAKERS_NATS = math.log(2.0)
+#: Counts whose likelihood ratio is remembered: most connections of a capture are short and have the same few.
+_REMEMBERED = 4096
 
 
 def other_maker_nats(segments: ClassComparison, lost_share: float, beside: ClassComparison | None = None) -> float:
@@ -59,6 +63,7 @@ def _keeps_ip_ids(data: ClassComparison | None) -> bool:
     return ids is not None and ids.nats >= OWN_ACKNOWLEDGEMENT_NATS
 
 
+@lru_cache(_REMEMBERED)
 def two_makers_nats(compared: int, agreeing: int, lost_share: float) -> float:
     """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's."""
     same = max(SAME * (1.0 - lost_share), agreeing / max(compared, 1))
@@ -86,17 +91,19 @@ def own_acknowledgement_nats(
     for direction, both in comparisons.items():
         if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
             continue
-        if any(v.flow(direction.reverse).missing_packets is not MissingPackets.NONE for v in pair.vantages):
-            return 0.0
-        back, lost = comparisons[direction.reverse], lost_shares[direction.reverse]
-        of_data = back.of_data()
-        pure = total_nats([of_data])
-        # One segment of data, a request, may have left before what it would acknowledge.
-        carried = total_nats([back.data], HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
+        reverse = direction.reverse
+        for vantage in pair.vantages:
+            if vantage.flow(reverse).missing_packets is not MissingPackets.NONE:
+                return 0.0
+        back, lost = comparisons[reverse], lost_shares[reverse]
         places = back.acknowledgements
-        strange = two_makers_nats(places.arrived, places.with_candidate, lost) > 0
-        mixed = of_data.arrived > 0 and other_maker_nats(of_data, lost, back.data) > TWO_MAKERS_NATS
-        if strange or mixed:
+        if two_makers_nats(places.arrived, places.with_candidate, lost) > 0:
             return 0.0
+        of_data = back.of_data()
+        if of_data.arrived > 0 and other_maker_nats(of_data, lost, back.data) > TWO_MAKERS_NATS:
+            return 0.0
+        pure = total_nats(sum_fields([of_data]))
+        # One segment of data, a request, may have left before what it would acknowledge.
+        carried = total_nats(sum_fields([back.data]), HARD_FIELDS) if back.data.arrived >= SEVERAL_SEGMENTS else 0.0
         least = min(least, max(pure, carried, 0.0))
     return least

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pepscope import _core
@@ -40,6 +41,8 @@ RENUMBERED_NATS = math.log(10.0)
 LOCKSTEP_NATS = math.log(40.0)
 #: Bound of one field's sum: beyond this a wrong model is likelier than the data.
 MOST_NATS = 60.0
+#: Counts whose agreement is remembered: most connections of a capture are short and have the same few.
+_REMEMBERED = 4096
 
 
 class FieldAgreement(NamedTuple):
@@ -53,13 +56,12 @@ class FieldAgreement(NamedTuple):
     shared_clock_nats: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ClassComparison:
+class ClassComparison(NamedTuple):
     """Data segments or pure acknowledgements of one packet direction, arrived against emitted."""
 
     arrived: int  # within the span that both captures cover
     with_candidate: int
-    fields: dict[str, FieldAgreement] = field(default_factory=dict)
+    fields: Mapping[str, FieldAgreement] = MappingProxyType({})
     tsval_shift: int = 0
     tsecr_shift: int = 0
     window_scale_shift: int = 0
@@ -72,26 +74,42 @@ class ClassComparison:
 HARD_FIELDS = frozenset({"timestamps", "ip-id"})
 
 
-def total_nats(
-    parts: Iterable[ClassComparison], only: frozenset[str] | None = None, most_for_places: float = math.inf
-) -> float:
-    """Sum over classes and fields (`only` some), positive for same packets; a rewriter explains all disagreement of the
-    field that it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
+class FieldSums(NamedTuple):
+    """Log-likelihood ratios of some classes of segments, summed by field."""
+
+    by_field: Mapping[str, float]
+    shared_clock_nats: float  # of timestamps, against a relay with the same clock
+
+
+def sum_fields(parts: Iterable[ClassComparison]) -> FieldSums:
+    """Sum every field over classes of segments."""
     by_field: dict[str, float] = {}
     shared_clock = 0.0
     for part in parts:
         for name, agreement in part.fields.items():
-            if only is not None and name not in only:
-                continue
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
             shared_clock += agreement.shared_clock_nats or 0.0
-    if "timestamps" in by_field:
-        by_field["timestamps"] = _unless_shared_clock(by_field["timestamps"], shared_clock)
-    if "acknowledgement" in by_field:
-        by_field["acknowledgement"] = min(by_field["acknowledgement"], most_for_places)
-    habits = sum(nats for name, nats in by_field.items() if name in HABITS and nats > 0)
-    excused = sum(nats for name, nats in by_field.items() if name in REWRITABLE_FIELDS and nats < 0)
-    return sum(by_field.values()) - excused + max(excused, -REWRITABLE_NATS) - habits + min(habits, FITTED_NATS)
+    return FieldSums(by_field, shared_clock)
+
+
+def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_places: float = math.inf) -> float:
+    """Sum over fields (`only` some), positive for same packets; a rewriter explains all disagreement of the fields that
+    it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
+    total = habits = excused = 0.0
+    for name, nats in sums.by_field.items():
+        if only is not None and name not in only:
+            continue
+        if name in HABITS and nats > 0:
+            habits += nats
+        elif name in REWRITABLE_FIELDS and nats < 0:
+            excused += nats
+        elif name == "timestamps":
+            total += _unless_shared_clock(nats, sums.shared_clock_nats)
+        elif name == "acknowledgement":
+            total += min(nats, most_for_places)
+        else:
+            total += nats
+    return total + max(excused, -REWRITABLE_NATS) + min(habits, FITTED_NATS)
 
 
 def _unless_shared_clock(nats: float, against_relay: float) -> float:
@@ -123,11 +141,11 @@ def compare_data(counts: _core.FieldCounts | None, largest_payload: int, lost_sh
         return ClassComparison(0, 0)
     fields = _common_fields(counts, lost_share)
     if counts.push_clear:
-        fields["push"] = _push_agreement(counts, lost_share)
+        fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
     if counts.whole:
-        fields["carried-acknowledgement"] = _carried_agreement(counts)
+        fields["carried-acknowledgement"] = _carried_agreement(counts.carried, counts.carried_elsewhere)
     if counts.longest <= largest_payload:
-        fields["boundaries"] = _boundary_agreement(counts)
+        fields["boundaries"] = _boundary_agreement(counts.partners, counts.boundaries_equal)
     return _comparison(counts, fields, 1 - counts.whole / counts.partners if counts.partners else 0.0)
 
 
@@ -140,109 +158,136 @@ def compare_acknowledgements(
     """
     fields = _common_fields(counts, 0.0)
     if positions is not None:
-        fields["acknowledgement"] = _position_agreement(positions, lost_share)
+        fields["acknowledgement"] = _position_agreement(
+            positions.emitted, positions.possible, positions.arrived, positions.hits, positions.irregular, lost_share
+        )
     return _comparison(counts, fields, 0.0)
 
 
 def _comparison(counts: _core.FieldCounts, fields: dict[str, FieldAgreement], length_changes: float) -> ClassComparison:
-    narrowed = counts.windows_narrowed / counts.partners if counts.partners else 0.0
+    partners = counts.partners
+    narrowed = counts.windows_narrowed / partners if partners else 0.0
     return ClassComparison(
-        counts.arrived, counts.partners, fields, counts.tsval_shift, counts.tsecr_shift, counts.window_scale_shift,
-        narrowed, length_changes, counts.hops if counts.partners else None,
+        counts.arrived, partners, fields, counts.tsval_shift, counts.tsecr_shift, counts.window_scale_shift,
+        narrowed, length_changes, counts.hops if partners else None,
     )  # fmt: skip
 
 
 def _common_fields(counts: _core.FieldCounts, lost_share: float) -> dict[str, FieldAgreement]:
     """Fields that data and acknowledgements share, over matched segments."""
     same = SAME * (1 - lost_share)
+    stamped, whole, partners = counts.stamped, counts.whole, counts.partners
     fields: dict[str, FieldAgreement] = {}
-    if counts.stamped:
-        fields["timestamps"] = _timestamp_agreement(counts, same)
+    if stamped:
+        is_shifted = counts.tsval_shift != 0 or counts.tsecr_shift != 0
+        fields["timestamps"] = _timestamp_agreement(
+            stamped, counts.stamps_equal, counts.stamps_distinct, is_shifted, same
+        )
     if counts.stamps_on_one_side:
-        # Neither stack leaves the option out once it was negotiated (RFC 7323 section 3.2).
-        share = 1 - counts.stamps_on_one_side / counts.stamps_known
-        nats = log_likelihood_ratio(counts.stamps_known, share, SAME, 0.5)
-        fields["timestamps-present"] = FieldAgreement(counts.stamps_known, share, min(nats, 0.0))
-    if counts.ip_ids_vary and counts.whole:
-        equal = counts.ip_ids_equal / counts.whole
-        nats = log_likelihood_ratio(counts.whole, equal, same, LEAST_CHANCE)
-        nats = min(IP_ID_NATS * min(1.0, counts.whole / 4), nats)
-        fields["ip-id"] = FieldAgreement(counts.whole, equal, nats)
-    if counts.partners:
-        fields["window"] = _window_agreement(counts)
+        fields["timestamps-present"] = _presence_agreement(counts.stamps_known, counts.stamps_on_one_side)
+    if whole and counts.ip_ids_vary:
+        fields["ip-id"] = _ip_id_agreement(whole, counts.ip_ids_equal, same)
+    if partners:
+        fields["window"] = _window_agreement(
+            partners, counts.windows_equal, counts.windows_shrink, counts.windows_distinct
+        )
     return fields
 
 
-def _timestamp_agreement(counts: _core.FieldCounts, same: float) -> FieldAgreement:
-    """Agreement of (TSval, TSecr); `same` is the share that agrees in the same packets."""
-    units, share = counts.stamps_distinct, counts.stamps_equal / counts.stamped
-    if (counts.tsval_shift, counts.tsecr_shift) == (0, 0):
-        nats = log_likelihood_ratio(units, share, same, LEAST_CHANCE)
-        return FieldAgreement(units, share, nats, log_likelihood_ratio(units, share, same, share))
+@lru_cache(_REMEMBERED)
+def _timestamp_agreement(stamped: int, equal: int, distinct: int, is_shifted: bool, same: float) -> FieldAgreement:
+    """Agreement of (TSval, TSecr), of which so many emitted ones are distinct; `same` is the share that agrees in the
+    same packets."""
+    share = equal / stamped
+    if not is_shifted:
+        nats = log_likelihood_ratio(distinct, share, same, LEAST_CHANCE)
+        return FieldAgreement(distinct, share, nats, log_likelihood_ratio(distinct, share, same, share))
     # Where delay hardly varies two stacks' clocks too differ by a near constant, and where captures lost copies a
     # firewall's true shift holds for a part of them only: a fitted shift supports what other fields say, either way.
-    nats = max(-FITTED_NATS, min(FITTED_NATS, log_likelihood_ratio(units, share, same, 0.9)))
-    return FieldAgreement(units, share, nats, nats)
+    nats = max(-FITTED_NATS, min(FITTED_NATS, log_likelihood_ratio(distinct, share, same, 0.9)))
+    return FieldAgreement(distinct, share, nats, nats)
 
 
-def _window_agreement(counts: _core.FieldCounts) -> FieldAgreement:
+@lru_cache(_REMEMBERED)
+def _presence_agreement(known: int, on_one_side: int) -> FieldAgreement:
+    """Agreement in having timestamps: neither stack leaves the option out once it was negotiated (RFC 7323 section
+    3.2)."""
+    share = 1 - on_one_side / known
+    return FieldAgreement(known, share, min(log_likelihood_ratio(known, share, SAME, 0.5), 0.0))
+
+
+@lru_cache(_REMEMBERED)
+def _ip_id_agreement(whole: int, equal: int, same: float) -> FieldAgreement:
+    """Agreement of IP IDs of segments of equal extent; `same` is the share that agrees in the same packets."""
+    share = equal / whole
+    nats = log_likelihood_ratio(whole, share, same, LEAST_CHANCE)
+    return FieldAgreement(whole, share, min(IP_ID_NATS * min(1.0, whole / 4), nats))
+
+
+@lru_cache(_REMEMBERED)
+def _window_agreement(partners: int, equal: int, shrink: int, distinct: int) -> FieldAgreement:
     """Agreement of windows, up to a power of two (a capture that missed the SYN does not know the scale)."""
-    share = counts.windows_equal / counts.partners
+    share = equal / partners
     # Kernels grow windows alike over the same stream, so only narrowing shows who really made it.
-    units = min(counts.partners, counts.windows_shrink) if share >= 0.5 else counts.windows_distinct - 1
-    return FieldAgreement(counts.partners, share, min(WINDOW_NATS, log_likelihood_ratio(units, share, SAME, 0.5)))
+    units = min(partners, shrink) if share >= 0.5 else distinct - 1
+    return FieldAgreement(partners, share, min(WINDOW_NATS, log_likelihood_ratio(units, share, SAME, 0.5)))
 
 
-def _push_agreement(counts: _core.FieldCounts, lost_share: float) -> FieldAgreement:
+@lru_cache(_REMEMBERED)
+def _push_agreement(clear: int, equal: int, emitted_set: int, lost_share: float) -> FieldAgreement:
     """Agreement of PSH on segments of equal extent: no middlebox has a reason to change it.
 
     A first copy cut from a longer write goes without PSH, its retransmission with it, and which of them arrived may be
     unknown: segments whose copies differ do not count.
     """
     same = 0.99 * (1 - lost_share)
-    share = counts.push_equal / counts.push_clear
-    against = log_likelihood_ratio(counts.push_clear, share, same, 0.5)
+    share = equal / clear
+    against = log_likelihood_ratio(clear, share, same, 0.5)
     # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
     # differ, and in a dialogue, where every segment is pushed, not at all.
-    rarer = min(counts.push_set, counts.push_clear - counts.push_set)
+    rarer = min(emitted_set, clear - emitted_set)
     nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, same, 0.9)))
-    return FieldAgreement(counts.push_clear, share, nats)
+    return FieldAgreement(clear, share, nats)
 
 
-def _carried_agreement(counts: _core.FieldCounts) -> FieldAgreement:
+@lru_cache(_REMEMBERED)
+def _carried_agreement(carried: int, elsewhere: int) -> FieldAgreement:
     """Agreement of the acknowledgements that data of equal extent carry: nothing on the way moves them elsewhere.
 
     Where copies carried different ones, which of them arrived may be unknown, and any of them will do.
     """
-    units = max(counts.carried, counts.carried_elsewhere)
-    share = 1.0 - counts.carried_elsewhere / units if units else 0.0
+    units = max(carried, elsewhere)
+    share = 1.0 - elsewhere / units if units else 0.0
     # In a dialogue each side has received everything before it answers, through a relay too: only disagreement counts.
     return FieldAgreement(units, share, min(log_likelihood_ratio(units, share, SAME, 0.5), 0.0))
 
 
-def _boundary_agreement(counts: _core.FieldCounts) -> FieldAgreement:
+@lru_cache(_REMEMBERED)
+def _boundary_agreement(partners: int, equal: int) -> FieldAgreement:
     """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
     (captures without super-packets; receive offload may join whole segments)."""
-    share = counts.boundaries_equal / counts.partners if counts.partners else 0.0
+    share = equal / partners if partners else 0.0
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
-    nats = min(log_likelihood_ratio(counts.partners, share, SAME, 0.9), 0.0)
-    return FieldAgreement(counts.partners, share, nats)
+    return FieldAgreement(partners, share, min(log_likelihood_ratio(partners, share, SAME, 0.9), 0.0))
 
 
-def _position_agreement(counts: _core.PositionCounts, lost_share: float) -> FieldAgreement:
+@lru_cache(_REMEMBERED)
+def _position_agreement(
+    emitted: int, possible: int, arrived: int, hits: int, irregular: int, lost_share: float
+) -> FieldAgreement:
     """Whether acknowledgements stand where the emitter put them.
 
     They may stand at the ends of the data segments that they acknowledge, but for ranges in which the emitter's capture
     missed data, and so perhaps acknowledgements too.
     """
     # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
-    chance = counts.emitted / max(counts.possible, counts.emitted)
-    hit = counts.hits / counts.arrived
+    chance = emitted / max(possible, emitted)
+    hit = hits / arrived
     same = SAME * (1 - lost_share)
-    nats = log_likelihood_ratio(counts.arrived, hit, same, chance)
+    nats = log_likelihood_ratio(arrived, hit, same, chance)
     if nats > 0:
         # All stacks that acknowledge every second segment do so alike: only irregular strides identify the sender.
-        counted = counts.irregular + counts.arrived - counts.hits
-        share = counts.irregular / counted if counted else 0.0
+        counted = irregular + arrived - hits
+        share = irregular / counted if counted else 0.0
         nats = max(0.0, log_likelihood_ratio(counted, share, same, max(chance, 0.5)))
-    return FieldAgreement(counts.arrived, hit, nats)
+    return FieldAgreement(arrived, hit, nats)

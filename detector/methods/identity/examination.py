@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import NamedTuple
 
 from detector.logistic import logistic
 from detector.method import Observation
@@ -17,8 +18,10 @@ from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
     ClassComparison,
+    FieldSums,
     compare_acknowledgements,
     compare_data,
+    sum_fields,
     total_nats,
 )
 from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, probable_loss
@@ -30,7 +33,7 @@ from detector.methods.identity.rewriters import name_rewriters
 from detector.methods.identity.segments import align_segments, thinning_for
 from detector.pair import Pair, Vantage
 from pepscope import _core
-from pepscope.captures.connections import MissingPackets
+from pepscope.captures.connections import FlowSummary, MissingPackets
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Number
 
@@ -43,16 +46,18 @@ SHARED_IP_IDS = 0.5
 FEWEST_SEGMENTS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class DirectionComparison:
+class DirectionComparison(NamedTuple):
     """One packet direction: data segments and pure acknowledgements, arrived against emitted."""
 
     data: ClassComparison
     acknowledgements: ClassComparison
-    emitted_acknowledgements: int
-    places: PlaceCounts
     counts: _core.DirectionCounts
+    is_whole: bool  # the emitter's capture lacks no packets of this direction
     probably_lost: float  # share of acknowledgements that the emitter's capture may have missed
+
+    def places(self) -> PlaceCounts:
+        """Where acknowledgements stand; none where the emitter's capture lacks packets."""
+        return PlaceCounts(*self.counts.places) if self.is_whole else PlaceCounts(0, 0, 0, 0)
 
     def of_data(self) -> ClassComparison:
         """Those of the pure acknowledgements that acknowledge data within a stream."""
@@ -74,53 +79,56 @@ def examine(observation: Observation) -> Evidence:
             "The captures' byte offsets cannot be aligned (no SYN, no payload and no packet in common): capture from "
             "the start of the connection, or with a larger snap length.",
         )
-    comparisons = {d: _compare_direction(client, server, d, segments.compare(d)) for d in Direction}
-    arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
+    comparisons = {
+        Direction.UP: _compare_direction(client, server, Direction.UP, segments.compare(Direction.UP)),
+        Direction.DOWN: _compare_direction(server, client, Direction.DOWN, segments.compare(Direction.DOWN)),
+    }
+    arrived = sum([part.arrived for part in _classes(comparisons).values()])
     if arrived < FEWEST_SEGMENTS:
         return IdentityFinding.TOO_FEW_SEGMENTS.undecided(
             NAME,
             f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
-            _field_numbers(comparisons),
+            field_numbers(_data_sums(comparisons), _acknowledgement_sums(comparisons)),
         )
-    return _judge(pair, client, server, comparisons, segments)
+    return _judge(pair, client, server, comparisons, segments, arrived)
 
 
 def _compare_direction(
-    client: Vantage, server: Vantage, direction: Direction, counts: _core.DirectionCounts
+    emitter: Vantage, arriver: Vantage, direction: Direction, counts: _core.DirectionCounts
 ) -> DirectionComparison:
     """What the counts over the packets of one direction mean, by what the captures are known to have missed."""
-    emitter, arriver = (client, server) if direction is Direction.UP else (server, client)
     lost_data = max(_missed_share(emitter), min(0.5, counts.uncovered))
     lost = probable_loss(max(lost_data, min(0.5, counts.uncovered_reverse)), counts.shown)
-    is_whole = emitter.flow(direction).missing_packets is MissingPackets.NONE
     return DirectionComparison(
         compare_data(counts.data, _largest_payload(emitter, arriver, direction), lost_data),
         compare_acknowledgements(counts.acknowledgements, counts.positions, lost),
-        counts.emitted_acknowledgements,
-        PlaceCounts(*counts.places) if is_whole else PlaceCounts(0, 0, 0, 0),
         counts,
+        emitter.flow(direction).missing_packets is MissingPackets.NONE,
         lost,
     )
 
 
 def _missed_share(vantage: Vantage) -> float:
     """Share of stream bytes that this capture is known to have missed, at most a half."""
-    flows = (vantage.connection.up, vantage.connection.down)
-    shares = [f.missed_bytes / f.stream_bytes for f in flows if f.stream_bytes > 0]
-    return min(0.5, max(shares, default=0.0))
+    up, down = vantage.connection.up, vantage.connection.down
+    return min(0.5, max(_missed_of_stream(up), _missed_of_stream(down)))
+
+
+def _missed_of_stream(flow: FlowSummary) -> float:
+    return flow.missed_bytes / flow.stream_bytes if flow.stream_bytes > 0 else 0.0
 
 
 def _lost_share(vantage: Vantage) -> float:
     """Share of all bytes of both streams that this capture is known to have missed."""
-    flows = (vantage.connection.up, vantage.connection.down)
-    return min(0.5, sum(f.missed_bytes for f in flows) / max(1, sum(f.stream_bytes for f in flows)))
+    up, down = vantage.connection.up, vantage.connection.down
+    return min(0.5, (up.missed_bytes + down.missed_bytes) / max(1, up.stream_bytes + down.stream_bytes))
 
 
 def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -> int:
     """Payload that a wire segment can hold at most; more is an offload's super-packet."""
-    announced = [v.flow(direction.reverse).maximum_segment_size for v in (emitter, arriver)]
-    known = [size for size in announced if size]
-    return min(known) if known else 1460
+    reverse = direction.reverse
+    first, second = emitter.flow(reverse).maximum_segment_size, arriver.flow(reverse).maximum_segment_size
+    return min(first, second) if first and second else first or second or 1460
 
 
 def _judge(
@@ -129,38 +137,45 @@ def _judge(
     server: Vantage,
     comparisons: Mapping[Direction, DirectionComparison],
     segments: _core.PairSegments,
+    arrived: int,
 ) -> Evidence:
-    data = total_nats(c.data for c in comparisons.values())
-    acks = total_nats(c.acknowledgements for c in comparisons.values())
-    numbers = _numbers(client, comparisons, data, acks)
+    classes = _classes(comparisons)
+    data_sums, acknowledgement_sums = _data_sums(comparisons), _acknowledgement_sums(comparisons)
+    data, acks = total_nats(data_sums), total_nats(acknowledgement_sums)
     syn_numbers = _syn_numbers_equal(client, server)
     total = weigh(
-        [part for _, part in _classes(comparisons)],
+        sum_fields(classes.values()),
         numbers_kept=syn_numbers.count(True),
         renumbered=syn_numbers == [False, False],
-        other_ip_ids=_has_other_ip_ids(comparisons),
+        other_ip_ids=_has_other_ip_ids(classes.values()),
         one_receiver=lambda: one_receiver_nats(
-            {direction: both.places for direction, both in comparisons.items()},
+            {direction: both.places() for direction, both in comparisons.items()},
             *(probable_loss(_missed_share(vantage), len(vantage.packets)) for vantage in (client, server)),
         ),
     )
-    change = _change_of_maker(client, server, segments, comparisons)
+    lost = {Direction.UP: _lost_share(client), Direction.DOWN: _lost_share(server)}
+    change = _change_of_maker(client, server, segments, comparisons, lost)
     if change is not None:
         return change
-    arrived = sum(c.data.arrived + c.acknowledgements.arrived for c in comparisons.values())
-    hard_data = total_nats((c.data for c in comparisons.values()), HARD_FIELDS)
-    hard_acks = total_nats((c.acknowledgements for c in comparisons.values()), HARD_FIELDS)
-    lost = {Direction.UP: _lost_share(client), Direction.DOWN: _lost_share(server)}
     most_lost = max(lost.values())
-    others = max(other_maker_nats(both.acknowledgements, most_lost, both.data) for both in comparisons.values())
-    numbers["other_acknowledger_nats"] = round(others, 2)
-    if min(hard_data, data) >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0):
+    others = max([other_maker_nats(both.acknowledgements, most_lost, both.data) for both in comparisons.values()])
+    numbers = {
+        "data_nats": round(data, 2),
+        "acknowledgement_nats": round(acks, 2),
+        **_class_numbers(classes),
+        **field_numbers(data_sums, acknowledgement_sums),
+        "sampled_every": thinning_for(len(client.packets)),
+        "other_acknowledger_nats": round(others, 2),
+    }
+    acks_alone_differ = data >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0)
+    if acks_alone_differ and total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS:
         return IdentityFinding.ACKS_NOBODY_SENT.evidence(
             NAME, logistic(abs(data)),
             "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
             "middlebox makes or rewrites ACKs.", numbers,
         )  # fmt: skip
-    if data <= -DECISIVE_NATS and min(hard_acks, acks) >= DECISIVE_NATS:
+    data_alone_differ = data <= -DECISIVE_NATS and acks >= DECISIVE_NATS
+    if data_alone_differ and total_nats(acknowledgement_sums, HARD_FIELDS) >= DECISIVE_NATS:
         return IdentityFinding.PARTLY_SAME.undecided(
             NAME,
             "The far end made the acknowledgements, but not the data segments: a middlebox may resegment the data, or "
@@ -173,16 +188,16 @@ def _judge(
         finding = IdentityFinding.SAME_PACKETS if is_own else IdentityFinding.SAME_DATA
         return finding.evidence(
             NAME, logistic(abs(total)),
-            f"The segments that arrive are the segments that left: {_field_words(comparisons, agreeing=True)} agree "
-            f"over {arrived} segments{but}.",
-            {**numbers, "rewriters": ", ".join(r.key for r in rewriters)}, tuple(r.caveat for r in rewriters),
+            f"The segments that arrive are the segments that left: {_field_words(classes.values(), agreeing=True)} "
+            f"agree over {arrived} segments{but}.",
+            {**numbers, "rewriters": ", ".join([r.key for r in rewriters])}, [r.caveat for r in rewriters],
         )  # fmt: skip
     if total <= -DECISIVE_NATS:
         finding = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
         return finding.evidence(
             NAME, logistic(abs(total)) * pair.pairing_confidence,
             f"{'The same bytes' if _same_bytes(pair) else 'Bytes'} arrive in segments that the far end never sent: of "
-            f"{arrived} segments, {_field_words(comparisons, agreeing=False)} differ.", numbers,
+            f"{arrived} segments, {_field_words(classes.values(), agreeing=False)} differ.", numbers,
             () if pair.pairing_confidence >= 0.99 else ("The pairing of the two connections is not certain.",),
         )  # fmt: skip
     return IdentityFinding.TOO_ALIKE.undecided(
@@ -203,10 +218,11 @@ def _change_of_maker(
     server: Vantage,
     segments: _core.PairSegments,
     comparisons: Mapping[Direction, DirectionComparison],
+    lost_shares: Mapping[Direction, float],
 ) -> Evidence | None:
     """The finding that a middlebox splits a part of the connection; None where one stack made all the data."""
     for direction, both in comparisons.items():
-        lost = _lost_share(client if direction is Direction.UP else server)
+        lost = lost_shares[direction]
         # Where the emitter's capture lacks segments their neighbours look alike but for their place.
         held = both.data.arrived > 0 and both.data.with_candidate >= SAME * (1 - lost) * both.data.arrived
         if not held or other_maker_nats(both.data, lost) <= 0:
@@ -230,43 +246,58 @@ def _change_of_maker(
 
 def _syn_numbers_equal(client: Vantage, server: Vantage) -> list[bool | None]:
     """For each direction whether its SYN left and arrived with one sequence number; None where a capture lacks it."""
-    numbers = [[v.flow(direction).initial_sequence_number for v in (client, server)] for direction in Direction]
-    return [None if None in pair else pair[0] == pair[1] for pair in numbers]
+    near, far = client.connection, server.connection
+    return [_is_number_kept(near.up, far.up), _is_number_kept(near.down, far.down)]
 
 
-def _has_other_ip_ids(comparisons: Mapping[Direction, DirectionComparison]) -> bool:
-    shares = [part.fields["ip-id"].agreeing for _, part in _classes(comparisons) if "ip-id" in part.fields]
+def _is_number_kept(at_client: FlowSummary, at_server: FlowSummary) -> bool | None:
+    first, second = at_client.initial_sequence_number, at_server.initial_sequence_number
+    return None if first is None or second is None else first == second
+
+
+def _has_other_ip_ids(parts: Iterable[ClassComparison]) -> bool:
+    shares = [part.fields["ip-id"].agreeing for part in parts if "ip-id" in part.fields]
     return bool(shares) and max(shares) < SHARED_IP_IDS
 
 
-def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> list[tuple[str, ClassComparison]]:
-    return [
-        (f"{direction.name.lower()}_{kind}", part)
-        for direction, both in comparisons.items()
-        for kind, part in (("data", both.data), ("acks", both.acknowledgements))
-    ]
+def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, ClassComparison]:
+    """The four classes of segments by their names among an evidence's numbers."""
+    up, down = comparisons[Direction.UP], comparisons[Direction.DOWN]
+    return {
+        "up_data": up.data,
+        "up_acks": up.acknowledgements,
+        "down_data": down.data,
+        "down_acks": down.acknowledgements,
+    }
 
 
-def _field_words(comparisons: Mapping[Direction, DirectionComparison], *, agreeing: bool) -> str:
+def _data_sums(comparisons: Mapping[Direction, DirectionComparison]) -> FieldSums:
+    return sum_fields([both.data for both in comparisons.values()])
+
+
+def _acknowledgement_sums(comparisons: Mapping[Direction, DirectionComparison]) -> FieldSums:
+    return sum_fields([both.acknowledgements for both in comparisons.values()])
+
+
+def _field_words(parts: Iterable[ClassComparison], *, agreeing: bool) -> str:
     """The fields that support the conclusion, those of largest weight first, with the share that agrees."""
-    supporting: dict[str, list[tuple[float, int, float]]] = {}
-    for _, part in _classes(comparisons):
+    weights: dict[str, float] = {}
+    compared: dict[str, int] = {}
+    equal: dict[str, float] = {}
+    for part in parts:
         for name, agreement in part.fields.items():
             if agreement.nats and (agreement.nats > 0) == agreeing:
-                supporting.setdefault(name, []).append((abs(agreement.nats), agreement.compared, agreement.agreeing))
-    ranked = sorted(supporting.items(), key=lambda item: -sum(part[0] for part in item[1]))[:3]
-    words = []
-    for name, parts in ranked:
-        share = sum(p[1] * p[2] for p in parts) / sum(p[1] for p in parts)
-        words.append(f"{name.replace('-', ' ')} ({share:.0%} equal)")
-    return ", ".join(words)
+                weights[name] = weights.get(name, 0.0) + abs(agreement.nats)
+                compared[name] = compared.get(name, 0) + agreement.compared
+                equal[name] = equal.get(name, 0.0) + agreement.compared * agreement.agreeing
+    ranked = sorted(weights, key=weights.__getitem__, reverse=True)[:3]
+    return ", ".join([f"{name.replace('-', ' ')} ({equal[name] / compared[name]:.0%} equal)" for name in ranked])
 
 
-def _numbers(
-    client: Vantage, comparisons: Mapping[Direction, DirectionComparison], data: float, acks: float
-) -> dict[str, Number]:
-    numbers: dict[str, Number] = {"data_nats": round(data, 2), "acknowledgement_nats": round(acks, 2)}
-    for label, part in _classes(comparisons):
+def _class_numbers(classes: Mapping[str, ClassComparison]) -> dict[str, Number]:
+    """What was compared in each class of segments, and the share of each field that agrees."""
+    numbers: dict[str, Number] = {}
+    for label, part in classes.items():
         if part.arrived == 0:
             continue
         numbers[f"{label}_segments"] = part.arrived
@@ -274,12 +305,10 @@ def _numbers(
         if part.hops is not None:
             numbers[f"{label}_hops"] = part.hops
         for name, agreement in part.fields.items():
-            numbers[f"{label}_{name.replace('-', '_')}_agreement"] = round(agreement.agreeing, 4)
-    numbers |= _field_numbers(comparisons)
-    numbers["sampled_every"] = thinning_for(len(client.packets))
+            numbers[_agreement_name(label, name)] = round(agreement.agreeing, 4)
     return numbers
 
 
-def _field_numbers(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, Number]:
-    parts = comparisons.values()
-    return field_numbers((part.data for part in parts), (part.acknowledgements for part in parts))
+@cache
+def _agreement_name(label: str, field: str) -> str:
+    return f"{label}_{field.replace('-', '_')}_agreement"

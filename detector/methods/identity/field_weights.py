@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from detector.methods.identity.agreement import ClassComparison
+from detector.methods.identity.agreement import FieldSums
 from pepscope.results.verdicts import Number
 
 _PREFIX = "nats_"
@@ -19,21 +19,22 @@ class ClassField(NamedTuple):
     field: str
 
 
-@cache
 def class_field_name(field: ClassField) -> str:
     """The field's name among an evidence's numbers."""
-    return f"{_PREFIX}{field.of}_{field.field.replace('-', '_')}"
+    return _name(*field)
 
 
-def field_numbers(data: Iterable[ClassComparison], acks: Iterable[ClassComparison]) -> dict[str, Number]:
+@cache
+def _name(of: str, field: str) -> str:
+    return f"{_PREFIX}{of}_{field.replace('-', '_')}"
+
+
+def field_numbers(data: FieldSums, acks: FieldSums) -> dict[str, Number]:
     """Natural-log likelihood ratios for same packets by class of segments and field, summed over directions."""
     numbers: dict[str, Number] = {}
-    for of, parts in (("data", data), ("acks", acks)):
-        sums: dict[str, float] = {}
-        for part in parts:
-            for name, agreement in part.fields.items():
-                sums[name] = sums.get(name, 0.0) + agreement.nats
-        numbers |= {class_field_name(ClassField(of, name)): round(nats, 2) for name, nats in sums.items()}
+    for of, sums in (("data", data), ("acks", acks)):
+        for name, nats in sums.by_field.items():
+            numbers[_name(of, name)] = round(nats, 2)
     return numbers
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from detector.methods.identity.agreement import compare_data, total_nats
+from detector.methods.identity.agreement import compare_data, sum_fields, total_nats
 from pepscope import _core
 from pepscope.captures.packets import Direction
 
@@ -34,7 +34,7 @@ def change_of_maker(
     """The cut at which one part of the data is the same packets and the other is not, each by `least_nats` or more."""
     found: list[Change] = []
     for from_byte, before, after in segments.cut_data(direction, PARTS, FEWEST_SEGMENTS):
-        early, late = (total_nats([compare_data(part, largest_payload)]) for part in (before, after))
+        early, late = (total_nats(sum_fields([compare_data(part, largest_payload)])) for part in (before, after))
         nats = min(abs(early), abs(late))
         if early * late < 0 and nats >= least_nats:
             found.append(Change(from_byte, early > 0, nats))

@@ -9,7 +9,7 @@ their sender had reached, PSH and segment ends stay. A relay's stack puts all of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from detector.methods.identity.agreement import (
     LOCKSTEP_NATS,
@@ -17,7 +17,7 @@ from detector.methods.identity.agreement import (
     REWRITABLE_FIELDS,
     REWRITABLE_NATS,
     WINDOW_NATS,
-    ClassComparison,
+    FieldSums,
     total_nats,
 )
 
@@ -34,7 +34,7 @@ _PLACES = frozenset({"acknowledgement"})
 
 
 def weigh(
-    parts: Sequence[ClassComparison],
+    sums: FieldSums,
     *,
     numbers_kept: int,
     renumbered: bool,
@@ -43,20 +43,20 @@ def weigh(
 ) -> float:
     """Natural-log likelihood ratio of the same packets, normalised or not, against a relay's own.
 
-    `renumbered`: both SYNs arrived with other sequence numbers; `other_ip_ids`: IP IDs are others in every
-    class of segments. `one_receiver` gives what the places of acknowledgements say at least for the same packets, lossy
-    captures considered (`detector.methods.identity.dropped_acks`).
+    `sums` are those of all classes of segments. `renumbered`: both SYNs arrived with other sequence numbers;
+    `other_ip_ids`: IP IDs are others in every class of segments. `one_receiver` gives what the places of
+    acknowledgements say at least for the same packets, lossy captures considered
+    (`detector.methods.identity.dropped_acks`).
     """
-    total = total_nats(parts, most_for_places=math.inf if numbers_kept else LOCKSTEP_NATS)
+    total = total_nats(sums, most_for_places=math.inf if numbers_kept else LOCKSTEP_NATS)
     if total > 0:
         # Of the middleboxes that shift sequence numbers, few give packets IP IDs of their own as well.
         doubts = (2 if other_ip_ids else 1) if renumbered else 0
         return max(0.0, total - doubts * RENUMBERED_NATS)
-    fields = {name for part in parts for name in part.fields}
-    places = total_nats(parts, _PLACES)
-    structure = total_nats(parts, frozenset(fields - REWRITABLE_FIELDS - _PLACES))
+    places = total_nats(sums, _PLACES)
+    structure = total_nats(sums, frozenset(sums.by_field) - REWRITABLE_FIELDS - _PLACES)
     # Stacks of one kind widen windows alike, however many classes of segments show it.
-    rewritten = total_nats(parts, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(parts, _WINDOW), WINDOW_NATS)
+    rewritten = total_nats(sums, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(sums, _WINDOW), WINDOW_NATS)
     rewritten -= RENUMBERED_NATS if renumbered else 0.0
     rewritten = max(rewritten, -REWRITABLE_NATS)
     if places < 0 and structure + rewritten <= -CERTAIN_NATS:

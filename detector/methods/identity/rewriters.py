@@ -32,21 +32,12 @@ def name_rewriters(
     """Name every harmless rewriter that shows between two captures of the same packets."""
     found: list[Rewriter] = []
     a, b = client.connection, server.connection
-    if (a.client, a.server) != (b.client, b.server):
+    if (a.client_address, a.client_port, a.server_address, a.server_port) != (
+        b.client_address, b.client_port, b.server_address, b.server_port,
+    ):  # fmt: skip
         found.append(Rewriter("nat", f"A NAT translates addresses or ports: {a.client} appears as {b.client}."))
     found += _handshake_rewriters(client, server)
-    parts = [(d, p) for d, c in comparisons.items() for p in (c.data, c.acknowledgements) if p.with_candidate]
-    if any(p.tsval_shift or p.tsecr_shift for _, p in parts):
-        found.append(Rewriter("timestamp-modulating", "A firewall shifts TCP timestamps by a constant."))
-    windows = [p for _, p in parts if p.fields["window"].agreeing < _REWRITTEN]
-    if windows and min(p.narrowed_windows for p in windows) > _REWRITTEN:
-        found.append(Rewriter("window-regulator", "A middlebox lowers the advertised receive windows."))
-    elif windows:
-        found.append(Rewriter("window-rewriting", "A middlebox rewrites the advertised receive windows."))
-    if any("ip-id" in p.fields and p.fields["ip-id"].agreeing < _REWRITTEN for _, p in parts):
-        found.append(Rewriter("ip-id-rewriting", "A middlebox rewrites IP IDs."))
-    if any(p.length_changes > 0.01 for _, p in parts):
-        found.append(Rewriter("offload", "A capturing host shows offload super-packets, not the segments on the wire."))
+    found += _segment_rewriters(comparisons)
     found += _thinning(comparisons)
     return tuple(found)
 
@@ -54,9 +45,8 @@ def name_rewriters(
 def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
     found: list[Rewriter] = []
     clamped = isn = sack = False
-    for direction in Direction:
-        emitter, arriver = (client, server) if direction is Direction.UP else (server, client)
-        out, into = emitter.flow(direction), arriver.flow(direction)
+    near, far = client.connection, server.connection
+    for out, into in ((near.up, far.up), (far.down, near.down)):
         if out.initial_sequence_number is None or into.initial_sequence_number is None:
             continue
         isn |= out.initial_sequence_number != into.initial_sequence_number
@@ -71,9 +61,35 @@ def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
     return found
 
 
+def _segment_rewriters(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewriter]:
+    found: list[Rewriter] = []
+    timestamps = ip_ids = lengths = False
+    narrowed: list[float] = []  # share of the windows that are smaller, where windows are rewritten
+    for both in comparisons.values():
+        for part in (both.data, both.acknowledgements):
+            if not part.with_candidate:
+                continue
+            timestamps |= part.tsval_shift != 0 or part.tsecr_shift != 0
+            ip_ids |= "ip-id" in part.fields and part.fields["ip-id"].agreeing < _REWRITTEN
+            lengths |= part.length_changes > 0.01
+            if part.fields["window"].agreeing < _REWRITTEN:
+                narrowed.append(part.narrowed_windows)
+    if timestamps:
+        found.append(Rewriter("timestamp-modulating", "A firewall shifts TCP timestamps by a constant."))
+    if narrowed and min(narrowed) > _REWRITTEN:
+        found.append(Rewriter("window-regulator", "A middlebox lowers the advertised receive windows."))
+    elif narrowed:
+        found.append(Rewriter("window-rewriting", "A middlebox rewrites the advertised receive windows."))
+    if ip_ids:
+        found.append(Rewriter("ip-id-rewriting", "A middlebox rewrites IP IDs."))
+    if lengths:
+        found.append(Rewriter("offload", "A capturing host shows offload super-packets, not the segments on the wire."))
+    return found
+
+
 def _thinning(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewriter]:
     for direction, both in comparisons.items():
-        emitted, arrived = both.emitted_acknowledgements, both.acknowledgements.arrived
+        emitted, arrived = both.counts.emitted_acknowledgements, both.acknowledgements.arrived
         if emitted >= 20 and 1 - arrived / emitted > _THINNED:
             share = 1 - arrived / emitted
             return [

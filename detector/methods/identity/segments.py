@@ -45,8 +45,9 @@ def align_segments(pair: Pair, client: Vantage, server: Vantage) -> _core.PairSe
 
 def windows_in_bytes(client: Vantage, server: Vantage) -> frozenset[Direction]:
     """Directions in which both captures hold what scales windows; windows of the others compare as on the wire."""
-    vantages = (client, server)
-    return frozenset(d for d in Direction if all(v.flow(d).window_shift is not None for v in vantages))
+    near, far = client.connection, server.connection
+    flows = ((Direction.UP, near.up, far.up), (Direction.DOWN, near.down, far.down))
+    return frozenset([d for d, a, b in flows if a.window_shift is not None and b.window_shift is not None])
 
 
 def thinning_for(packets: int) -> int:

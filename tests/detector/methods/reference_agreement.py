@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def compare_data(
     left, came = emitted.take(partner[found]), arrived.take(found)
     whole = (left.start == came.start) & (left.length == came.length)
     result = _compare_common(left, came, ids, whole, shift, lost_share)
-    fields = result.fields
+    fields = dict(result.fields)
     offload = max(int(emitted.length.max()), int(arrived.length.max(initial=0))) > largest_payload
     clear = whole & ~_copies_differ_in_push(emitted, rows[found])
     if clear.any():
@@ -76,7 +75,7 @@ def compare_acknowledgements(emitted: Segments, arrived: Segments) -> ClassCompa
     found = partner >= 0
     left, came = emitted.take(partner[found]), arrived.take(found)
     result = _compare_common(left, came, ids, np.ones(len(came), dtype=np.bool_), shift)
-    return replace(result, arrived=len(arrived), with_candidate=int(found.sum()))
+    return result._replace(arrived=len(arrived), with_candidate=int(found.sum()))
 
 
 def _discriminators(emitted: Segments, arrived: Segments, ids: bool) -> tuple[str, ...]:

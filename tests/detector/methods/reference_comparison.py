@@ -101,9 +101,7 @@ def compare_direction(
     def acknowledgements(came: Segments) -> ClassComparison:
         plain = reference_agreement.compare_acknowledgements(acks_out, came)
         position = position_agreement(acks_out, came, lost_share, reverse_data.end, unseen)
-        if position is not None:
-            plain.fields["acknowledgement"] = position
-        return plain
+        return plain if position is None else plain._replace(fields={**plain.fields, "acknowledgement": position})
 
     return Compared(
         reference_agreement.compare_data(data_out, data_in, largest_payload, lost_share),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.methods.identity.agreement import FITTED_NATS, ClassComparison, FieldAgreement, total_nats
+from detector.methods.identity.agreement import FITTED_NATS, ClassComparison, FieldAgreement, sum_fields, total_nats
 from detector.methods.identity.examination import DECISIVE_NATS
 
 voices = st.dictionaries(
@@ -15,9 +15,9 @@ voices = st.dictionaries(
 
 @given(st.lists(st.builds(ClassComparison, st.just(50), st.just(50), voices), min_size=1, max_size=4))
 def test_pushes_and_windows_that_agree_convince_once(parts: list[ClassComparison]) -> None:
-    assert total_nats(parts) <= FITTED_NATS < DECISIVE_NATS
+    assert total_nats(sum_fields(parts)) <= FITTED_NATS < DECISIVE_NATS
 
 
 def test_other_pushes_still_count_in_every_class() -> None:
     other = FieldAgreement(50, 0.2, -30.0)
-    assert total_nats([ClassComparison(50, 50, {"push": other})] * 2) == -60.0
+    assert total_nats(sum_fields([ClassComparison(50, 50, {"push": other})] * 2)) == -60.0

@@ -13,7 +13,15 @@ from detector.method import Observation
 from detector.methods.handshake import examine
 from detector.methods.handshake.changes import PRIOR, TABLE, changes, relay_nats
 from detector.methods.handshake.examination import DECISIVE_NATS
-from detector.methods.handshake.opening import MAXIMUM_SEGMENT_SIZE, WINDOW_SCALE, Opening, parse_options, read_opening
+from detector.methods.handshake.opening import (
+    MAXIMUM_SEGMENT_SIZE,
+    WINDOW_SCALE,
+    Opening,
+    SynOptions,
+    parse_options,
+    read_opening,
+    read_options,
+)
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
@@ -137,14 +145,13 @@ KINDS = st.lists(st.sampled_from(sorted(OPTIONS)), unique=True).flatmap(st.permu
 @st.composite
 def openings(draw: st.DrawFn) -> Opening:
     """Any SYN or SYN-ACK."""
-    options = []
-    for kind in draw(KINDS):
-        value = draw(st.binary(min_size=OPTIONS[kind], max_size=OPTIONS[kind]))
-        options.append((kind, value))
+    kinds = draw(KINDS)
+    values = {kind: draw(st.binary(min_size=OPTIONS[kind], max_size=OPTIONS[kind])) for kind in kinds}
+    options = SynOptions(tuple(kinds), values.get(WINDOW_SCALE), values.get(MAXIMUM_SEGMENT_SIZE))
     number = st.integers(1, 65_535)
     return Opening(
-        draw(st.integers(0, 2**32 - 1)), 1, tuple(options), frozenset({draw(number)}), frozenset({draw(number)}),
-        frozenset({draw(number)}) if 8 in dict(options) else frozenset(), frozenset({draw(st.sampled_from((0, 0xC0)))}),
+        draw(st.integers(0, 2**32 - 1)), 1, options, frozenset({draw(number)}), frozenset({draw(number)}),
+        frozenset({draw(number)}) if 8 in kinds else frozenset(), frozenset({draw(st.sampled_from((0, 0xC0)))}),
         draw(st.integers(30, 255)),
     )  # fmt: skip
 
@@ -153,19 +160,17 @@ def openings(draw: st.DrawFn) -> Opening:
 def normalised(draw: st.DrawFn, left: Opening) -> Opening:
     """What any normaliser makes of it: a new number, IP ID, window and TSval, options out, a smaller segment size."""
     maybe = st.booleans()
-    options = [(kind, value) for kind, value in left.options or () if kind == MAXIMUM_SEGMENT_SIZE or draw(maybe)]
-    if draw(maybe):
-        options = [
-            (kind, min(value, (1200).to_bytes(2)) if kind == MAXIMUM_SEGMENT_SIZE else value) for kind, value in options
-        ]
-    stamped = 8 in dict(options)
-    return replace(
-        left,
+    assert left.options is not None
+    kinds = tuple(kind for kind in left.options.kinds if kind == MAXIMUM_SEGMENT_SIZE or draw(maybe))
+    scale, size = left.options.window_scale, left.options.segment_size
+    if size is not None and draw(maybe):
+        size = min(size, (1200).to_bytes(2))
+    return left._replace(
         sequence_number=(left.sequence_number + draw(st.integers(0, 2**31))) % 2**32,
-        options=tuple(options),
+        options=SynOptions(kinds, scale if WINDOW_SCALE in kinds else None, size),
         windows=frozenset({min(*left.windows, 30_000)}) if draw(maybe) else left.windows,
         ip_ids=frozenset({draw(st.integers(0, 65_535))}) if draw(maybe) else left.ip_ids,
-        tsvals=frozenset({draw(st.integers(0, 2**32 - 1))}) if stamped else frozenset(),
+        tsvals=frozenset({draw(st.integers(0, 2**32 - 1))}) if 8 in kinds else frozenset(),
         ecn=frozenset({0}) if draw(maybe) else left.ecn,
         ttl=left.ttl - draw(st.integers(0, 29)),
     )
@@ -192,8 +197,9 @@ def test_two_handshakes_with_nothing_in_common_never_pass_for_one(syn, other_syn
 @given(openings())
 def test_a_zeroed_scale_is_a_routers_fault_and_another_one_a_tcps(left: Opening) -> None:
     def with_scale(value: int) -> Opening:
-        options = tuple(item for item in left.options or () if item[0] != WINDOW_SCALE)
-        return replace(left, options=(*options, (WINDOW_SCALE, bytes([value]))))
+        assert left.options is not None
+        kinds = (*(kind for kind in left.options.kinds if kind != WINDOW_SCALE), WINDOW_SCALE)
+        return left._replace(options=left.options._replace(kinds=kinds, window_scale=bytes([value])))
 
     assert changes({UP: (with_scale(7), with_scale(0))})["window scale"] == "zeroed"
     assert changes({UP: (with_scale(7), with_scale(8))})["window scale"] == "other in the SYN"
@@ -201,11 +207,12 @@ def test_a_zeroed_scale_is_a_routers_fault_and_another_one_a_tcps(left: Opening)
 
 def test_syns_sent_again_with_fewer_options_add_nothing():
     first = Opening(
-        7, 1, ((2, b"\x05\xb4"), (3, b"\x07")), frozenset({65_000}), frozenset({1}), frozenset(), frozenset({0}), 64
-    )
-    again = replace(first, options=((2, b"\x05\xb4"),))
-    assert changes({UP: (replace(first, copies=2), again)})["option list"] == "options removed"
-    assert "option list" not in changes({UP: (again, replace(first, copies=2))})
+        7, 1, SynOptions((2, 3), b"\x07", b"\x05\xb4"),
+        frozenset({65_000}), frozenset({1}), frozenset(), frozenset({0}), 64,
+    )  # fmt: skip
+    again = first._replace(options=SynOptions((2,), None, b"\x05\xb4"))
+    assert changes({UP: (first._replace(copies=2), again)})["option list"] == "options removed"
+    assert "option list" not in changes({UP: (again, first._replace(copies=2))})
 
 
 def test_every_field_of_the_table_is_a_distribution_or_less():
@@ -217,9 +224,12 @@ def test_every_field_of_the_table_is_a_distribution_or_less():
 
 @given(st.binary(max_size=40))
 def test_options_are_parsed_or_found_broken(octets):
-    parsed = parse_options(octets)
-    if parsed is not None:
+    parsed, read = parse_options(octets), read_options(octets)
+    assert (read is None) == (parsed is None or b"\1\1\1\1" in octets)
+    if parsed is not None and read is not None:
         assert sum(2 + len(value) for _, value in parsed) <= len(octets)
+        scales = [value for kind, value in parsed if kind == WINDOW_SCALE]
+        assert read.window_scale == (scales[-1] if scales else None)
 
 
 def test_the_handshakes_segments_are_read_as_the_wire_had_them(tmp_path):
@@ -227,6 +237,6 @@ def test_the_handshakes_segments_are_read_as_the_wire_had_them(tmp_path):
     assert pair.client_side is not None
     syn = read_opening(pair.client_side, UP)
     assert syn is not None
-    assert (syn.sequence_number, syn.copies, syn.kinds) == (36_433, 1, (2,))
+    assert (syn.sequence_number, syn.copies, syn.options and syn.options.kinds) == (36_433, 1, (2,))
     assert [sorted(held) for held in (syn.windows, syn.ip_ids, syn.tsvals)] == [[64_240], [101], []]
     assert syn.ttl == 40

@@ -13,6 +13,7 @@ from detector.methods.identity.agreement import (
     ClassComparison,
     FieldAgreement,
     log_likelihood_ratio,
+    sum_fields,
     total_nats,
 )
 from detector.methods.identity.examination import DECISIVE_NATS
@@ -158,7 +159,11 @@ def test_places_of_acknowledgements_that_agree_decide_nothing_alone():
 
     def weighed(part, numbers_kept=0):
         return weigh(
-            [part], numbers_kept=numbers_kept, renumbered=False, other_ip_ids=False, one_receiver=lambda: -MOST_NATS
+            sum_fields([part]),
+            numbers_kept=numbers_kept,
+            renumbered=False,
+            other_ip_ids=False,
+            one_receiver=lambda: -MOST_NATS,
         )
 
     assert 0 < weighed(same) < DECISIVE_NATS
@@ -187,12 +192,12 @@ def relayed(agreeing, segments=60):
 def test_stamps_that_agree_now_and_then_are_a_relays_with_the_same_clock(agreeing, speaks):
     part = relayed(agreeing)
     assert part.fields["timestamps"].agreeing == pytest.approx(agreeing)
-    assert (total_nats([part], frozenset({"timestamps"})) > DECISIVE_NATS) == speaks
+    assert (total_nats(sum_fields([part]), frozenset({"timestamps"})) > DECISIVE_NATS) == speaks
 
 
 def test_timestamps_that_agree_sometimes_are_no_split():
     for agreeing in np.linspace(0.6, 1.0, 9):
-        assert total_nats([relayed(agreeing)], frozenset({"timestamps"})) >= 0.0
+        assert total_nats(sum_fields([relayed(agreeing)]), frozenset({"timestamps"})) >= 0.0
 
 
 def test_large_connections_are_sampled():

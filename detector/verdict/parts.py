@@ -1,4 +1,4 @@
-"""Work on many places by parts: in this process, or in several that share its memory."""
+"""Judge many connections by parts: in this process, or in several that share its memory."""
 
 from __future__ import annotations
 

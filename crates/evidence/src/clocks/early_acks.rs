@@ -1,8 +1,8 @@
 //! Acknowledgements that reached the sender before the receiver can have sent them, by a given relation of the clocks.
 
-use crate::byte_times::NEVER;
-use crate::clock_lines::ClockLines;
-use crate::flow_times::{Difference, FlowTimes};
+use crate::clocks::lines::ClockLines;
+use crate::flows::byte_times::NEVER;
+use crate::flows::times::{Difference, FlowTimes};
 use crate::median::median;
 
 /// A clock relation in pieces, and by how much a constraint may contradict it.
@@ -113,7 +113,7 @@ fn is_within(&(client_ns, _): &Difference, (start_ns, end_ns): (i64, i64)) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock_lines::ClockLine;
+    use crate::clocks::lines::ClockLine;
 
     const FLAT: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 0.0, drift: 0.0 };
 

@@ -1,10 +1,10 @@
 //! The segments of a connection at the client's and at the server's capture point, laid over each other and compared.
 
-use crate::agreement::{AcknowledgementComparison, Agreement, DataComparison};
-use crate::alignment::{fields_in_common, shift_from_fields};
 use crate::distinct::distinct;
-use crate::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
-use crate::segments::{Flow, Flows, Sampling, Segment, Vantage};
+use crate::segments::agreement::{AcknowledgementComparison, Agreement, DataComparison};
+use crate::segments::alignment::{fields_in_common, shift_from_fields};
+use crate::segments::columns::{Flow, Flows, Sampling, Segment, Vantage};
+use crate::segments::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
 
 /// How packets are joined and held against each other.
 #[derive(Clone, Copy, Debug)]

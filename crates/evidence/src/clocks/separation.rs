@@ -3,9 +3,9 @@
 //! `detector/clocks/separation.py` has the maths: the gap is a concave, piecewise linear function of the slope, with its
 //! breakpoints at slopes of edges of the two hulls.
 
-use crate::envelope::{edge_slopes, envelope, least_offset_ns};
-use crate::order_statistics::order_statistics;
-use crate::point::{span_ns, Point};
+use crate::clocks::envelope::{edge_slopes, envelope, least_offset_ns};
+use crate::clocks::order_statistics::order_statistics;
+use crate::clocks::point::{span_ns, Point};
 
 /// The best line between two clouds, in the middle of their gap.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,9 +4,9 @@
 //! it: a gap that only sparing opens is not asked for while the clouds are separable, by however little. Bounds on the
 //! gap by the drift 0 alone, taken in one pass over the points, decide most of the tests.
 
-use crate::order_statistics::Smallest;
-use crate::point::{rounding_ns, Ceiling, Point};
-use crate::separation::{separate, separate_most, Separation, Spared};
+use crate::clocks::order_statistics::Smallest;
+use crate::clocks::point::{rounding_ns, Ceiling, Point};
+use crate::clocks::separation::{separate, separate_most, Separation, Spared};
 
 /// What a stretch is asked for.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Offsets of two captures against each other, by packets that look alike whatever their offsets.
 
 use crate::distinct::most_common;
-use crate::segments::{Flow, Segment};
+use crate::segments::columns::{Flow, Segment};
 
 /// What to add to the arrived segments' offsets.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! How far one flow's sender is ahead of its receiver: bytes acknowledged to the one that have not reached the other.
 
-use crate::byte_times::NEVER;
-use crate::clock_lines::ClockLines;
-use crate::flow_times::FlowTimes;
+use crate::clocks::lines::ClockLines;
+use crate::flows::byte_times::NEVER;
+use crate::flows::times::FlowTimes;
 use crate::packets::{flag, Packets, DOWN, UP};
 
 /// What a relay's buffers can hold: `fixed_bytes`, `bytes_per_segment` for each segment of `segment_bytes` that was
@@ -165,7 +165,7 @@ impl Unread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock_lines::ClockLine;
+    use crate::clocks::lines::ClockLine;
 
     const LINE: ClockLine = ClockLine { start_ns: 0, reference_ns: 0, offset_ns: 500.0, drift: 0.0 };
     const BUFFERS: RelayBuffers = RelayBuffers { fixed_bytes: 5, segment_bytes: 10, bytes_per_segment: 2 };

@@ -4,7 +4,7 @@
 //! range show: of two points the earlier one stands lower for every slope if it does for the greatest, and the later one
 //! if it does for the least. So the range is halved again and again, and each half has fewer points to look at.
 
-use crate::point::{rounding_ns, Point};
+use crate::clocks::point::{rounding_ns, Point};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 

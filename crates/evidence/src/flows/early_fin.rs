@@ -1,7 +1,7 @@
 //! A FIN that arrives before it was sent, under a clock that data of the other direction allow.
 
-use crate::clock_lines::ClockLines;
-use crate::flow_times::FlowTimes;
+use crate::clocks::lines::ClockLines;
+use crate::flows::times::FlowTimes;
 
 impl FlowTimes {
     /// By how much a FIN against this flow's data arrived too early (ns), its clock moved as far as the data allow;
@@ -29,7 +29,7 @@ impl FlowTimes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock_lines::ClockLine;
+    use crate::clocks::lines::ClockLine;
 
     #[test]
     fn the_clock_is_moved_as_far_as_data_of_the_same_piece_allow() {

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from detector.detection import detect
-from detector.parts import by_parts
+from detector.verdict.parts import by_parts
 from pepscope.errors import PepscopeError, UsageError
 from tests.detector.corpus import CORPUS
 

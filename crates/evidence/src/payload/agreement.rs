@@ -1,6 +1,6 @@
 //! How well the captured payload of two streams agrees under a shift.
 
-use crate::payload::PayloadSample;
+use crate::payload::sample::PayloadSample;
 
 /// Pieces that could be compared, and those of them that agree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 //!
 //! `detector/methods/identity/agreement.py` says what the counts mean.
 
-use crate::candidates::{
+use crate::distinct::{distinct, most_common};
+use crate::segments::candidates::{
     acknowledgement_candidates, AcknowledgementIndex, Candidates, DataIndex, Discriminator, Repeats,
 };
-use crate::distinct::{distinct, most_common};
-use crate::segments::Segment;
+use crate::segments::columns::Segment;
 
 /// Timestamps count modulo this.
 const TIMESTAMP_WRAP: i64 = 1 << 32;

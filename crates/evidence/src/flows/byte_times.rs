@@ -1,7 +1,7 @@
 //! When a byte was captured and when it was acknowledged: lookups in the staircases of one flow at one vantage.
 
+use crate::flows::staircase::{AcknowledgementSteps, ByteRanges};
 use crate::packets::{flag, Packets};
-use crate::staircase::{AcknowledgementSteps, ByteRanges};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

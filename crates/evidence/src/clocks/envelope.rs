@@ -1,6 +1,6 @@
 //! The lower convex hull of a cloud, as far as a line of bounded slope can touch it.
 
-use crate::point::Point;
+use crate::clocks::point::Point;
 
 /// Vertices of the lower hull that some line with |slope| <= `slope_limit` can touch, in order of time.
 ///

@@ -1,8 +1,8 @@
 //! When the data and the acknowledgements of one flow left, and when they arrived, by the captures at its two ends.
 
-use crate::byte_times::{missed_packets, Coverage, NEVER};
+use crate::flows::byte_times::{missed_packets, Coverage, NEVER};
+use crate::flows::staircase::ByteRanges;
 use crate::packets::{mark, Packets, UP};
-use crate::staircase::ByteRanges;
 
 /// One flow of a connection in the captures at its sender and at its receiver.
 #[derive(Clone, Copy, Debug)]

@@ -1,11 +1,11 @@
 //! The bounds that data and acknowledgements of both flows set to the difference of the two clocks, as two clouds.
 
-use crate::flow_times::{Difference, FlowTimes};
+use crate::clocks::point::{Ceiling, Point};
+use crate::clocks::separation::{separate, separate_most, Separation, Spared};
+use crate::clocks::steps::{StepSearch, Stretch};
+use crate::clocks::thinning::most_binding;
+use crate::flows::times::{Difference, FlowTimes};
 use crate::median::median;
-use crate::point::{Ceiling, Point};
-use crate::separation::{separate, separate_most, Separation, Spared};
-use crate::steps::{StepSearch, Stretch};
-use crate::thinning::most_binding;
 
 /// Points of one cloud relative to the constraints' reference, in the order in which they were gathered.
 #[derive(Clone, Debug, Default, PartialEq)]

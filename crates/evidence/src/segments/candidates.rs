@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::segments::Segment;
+use crate::segments::columns::Segment;
 
 /// For each of some arrived segments the places of candidates among the emitted ones, in order of preference.
 #[derive(Default)]

@@ -3,7 +3,7 @@
 //! A fingerprint is a window of 16 captured bytes whose hash falls into one of sixteen classes, so that the choice
 //! depends on the content alone.
 
-use crate::payload::{distinct_bytes, PayloadSample};
+use crate::payload::sample::{distinct_bytes, PayloadSample};
 
 /// Length of a window.
 const WINDOW_BYTES: usize = 16;

@@ -1,7 +1,7 @@
 //! How long plain acknowledgements (without payload, SYN, FIN and RST) took: at the receiver from the arrival of the last
 //! byte that each covers, at the sender from its first copy.
 
-use crate::byte_times::{AckTimes, Coverage, NEVER};
+use crate::flows::byte_times::{AckTimes, Coverage, NEVER};
 use crate::packets::Packets;
 
 /// Delays at the receiver.

@@ -1,0 +1,14 @@
+//! Flows: when bytes left, arrived and were acknowledged, how windows went, and how connections ended.
+
+pub mod ack_delays;
+pub mod byte_times;
+pub mod early_fin;
+pub mod endings;
+pub mod ends;
+pub mod exchanges;
+pub mod hop_limits;
+pub mod sender_lead;
+pub mod staircase;
+pub mod times;
+pub mod transfer_spans;
+pub mod window_course;
