@@ -113,7 +113,7 @@ macro_rules! packet_columns {
             }
 
             #[new]
-            #[allow(clippy::too_many_arguments)]
+            #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
             fn from_arrays(py: Python<'_>, $($name: PyReadonlyArray1<'_, $element>,)*) -> PyResult<Self> {
                 let columns = Columns { $($name: $name.as_array().to_vec(),)* ..Columns::default() };
                 if slices(&columns).is_even() {
