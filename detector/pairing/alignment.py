@@ -34,7 +34,8 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     fingerprints agree, or, without payload, where most packets do.
     """
     left, right = client_side.payload[direction], server_side.payload[direction]
-    both_start = all(v.flow(direction).initial_sequence_number is not None for v in (client_side, server_side))
+    at_client, at_server = client_side.flow(direction), server_side.flow(direction)
+    both_start = at_client.initial_sequence_number is not None and at_server.initial_sequence_number is not None
     compared, matched = compare(left, right, 0)
     if both_start and (compared == 0 or matched > NEARLY_ALL):
         return StreamAlignment(0, compared, matched)
@@ -49,7 +50,7 @@ def align(client_side: Vantage, server_side: Vantage, direction: Direction) -> S
     is_known = matched >= least and (both_start or _varies(left))
     best = StreamAlignment(0, compared, matched) if is_known else StreamAlignment(0, 0, 0.0)
     # Content that repeats itself has few fingerprints, and misleading ones.
-    ends = [server_side.flow(direction).stream_bytes - client_side.flow(direction).stream_bytes] if both_start else []
+    ends = [at_server.stream_bytes - at_client.stream_bytes] if both_start else []
     for shift in [*ends, *voted_shifts(left, right, SKETCH_SIZE, SHIFTS_TRIED)]:
         best = _better(best, left, right, shift, least)
     if best.matched == 0.0:

@@ -23,6 +23,7 @@ from detector.vantage.not_captured import without_blanked
 from detector.vantage.swapped_sides import swap_guessed_sides
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 
 #: Earlier pairs to look at where a connection may have been answered from a cache.
@@ -73,15 +74,14 @@ class PairedCaptures:
         if match.ground is Ground.ENCRYPTED:
             sure = CONFIDENCE[match.ground]
             return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
-        alignment = {direction: align(client_side, server_side, direction) for direction in Direction}
+        alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
         related = _addresses_in_common(client_side.connection, server_side.connection)
-        up, down = ([side.payload[way] for side in (client_side, server_side)] for way in Direction)
         confidence = pairing_confidence(
             match.ground,
             alignment.values(),
             related=related or self._options.same_transfers,
-            asked_alike=same_request(*up),
-            another_answer=another_answer(*down),
+            asked_alike=same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP]),
+            another_answer=another_answer(client_side.payload[Direction.DOWN], server_side.payload[Direction.DOWN]),
         )
         if match.rivals and not certain:
             confidence = min(confidence * logistic(match.margin), RIVALLED)

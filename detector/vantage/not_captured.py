@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from detector.pair import Pair, Vantage
 from pepscope.captures.connections import MissingPackets
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, PayloadSample
 
 _LACKS = {
@@ -29,7 +30,7 @@ def missing_packets(pair: Pair) -> str:
     lacking = [
         f"{vantage.capture} holds {_LACKS[kind]} from the {'client' if direction is Direction.UP else 'server'}"
         for vantage in pair.vantages
-        for direction in Direction
+        for direction in DIRECTIONS
         if (kind := vantage.flow(direction).missing_packets) is not MissingPackets.NONE
     ]
     return f"Not captured, so not compared: {'; '.join(lacking)}." if lacking else ""

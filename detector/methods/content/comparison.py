@@ -95,8 +95,10 @@ def _grown_head(pair: Pair, client: Vantage, server: Vantage, heads: Mapping[Dir
     The body behind it agrees, by as many bytes farther from the SYN as the whole stream is longer.
     """
     for direction, (left, arrived) in heads.items():
+        if left is None or arrived is None:
+            continue
         growth = server.flow(direction).stream_bytes - client.flow(direction).stream_bytes
-        if left is None or arrived is None or not 0 < abs(growth) <= HEAD_CHANGE_BYTES:
+        if not 0 < abs(growth) <= HEAD_CHANGE_BYTES:
             continue
         payload = client.payload[direction], server.payload[direction]
         (compared, matched), (beside, agreed) = compare(*payload, growth), compare(*payload, 0)
