@@ -42,6 +42,7 @@ ByHypothesis = tuple[float, float, float, float]
 _SPLITS = (Hypothesis.RELAY, Hypothesis.STORE, Hypothesis.LOCAL)
 _PLACES = {hypothesis: place for place, hypothesis in enumerate(Hypothesis)}
 _END = _PLACES[Hypothesis.END]
+_NOTHING: ByHypothesis = (0.0, 0.0, 0.0, 0.0)
 _LOG_PRIOR = tuple(math.log(PRIOR[each]) for each in Hypothesis)
 
 _MECHANISM_OF = {
@@ -80,7 +81,7 @@ class _Posterior:
 
     def share(self, hypothesis: Hypothesis) -> float:
         """Probability of one way of splitting, given a split."""
-        return self.of[_PLACES[hypothesis]] / sum(self.of[_PLACES[each]] for each in _SPLITS)
+        return self.of[_PLACES[hypothesis]] / sum(self.of[_END + 1 :])
 
 
 def weight_of(evidence: Evidence) -> Weight:
@@ -171,8 +172,8 @@ def charges(weighed: Iterable[Evidence]) -> dict[Hypothesis, float]:
 
 def _charges(families: Iterable[Sequence[ByHypothesis]]) -> list[float]:
     """`charges`, in the order of `Hypothesis`."""
-    worst = [tuple(map(min, (0.0, 0.0, 0.0, 0.0), *family)) for family in families]
-    paid = [sum(family[place] for family in worst) for place in _PLACES.values()]
+    worst = [tuple(map(min, _NOTHING, *family)) for family in families]
+    paid = [sum(column) for column in zip(_NOTHING, *worst, strict=True)]
     hints = sum(family[_END] for family in worst if family[_END] > -HINT_NATS)
     paid[_END] += max(hints, -HINT_NATS) - hints
     return paid
