@@ -20,7 +20,7 @@ _NO_PAYLOAD = PayloadSample((), ())
 def without_blanked(sample: PayloadSample) -> PayloadSample:
     """The payload of a stream, empty where all of it is one byte repeated.
 
-    Tools that sanitise captures overwrite payload so, and a stream that is so itself tells nothing about its identity.
+    Tools that sanitise captures overwrite payload so; a stream that was sent so cannot be identified by its payload.
     """
     return _NO_PAYLOAD if sample.is_one_byte_repeated else sample
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from pepscope.results.evidence_table import plain_number
 from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, Evidence, GroupResult, Number, PairResult
 
@@ -187,16 +188,8 @@ def _compact(document: dict[str, Any]) -> bytes:
 
 def _plain_document(document: dict[str, Any]) -> dict[str, Any]:
     """What the encoder would write of a document, as plain dictionaries, lists, texts and numbers."""
-    plain: dict[str, Any] = _finite(msgspec.to_builtins(document, enc_hook=_item))
+    plain: dict[str, Any] = _finite(msgspec.to_builtins(document, enc_hook=plain_number))
     return plain
-
-
-def _item(value: object) -> Number:
-    """NumPy's scalars as Python's."""
-    if isinstance(value, np.generic):
-        number: Number = value.item()
-        return number
-    raise TypeError(f"{type(value).__name__} is no type of JSON")
 
 
 def _finite(value: Any) -> Any:
@@ -208,4 +201,4 @@ def _finite(value: Any) -> Any:
     return _plain(value)
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_item)
+_ENCODER = msgspec.json.Encoder(enc_hook=plain_number)

@@ -19,8 +19,8 @@ from pepscope.results.verdicts import Evidence, Number, Outcome
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
 _MOST_SENTENCES = 4096
 
-#: Connections whose sentences and figures are packed together: what they have in common is held once, and whoever asks
-#: for one of them unpacks no more than so many.
+#: Connections whose sentences and figures are packed together: what they have in common is held once, and reading one
+#: of them unpacks no more than so many.
 _PACKED_TOGETHER = 32
 
 
@@ -169,12 +169,12 @@ def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> Form:
     return Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
 
 
-def _plain(number: object) -> Number:
-    """NumPy's scalars, which MessagePack does not know, as Python's."""
-    if isinstance(number, np.generic):
-        value: Number = number.item()
-        return value
-    raise TypeError(f"a figure must be a number, a text or None, got {number!r}")
+def plain_number(value: object) -> Number:
+    """A scalar of NumPy, which encoders do not know, as Python's; TypeError for what is no figure."""
+    if isinstance(value, np.generic):
+        number: Number = value.item()
+        return number
+    raise TypeError(f"a figure must be a number, a text or None, got {value!r}")
 
 
-_PACKER = msgspec.msgpack.Encoder(enc_hook=_plain)
+_PACKER = msgspec.msgpack.Encoder(enc_hook=plain_number)

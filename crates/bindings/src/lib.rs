@@ -52,10 +52,11 @@ mod _core {
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]
-    use crate::packets::{packet_twins, PacketColumns};
+    use crate::packets::PacketColumns;
     #[pymodule_export]
     use crate::pair_numbers::{
-        common_packets, fin_lead_ns, sender_lead, transfer_spans, CommonPackets, SenderLead, TransferSpans,
+        common_packets, fin_lead_ns, packet_twins, sender_lead, transfer_spans, CommonPackets, SenderLead,
+        TransferSpans,
     };
     #[pymodule_export]
     use crate::pair_segments::{align_segments, DirectionCounts, PairSegments, PositionCounts};

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
 use pepscope_connections::Columns;
 use pepscope_evidence::packets::Packets;
-use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -256,19 +255,4 @@ impl PacketArrays<'_> {
             Self::Many(arrays) => arrays.columns(),
         }
     }
-}
-
-/// Shift that most twins have, twins among the data packets of `direction`, and how many have that shift.
-#[pyfunction]
-pub(crate) fn packet_twins(
-    py: Python<'_>,
-    direction: u8,
-    left: PacketArrays<'_>,
-    right: PacketArrays<'_>,
-    by_timestamp: bool,
-) -> PyResult<Option<(i64, usize, usize)>> {
-    let (left, right) = (left.columns()?, right.columns()?);
-    let by = if by_timestamp { Identifier::Tsval } else { Identifier::IpId };
-    let found = py.detach(|| twins(&left, &right, direction, by));
-    Ok(found.map(|found| (found.shift, found.count, found.agreeing)))
 }

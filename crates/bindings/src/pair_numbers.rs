@@ -4,6 +4,7 @@ use pepscope_evidence as evidence;
 use pepscope_evidence::clocks::lines::ClockLines;
 use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers};
 use pepscope_evidence::segments::common_packets::TimeComparison;
+use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::prelude::*;
 
 use crate::flow_times::{taken_over, FlowTimes, Lines};
@@ -103,4 +104,19 @@ pub(crate) fn sender_lead(
 #[pyfunction]
 pub(crate) fn fin_lead_ns(flow: &FlowTimes, sent_ns: i64, arrived_ns: i64, lines: Lines) -> Option<f64> {
     flow.0.fin_lead_ns(sent_ns, arrived_ns, ClockLines(&taken_over(lines)))
+}
+
+/// Shift that most twins have, twins among the data packets of `direction`, and how many have that shift.
+#[pyfunction]
+pub(crate) fn packet_twins(
+    py: Python<'_>,
+    direction: u8,
+    left: PacketArrays<'_>,
+    right: PacketArrays<'_>,
+    by_timestamp: bool,
+) -> PyResult<Option<(i64, usize, usize)>> {
+    let (left, right) = (left.columns()?, right.columns()?);
+    let by = if by_timestamp { Identifier::Tsval } else { Identifier::IpId };
+    let found = py.detach(|| twins(&left, &right, direction, by));
+    Ok(found.map(|found| (found.shift, found.count, found.agreeing)))
 }

@@ -33,10 +33,10 @@ def connection(random: np.random.Generator, up: int, down: int) -> tuple[dict[Di
     pure = {}
     for way in Direction:
         ends = data[way.reverse].end
-        told = emitted_data(random, int(len(ends) * random.random()))
-        chosen = np.sort(ends[random.integers(0, max(1, len(ends)), len(told))]) if len(ends) else told.start
-        nothing = np.zeros(len(told), np.int64)
-        pure[way] = told.replaced(start=nothing, length=nothing, acknowledgement=chosen)
+        drawn = emitted_data(random, int(len(ends) * random.random()))
+        chosen = np.sort(ends[random.integers(0, max(1, len(ends)), len(drawn))]) if len(ends) else drawn.start
+        nothing = np.zeros(len(drawn), np.int64)
+        pure[way] = drawn.replaced(start=nothing, length=nothing, acknowledgement=chosen)
     return data, pure
 
 

@@ -1,4 +1,4 @@
-"""What a payload sample tells of itself in NumPy and Python: what the compiled sample is compared with."""
+"""The properties of a payload sample in NumPy and Python: what the compiled sample is compared with."""
 
 from __future__ import annotations
 

@@ -80,9 +80,7 @@ def test_evidence_for_a_split_never_makes_a_cell_regular(some, finding, strength
 @given(st.lists(connections, max_size=4), st.sampled_from(INTACT), st.floats(0.0, 1.0))
 def test_evidence_against_a_split_never_makes_one(some, finding, strength):
     before, after = cell(*some), cell(*some, connection(evidence(finding, strength)))
-    assume(
-        after.from_bytes is None
-    )  # what tells that a middlebox begins late says for long transfers that they are split
+    assume(after.from_bytes is None)  # evidence that a middlebox begins late shows that long transfers are split
     assert after.verdict in (Verdict.REGULAR, Verdict.INCONCLUSIVE) or before.verdict in (
         Verdict.SPLIT_TCP,
         Verdict.TCP_PROXY,

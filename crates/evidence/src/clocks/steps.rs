@@ -92,7 +92,7 @@ impl Beginning<'_> {
         separate_most(lower, upper, drift_limit, spared, drift_steps, exact)
     }
 
-    /// Whether the slack is enough, where the gap at the drift 0 says so: over the drifts it changes by no more than
+    /// Whether the slack is enough, where the gap at the drift 0 shows it: over the drifts it changes by no more than
     /// limit times duration.
     fn decided_by_no_drift(&self, end_ns: f64) -> Option<bool> {
         let &StepSearch { drift_limit, spared, needed_ns, .. } = self.search;

@@ -63,7 +63,7 @@ impl<'a> DataIndex<'a> {
     }
 }
 
-/// A field that tells pure acknowledgements with equal numbers apart.
+/// A field that distinguishes pure acknowledgements with equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discriminator {
     Tsval,
@@ -123,12 +123,12 @@ impl<'a> AcknowledgementIndex<'a> {
 impl Discriminator {
     /// The numbers by which a segment is found that has this TSval.
     fn key(self, segment: &Segment, tsval: i64) -> (i64, i64, i64) {
-        let told = match self {
+        let value = match self {
             Discriminator::Tsval => tsval,
             Discriminator::IpId => segment.ip_id,
             Discriminator::Window => segment.window,
         };
-        (segment.acknowledgement, segment.start, told)
+        (segment.acknowledgement, segment.start, value)
     }
 }
 

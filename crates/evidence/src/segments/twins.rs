@@ -11,7 +11,7 @@ pub struct Twins {
     pub agreeing: usize,
 }
 
-/// The number that tells packets of one length apart.
+/// The number that distinguishes packets of one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identifier {
     Tsval,
