@@ -62,6 +62,7 @@ __all__ = [
     "plain_round_trips",
     "read_capture",
     "read_frames",
+    "reference_kinds",
     "sender_lead",
     "simulate",
     "sketch",
