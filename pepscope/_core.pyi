@@ -64,6 +64,7 @@ __all__ = [
     "plain_round_trips",
     "read_capture",
     "read_frames",
+    "reference_kinds",
     "sender_lead",
     "simulate",
     "sketch",
@@ -965,8 +966,14 @@ class Capture:
     def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
         """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
+    def references(self) -> dict[str, npt.NDArray[Any]]:
+        """Round trips that no TCP split can shorten, as arrays."""
+
     def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
         """The payload kept of each direction."""
+
+def reference_kinds() -> list[str]:
+    """Names of the kinds of references, by their number."""
 
 def header_kinds() -> list[str]:
     """Names of the kinds of headers, by their number."""

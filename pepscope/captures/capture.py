@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pepscope.captures.datagrams import DatagramFlow, DatagramSample
     from pepscope.captures.exchanges import Exchanges
     from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
+    from pepscope.captures.references import References
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -178,6 +179,12 @@ class Capture:
             for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
         )
         return first, second
+
+    def references(self) -> References:
+        """Round trips to hosts that no TCP split can shorten: answers to ICMP echo requests and UDP datagrams."""
+        from pepscope.captures.references import References
+
+        return References(**self._core.references())
 
     def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
         """The payload kept of each direction."""

@@ -18,6 +18,7 @@ mod payload;
 mod payload_fingerprints;
 mod read;
 mod record;
+mod references;
 mod simulate;
 mod sliding_mode;
 mod staircases;
@@ -69,6 +70,8 @@ mod _core {
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::read::read_capture;
+    #[pymodule_export]
+    use crate::references::reference_kinds;
     #[pymodule_export]
     use crate::simulate::{check_scenario, simulate, Simulated};
     #[pymodule_export]

@@ -12,7 +12,8 @@ use crate::json::write_connection;
 use crate::missing::NotCaptured;
 use crate::oversize::Oversize;
 use crate::payload_sample::PayloadPieces;
-use crate::read::{ObservedFlows, Summaries};
+use crate::read::{Observed, Summaries};
+use crate::references::Reference;
 use crate::spill::{Partitions, SpillError};
 use crate::summary::ConnectionSummary;
 
@@ -74,11 +75,11 @@ pub struct AnalysedCapture {
     tally: Tally,
     summaries: Summaries,
     packets: Packets,
-    observed: ObservedFlows,
+    observed: Observed,
 }
 
 impl AnalysedCapture {
-    pub(crate) fn new(tally: Tally, summaries: Summaries, packets: Packets, observed: ObservedFlows) -> Self {
+    pub(crate) fn new(tally: Tally, summaries: Summaries, packets: Packets, observed: Observed) -> Self {
         AnalysedCapture { tally, summaries, packets, observed }
     }
 
@@ -215,7 +216,17 @@ impl AnalysedCapture {
 
     /// Datagrams of UDP flows for which there was no room.
     pub fn datagrams_left_out(&self) -> u64 {
-        self.observed.left_out
+        self.observed.datagrams_left_out
+    }
+
+    /// Round trips that no TCP split can shorten, by the time of the request.
+    pub fn references(&self) -> &[Reference] {
+        &self.observed.references
+    }
+
+    /// Flows and references for which there was no room.
+    pub fn references_left_out(&self) -> u64 {
+        self.observed.references_left_out
     }
 
     /// Passes the stored data of a partition to `act`; a partition that is not in memory replaces another one.
