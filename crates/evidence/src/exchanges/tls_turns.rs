@@ -118,7 +118,11 @@ impl Encrypted {
     }
 
     fn asked_by_server(&self, turn: &Turn, question: &[Record], answer: Option<&Record>) -> Option<(Kind, bool)> {
-        if answer.is_some_and(|record| record.message == message::CLIENT_HELLO) {
+        let behind_change = |record: &Record| match record.content {
+            content::CHANGE_CIPHER_SPEC => self.records[0].at(record.end).copied().unwrap_or(*record),
+            _ => *record,
+        };
+        if answer.is_some_and(|record| behind_change(record).message == message::CLIENT_HELLO) {
             return Some((Kind::TlsHello, question.iter().all(is_opening)));
         }
         if self.hello_end == Some(turn.answer_offset) {

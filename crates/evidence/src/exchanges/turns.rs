@@ -1,9 +1,9 @@
 //! Who speaks when: questions and answers from headers alone.
 //!
-//! A *question* is a run of new bytes of one side that no data of the other side interrupt. Its *answer* begins with the
-//! other side's first packet that brings new bytes and acknowledges the question whole. Data of the other side that do
-//! not acknowledge it whole left before it had arrived: the two crossed, and what the asker says next is a new question.
-//! Unless the asker has by then heard the other side out, what follows may answer the older question.
+//! A *question* is a run of new bytes of one side that no data of the other side interrupt. Its *answer* begins with
+//! the other side's first packet that brings new bytes and acknowledges the question whole. Data of the other side that
+//! do not acknowledge it whole left before it had arrived: the two crossed, and what the asker says next is a new
+//! question. Unless the asker has by then heard the other side out, what follows may answer the older question.
 
 use super::sent::{Sent, Sight};
 use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
