@@ -112,6 +112,9 @@ impl Encrypted {
             // What answers a Finished, first of all, is session tickets.
             return Some((Kind::TlsControl, false));
         }
+        if answer.is_some_and(|record| record.content == content::APPLICATION_DATA) {
+            return None; // a session was resumed, so that the server's Finished came first
+        }
         // With False Start the request is not what the server's Finished answers.
         let answers = answer.is_none_or(is_opening);
         Some((Kind::TlsFinished, answers && turn.question_end == finished_end))
