@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -55,8 +55,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="how often late and failed networks are tried")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    if hasattr(os, "nice"):
-        os.nice(-10)  # a proxy that waits for the processor looks like a longer path
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     plans = [draw(arguments.seed, index) for index in range(arguments.networks)]
     plans = [plan for plan in plans if not arguments.only or arguments.only in plan.name]
     begun = time.monotonic()

@@ -29,6 +29,7 @@ from benchmarks.one_ended.datagrams import (
     quic_names,
     quic_short,
 )
+from benchmarks.one_ended.priority import HOSTS, raise_threads
 
 PATIENCE_S = 20.0
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -221,6 +222,7 @@ def run(job: dict[str, Any], begun: float, log: Log) -> None:
 def main() -> None:
     """Carry out all jobs and wait for them."""
     jobs = json.loads(Path(sys.argv[1]).read_text())
+    raise_threads(0, HOSTS)
     log, begun = Log(sys.argv[2]), time.monotonic()
     threading.stack_size(256 * 1024)
     threads = [threading.Thread(target=run, args=(job, begun, log), daemon=True) for job in jobs]

@@ -25,11 +25,11 @@ from typing import Any
 
 from benchmarks.fresh.emulator import open_tun
 from benchmarks.one_ended.links import Direction
+from benchmarks.one_ended.priority import EMULATOR, raise_threads
 
 _TIMER_ABSOLUTE = 1
 _MOST_BYTES = 65_536
 _TCP, _ACK_ONLY = 6, 0x10
-_PRIORITY = 20
 
 
 class Carrier:
@@ -199,10 +199,7 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, end)
     gc.disable()  # nothing here is cyclic
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(_PRIORITY))
-    except OSError:
-        os.nice(-15)  # where the container forbids real-time priority
+    raise_threads(0, EMULATOR)
     print("ready", flush=True)
     emulator.carry()
     report = {

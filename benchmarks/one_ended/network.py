@@ -40,9 +40,10 @@ def run(plan: Plan, target: Path) -> dict[str, Any]:
         directory = Path(scratch)
         directory.chmod(0o755)
         with Network(plan, directory) as network:
-            ticker = network.start_module(None, "ticker", str(directory / "ticker.json"), log="ticker.out")
             servers.start(network)
             middles.start(network)
+            network.raise_priority()
+            ticker = network.start_module(None, "ticker", str(directory / "ticker.json"), log="ticker.out")
             _work(network)
             emulator = network.end_emulator()
             ticker.send_signal(signal.SIGTERM)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.fresh import namespaces
+from benchmarks.one_ended.priority import HOSTS, raise_threads
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -112,6 +113,15 @@ class Network:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"{path.name} did not come")
             time.sleep(0.02)
+
+    def raise_priority(self) -> None:
+        """Let servers and proxies that run now, and what they start, go before other work of the machine."""
+        inside = [pid for name in self._made for pid in namespaces.command("ip", "netns", "pids", name).split()]
+        own = [str(process.pid) for process in self._processes if process is not self._emulator]
+        # The emulator is in the namespace that it entered last, and has a priority of its own.
+        emulator = str(self._emulator.pid) if self._emulator is not None else ""
+        for process in {*inside, *own} - {emulator}:
+            raise_threads(int(process), HOSTS)
 
     def end_emulator(self) -> dict[str, Any]:
         """End the emulator; its report."""
