@@ -65,7 +65,7 @@ def judged(handshake: Handshake, far: list[Handshake]) -> str:
 
 def expected(group: dict[str, Any]) -> str:
     """What the truth of a client's group says about handshakes at the server's outer face."""
-    if group["class"] == "syn-proxy":
+    if group["handshake_answered"]:
         return "answered"
     if group["class"] == "split" and group["where"] == "network" and group["mechanism"] != "local-acknowledgement":
         return "other"

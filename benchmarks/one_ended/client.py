@@ -29,9 +29,11 @@ from benchmarks.one_ended.datagrams import (
     quic_names,
     quic_short,
 )
-from benchmarks.one_ended.priority import HOSTS, raise_threads
+from benchmarks.one_ended.priority import CLIENTS, raise_threads
 
 PATIENCE_S = 20.0
+#: Receive buffer of clients that read slowly.
+_SLOW_READER_BYTES = 40_000
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -44,6 +46,8 @@ class Talk:
         self._socket = socket.socket()
         self._socket.settimeout(PATIENCE_S)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if job.get("read_bytes_s"):
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SLOW_READER_BYTES)
         self._socket.bind((job["source"], 0))
         self._socket.connect((job["host"], job["port"]))
         time.sleep(job.get("idle_s", 0.0))
@@ -119,12 +123,12 @@ def talk(job: dict[str, Any]) -> None:
             head = f"{'POST' if upload else 'GET'} {request['path']} HTTP/1.1\r\nHost: {job['name']}\r\n"
             head += "User-Agent: talk/1\r\n" + (f"Content-Length: {upload}\r\n" if upload else "")
             connection.send(head.encode() + b"\r\n" + os.urandom(upload))
-            _receive_answer(connection)
+            _receive_answer(connection, job.get("read_bytes_s", 0))
     finally:
         connection.close()
 
 
-def _receive_answer(connection: Talk) -> None:
+def _receive_answer(connection: Talk, read_bytes_s: float) -> None:
     got = b""
     while b"\r\n\r\n" not in got:
         got += connection.receive()
@@ -135,7 +139,10 @@ def _receive_answer(connection: Talk) -> None:
     length = next(int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:"))
     missing = length - len(rest)
     while missing > 0:
-        missing -= len(connection.receive())
+        got_bytes = len(connection.receive())
+        missing -= got_bytes
+        if read_bytes_s:
+            time.sleep(got_bytes / read_bytes_s)  # a slow reader
 
 
 def greeting(job: dict[str, Any]) -> None:
@@ -222,7 +229,7 @@ def run(job: dict[str, Any], begun: float, log: Log) -> None:
 def main() -> None:
     """Carry out all jobs and wait for them."""
     jobs = json.loads(Path(sys.argv[1]).read_text())
-    raise_threads(0, HOSTS)
+    raise_threads(0, CLIENTS)
     log, begun = Log(sys.argv[2]), time.monotonic()
     threading.stack_size(256 * 1024)
     threads = [threading.Thread(target=run, args=(job, begun, log), daemon=True) for job in jobs]

@@ -1,8 +1,9 @@
 """All links of one network in one process: TUN devices in namespaces, one event loop, one timer.
 
-`python -m benchmarks.one_ended.emulator SETTINGS REPORT`: SETTINGS is JSON with `ports` (`[namespace, device]`),
-`links` (`a` and `b`, indices of ports; `down` from a to b and `up`, each a `links.Direction`; `addresses` behind b) and
-`seed`. Where several links share the port a, the destination address decides. Prints `ready`. On SIGTERM it writes to
+`python -m benchmarks.one_ended.emulator SETTINGS REPORT`: SETTINGS is JSON with `seed`, `ports` (`[namespace, device]`)
+and `links`: `a` and `b` are indices of ports, `down` (from a to b) and `up` are each a `links.Direction`, `addresses`
+are behind b, `hold_s` says by source address how long pure ACKs from a are held back (a box that means to look far
+away). Where several links share the port a, the destination address decides. Prints `ready`. On SIGTERM it writes to
 REPORT how late packets were given out, and what each direction carried.
 """
 
@@ -35,14 +36,16 @@ _TCP, _ACK_ONLY = 6, 0x10
 class Carrier:
     """One direction at work. Times are in ns of the monotonic clock."""
 
-    def __init__(self, name: str, target: int, link: Direction, chance: random.Random) -> None:
+    def __init__(
+        self, name: str, target: int, link: Direction, chance: random.Random, hold_s: dict[str, float]
+    ) -> None:
         self.name, self.target = name, target
+        self._hold_ns = {socket.inet_aton(address): int(hold * 1e9) for address, hold in hold_s.items()}
         self._link, self._chance = link, chance
         self._free_ns = self._last_ns = self._seen_ns = 0
         self._phase_ns = chance.randrange(1_000_000_000)
         self._delay_ns = int(link.delay_s * 1e9)
         self._repeat_ns = int(link.repeat_s * 1e9)
-        self._hold_ns = int(link.hold_acknowledgements_s * 1e9)
         self._grant_ns = int(link.grant_s * 1e9)
         self._sleep_ns, self._cycle_ns = int(link.sleep_after_s * 1e9), int(link.wake_cycle_s * 1e9)
         self._ns_a_byte = 8e9 / link.rate_bit_s
@@ -73,7 +76,7 @@ class Carrier:
             arrive += self._repeat_ns
         arrive = self._last_ns = max(arrive, self._last_ns)
         if self._hold_ns and _is_plain_acknowledgement(packet):
-            arrive += self._hold_ns
+            arrive += self._hold_ns.get(packet[12:16], 0)
         self.packets += 1
         return arrive, _lowered(packet, link.hops) if link.hops else packet
 
@@ -109,7 +112,7 @@ class Emulator:
             made = [
                 Carrier(
                     f"{link['name']}/{way}", target, Direction(**link[way]),
-                    random.Random(f"{settings['seed']}/{link['name']}/{way}"),
+                    random.Random(f"{settings['seed']}/{link['name']}/{way}"), link["hold_s"] if way == "down" else {},
                 )
                 for way, target in (("down", far), ("up", near))
             ]  # fmt: skip

@@ -7,7 +7,7 @@ NR's shorter slots (TS 38.214), UMTS's RLC retransmissions delivered in order (T
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Direction:
     `grant_s`: a packet that finds the link idle waits for the next multiple of it (scheduling grants); after
     `sleep_after_s` without a packet the link is asleep and wakes at multiples of `wake_cycle_s` (0: never sleeps).
     `rate_bit_s` and `queue_bytes` are a drop-tail queue; `loss` the share of packets lost; `hops` how many routers
-    lower the TTL; `hold_acknowledgements_s` is added to pure TCP ACKs: a box that means to look far away.
+    lower the TTL.
     """
 
     delay_s: float
@@ -37,7 +37,6 @@ class Direction:
     wake_cycle_s: float = 0.0
     loss: float = 0.0
     hops: int = 0
-    hold_acknowledgements_s: float = 0.0
 
     @property
     def typical_s(self) -> float:
@@ -47,15 +46,14 @@ class Direction:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Both directions: `down` towards the client."""
+    """Both directions: `down` from the middle to a client; a wire's two are alike."""
 
     down: Direction
     up: Direction
 
-    @property
-    def least_round_trip_s(self) -> float:
-        """Both delays."""
-        return self.down.delay_s + self.up.delay_s
+    def longer(self, one_way_s: float) -> Link:
+        """The same link with so much more delay each way."""
+        return Link(*(replace(one, delay_s=one.delay_s + one_way_s) for one in (self.down, self.up)))
 
     @property
     def round_trip_s(self) -> float:

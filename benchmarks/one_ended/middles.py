@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from benchmarks.fresh import middleboxes, namespaces, proxies
-from benchmarks.one_ended.plan import HTTP
+from benchmarks.one_ended import services
 
 if TYPE_CHECKING:
-    from benchmarks.fresh.path import NetworkPath
     from benchmarks.one_ended.topology import Network
 
 Start = Callable[["Network"], None]
@@ -28,11 +27,6 @@ def start(network: Network) -> None:
         _hide_hops(network)
 
 
-def _path(network: Network) -> NetworkPath:
-    """The network as the functions of `benchmarks.fresh` take it: they use what both have."""
-    return cast("NetworkPath", network)
-
-
 def _nothing(network: Network) -> None:
     del network
 
@@ -46,11 +40,17 @@ def _nat(network: Network) -> None:
 
 
 def _clamp(network: Network) -> None:
-    middleboxes.clamp_segments(_path(network), 1300)
+    middleboxes.clamp_segments(network.as_path(), 1300)
+
+
+def _vpn(network: Network) -> None:
+    """A tunnel's exit: addresses translated, segments small enough for the tunnel."""
+    _nat(network)
+    middleboxes.clamp_segments(network.as_path(), 1320)
 
 
 def _synproxy(network: Network) -> None:
-    middleboxes.syn_proxy(_path(network), network.network_plan.split_ports)
+    middleboxes.syn_proxy(network.as_path(), network.network_plan.split_ports)
 
 
 def _haproxy(*, transparent: bool) -> Start:
@@ -71,12 +71,12 @@ def _haproxy(*, transparent: bool) -> Start:
 
 def _take(network: Network, port: int, *, transparent: bool) -> None:
     hand_over = middleboxes.intercept if transparent else middleboxes.redirect
-    hand_over(_path(network), network.network_plan.split_ports, port)
+    hand_over(network.as_path(), network.network_plan.split_ports, port)
 
 
 def _squid(*, mode: str, cache: bool = False) -> Start:
     def begin(network: Network) -> None:
-        proxies.squid(mode=mode, cache=cache)(_path(network))
+        proxies.squid(mode=mode, cache=cache)(network.as_path())
 
     return begin
 
@@ -107,10 +107,21 @@ def _pepscope(mode: str) -> Start:
     return begin
 
 
+def _local(*directions: str) -> Start:
+    """Acknowledge the data of these directions in the receiver's name, and end nothing."""
+
+    def begin(network: Network) -> None:
+        ports = network.network_plan.split_ports
+        middleboxes.acknowledge_locally(network.as_path(), directions=directions, ports=ports)
+
+    return begin
+
+
 STARTS: dict[str, Start] = {
     "none": _nothing,
     "nat": _nat,
     "clamp": _clamp,
+    "vpn": _vpn,
     "synproxy": _synproxy,
     "haproxy": _haproxy(transparent=True),
     "haproxy-redirect": _haproxy(transparent=False),
@@ -120,8 +131,17 @@ STARTS: dict[str, Start] = {
     "redsocks": _redsocks,
     "pepscope-split": _pepscope("split"),
     "pepscope-store": _pepscope("store-and-forward"),
+    "pepscope-window": _pepscope("window-adaptation"),
+    "nginx-stream": services.nginx_stream,
+    "stunnel": services.stunnel,
+    "hitch": services.hitch,
+    "tinyproxy": services.tinyproxy,
+    "varnish": services.varnish,
+    "local-both": _local("down", "up"),
+    "local-down": _local("down"),
+    "local-up": _local("up"),
+    "haproxy-holding": _haproxy(transparent=True),
 }
-assert HTTP == 80, "the configurations of benchmarks.fresh.proxies name it"
 
 
 def _spare(network: Network, prefix: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.fresh.truth import read_log
-from benchmarks.one_ended import middles, servers, truth
+from benchmarks.one_ended import clocks, middles, servers, truth
 from benchmarks.one_ended.client import PATIENCE_S
 from benchmarks.one_ended.topology import Network
 from benchmarks.one_ended.traffic import draw_jobs
@@ -51,6 +51,7 @@ def run(plan: Plan, target: Path) -> dict[str, Any]:
         waking = json.loads((directory / "ticker.json").read_text())["lateness_s"]
         result.mkdir(parents=True)
         for place in plan.captures:
+            clocks.rewrite(directory / f"{place}.pcap", plan, place)
             with (
                 (directory / f"{place}.pcap").open("rb") as raw,
                 gzip.open(result / f"{place}.pcap.gz", "wb", 6) as packed,

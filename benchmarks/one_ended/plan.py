@@ -21,7 +21,8 @@ _TLS_PORTS = (HTTPS, HTTPS_12)
 class Middle:
     """A kind of middle: `truth` is the class of the connections it takes; `ports` those it can take; `source` whose
     address the server sees (`client` or `middle`); `seen_port` the port on which it reaches the server, None for the
-    same; `both_sides` whether the client's and the server's data are acknowledged in the middle, else the one whose."""
+    same; `acknowledged` whose data are acknowledged in the middle; `clients` how many hosts at most; `holds`: its ACKs
+    are held back by the far leg's round trip."""
 
     truth: str = "regular"
     ports: tuple[int, ...] = PORTS
@@ -31,6 +32,7 @@ class Middle:
     cache: bool = False
     acknowledged: tuple[str, ...] = ("client", "server")
     clients: int = 3
+    holds: bool = False
 
 
 def _relay(**rest: object) -> Middle:
@@ -45,6 +47,7 @@ MIDDLES: dict[str, Middle] = {
     "none": Middle(),
     "nat": Middle(source="middle"),
     "clamp": Middle(),
+    "vpn": Middle(source="middle"),
     "synproxy": Middle("syn-proxy", mechanism="syn-proxy"),
     "haproxy": _relay(),
     "haproxy-redirect": _relay(source="middle"),
@@ -54,13 +57,35 @@ MIDDLES: dict[str, Middle] = {
     "redsocks": _relay(source="middle"),
     "pepscope-split": _relay(),
     "pepscope-store": _relay(ports=(HTTP,), mechanism="store-and-forward", cache=True),
+    "pepscope-window": _relay(),
+    "nginx-stream": _relay(source="middle"),
+    "stunnel": _relay(ports=_TLS_PORTS, source="middle", seen_port=HTTP, mechanism="tls-interception"),
+    "hitch": _relay(ports=_TLS_PORTS, source="middle", seen_port=HTTP, mechanism="tls-interception"),
+    "tinyproxy": _relay(ports=(HTTP,), source="middle"),
+    "varnish": _relay(ports=(HTTP,), source="middle", cache=True, mechanism="cache"),
+    "local-both": _local("client", "server"),
+    "local-down": _local("server"),
+    "local-up": _local("client"),
+    "haproxy-holding": _relay(mechanism="relay-holding-acknowledgements", holds=True),
 }
 
 #: The deck that middles are dealt from: about half of the networks end to end or with handshakes answered only.
 DECK = (
-    *("none",) * 4, *("nat",) * 3, "clamp", *("synproxy",) * 2, "haproxy", "haproxy-redirect", "squid", "squid-tproxy",
-    "squid-cache", "redsocks", "pepscope-split", "pepscope-split", "pepscope-store",
+    *("none",) * 8, *("nat",) * 6, "clamp", "vpn", *("synproxy",) * 3, *("haproxy",) * 2, *("haproxy-redirect",) * 2,
+    "squid", "squid-tproxy", "squid-cache", "redsocks", *("pepscope-split",) * 2, "pepscope-store", "pepscope-window",
+    "nginx-stream", "stunnel", "hitch", "tinyproxy", "varnish", "local-both", "local-down", "local-up",
+    "haproxy-holding",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A host's timestamp clock; `each_peer`: offsets differ by peer (RFC 7323, 5.4), else all have `offset`."""
+
+    rate_hz: int
+    drift_ppb: int
+    offset: int
+    each_peer: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +103,7 @@ class Stack:
     quick_acknowledgements: bool
     receive_bytes: int
     idle_restart: bool
+    clock: Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +124,16 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Balancer:
-    """A TCP load balancer in front of a server, `link` away from it; `address` is its own on the inner side."""
+    """A load balancer in front of a server, `link` away from it; `address` is its own on the inner side.
+
+    `ends_tls`: it ends TLS itself and asks the server over plain HTTP; else it relays TCP."""
 
     link: Link
     network: str
     address: str
     backend_address: str
     backend_stack: Stack
+    ends_tls: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +180,17 @@ class Plan:
     @property
     def name(self) -> str:
         """Index, access link and middle: unique in a campaign."""
-        return f"{self.index:03d}-{self.clients[0].access}-{self.middle}"
+        crowd = "-crowd" if len(self.clients) > 3 else ""
+        return f"{self.index:03d}-{self.clients[0].access}-{self.middle}{crowd}"
 
     @property
     def kind(self) -> Middle:
         """What the middle does."""
         return MIDDLES[self.middle]
+
+
+#: Share of networks with many client networks, where the middle allows several clients.
+CROWDED_SHARE = 0.08
 
 
 def _dealt(deck: tuple[str, ...], seed: int, index: int) -> str:
@@ -176,10 +210,34 @@ def draw_stack(chance: random.Random) -> Stack:
         segment_bytes=chance.choice((1460, 1460, 1460, 1400, 1380, 1360, 1240)),
         quick_acknowledgements=chance.random() < 0.25,
         receive_bytes=chance.choice((262_144, 1_000_000, 4_000_000, 6_291_456)), idle_restart=chance.random() < 0.5,
+        clock=Clock(
+            chance.choice((1000,) * 8 + (250, 100)), chance.randrange(-60_000, 60_000), chance.randrange(1 << 32),
+            each_peer=chance.random() < 0.6,
+        ),
     )  # fmt: skip
 
 
+def _draw_crowd(access: str, chance: random.Random) -> tuple[Client, ...]:
+    """Ten or more client networks of several hosts each, of which the middle takes about a third."""
+    second = chance.choice((45, 60, 71, 90, 112, 130, 201))
+    made = []
+    for number, third in enumerate(chance.sample(range(1, 250), chance.randrange(10, 15))):
+        kind = chance.choice((access, access, chance.choice(ACCESS)))
+        hosts = chance.sample(range(2, 250), chance.randrange(4, 11))
+        made.append(
+            Client(
+                f"client{number + 1}" if number else "client", f"10.{second}.{third}.0/24",
+                tuple(f"10.{second}.{third}.{host}" for host in hosts), kind, draw_access(kind, chance),
+                draw_stack(chance), offload=False, thinks=chance.random() < 0.1,
+                taken=number < 3 or chance.random() < 0.1,
+            )
+        )  # fmt: skip
+    return tuple(made)
+
+
 def _draw_clients(access: str, most: int, chance: random.Random) -> tuple[Client, ...]:
+    if most > 1 and chance.random() < CROWDED_SHARE:
+        return _draw_crowd(access, chance)
     count = min(most, chance.choice((1, 1, 2, 3)))
     one_network = chance.random() < 0.5
     second = chance.choice((45, 60, 71, 90, 112, 130, 201))
@@ -209,8 +267,8 @@ _DISTANCES_MS = ((1, 4), (8, 20), (25, 50), (60, 100), (110, 150))
 _PREFIXES = ("192.0.2", "198.51.100", "203.0.113", "198.18.{}", "198.19.{}")
 
 
-def _draw_servers(chance: random.Random) -> tuple[Server, ...]:
-    count = chance.choice((3, 4, 5, 5))
+def _draw_servers(chance: random.Random, *, most: int) -> tuple[Server, ...]:
+    count = min(most, chance.choice((3, 4, 5, 5)))
     places = sorted(chance.sample(range(len(_DISTANCES_MS)), count))
     prefixes = [prefix.format(chance.randrange(1, 250)) for prefix in chance.sample(_PREFIXES, count)]
     balanced = chance.sample(range(count), chance.choice((0, 1, 1, 2)))
@@ -226,7 +284,7 @@ def _draw_servers(chance: random.Random) -> tuple[Server, ...]:
                 offload=chance.random() < 0.5, slow=number in slow, rsa=chance.random() < 0.5,
                 balancer=Balancer(
                     draw_wire(behind, chance, rate_bit_s=100e6), f"{inner}.0/24", f"{inner}.1", f"{inner}.10",
-                    draw_stack(chance),
+                    draw_stack(chance), ends_tls=chance.random() < 0.35,
                 )
                 if number in balanced
                 else None,
@@ -251,14 +309,17 @@ def draw(seed: int, index: int, *, middle: str | None = None, access: str | None
     clients = _draw_clients(access or _dealt(ACCESS, seed, index), kind.clients, chance)
     if kind.truth == "regular":
         clients = tuple(replace(client, taken=True) for client in clients)
-    servers = _draw_servers(chance)
+    if middle == "vpn":
+        detour = chance.uniform(0.01, 0.05)
+        clients = tuple(replace(client, link=client.link.longer(detour)) for client in clients)
+    servers = _draw_servers(chance, most=2 if len(clients) > 3 else 5)
     third = chance.randrange(1, 250)
     plan = Plan(
         seed=seed, index=index, middle=middle, split_ports=_draw_ports(kind, chance), clients=clients, servers=servers,
         middle_network=f"100.99.{third}.0/24", middle_address=f"100.99.{third}.{chance.randrange(2, 250)}",
         middle_stack=draw_stack(chance), hide_hops=chance.random() < 0.6, duration_s=chance.uniform(9, 13),
     )  # fmt: skip
-    places = [c.name for c in clients] + [s.name for s in servers] + [f"{s.name}b" for s in servers if s.balancer]
+    places = [c.name for c in clients[:3]] + [s.name for s in servers] + [f"{s.name}b" for s in servers if s.balancer]
     if chance.random() < 0.4:
         places.append(chance.choice(("middle-access", "middle-wired")))
     return replace(plan, captures={place: _draw_capturing(plan, chance) for place in places})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-#: The emulator goes before servers, proxies and clients, these before all other work of the machine.
-EMULATOR, HOSTS = 20, 5
+#: The emulator goes before servers and proxies, these before clients, these before all other work of the machine.
+EMULATOR, SERVERS, CLIENTS = 20, 10, 5
 
 
 def raise_threads(process: int, priority: int) -> bool:

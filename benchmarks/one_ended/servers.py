@@ -11,7 +11,7 @@ from benchmarks.one_ended.plan import GREETING, HTTP, HTTPS, HTTPS_12, PORTS
 from benchmarks.one_ended.site import TEXT
 
 if TYPE_CHECKING:
-    from benchmarks.one_ended.plan import Server
+    from benchmarks.one_ended.plan import Balancer, Server
     from benchmarks.one_ended.topology import Network
 
 #: Sizes of the pages that nginx has on disk, in bytes: `/s/SIZE`.
@@ -33,7 +33,7 @@ def start(network: Network) -> None:
         sites.append({"namespace": network.namespace(host), "unix": str(unix)})
         if server.balancer:
             sites.append({"namespace": network.namespace(server.name), "unix": None})
-            _start_balancer(network, server, server.balancer.backend_address)
+            _start_balancer(network, server, server.balancer)
         _start_nginx(network, host, server, unix)
     settings, ready = directory / "site.json", directory / "site.ready"
     settings.write_text(json.dumps(sites))
@@ -73,15 +73,27 @@ def _start_nginx(network: Network, host: str, server: Server, unix: Path) -> Non
     network.start(network.namespace(host), "nginx", "-c", str(configuration), log=f"nginx-{host}.out")
 
 
-def _start_balancer(network: Network, server: Server, backend: str) -> None:
+def _start_balancer(network: Network, server: Server, balancer: Balancer) -> None:
+    backend, certificate = balancer.backend_address, network.directory / f"{server.name}-balancer.pem"
+    plain = [(port, "", port, "tcp") for port in PORTS]
+    if balancer.ends_tls:
+        parts = [(network.directory / f"rsa.{kind}").read_text() for kind in ("pem", "key")]
+        certificate.write_text("".join(parts))
+        tls = f" ssl crt {certificate} ssl-min-ver TLSv1.2"
+        plain = [
+            (HTTP, "", HTTP, "http"), (HTTPS, f"{tls} alpn h2,http/1.1", HTTP, "http"), (HTTPS_12, tls, HTTP, "http"),
+            (GREETING, "", GREETING, "tcp"),
+        ]  # fmt: skip
     configuration = network.directory / f"{server.name}-balancer.cfg"
-    parts = [
-        f"frontend f{port}\n bind :{port}\n default_backend b{port}\nbackend b{port}\n server one {backend}:{port}\n"
-        for port in (HTTP, HTTPS, HTTPS_12, GREETING)
+    sections = [
+        f"frontend f{port}\n mode {mode}\n bind :{port}{tls}\n default_backend b{port}\n"
+        f"backend b{port}\n mode {mode}\n server one {backend}:{inner}\n"
+        for port, tls, inner, mode in plain
     ]
     configuration.write_text(
-        "global\n maxconn 400\ndefaults\n mode tcp\n timeout connect 20s\n timeout client 60s\n timeout server 60s\n"
-        + "".join(parts)
+        "global\n maxconn 400\n tune.ssl.default-dh-param 2048\ndefaults\n timeout connect 20s\n timeout client 60s\n"
+        " timeout server 60s\n" + "".join(sections)
     )
     name = f"{server.name}-balancer.out"
     network.start(network.namespace(server.name), "haproxy", "-db", "-f", str(configuration), log=name)
+    network.wait_listening(network.namespace(server.name), *PORTS)

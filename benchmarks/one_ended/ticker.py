@@ -1,4 +1,4 @@
-"""How late a process of a host wakes up on this machine: `python -m benchmarks.one_ended.ticker REPORT`, until SIGTERM.
+"""How late a client process wakes up on this machine: `python -m benchmarks.one_ended.ticker REPORT`, until SIGTERM.
 
 A proxy or a server that waits for the processor looks like a longer path; networks where that happened are marked.
 """
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from benchmarks.one_ended.emulator import lateness
-from benchmarks.one_ended.priority import HOSTS, raise_threads
+from benchmarks.one_ended.priority import CLIENTS, raise_threads
 
 _PERIOD_S = 0.01
 
@@ -28,7 +28,7 @@ def main() -> None:
         ended = True
 
     signal.signal(signal.SIGTERM, end)
-    raise_threads(0, HOSTS)
+    raise_threads(0, CLIENTS)
     while not ended:
         begun = time.monotonic_ns()
         time.sleep(_PERIOD_S)

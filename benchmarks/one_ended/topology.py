@@ -14,19 +14,22 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.fresh import namespaces
-from benchmarks.one_ended.priority import HOSTS, raise_threads
+from benchmarks.one_ended.priority import SERVERS, raise_threads
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from benchmarks.fresh.path import NetworkPath
     from benchmarks.one_ended.links import Link
     from benchmarks.one_ended.plan import Plan, Stack
 
 ROOT = Path(__file__).parents[2]
 _READY_S = 20.0
+#: Timestamps without random offsets: `clocks` gives each host its own.
+_PLAIN_TIMESTAMPS = "2"
 _EDGE_ADDRESS = "169.254.7.1"
 
 
@@ -49,6 +52,10 @@ class Network:
         self.vantage_points: dict[str, tuple[str, str]] = {
             "middle-access": (self.middle, "cell"), "middle-wired": (self.middle, "wired"),
         }  # fmt: skip
+
+    def as_path(self) -> NetworkPath:
+        """This network for the functions of `benchmarks.fresh`, which use what both have."""
+        return cast("NetworkPath", self)
 
     def namespace(self, host: str) -> str:
         """Name of the namespace of a host."""
@@ -121,7 +128,7 @@ class Network:
         # The emulator is in the namespace that it entered last, and has a priority of its own.
         emulator = str(self._emulator.pid) if self._emulator is not None else ""
         for process in {*inside, *own} - {emulator}:
-            raise_threads(int(process), HOSTS)
+            raise_threads(int(process), SERVERS)
 
     def end_emulator(self) -> dict[str, Any]:
         """End the emulator; its report."""
@@ -189,8 +196,21 @@ class Network:
             {
                 "name": host, "a": near, "b": far, "addresses": list(addresses),
                 "down": dataclasses.asdict(link.down), "up": dataclasses.asdict(link.up),
+                "hold_s": self._holds(host),
             }
         )  # fmt: skip
+
+    def _holds(self, host: str) -> dict[str, float]:
+        """How long the middle's ACKs are held back on the link to a host, by whose they seem to be: the far leg's
+        round trip, so that the near leg seems to have the length of the whole path."""
+        plan = self.network_plan
+        if not plan.kind.holds:
+            return {}
+        if host in {client.name for client in plan.clients}:
+            return {server.address: server.link.round_trip_s for server in plan.servers}
+        if host in {server.name for server in plan.servers}:
+            return {a: client.link.round_trip_s for client in plan.clients for a in client.addresses}
+        return {}
 
     def _port(self, namespace: str, device: str) -> int:
         _ip(namespace, f"tuntap add {device} mode tun", f"link set {device} mtu 1500 txqueuelen 3000 up")
@@ -201,7 +221,8 @@ class Network:
         namespaces.sysctl(
             namespace,
             {
-                "net.ipv4.tcp_timestamps": str(int(stack.timestamps)), "net.ipv4.tcp_sack": str(int(stack.selective)),
+                "net.ipv4.tcp_timestamps": _PLAIN_TIMESTAMPS if stack.timestamps else "0",
+                "net.ipv4.tcp_sack": str(int(stack.selective)),
                 "net.ipv4.ip_default_ttl": str(stack.ttl),
                 "net.ipv4.tcp_rmem": f"4096 131072 {stack.receive_bytes}",
                 "net.ipv4.tcp_slow_start_after_idle": str(int(stack.idle_restart)),

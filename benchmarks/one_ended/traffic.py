@@ -18,8 +18,10 @@ _PAGES = (250, 250, 1_500, 9_000, 9_000, 40_000)
 def draw_jobs(plan: Plan, client: Client) -> list[dict[str, Any]]:
     """All jobs of one client, from all of its addresses to all servers."""
     chance = random.Random(f"{plan.seed}/{plan.index}/{client.name}")
-    busy = chance.choice((0.5, 1.0, 1.5, 2.5)) / len(plan.clients) ** 0.5
+    busy = chance.choice((0.5, 1.0, 1.5, 2.0)) / len(plan.clients) ** 0.5
     jobs: list[dict[str, Any]] = []
+    if len(plan.clients) > 3:
+        busy *= 2
     for server in plan.servers:
         for port in (HTTP, HTTPS, HTTPS_12):
             count = max(1, round(chance.uniform(2, 6) * busy))
@@ -52,7 +54,7 @@ def _path(server: Server, size: int, chance: random.Random) -> str:
 
 
 def _connection(client: Client, server: Server, port: int, chance: random.Random) -> dict[str, Any]:
-    kinds = ("talk",) if client.thinks else ("talk", "curl", "curl", "parallel", "idle")
+    kinds = ("talk",) if client.thinks else ("talk", "talk", "curl", "parallel", "idle")
     kind = chance.choice(kinds)
     paths = [_path(server, chance.choice(_PAGES), chance) for _ in range(chance.randrange(1, 6))]
     if kind in ("curl", "parallel"):
@@ -118,7 +120,7 @@ def _transfers(plan: Plan, chance: random.Random, *, small: bool) -> list[dict[s
         jobs.append(
             {
                 "kind": "talk", "port": HTTP, "host": server.address, "tls": None, "name": server.address,
-                "requests": [request],
+                "requests": [request], "read_bytes_s": 0 if upload else chance.choice((0, 0, 0, 60_000)),
             }
         )  # fmt: skip
     return jobs

@@ -9,7 +9,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.one_ended.plan import GREETING, PORTS
+from benchmarks.one_ended.plan import GREETING, HTTP, PORTS
 
 if TYPE_CHECKING:
     from benchmarks.one_ended.plan import Client, Plan, Server
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Row:
     """What is true of the connections of one client with one server and port, as one capture sees them.
 
-    `stretch` is the direction that is judged: what lies towards the servers, or towards the clients."""
+    `stretch` is the direction that is judged: what lies towards the servers, or towards the clients; `answered`: a SYN
+    proxy answers the handshakes, whatever else is true."""
 
     network: str
     port: int
@@ -32,6 +33,7 @@ class Row:
     hidden_s: float | None
     cache: bool
     thinks: bool
+    answered: bool = False
 
 
 def groups(plan: Plan, place: str) -> list[dict[str, Any]]:
@@ -55,6 +57,7 @@ def _group(rows: list[Row], host: str | None) -> dict[str, Any]:
         "near_round_trip_s": _by_host(rows, [row.near_s for row in rows]),
         "hidden_round_trip_range_s": _range([row.hidden_s for row in rows]),
         "cache": any(row.cache for row in rows), "thinks": any(row.thinks for row in rows),
+        "handshake_answered": any(row.answered for row in rows),
     }  # fmt: skip
 
 
@@ -95,7 +98,11 @@ def _rows(plan: Plan, place: str) -> list[Row]:
         return _between(plan, at_clients=place == "middle-access")
     server = next(server for server in plan.servers if server.name == place.removesuffix("b"))
     if place.endswith("b"):
-        return [_behind_balancer(plan, client, server, port) for client in plan.clients for port in _seen_ports(plan)]
+        return [
+            _behind_balancer(plan, client, server, port)
+            for client in plan.clients
+            for port in _backend_ports(plan, server)
+        ]
     return [
         row
         for client in plan.clients
@@ -125,13 +132,14 @@ def _towards_server(
     if split:
         truth, where, hidden, mechanism = "split", "network", beyond + _balancer_s(server), kind.mechanism
     elif server.balancer is not None:
-        truth, where, hidden, mechanism = "split", "server", _balancer_s(server), "balancer"
+        front = "web-front-end" if server.balancer.ends_tls and port != GREETING else "balancer"
+        truth, where, hidden, mechanism = "split", "server", _balancer_s(server), front
     elif taken and kind.truth == "syn-proxy":
         truth, where, mechanism = "syn-proxy", "network", kind.mechanism
     return Row(
         network, port, server.address, "server", truth, where, mechanism,
         near_s=near_s if split else near_s + beyond, hidden_s=hidden, cache=taken and kind.cache,
-        thinks=server.slow and port != GREETING,
+        thinks=server.slow and port != GREETING, answered=taken and kind.truth == "syn-proxy",
     )  # fmt: skip
 
 
@@ -151,6 +159,13 @@ def _seen_ports(plan: Plan) -> list[int]:
         port for port in PORTS
         if not (everything_taken and kind.seen_port not in (None, port) and port in plan.split_ports)
     ]  # fmt: skip
+
+
+def _backend_ports(plan: Plan, server: Server) -> list[int]:
+    """Ports on which a balancer asks its backend."""
+    if server.balancer is not None and server.balancer.ends_tls:
+        return [HTTP, GREETING]
+    return _seen_ports(plan)
 
 
 def _towards_client(
@@ -174,6 +189,7 @@ def _towards_client(
         Row(
             network, seen_port, seen, "client", truth, where, mechanism, near_s=near_s if split else near_s + access,
             hidden_s=hidden, cache=taken and kind.cache, thinks=client.thinks,
+            answered=taken and kind.truth == "syn-proxy",
         )
     ]  # fmt: skip
 
