@@ -1,7 +1,8 @@
 """The traffic of one client host: `python -m benchmarks.one_ended.client JOBS LOG`, jobs as `traffic` draws them.
 
 Every job is one thread that starts at its own time: a `curl` command, a connection of ours (`talk`: HTTP requests over
-TCP or TLS; `greeting`), or datagrams (`ping`, `udp`, `quic`). Errors are logged, they do not stop the others.
+TCP or TLS; `greeting`), a page in Chromium (`browser`), or datagrams (`ping`, `udp`, `quic`). Errors are logged, they
+do not stop the others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -213,7 +215,24 @@ def curl(job: dict[str, Any]) -> None:
         raise OSError(f"curl: {done.stderr.strip()[:100]}")
 
 
-_JOBS = {"talk": talk, "greeting": greeting, "ping": ping, "udp": udp, "quic": quic, "curl": curl}
+def browser(job: dict[str, Any]) -> None:
+    """A page in Chromium, with pictures from several servers. Raises OSError where it does not come."""
+    rules = ",".join(f"MAP {name} {address}" for name, address in job["names"].items())
+    with tempfile.TemporaryDirectory(prefix="pepscope-browser-") as profile:
+        done = subprocess.run(
+            [
+                "chrt", "--other", "0", "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update", "--disable-quic",
+                "--disable-dev-shm-usage", "--ignore-certificate-errors", f"--user-data-dir={profile}",
+                f"--host-resolver-rules={rules}", "--timeout=9000", "--dump-dom", job["url"],
+            ],
+            capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+        )  # fmt: skip
+    if "<img" not in done.stdout:
+        raise OSError(f"chromium: {done.stderr.strip()[-100:]}")
+
+
+_JOBS = {"browser": browser, "talk": talk, "greeting": greeting, "ping": ping, "udp": udp, "quic": quic, "curl": curl}
 
 
 def run(job: dict[str, Any], begun: float, log: Log) -> None:
@@ -222,7 +241,7 @@ def run(job: dict[str, Any], begun: float, log: Log) -> None:
     try:
         _JOBS[job["kind"]](job)
         log.write(done=job["kind"], port=job.get("port"))
-    except OSError as error:
+    except (OSError, subprocess.TimeoutExpired) as error:
         log.write(error=str(error), kind=job["kind"], host=job.get("host"), port=job.get("port"))
 
 

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.one_ended.site SETTINGS READY`: JSON list of `{"namespace", "unix"}`. In each namespace UDP echo
 (7), DNS (53), NTP (123) and QUIC-like packets (443) are answered; with `unix`, also the greeting protocol (TCP 2525)
-and, on that socket, the pages that nginx asks for: `/dyn?bytes=N&delay=S` and uploads.
+and, on that socket, the pages that nginx asks for: `/dyn?bytes=N&delay=S`, `/dyn?pictures=URL,URL`, uploads.
 """
 
 from __future__ import annotations
@@ -91,11 +91,15 @@ async def serve_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         await reader.readexactly(int(headers.get("content-length", 0)))
         wish = dict(parse_qsl(urlsplit(first.split(" ")[1]).query))
         await asyncio.sleep(float(wish.get("delay", 0)))
-        size = int(wish.get("bytes", 200))
+        page, kind = TEXT[: int(wish.get("bytes", 200))], "text/plain"
+        if "pictures" in wish:
+            kind = "text/html"
+            tags = "".join(f'<img src="{source}">' for source in wish["pictures"].split(","))
+            page = f"<!DOCTYPE html><html><body>{tags}</body></html>".encode()
         writer.write(
-            f"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {size}\r\n"
+            f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(page)}\r\n"
             "Cache-Control: no-store\r\n\r\n".encode()
-            + TEXT[:size]
+            + page
         )
         await writer.drain()
     except (OSError, asyncio.IncompleteReadError, ValueError):

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _THINK_S = (0.03, 0.06)
 _SLOW_S = (0.05, 0.3)
+#: Share of networks with a browser: it takes more of the processor than all else.
+BROWSING_SHARE = 0.06
 _PAGES = (250, 250, 1_500, 9_000, 9_000, 40_000)
 
 
@@ -33,6 +35,8 @@ def draw_jobs(plan: Plan, client: Client) -> list[dict[str, Any]]:
         jobs += _references(server, chance)
     slow_link = min(client.link.down.rate_bit_s, client.link.up.rate_bit_s) < 4e6
     jobs += _transfers(plan, chance, small=slow_link)
+    if client is plan.clients[0]:
+        jobs += _browsing(plan)
     for job in jobs:
         job.setdefault("start_s", chance.uniform(0, plan.duration_s))
         job.setdefault("source", chance.choice(client.addresses))
@@ -40,6 +44,21 @@ def draw_jobs(plan: Plan, client: Client) -> list[dict[str, Any]]:
             job["think"] = _THINK_S
         if job["kind"] == "curl":
             job["arguments"] = ["--interface", job["source"], *job["arguments"]]
+    return jobs
+
+
+def _browsing(plan: Plan) -> list[dict[str, Any]]:
+    """In a few networks the first client opens pages in Chromium, with pictures from all servers."""
+    chance = random.Random(f"{plan.seed}/{plan.index}/browser")
+    if chance.random() >= BROWSING_SHARE or plan.clients[0].thinks:
+        return []
+    jobs = []
+    names = {_name(server): server.address for server in plan.servers}
+    for number in range(2):
+        origins = [f"https://{name}:{port}" for name in names for port in (HTTPS, HTTPS_12)]
+        chosen = [f"{chance.choice(origins)}/s/{chance.choice(_PAGES)}?p={n}" for n in range(chance.randrange(6, 16))]
+        url = f"https://{_name(chance.choice(plan.servers))}/dyn?pictures={','.join(chosen)}"
+        jobs.append({"kind": "browser", "url": url, "names": names, "start_s": 1.0 + number * 0.5 * plan.duration_s})
     return jobs
 
 
