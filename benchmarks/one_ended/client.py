@@ -39,6 +39,10 @@ _SLOW_READER_BYTES = 40_000
 _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
+class ClosedError(OSError):
+    """The other end closed the connection."""
+
+
 class Talk:
     """One TCP connection, plain or TLS, whose client may think before each of its answers."""
 
@@ -79,7 +83,7 @@ class Talk:
     def _read_socket(self) -> bytes:
         data = self._socket.recv(65_536)
         if not data:
-            raise OSError("the peer closed")
+            raise ClosedError("the peer closed")
         return data
 
     def think(self) -> None:
@@ -107,7 +111,7 @@ class Talk:
                 self._incoming.write(self._read_socket())
                 continue
             if not data:
-                raise OSError("the peer closed")
+                raise ClosedError("the peer closed")
             return data
 
     def close(self) -> None:
@@ -116,18 +120,29 @@ class Talk:
 
 
 def talk(job: dict[str, Any]) -> None:
-    """HTTP requests in turn over one connection."""
+    """HTTP requests in turn over one connection, or over several where the other end closes it."""
     connection = Talk(job)
     try:
-        for request in job["requests"]:
+        for number, request in enumerate(job["requests"]):
             time.sleep(request.get("gap_s", 0.0))
-            upload = int(request.get("put", 0))
-            head = f"{'POST' if upload else 'GET'} {request['path']} HTTP/1.1\r\nHost: {job['name']}\r\n"
-            head += "User-Agent: talk/1\r\n" + (f"Content-Length: {upload}\r\n" if upload else "")
-            connection.send(head.encode() + b"\r\n" + os.urandom(upload))
-            _receive_answer(connection, job.get("read_bytes_s", 0))
+            try:
+                _ask(connection, job, request)
+            except ClosedError:
+                if not number:
+                    raise
+                connection.close()
+                connection = Talk({**job, "idle_s": 0.0})
+                _ask(connection, job, request)
     finally:
         connection.close()
+
+
+def _ask(connection: Talk, job: dict[str, Any], request: dict[str, Any]) -> None:
+    upload = int(request.get("put", 0))
+    head = f"{'POST' if upload else 'GET'} {request['path']} HTTP/1.1\r\nHost: {job['name']}\r\n"
+    head += "User-Agent: talk/1\r\n" + (f"Content-Length: {upload}\r\n" if upload else "")
+    connection.send(head.encode() + b"\r\n" + os.urandom(upload))
+    _receive_answer(connection, job.get("read_bytes_s", 0))
 
 
 def _receive_answer(connection: Talk, read_bytes_s: float) -> None:

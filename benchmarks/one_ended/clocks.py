@@ -105,6 +105,8 @@ def _rewrite_packet(data: bytearray, start: int, end: int, clocks: Clocks) -> No
     if end - start < 40 or data[start] >> 4 != 4 or data[start + 9] != TCP:
         return
     tcp = start + (data[start] & 15) * 4
+    if end < tcp + 20:
+        return
     option = _timestamps_at(data, tcp, min(end, tcp + (data[tcp + 12] >> 4) * 4))
     if option is None:
         return

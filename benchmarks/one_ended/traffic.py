@@ -32,7 +32,7 @@ def draw_jobs(plan: Plan, client: Client) -> list[dict[str, Any]]:
             {"kind": "greeting", "port": GREETING, "host": server.address, "name": server.name}
             for _ in range(max(1, round(chance.uniform(1, 3) * busy)))
         ]
-        jobs += _references(server, chance)
+        jobs += _references(plan, server, chance)
     slow_link = min(client.link.down.rate_bit_s, client.link.up.rate_bit_s) < 4e6
     jobs += _transfers(plan, chance, small=slow_link)
     if client is plan.clients[0]:
@@ -114,14 +114,16 @@ def _urls(origin: str, paths: list[str]) -> list[str]:
     return [first, *(part for url in rest for part in ("-o", "/dev/null", url))]
 
 
-def _references(server: Server, chance: random.Random) -> list[dict[str, Any]]:
+def _references(plan: Plan, server: Server, chance: random.Random) -> list[dict[str, Any]]:
     """Datagrams to the same host, for most hosts."""
     jobs: list[dict[str, Any]] = []
+    pace_s = plan.duration_s / 12
     if chance.random() < 0.6:
-        jobs.append({"kind": "ping", "host": server.address, "count": 10, "interval_s": chance.uniform(0.3, 1.0)})
+        wait = pace_s * chance.uniform(0.3, 1.0)
+        jobs.append({"kind": "ping", "host": server.address, "count": 10, "interval_s": wait})
     if chance.random() < 0.4:
         port = chance.choice((7, 53, 123))
-        count, wait = chance.randrange(3, 12), chance.uniform(0.1, 1.0)
+        count, wait = chance.randrange(3, 12), pace_s * chance.uniform(0.1, 1.0)
         jobs.append({"kind": "udp", "host": server.address, "port": port, "count": count, "interval_s": wait})
     if chance.random() < 0.4:
         jobs += [{"kind": "quic", "host": server.address, "count": 3} for _ in range(chance.randrange(1, 3))]
