@@ -20,7 +20,7 @@ _PAGES = (250, 250, 1_500, 9_000, 9_000, 40_000)
 def draw_jobs(plan: Plan, client: Client) -> list[dict[str, Any]]:
     """All jobs of one client, from all of its addresses to all servers."""
     chance = random.Random(f"{plan.seed}/{plan.index}/{client.name}")
-    busy = chance.choice((0.5, 1.0, 1.5, 2.0)) / len(plan.clients) ** 0.5
+    busy = chance.choice((0.5, 1.0, 2.0, 3.5)) / len(plan.clients) ** 0.5
     jobs: list[dict[str, Any]] = []
     if len(plan.clients) > 3:
         busy *= 2
