@@ -107,6 +107,22 @@ class FailOn(click.ParamType[frozenset[str]]):
     metavar="P",
     help="No verdict below this confidence that both captures show one transfer.",
 )
+@click.option(
+    "--taken-at",
+    type=click.Choice(["client", "server"]),
+    help="Where the first capture was taken, if pepscope finds it out wrongly.",
+)
+@click.option(
+    "--one-vantage",
+    is_flag=True,
+    help="All captures were taken at one vantage point (a rotated series, several days); with one capture it is clear.",
+)
+@click.option(
+    "--networks",
+    metavar="FILE",
+    help="With one vantage point: lines `prefix,name` that say which client addresses belong together "
+    "(default: /24, and /48 of IPv6).",
+)
 @filter_option
 @memory_option
 @click.option(
@@ -137,6 +153,9 @@ def detect(
     drift_limit: float,
     least_probability: float,
     least_pairing: float,
+    taken_at: str | None,
+    one_vantage: bool,
+    networks: str | None,
     filter_expression: str | None,
     memory_bytes: int | None,
     jobs: int | None,
@@ -166,6 +185,9 @@ def detect(
             "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
             "--least-probability": least_probability != LEAST_PROBABILITY,
             "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
+            "--taken-at": taken_at is not None,
+            "--one-vantage": one_vantage,
+            "--networks": networks is not None,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
             "--jobs": jobs is not None,
@@ -174,27 +196,46 @@ def detect(
         }
         detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
         return
-    if len(captures) > 2:
-        raise UsageError(f"detect takes one or two captures, got {len(captures)}.")
+    if len(captures) > 2 and not one_vantage:
+        raise UsageError(
+            f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
+            "at one."
+        )
     from detector.detection import detect as run
+    from detector.detection import detect_vantage
     from detector.verdict.parts import usable_processors
     from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:
-        result = run(
-            *captures,
-            clocks=clocks,
-            ack_delay_s=ack_delay,
-            drift_limit_ppm=drift_limit,
-            same_transfers=same_transfers,
-            least_probability=least_probability,
-            least_pairing_confidence=least_pairing,
-            filter=filter_expression,
-            memory_bytes=memory_bytes,
-            series=html is not None,
-            jobs=jobs or usable_processors(),
-            progress=progress,
-        )
+        if one_vantage and len(captures) > 1:
+            result = detect_vantage(
+                captures,
+                taken_at=taken_at,
+                networks=networks,
+                ack_delay_s=ack_delay,
+                least_probability=least_probability,
+                filter=filter_expression,
+                memory_bytes=memory_bytes,
+                series=html is not None,
+                progress=progress,
+            )
+        else:
+            result = run(
+                *captures,
+                clocks=clocks,
+                ack_delay_s=ack_delay,
+                drift_limit_ppm=drift_limit,
+                same_transfers=same_transfers,
+                least_probability=least_probability,
+                least_pairing_confidence=least_pairing,
+                taken_at=taken_at,
+                networks=networks,
+                filter=filter_expression,
+                memory_bytes=memory_bytes,
+                series=html is not None,
+                jobs=jobs or usable_processors(),
+                progress=progress,
+            )
     _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)

@@ -11,6 +11,9 @@ import numpy as np
 from detector.clocks.relation import relate
 from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.method import Observation
+from detector.one_capture.detection import judge_vantage
+from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
+from detector.one_capture.networks import read_networks
 from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
 from detector.pair import Pair, Vantage
 from detector.pairing.absence import Absence, nothing_in_common
@@ -26,7 +29,7 @@ from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, Verdict
+from pepscope.results.verdicts import CaptureSummary, DetectionResult, GroupSide, PairResult, Verdict
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
@@ -49,6 +52,7 @@ def detect(
     ack_delay_s: float | None = None,
     drift_limit_ppm: float = 500.0,
     taken_at: str | None = None,
+    networks: str | None = None,
     same_transfers: bool = False,
     least_probability: float = DECISION_PROBABILITY,
     least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE,
@@ -63,7 +67,8 @@ def detect(
     `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
     is what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
     `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` is the capture point of `first` if it is known:
-    the `client` (the end that opens the connections) or the `server`. Set `same_transfers` if both captures show the
+    the `client` (the end that opens the connections) or the `server`. `networks` is for one capture, as in
+    `detect_vantage`. Set `same_transfers` if both captures show the
     same transfers: then a pair with equal payload is not doubted because its addresses differ.
     Below `least_probability` of its class (end to end, or split), or below `least_pairing_confidence` that both
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
@@ -84,30 +89,88 @@ def detect(
     )
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, got {jobs}")
-    paths = [path for path in (first, second) if path is not None]
-    if paths.count("-") > 1:
-        raise UsageError("only one of the two captures can come from standard input")
-    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
-        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
-    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
-    captures = [
-        open_capture(path, filter=filter, memory_bytes=share_bytes, tcp_needed=len(paths) == 1, progress=progress)
-        for path in paths
-    ]
-    if not any(capture.tcp_packet_count for capture in captures):
-        raise captures[0].nothing_to_analyse()
-    paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
+    paths = [first] if second is None else [first, second]
+    captures = _opened(paths, filter, memory_bytes, progress)
+    if second is None:
+        return _one_vantage(captures, options, networks, series=series)
+    if networks is not None:
+        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+    paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
     pairs, members = _judge_all(captures, paired, options, jobs, progress)
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
-        _add_series(paired, results)
+        _add_series(lambda number: paired.pair(paired.matches[number]), results)
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
     return DetectionResult(tuple(summaries), results, groups)
+
+
+def detect_vantage(
+    paths: Sequence[str],
+    *,
+    taken_at: str | None = None,
+    networks: str | None = None,
+    ack_delay_s: float | None = None,
+    least_probability: float = DECISION_PROBABILITY,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    series: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> DetectionResult:
+    """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
+
+    `networks` is a file of lines `prefix,name` that says which client addresses belong together (default: /24 and /48
+    of IPv6); the other options are those of `detect`. Connections that cross from one file into the next are two.
+    Raises as `detect` does.
+    """
+    options = replace(
+        _options(ClockMode.GENERAL, ack_delay_s, 0.0, taken_at),
+        least_probability=_least("probability", least_probability, 0.5),
+    )
+    return _one_vantage(_opened(paths, filter, memory_bytes, progress), options, networks, series=series)
+
+
+def _opened(
+    paths: Sequence[str],
+    expression: str | None,
+    memory_bytes: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> list[Capture]:
+    """The captures, of which one at least holds TCP."""
+    if paths.count("-") > 1:
+        raise UsageError("only one of the captures can come from standard input")
+    for number, path in enumerate(paths):
+        if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
+            raise UsageError(f"two of the captures are the same file, {path}: give each once")
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    captures = [
+        open_capture(path, filter=expression, memory_bytes=share_bytes, tcp_needed=len(paths) == 1, progress=progress)
+        for path in paths
+    ]
+    if not any(capture.tcp_packet_count for capture in captures):
+        raise captures[0].nothing_to_analyse()
+    return captures
+
+
+def _one_vantage(
+    captures: Sequence[Capture], options: DetectOptions, networks: str | None, *, series: bool
+) -> DetectionResult:
+    """What captures of one vantage point show."""
+    at_client = options.first_at_client
+    pairs, groups = judge_vantage(
+        captures,
+        taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
+        networks=None if networks is None else read_networks(networks),
+        least_probability=options.least_probability,
+        further_evidence=further_evidence(captures, options),
+    )
+    if series:
+        _add_series(ConnectionsAlone(captures, options).pair, pairs)
+    return DetectionResult(tuple(_summary(capture) for capture in captures), pairs, groups)
 
 
 def _options(
@@ -296,12 +359,11 @@ def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> lis
     return order if all(capture.partition_count == 1 for capture in captures) else sorted(order, key=partitions)
 
 
-def _add_series(paired: PairedCaptures, results: PairTable) -> None:
+def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
     """Give the connections that deserve attention what a page draws of them."""
     order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results.verdict(i)], -results.packets(i)))
     for number in sorted(order[:SERIES_LIMIT]):
-        match: Match = paired.matches[number]
-        pair = paired.pair(match)
+        pair = pair_of(number)
         if pair.encrypted:
             continue  # what is drawn lays one side's bytes over the other's
         clock = relate(pair)

@@ -13,7 +13,15 @@ import numpy as np
 
 from pepscope.results.evidence_table import plain_number
 from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
-from pepscope.results.verdicts import CaptureSummary, DetectionResult, Evidence, GroupResult, Number, PairResult
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    DetectionResult,
+    Evidence,
+    GroupResult,
+    HostResult,
+    Number,
+    PairResult,
+)
 
 SCHEMA_VERSION = 1
 
@@ -100,6 +108,24 @@ def group_document(group: GroupResult) -> dict[str, Any]:
         "hidden_round_trip_interval_s": None if interval is None else list(interval),
         "reason": group.reason,
         "evidence": [evidence_document(item) for item in group.evidence],
+        "by_host": [host_document(host) for host in group.by_host],
+    }
+
+
+def host_document(host: HostResult) -> dict[str, Any]:
+    """One far host of a group as `detect-1` writes it."""
+    interval = host.hidden_round_trip_interval_s
+    return {
+        "host": host.host,
+        "connections": host.connections,
+        "exchanges": host.exchanges,
+        "verdict": host.verdict.value,
+        "probability": {kind.value: float(host.probability.get(kind, 0.0)) for kind in JUDGED},
+        "where": None if host.where is None else host.where.value,
+        "near_round_trip_s": host.near_round_trip_s,
+        "hidden_round_trip_s": host.hidden_round_trip_s,
+        "hidden_round_trip_interval_s": None if interval is None else list(interval),
+        "reference_round_trip_s": host.reference_round_trip_s,
     }
 
 

@@ -187,6 +187,22 @@ class SplitPlace(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class HostResult:
+    """What one capture shows of one far host of a group; round trips as in `GroupResult`."""
+
+    host: str
+    connections: int
+    exchanges: int
+    verdict: Verdict
+    probability: Mapping[Verdict, float]
+    where: SplitPlace | None
+    near_round_trip_s: float | None
+    hidden_round_trip_s: float | None
+    hidden_round_trip_interval_s: tuple[float, float] | None
+    reference_round_trip_s: float | None  # of what no TCP split shortens (ICMP echo, UDP), where the capture holds it
+
+
+@dataclass(frozen=True, slots=True)
 class GroupResult:
     """The verdict on the connections that one rule of the network governs: one server port, one network of clients.
 
@@ -212,6 +228,7 @@ class GroupResult:
     reason: str
     #: What connections found, each finding once in its firmest form, and what all together show.
     evidence: tuple[Evidence, ...]
+    by_host: tuple[HostResult, ...] = ()  # the far hosts one by one, where one capture was judged
 
 
 @dataclass(frozen=True, slots=True)

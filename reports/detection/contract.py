@@ -18,6 +18,7 @@ from pepscope.results.verdicts import (
     Evidence,
     GroupResult,
     GroupSide,
+    HostResult,
     Mechanism,
     Number,
     Outcome,
@@ -166,6 +167,26 @@ class PairDocument(Struct, frozen=True):
         )
 
 
+class HostDocument(Struct, frozen=True):
+    """What one vantage point shows of one far host."""
+
+    host: str
+    connections: WholeNumber
+    exchanges: WholeNumber
+    verdict: Verdict
+    probability: ProbabilityDocument
+    where: SplitPlace | None = None
+    near_round_trip_s: Finite | None = None
+    hidden_round_trip_s: Finite | None = None
+    hidden_round_trip_interval_s: tuple[Finite, Finite] | None = None
+    reference_round_trip_s: Finite | None = None
+
+    def result(self) -> HostResult:
+        """As the detector has it."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return HostResult(**fields | {"probability": self.probability.result()})
+
+
 class GroupDocument(Struct, frozen=True):
     """The verdict on the connections that one rule of the network governs."""
 
@@ -184,6 +205,7 @@ class GroupDocument(Struct, frozen=True):
     near_round_trip_s: Finite | None = None
     hidden_round_trip_s: Finite | None = None
     hidden_round_trip_interval_s: tuple[Finite, Finite] | None = None
+    by_host: tuple[HostDocument, ...] = ()
 
     def result(self) -> GroupResult:
         """As the detector has it."""
@@ -203,6 +225,7 @@ class GroupDocument(Struct, frozen=True):
             hidden_round_trip_interval_s=self.hidden_round_trip_interval_s,
             reason=self.reason,
             evidence=tuple(item.result() for item in self.evidence),
+            by_host=tuple(item.result() for item in self.by_host),
         )
 
 

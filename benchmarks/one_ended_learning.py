@@ -1,0 +1,234 @@
+"""Learn the densities of `detector/one_capture/timing_tables.json` from networks whose truth is known.
+
+    python -m benchmarks.one_ended_learning DIRECTORY... [--output FILE]
+
+A directory holds networks as `benchmarks.one_ended` and `benchmarks.one_ended_simulated` make them. Networks of other
+seeds choose constants and score (docs/methods/exchange_timing.md); clients and servers that think before they answer
+are left out, because lateness is a hypothesis of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from detector.one_capture.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats, variation_class
+from pepscope.captures.capture import open_capture
+from pepscope.results.verdicts import GroupSide
+
+#: Bins of the excess (s): fine where end-to-end exchanges lie, then in steps of a quarter.
+EDGES_MS = (
+    *(-60_000, -100, -30, -10, -5, -2.5, -1, 0, 0.5, 1, 1.5, 2, 3, 4, 5, 6.5, 8, 10, 12.5, 16, 20, 25, 32, 40, 50),
+    *(63, 80, 100, 126, 160, 200, 250, 320, 400, 630, 1_000, 2_500, 10_000, 60_000),
+)
+
+#: Classes of how much round trips vary: a wire, a wireless LAN, a mobile cell, a cell with queues or wake-ups.
+VARIATION_EDGES_MS = (1.5, 6, 20)
+
+#: Exchanges that a density of a class of its own is worth before any was seen.
+PRIOR_EXCHANGES = 12.0
+
+#: Groups that each class of variation is credited with.
+PRIOR_GROUPS = 2.0
+
+#: What takes longer beyond path and leg (s) says nothing of them.
+PEOPLE_S = 0.2
+
+#: Sums of two excesses that are drawn where both parts are known, but not their sum.
+_DRAWN = 20_000
+
+#: The density that is left where nothing was ever seen: one exchange in so many.
+FLOOR = 2_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Exchanges of one group whose truth is known; `hidden_s` is NaN end to end."""
+
+    side: GroupSide
+    kind: np.ndarray
+    variation: int
+    excess_s: Floats
+    hidden_s: Floats
+
+
+def samples(directory: Path) -> Iterator[Sample]:
+    """The exchanges of all networks in a directory, by group."""
+    for truth_file in sorted(directory.glob("*/truth.json")):
+        truth = json.loads(truth_file.read_text("utf-8"))
+        for capture in truth["captures"]:
+            yield from _of_capture(truth_file.parent / capture["file"], capture)
+
+
+def _of_capture(path: Path, truth: dict[str, Any]) -> Iterator[Sample]:
+    capture = open_capture(str(path), tcp_needed=False)
+    for side in (GroupSide.CLIENT, GroupSide.SERVER):
+        groups = [group for group in truth["groups"] if group.get("side", truth["side"]) == side.value]
+        if not groups or not capture.tcp_packet_count:
+            continue
+        at_client = side is GroupSide.CLIENT
+        columns = capture.connection_columns()
+        where = places(columns, at_client=at_client, table=NetworkTable())
+        used = np.ones(len(where.member), np.bool_)
+        timing = exchange_timing(capture.exchanges(), where, used, at_client=at_client)
+        yield from _by_group(side, where, timing, groups)
+
+
+def _by_group(
+    side: GroupSide, where: Places, timing: ExchangeTiming, groups: Sequence[dict[str, Any]]
+) -> Iterator[Sample]:
+    variation_s = timing.of_groups(timing.variation_s, where.member_group, len(where.network))
+    class_of = variation_class(np.asarray(VARIATION_EDGES_MS) / 1e3, variation_s)
+    hosts = np.asarray(where.member_address, dtype=object)[timing.member]
+    group_of = where.member_group[timing.member]
+    for number, (network, port) in enumerate(zip(where.network, where.port.tolist(), strict=True)):
+        for truth in groups:
+            if (truth["network"], truth["port"]) != (network, port) or not _is_ordinary(truth):
+                continue
+            wanted = (group_of == number) & ((hosts == truth["host"]) | (truth.get("host") is None))
+            if truth["class"] == "split":
+                leg_s = _leg_s(truth["hidden_round_trip_s"], hosts[wanted])
+            else:
+                leg_s = np.full(int(wanted.sum()), np.nan)
+            yield Sample(side, timing.kind[wanted], int(class_of[number]), timing.excess_s[wanted], leg_s)
+
+
+def _is_ordinary(truth: dict[str, Any]) -> bool:
+    """Whether answers are neither thought about nor from a cache, and handshakes the host's own."""
+    ends_tls = "tls" in str(truth.get("mechanism"))
+    return not (truth.get("thinks") or truth.get("cache") or ends_tls or truth["class"] == "syn-proxy")
+
+
+def _leg_s(truth: Any, hosts: np.ndarray) -> Floats:
+    if isinstance(truth, dict):
+        return np.asarray([truth.get(host, np.nan) for host in hosts], np.float64)
+    return np.full(len(hosts), np.nan if truth is None else truth, np.float64)
+
+
+def learned(found: Sequence[Sample]) -> dict[str, Any]:
+    """The content of the tables."""
+    edges_s = np.asarray(EDGES_MS) / 1e3
+    return {
+        "excess_edges_s": edges_s.tolist(),
+        "variation_edges_s": [edge / 1e3 for edge in VARIATION_EDGES_MS],
+        "sides": {
+            side.value: _side(edges_s, [sample for sample in found if sample.side is side])
+            for side in (GroupSide.CLIENT, GroupSide.SERVER)
+        },
+    }
+
+
+def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
+    split = [bool(len(each.hidden_s) and not np.isnan(each.hidden_s).all()) for each in found]
+    kind = np.concatenate([each.kind for each in found])
+    excess_s = np.concatenate([each.excess_s for each in found])
+    hidden_s = np.concatenate([each.hidden_s for each in found])
+    variation = np.concatenate([np.full(len(each.kind), each.variation) for each in found])
+    whole = np.concatenate([np.full(len(each.kind), not is_split) for each, is_split in zip(found, split, strict=True)])
+    legs = hidden_s >= HIDDEN_S[0]
+    end = _end_tables(edges_s, kind, excess_s, variation, whole, 0)
+    return {
+        "exchanges": {"end": int(whole.sum()), "hidden": int(legs.sum())},
+        "end": end,
+        "end_opening": _end_tables(edges_s, kind, excess_s, variation, whole, OPENING),
+        "hidden": _hidden_tables(edges_s, kind, excess_s, hidden_s, variation, whole, end),
+        "variation": {
+            "end": _shares([each.variation for each, is_split in zip(found, split, strict=True) if not is_split]),
+            "hidden": _shares([each.variation for each, is_split in zip(found, split, strict=True) if is_split]),
+        },
+    }
+
+
+def _end_tables(
+    edges_s: Floats, kind: np.ndarray, excess_s: Floats, variation: np.ndarray, whole: np.ndarray, opening: int
+) -> dict[str, list[list[float]]]:
+    """By class of exchanges and of variation; what is rare borrows from its class, and that from all classes."""
+    ours = whole & (kind // OPENING == opening // OPENING)
+    every = _smoothed(_counts(edges_s, excess_s[ours]), np.full(len(edges_s) - 1, 1.0))
+    tables = {}
+    for code, name in enumerate(CLASSES):
+        of_kind = ours & (kind % OPENING == code)
+        middle = _smoothed(_counts(edges_s, excess_s[of_kind]), every)
+        by_variation = [of_kind & (variation == number) for number in range(len(VARIATION_EDGES_MS) + 1)]
+        tables[name] = [
+            *(_smoothed(_counts(edges_s, excess_s[rows]), middle).tolist() for rows in by_variation), middle.tolist(),
+        ]  # fmt: skip
+    return tables
+
+
+def _hidden_tables(
+    edges_s: Floats, kind: np.ndarray, excess_s: Floats, hidden_s: Floats, variation: np.ndarray, whole: np.ndarray,
+    end: dict[str, list[list[float]]],
+) -> dict[str, list[list[float]]]:  # fmt: skip
+    """By class of exchanges and of variation. What is rare borrows from near legs that do not vary, to which it adds
+    what exchanges show end to end over paths of its own class."""
+    legs = (hidden_s >= HIDDEN_S[0]) & (kind < OPENING)
+    above_s = excess_s - hidden_s
+    every = _smoothed(_counts(edges_s, above_s[legs]), np.full(len(edges_s) - 1, 1.0))
+    random = np.random.default_rng(1)
+    tables = {}
+    for code, name in enumerate(CLASSES):
+        of_kind = legs & (kind == code)
+        steady = above_s[of_kind & (variation == 0)]
+        by_variation = [_smoothed(_counts(edges_s, steady), every)]
+        for number in range(1, len(VARIATION_EDGES_MS) + 1):
+            varied = excess_s[whole & (kind == code) & (variation == number)]
+            prior = by_variation[0]
+            if len(steady) and len(varied):
+                drawn = random.choice(steady, _DRAWN) + np.maximum(random.choice(varied, _DRAWN), 0.0)
+                prior = _smoothed(_counts(edges_s, drawn), every)
+            by_variation.append(_smoothed(_counts(edges_s, above_s[of_kind & (variation == number)]), prior))
+        by_variation.append(_smoothed(_counts(edges_s, above_s[of_kind]), every))
+        tables[name] = [
+            _with_tail(edges_s, table, np.asarray(other)).tolist()
+            for table, other in zip(by_variation, end[name], strict=True)
+        ]
+    return tables
+
+
+def _with_tail(edges_s: Floats, table: Floats, other: Floats) -> Floats:
+    """The table with the other one's tail: answers that take longer than `PEOPLE_S` are applications' and people's
+    doing, on split paths as on others."""
+    tail = edges_s[:-1] >= PEOPLE_S
+    body = table[~tail].sum()
+    return np.where(tail, other, table * (1.0 - other[tail].sum()) / body)
+
+
+def _counts(edges_s: Floats, values_s: Floats) -> Floats:
+    return np.histogram(np.clip(values_s, edges_s[0], edges_s[-1] - 1e-9), edges_s)[0].astype(np.float64)
+
+
+def _smoothed(counts: Floats, prior: Floats) -> Floats:
+    """Probabilities by bin: as seen, with `PRIOR_EXCHANGES` of the prior and a floor in every bin."""
+    shares = (counts + PRIOR_EXCHANGES * prior / prior.sum()) / (counts.sum() + PRIOR_EXCHANGES)
+    floored = shares + 1.0 / FLOOR / len(shares)
+    return floored / floored.sum()
+
+
+def _shares(classes: Sequence[int]) -> list[float]:
+    known = [each for each in classes if each <= len(VARIATION_EDGES_MS)]
+    counts = np.bincount(np.asarray(known, np.int64), minlength=len(VARIATION_EDGES_MS) + 1) + PRIOR_GROUPS
+    return [float(share) for share in counts / counts.sum()]
+
+
+def main() -> None:
+    """Learn and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directories", nargs="+", type=Path)
+    parser.add_argument("--output", type=Path, default=Path("detector/one_capture/timing_tables.json"))
+    arguments = parser.parse_args()
+    found = [sample for directory in arguments.directories for sample in samples(directory)]
+    text = json.dumps(learned(found), separators=(",", ":"))
+    arguments.output.write_text(text + "\n", "ascii")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""One capture alone: what must cross a hidden leg betrays it. Networks and ports first, then connections."""

@@ -1,0 +1,57 @@
+"""From posteriors to verdicts: which hypothesis carries a verdict, and what else may explain what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.timing_tables import Floats
+
+
+class Explanation(IntEnum):
+    """What explains a pool best, in the order of codes."""
+
+    UNDECIDED = 0
+    END_TO_END = 1
+    NETWORK = 2  # a split in the network
+    SITE = 3  # a split inside the server's own site
+    NETWORK_OR_SITE = 4  # a split, in either place
+    HANDSHAKES_ANSWERED = 5  # end to end, but something answers handshakes
+    LATE_OR_SPLIT = 6  # undecided between a split and hosts that are always late
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """By pool: how probable a split of any place is, and what explains it."""
+
+    split: Floats
+    explanation: npt.NDArray[np.int64]
+
+
+#: Of what is not end to end by itself, the share that must be lateness to name it.
+_LATE_SHARE = 0.2
+
+#: A split point nearer to the server than this (s) stands inside its site: 100 km of fibre and back.
+OWN_SITE_S = 0.001
+
+
+def classes(posterior: Posterior, exchanges: npt.NDArray[np.int64], *, least_probability: float) -> Classes:
+    """Classes of pools; without an exchange nothing is decided."""
+    split = posterior.split + posterior.site
+    late = posterior.late + posterior.fleet
+    answered = exchanges > 0
+    explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
+    explanation[(late > _LATE_SHARE) & (split > 1 - least_probability)] = Explanation.LATE_OR_SPLIT
+    is_end = split <= 1 - least_probability
+    explanation[is_end] = Explanation.END_TO_END
+    explanation[is_end & (posterior.handshakes_answered > 0.5)] = Explanation.HANDSHAKES_ANSWERED
+    is_split = split >= least_probability
+    explanation[is_split] = Explanation.NETWORK_OR_SITE
+    explanation[is_split & (posterior.split >= least_probability)] = Explanation.NETWORK
+    explanation[is_split & (posterior.site >= least_probability)] = Explanation.SITE
+    explanation[~answered] = Explanation.UNDECIDED
+    return Classes(split, explanation)

@@ -1,0 +1,79 @@
+"""The captures of one vantage point as columns: connections, their exchanges, references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.captures.capture import Capture
+from pepscope.captures.connection_frame import address_texts
+from pepscope.captures.exchanges import Exchanges, RoundTripColumns
+from pepscope.captures.references import References
+
+
+@dataclass(frozen=True)
+class VantageColumns:
+    """What the captures of one vantage point show; connections are counted through all of them.
+
+    `columns` are those of `Capture.connection_columns`, `capture` the number of each connection's capture.
+    """
+
+    captures: Sequence[Capture]
+    columns: Mapping[str, npt.NDArray[Any]]
+    capture: npt.NDArray[np.int64]
+    exchanges: Exchanges
+    references: References
+
+    @cached_property
+    def clients(self) -> Sequence[str]:
+        """The client's address of each connection."""
+        return [str(text) for text in address_texts(self.columns["client_address"])]
+
+    @cached_property
+    def servers(self) -> Sequence[str]:
+        """The server's address of each connection."""
+        return [str(text) for text in address_texts(self.columns["server_address"])]
+
+
+def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
+    """Read the columns of all captures."""
+    every = [capture.connection_columns() for capture in captures]
+    counts = [len(columns["first_time_ns"]) for columns in every]
+    starts = np.cumsum([0, *counts[:-1]])
+    return VantageColumns(
+        captures,
+        {name: np.concatenate([columns[name] for columns in every]) for name in every[0]},
+        np.repeat(np.arange(len(captures)), counts),
+        _joined_exchanges([capture.exchanges() for capture in captures], starts),
+        _joined(References, [capture.references() for capture in captures]),
+    )
+
+
+def _joined_exchanges(every: Sequence[Exchanges], starts: npt.NDArray[np.int64]) -> Exchanges:
+    if len(every) == 1:
+        return every[0]
+    moved = [_moved(each, start) for each, start in zip(every, starts, strict=True)]
+    every_round_trip = [_moved(each.round_trips, start) for each, start in zip(every, starts, strict=True)]
+    round_trips = _joined(RoundTripColumns, every_round_trip)
+    columns = {
+        field.name: np.concatenate([getattr(each, field.name) for each in moved])
+        for field in fields(Exchanges)
+        if field.name != "round_trips"
+    }
+    return Exchanges(**columns, round_trips=round_trips)
+
+
+def _moved(rows: Any, start: np.int64) -> Any:
+    """The same rows of connections that are counted from `start`."""
+    return replace(rows, connection=(rows.connection + start).astype(rows.connection.dtype))
+
+
+def _joined(kind: type[Any], every: Sequence[Any]) -> Any:
+    if len(every) == 1:
+        return every[0]
+    return kind(**{f.name: np.concatenate([getattr(each, f.name) for each in every]) for f in fields(kind)})

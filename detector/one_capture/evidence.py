@@ -1,0 +1,97 @@
+"""The evidence behind a group's verdict: what exchanges, near ends, references and handshakes show, each by itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from detector.one_capture.classes import Explanation
+from detector.one_capture.findings import (
+    NAME,
+    AnsweredHandshakeFinding,
+    ExchangeFinding,
+    NearEndFinding,
+    ReferenceFinding,
+)
+from detector.one_capture.sentences import PoolFigures, counted, duration, numbers_of, reason
+from pepscope.results.verdicts import Evidence, GroupSide
+
+if TYPE_CHECKING:
+    from detector.one_capture.side_judgement import SideJudgement
+
+#: Nats that a finding of strength 1 is worth.
+_CERTAIN_NATS = 8.0
+
+#: Near ends are evidence for one box from so many nats, and against one.
+_ONE_END_NATS, _OWN_ENDS_NATS = 0.7, -3.0
+
+#: A reference this much longer than the transport's round trip (s) shows a leg; a shorter one shows that there is none.
+_LONGER_S = 0.008
+
+_CAVEATS = ("Clients or servers that always take the same time before they answer look alike.",)
+
+_OF_EXPLANATION = {
+    Explanation.NETWORK: ExchangeFinding.LEG_BEHIND_ANSWERS,
+    Explanation.NETWORK_OR_SITE: ExchangeFinding.LEG_BEHIND_ANSWERS,
+    Explanation.SITE: ExchangeFinding.LEG_INSIDE_THE_SITE,
+    Explanation.END_TO_END: ExchangeFinding.ANSWERS_AT_TRANSPORT_SPEED,
+    Explanation.HANDSHAKES_ANSWERED: ExchangeFinding.ANSWERS_AT_TRANSPORT_SPEED,
+    Explanation.LATE_OR_SPLIT: ExchangeFinding.LATE_OR_SPLIT,
+}
+
+
+def exchange_evidence(figures: PoolFigures, explanation: Explanation) -> Evidence:
+    """What the exchanges of a pool show."""
+    if figures.exchanges == 0:
+        return ExchangeFinding.NO_EXCHANGES.undecided(NAME, reason(figures, explanation), numbers_of(figures))
+    finding = _OF_EXPLANATION.get(explanation, ExchangeFinding.TOO_FEW_EXCHANGES)
+    odds = abs(math.log(max(figures.split, 1e-9) / max(1 - figures.split, 1e-9)))
+    strength = min(1.0, odds / _CERTAIN_NATS) if finding.row.weight is not None else 0.0
+    return finding.evidence(NAME, strength, reason(figures, explanation), numbers_of(figures), _CAVEATS)
+
+
+def group_evidence(
+    judged: SideJudgement, number: int, figures: PoolFigures, explanation: Explanation
+) -> tuple[Evidence, ...]:
+    """All that a group shows, exchanges first."""
+    found = [exchange_evidence(figures, explanation)]
+    if judged.side is GroupSide.CLIENT and figures.hosts > 1:
+        found += _near_ends(float(judged.near_nats[number]), figures)
+    if not math.isnan(figures.reference_s) and not math.isnan(figures.near_s):
+        found.append(_reference(figures, explanation))
+    if explanation is Explanation.HANDSHAKES_ANSWERED:
+        found.append(
+            AnsweredHandshakeFinding.HANDSHAKES_ANSWERED.undecided(
+                "handshake",
+                f"Handshakes take {duration(figures.handshake_s)}, data {duration(figures.plain_s)}.",
+                {"handshake_s": figures.handshake_s, "data_round_trip_s": figures.plain_s},
+            )
+        )
+    return tuple(found)
+
+
+def _near_ends(nats: float, figures: PoolFigures) -> list[Evidence]:
+    """Whether the transport of several hosts ends in one place."""
+    if _OWN_ENDS_NATS < nats < _ONE_END_NATS:
+        return []
+    hosts = counted(figures.hosts, "server")
+    if nats > 0:
+        finding = NearEndFinding.ONE_NEAR_END
+        text = f"The transport of {hosts} ends at one distance, {duration(figures.near_s)} of round trip."
+    else:
+        finding = NearEndFinding.OWN_NEAR_ENDS
+        text = f"The transport of {hosts} ends at distances of their own, the nearest {duration(figures.near_s)} away."
+    return [finding.evidence("near_ends", min(1.0, abs(nats) / _CERTAIN_NATS), text, {"nats": round(nats, 2)})]
+
+
+def _reference(figures: PoolFigures, explanation: Explanation) -> Evidence:
+    """What ICMP or UDP to the same hosts says."""
+    transport_s = figures.plain_s if explanation is Explanation.HANDSHAKES_ANSWERED else figures.near_s
+    beyond = figures.reference_s - transport_s
+    numbers = {"reference_round_trip_s": figures.reference_s, "transport_round_trip_s": transport_s}
+    text = (
+        f"What no TCP split shortens (ICMP echo, UDP) takes {duration(figures.reference_s)}, the transport "
+        f"to the same {'host' if figures.hosts == 1 else 'hosts'} {duration(transport_s)} and more."
+    )  # fmt: skip
+    finding = ReferenceFinding.REFERENCE_IS_LONGER if beyond > _LONGER_S else ReferenceFinding.REFERENCE_AGREES
+    return finding.evidence("reference", min(1.0, 0.3 + abs(beyond - _LONGER_S) / 0.1), text, numbers)

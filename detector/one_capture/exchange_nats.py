@@ -1,0 +1,63 @@
+"""Log-likelihoods of the exchanges of each member, or of each connection, by every hypothesis of the timing tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.timing_tables import OPENING, Floats, TimingTables, excess_bin
+
+Ints = npt.NDArray[np.int64]
+
+#: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
+CONNECTION_CORRELATION = 0.3
+
+#: Exchanges that are looked up at once.
+_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeNats:
+    """Sums by member (rows) and hypothesis of `TimingTables` (columns).
+
+    `handshake` sums over TLS handshake flights, `application` over all other exchanges.
+    """
+
+    handshake: Floats
+    application: Floats
+
+    @property
+    def all(self) -> Floats:
+        """Of all exchanges."""
+        return self.handshake + self.application
+
+
+def exchange_nats(
+    tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
+) -> ExchangeNats:
+    """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
+    sums = np.zeros((2, members, tables.nats.shape[2]))
+    by_bin = np.ascontiguousarray(np.moveaxis(tables.nats, 2, 3))  # hypotheses of one bin beside each other
+    bins = excess_bin(excess_s)
+    by_library = kind % OPENING == 0
+    for start in range(0, len(member), _TOGETHER):
+        part = slice(start, start + _TOGETHER)
+        nats = by_bin[kind[part], variation[part], bins[part]].astype(np.float64) * weight[part, None]
+        for table, wanted in ((sums[0], by_library[part]), (sums[1], ~by_library[part])):
+            if wanted.any():
+                _add_by(table, member[part][wanted], nats[wanted])
+    return ExchangeNats(sums[0], sums[1])
+
+
+def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:
+    first = np.flatnonzero(np.diff(ascending, prepend=-1))
+    np.add.at(table, ascending[first], np.add.reduceat(rows, first, axis=0))
+
+
+def connection_weights(connection: Ints) -> Floats:
+    """The weight of each exchange, by how many its connection has."""
+    _, place, count = np.unique(connection, return_inverse=True, return_counts=True)
+    weight: Floats = 1.0 / (1.0 + CONNECTION_CORRELATION * (count[place].astype(np.float64) - 1.0))
+    return weight

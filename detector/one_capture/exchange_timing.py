@@ -1,0 +1,157 @@
+"""The excess of every exchange: what its answer took beyond a round trip of the transport.
+
+An exchange is a burst of data (the question) and the first new byte of the other side that acknowledges all of it (the
+answer). The *near leg* reaches from the capture to whatever acknowledges; its least round trip, by data of the same
+connection, is taken from the exchange's time. What is left is the application's time, what the path varies, and the
+round trip of a hidden leg. Path and leg differ in the *gap*, from the acknowledgement of the question to the answer:
+what delays a path delays both. An acknowledgement is held back no longer than `ACK_DELAY_S` by the hosts that relays
+run on, so that the excess is at most gap + `ACK_DELAY_S`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.exchange_nats import connection_weights
+from detector.one_capture.networks import Places
+from detector.one_capture.timing_tables import CLASSES, OPENING, Floats
+from pepscope.captures.exchanges import ExchangeKind, Exchanges
+from pepscope.captures.packets import Direction
+
+Ints = npt.NDArray[np.int64]
+
+#: Common stacks hold an acknowledgement for 40 to 200 ms, and a tick of their timers later it leaves; RFC 9293 section
+#: 3.8.6.3 allows 500 ms.
+ACK_DELAY_S = 0.21
+
+#: Fewer round trips do not say how much they vary.
+FEWEST_ROUND_TRIPS = 4
+
+#: Least and 60 % round trips bound what a path varies: the dearer part is what the connection's own load adds.
+_LOW, _MIDDLE = 0.1, 0.6
+
+#: The table that each kind of exchange is looked up in; what is not causal has none.
+_CLASS_OF = {
+    ExchangeKind.TLS_HELLO: "handshake",
+    ExchangeKind.TLS_FINISHED: "handshake",
+    ExchangeKind.TLS_SECOND_FINISHED: "handshake",
+    ExchangeKind.GREETING: "line",
+    ExchangeKind.COMMAND: "line",
+    ExchangeKind.HTTP_REQUEST: "http",
+    ExchangeKind.HTTP_NEXT_REQUEST: "http",
+    ExchangeKind.TLS_DATA: "encrypted",
+    ExchangeKind.TURN: "turn",
+}
+_NOT_CAUSAL = -1
+_CLASS_CODES = np.asarray(
+    [CLASSES.index(_CLASS_OF[kind]) if kind in _CLASS_OF else _NOT_CAUSAL for kind in ExchangeKind], np.int64
+)
+_LINE = CLASSES.index("line")
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeTiming:
+    """The exchanges that far hosts answered, in the order of their members, and what the members' paths are like.
+
+    One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
+    `TimingTables`), `excess_s` beyond the connection's least round trip, its handshake included, `data_excess_s` beyond
+    that of its data alone, and `weight`. One element a member, NaN where nothing was measured: `near_s`, its least
+    round trip, of what kind ever; `plain_s`, the least of data that a packet without payload acknowledges;
+    `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low ones.
+    """
+
+    row: Ints
+    connection: Ints
+    member: Ints
+    kind: Ints
+    excess_s: Floats
+    data_excess_s: Floats
+    weight: Floats
+    near_s: Floats
+    plain_s: Floats
+    handshake_s: Floats
+    variation_s: Floats
+
+    def of_groups(self, values: Floats, member_group: Ints, groups: int) -> Floats:
+        """The middle value of the members of each group; NaN where none is known."""
+        return grouped_quantile(values, member_group, groups, 0.5)
+
+
+def exchange_timing(
+    exchanges: Exchanges, places: Places, used: npt.NDArray[np.bool_], *, at_client: bool
+) -> ExchangeTiming:
+    """The exchanges of one side with their excess; `used` says of each connection whether it is judged there."""
+    asked = (Direction.UP if at_client else Direction.DOWN).value
+    round_trips = exchanges.round_trips
+    trips = np.flatnonzero(round_trips.asked == asked)
+    connections, members = len(places.member), len(places.member_group)
+    data_s, plain_s, middle_s, handshake_s = (
+        _by_connection(times_ns, round_trips.connection, trips, connections)
+        for times_ns in (
+            round_trips.least_of_all_ns, round_trips.least_ns, round_trips.quantile_60_ns, round_trips.handshake_ns,
+        )
+    )  # fmt: skip
+    member = np.where(used, places.member, -1)
+    rows = np.flatnonzero(
+        (exchanges.asked == asked)
+        & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
+        & used[exchanges.connection]
+        & ~exchanges.repeated
+        & ~exchanges.crossed
+    )
+    rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
+    connection = exchanges.connection[rows].astype(np.int64)
+    took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
+    gap_s = (exchanges.answered_ns[rows] - exchanges.acknowledged_ns[rows]) / 1e9
+
+    def excess_s(least_s: Floats) -> Floats:
+        low_s = grouped_quantile(least_s, member, members, _LOW)[places.member]
+        base_s = np.where(np.isnan(least_s), low_s, least_s)[connection]
+        return np.fmin(took_s - base_s, gap_s + ACK_DELAY_S)
+
+    least_s = np.fmin(data_s, handshake_s)
+    kind = _CLASS_CODES[exchanges.kind[rows]]
+    opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
+    low_s = grouped_quantile(data_s, member, members, _LOW)
+    trips_of = round_trips.connection[trips]
+    measured = np.bincount(
+        places.member[trips_of], weights=round_trips.count[trips] * used[trips_of], minlength=members
+    )  # fmt: skip
+    varies_s = np.maximum(grouped_quantile(middle_s, member, members, _MIDDLE) - low_s, 0.0)
+    return ExchangeTiming(
+        row=rows,
+        connection=connection,
+        member=places.member[connection],
+        kind=kind + OPENING * opening,
+        excess_s=excess_s(least_s),
+        data_excess_s=excess_s(data_s),
+        weight=connection_weights(connection),
+        near_s=grouped_quantile(least_s, member, members, 0.0),
+        plain_s=grouped_quantile(plain_s, member, members, 0.0),
+        handshake_s=grouped_quantile(handshake_s, member, members, 0.0),
+        variation_s=np.where(measured >= FEWEST_ROUND_TRIPS, varies_s, np.nan),
+    )
+
+
+def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> Floats:
+    """The lower quantile of the known values of each group; NaN where there is none, negative groups are left out."""
+    known = np.flatnonzero(~np.isnan(values) & (group >= 0))
+    order = known[np.lexsort((values[known], group[known]))]
+    count = np.bincount(group[order], minlength=groups)
+    first = np.cumsum(count) - count
+    some = np.flatnonzero(count)
+    found = np.full(groups, np.nan)
+    found[some] = values[order[first[some] + ((count[some] - 1) * share).astype(np.int64)]]
+    return found
+
+
+def _by_connection(times_ns: Ints, connection: npt.NDArray[Any], rows: Ints, connections: int) -> Floats:
+    """Seconds by connection; NaN where nothing was seen."""
+    found = np.full(connections, np.nan)
+    seen = rows[times_ns[rows] >= 0]
+    found[connection[seen]] = times_ns[seen] / 1e9
+    return found

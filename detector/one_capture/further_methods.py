@@ -1,0 +1,50 @@
+"""Methods of the registry that have something to say of one capture, connection by connection.
+
+Of pepscope's own only delayed acknowledgements do, where the user gives the delay; those of other distributions are
+asked for every connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from detector.method import Context, Method, Observation
+from detector.methods import METHODS, delayed_ack, methods
+from detector.options import DetectOptions
+from detector.pair import Pair
+from detector.pairing.captures import PairedCaptures, pair_captures
+from pepscope.captures.capture import Capture
+from pepscope.results.verdicts import Evidence
+
+
+class ConnectionsAlone:
+    """The connections of one vantage point, counted through its captures, each as a pair of which one side is there."""
+
+    def __init__(self, captures: Sequence[Capture], options: DetectOptions) -> None:
+        self._paired: list[PairedCaptures] = [pair_captures(capture, None, options) for capture in captures]
+
+    def pair(self, number: int) -> Pair:
+        """One connection with its packets."""
+        for paired in self._paired:
+            if number < len(paired):
+                return paired.pair(next(match for match in paired.matches if match.first == number))
+            number -= len(paired)
+        raise IndexError(f"there is no connection {number}")
+
+
+def further_evidence(
+    captures: Sequence[Capture], options: DetectOptions
+) -> Callable[[int], tuple[Evidence, ...]] | None:
+    """What these methods find of a connection, by its number; None where there is no such method."""
+    asked = [*([delayed_ack.METHOD] if options.ack_delay_s is not None else []), *methods()[len(METHODS) :]]
+    if not asked:
+        return None
+    alone = ConnectionsAlone(captures, options)
+    return lambda number: _examined(asked, Observation(alone.pair(number)))
+
+
+def _examined(asked: Sequence[Method], observation: Observation) -> tuple[Evidence, ...]:
+    found = [
+        method.examine(Context([observation])).evidence[0] for method in asked if method.applies(observation)
+    ]  # fmt: skip
+    return tuple(item for item in found if item is not None)

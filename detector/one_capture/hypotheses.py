@@ -1,0 +1,216 @@
+"""What one capture says of networks: the posterior of each hypothesis from exchanges, handshakes and references.
+
+A *member* is what has a hidden leg of its own: a server's address at the client's side, a client's at the server's. A
+*group* is judged as a whole: one rule governs its members. The hypotheses for a group are
+
+- end to end: no hidden leg at any member; each member may be late by itself, in all its answers or in those that an
+  application or a person gives, or, where servers are judged, have a leg inside the server's own site: behind a
+  balancer that relays everything, or behind a front end that answers TLS handshakes itself;
+- a split in the network: a hidden leg at every member, some of them too short to show; TLS may end at the split point;
+- a fleet: clients of one make, all of which take their time before every answer;
+- handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
+
+Probabilities multiply over exchanges, tempered within a connection (`CONNECTION_CORRELATION`), because what delays one
+exchange of a connection often delays the next one. Delays and legs that are not known are integrated over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.exchange_nats import ExchangeNats
+from detector.one_capture.reference_nats import ReferenceNats
+from detector.one_capture.timing_tables import HIDDEN_S, LATE_SHARES, Floats, TimingTables
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Probabilities before any evidence, and what they are made of. Shares are of members."""
+
+    split: float  # of a group: split in the network
+    fleet: float  # of a group that is end to end: all its clients are late in every answer
+    handshakes_answered: float  # of a group that is end to end: something answers its handshakes
+    late: float  # of a member: late in all answers, its TLS library's as well
+    late_application: float  # of a member: late where an application answers, or a person
+    balancer: float  # of a member: a leg inside the server's own site, which everything crosses
+    front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
+    too_short: float  # of a member of a split group: a hidden leg that is shorter than the shortest that shows
+
+
+#: At the client's side. One server in ten has pages that are slow to make, one in ten a front end that fetches them
+#: from afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS
+#: handshake takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large
+#: sites are.
+CLIENT_PRIORS = Priors(
+    split=0.2, fleet=0.0, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03, front_end=0.1,
+    too_short=0.25,
+)  # fmt: skip
+
+#: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
+SERVER_PRIORS = Priors(
+    split=0.2, fleet=0.05, handshakes_answered=0.03, late=0.05, late_application=0.2, balancer=0.0, front_end=0.0,
+    too_short=0.0,
+)  # fmt: skip
+
+#: Of late applications, those where a person answers.
+_PERSONS = 0.5
+
+#: Of split points, those that hold their acknowledgements back until the far end's have come, to look far away: then
+#: only the handshake comes from the split point, as where something answers handshakes for others.
+_HOLDS_ACKS = 0.005
+
+#: Of split points, those where TLS ends and begins anew.
+_ENDS_TLS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """Probabilities of groups (one element a group) and of their members' hidden legs.
+
+    `split`, `end`, `late` (end to end, and every member late in all answers), `fleet`, `handshakes_answered` and `site`
+    (a leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's
+    leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the
+    group is end to end.
+    """
+
+    split: Floats
+    end: Floats
+    late: Floats
+    fleet: Floats
+    handshakes_answered: Floats
+    site: Floats
+    leg_nats: Floats
+    member_site: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Log-likelihoods of what else is seen: by group end to end, behind a split, and with answered handshakes."""
+
+    end: Floats
+    split: Floats
+    handshakes_answered: Floats
+
+
+def posterior(
+    nats: ExchangeNats,
+    by_data: ExchangeNats,
+    group: Ints,
+    groups: int,
+    priors: Priors,
+    seen: Seen,
+    reference: ReferenceNats,
+) -> Posterior:
+    """Weigh the hypotheses of groups; `group` is the group of each member, and ascends.
+
+    `nats` are of exchanges beyond all round trips, handshakes included; `by_data` beyond those of data alone.
+    """
+    without, within = reference.nats[:, 0], reference.nats[:, 1:]
+    parts = _end_parts(nats, priors)
+    member_end = sum_nats(parts.T) + without
+    leg_nats = _leg_nats(nats, priors) + within
+    split = _split_nats(leg_nats, sum_nats(parts[:3].T) + without, group, groups, priors.too_short)
+    late = _by_group(parts[2] + without, group, groups)
+    passed = _by_group(sum_nats(_end_parts(by_data, priors).T) + reference.by_data, group, groups)
+    whole = _log(1.0 - priors.split)
+    plain = _log(1.0 - priors.fleet - priors.handshakes_answered)
+    logs = np.stack([
+        _log(priors.split) + np.logaddexp(
+            _log(1 - _HOLDS_ACKS) + split + seen.split, _log(_HOLDS_ACKS) + passed + seen.handshakes_answered
+        ),
+        whole + plain + _by_group(member_end, group, groups) + seen.end,
+        whole + _log(priors.fleet) + late - _by_group(np.full(len(group), _log(priors.late)), group, groups) + seen.end,
+        whole + _log(priors.handshakes_answered) + passed + seen.handshakes_answered,
+    ])  # fmt: skip
+    shares = np.exp(logs - sum_nats(logs.T))
+    every_end = _by_group(member_end, group, groups)
+    all_late = np.exp(late - every_end)
+    all_site = np.exp(_by_group(parts[3] + without, group, groups) - every_end)
+    return Posterior(
+        split=shares[0],
+        end=shares[1] * np.maximum(1.0 - all_late - all_site, 0.0),
+        late=shares[1] * all_late,
+        fleet=shares[2],
+        handshakes_answered=shares[3],
+        site=shares[1] * all_site,
+        leg_nats=leg_nats - sum_nats(leg_nats)[:, None],
+        member_site=np.exp(parts[3] + without - member_end),
+    )
+
+
+def _end_parts(nats: ExchangeNats, priors: Priors) -> Floats:
+    """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
+    the site's front) and member, priors included."""
+    late_application = _late_application(nats)
+    late = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES))
+    balancer = _any_leg(nats.all[:, TimingTables.HIDDEN])
+    front_end = nats.handshake[:, TimingTables.END] + _any_leg(nats.application[:, TimingTables.HIDDEN])
+    prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
+    return np.stack([
+        _log(prompt) + nats.all[:, TimingTables.END],
+        _log(priors.late_application) + nats.handshake[:, TimingTables.END] + late_application,
+        _log(priors.late) + late + late_application,
+        np.logaddexp(_log(priors.balancer) + balancer, _log(priors.front_end) + front_end),
+    ])  # fmt: skip
+
+
+def _late_application(nats: ExchangeNats) -> Floats:
+    by_delay = sum_nats(nats.application[:, TimingTables.LATE] + np.log(LATE_SHARES))
+    return np.logaddexp(_log(1 - _PERSONS) + by_delay, _log(_PERSONS) + nats.application[:, TimingTables.PERSON])
+
+
+def _leg_nats(nats: ExchangeNats, priors: Priors) -> Floats:
+    """Log-likelihoods by member and leg: all exchanges cross it, or applications are late too, or TLS ends there."""
+    handshake, application = (each[:, TimingTables.HIDDEN] for each in (nats.handshake, nats.application))
+    late = _log(priors.late_application) + _late_application(nats)[:, None]
+    prompt = _log(1.0 - priors.late_application) + application
+    crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
+    any_way: Floats = np.logaddexp(crossing, _log(_ENDS_TLS) + nats.handshake[:, :1] + application)
+    return any_way
+
+
+def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int, too_short: float) -> Floats:
+    """Log-likelihood of a split by group: legs of the members' own, or one leg that all have.
+
+    Members whose leg is too short to show look end to end; but not all of a group, which then could not be told from
+    one that is.
+    """
+    short = _log(too_short) + without_leg
+    either = np.logaddexp(_log(1.0 - too_short) + _any_leg(leg_nats), short)
+    count = np.bincount(group, minlength=groups)
+    any_leg = _by_group(either, group, groups)
+    no_leg = _by_group(short, group, groups)
+    own = any_leg + np.log1p(-np.exp(np.minimum(no_leg - any_leg, -1e-12)))
+    own -= np.log1p(-np.power(too_short, count))
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    common = np.full(groups, -np.inf)
+    common[group[first]] = _any_leg(np.add.reduceat(leg_nats, first, axis=0))
+    either_way: Floats = np.logaddexp(own, common) - np.log(2.0)
+    return either_way
+
+
+def _any_leg(nats: Floats) -> Floats:
+    """Any leg of `HIDDEN_S`, one as probable as another."""
+    mean: Floats = sum_nats(nats) - np.log(len(HIDDEN_S))
+    return mean
+
+
+def _by_group(values: Floats, group: Ints, groups: int) -> Floats:
+    summed: Floats = np.bincount(group, weights=values, minlength=groups).astype(np.float64)
+    return summed
+
+
+def sum_nats(rows: Floats) -> Floats:
+    """The logarithm of the sum of the probabilities along the last axis."""
+    most = rows.max(axis=-1)
+    summed: Floats = most + np.log(np.exp(rows - most[..., None]).sum(axis=-1))
+    return summed
+
+
+def _log(probability: float) -> float:
+    return float(np.log(probability)) if probability > 0 else -np.inf

@@ -1,0 +1,171 @@
+"""One vantage point to results: posteriors of each judged side, as groups with their hosts and as connections."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.one_capture import pools
+from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
+from detector.one_capture.evidence import group_evidence
+from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.pools import Pools
+from detector.one_capture.sentences import PoolFigures, reason
+from detector.one_capture.side_judgement import SideJudgement
+from pepscope.results.hypotheses import PRIOR, Hypothesis
+from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechanism, SplitPlace, Verdict
+
+#: Where a split is seen from one end, HTTP does not show whether it stores: the share of stores among splits
+#: beforehand. Handshakes of TLS and dialogues take several turns, which nothing can store and forward as one.
+_STORED_SHARE = PRIOR[Hypothesis.STORE] / (1 - PRIOR[Hypothesis.END])
+_STORED_DIALOGUES = 0.02
+
+#: Probability from which a host has a leg inside its site; below one minus this it has none.
+_DECISIVE = 0.95
+
+_SPLITS = (Explanation.NETWORK, Explanation.SITE, Explanation.NETWORK_OR_SITE)
+_WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
+_PLACES = {Explanation.NETWORK: SplitPlace.NETWORK, Explanation.SITE: SplitPlace.SERVER}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPools:
+    """Pools of one sort with what explains each."""
+
+    side: GroupSide
+    pools: Pools
+    classes: Classes
+    posterior: Posterior
+
+    def explanation(self, place: int) -> Explanation:
+        """What explains a pool; a split point beside the server is the server's own."""
+        found = Explanation(int(self.classes.explanation[place]))
+        beside = self.side is GroupSide.SERVER and self.pools.near_s[place] < OWN_SITE_S
+        return Explanation.SITE if beside and found in _SPLITS else found
+
+    def figures(self, place: int, hosts: int) -> PoolFigures:
+        """A pool in figures."""
+        of, late = self.pools, self.posterior.late[place] + self.posterior.fleet[place]
+        return PoolFigures(
+            self.side, hosts, int(of.connections[place]), int(of.exchanges[place]), float(of.near_s[place]),
+            float(of.handshake_s[place]), float(of.plain_s[place]), float(of.reference_s[place]),
+            float(of.fast_excess_s[place]), float(of.least_fast_s[place]), float(of.most_fast_s[place]),
+            float(of.leg_s[place]), float(of.leg_low_s[place]), float(of.leg_high_s[place]),
+            float(self.classes.split[place]), float(late), int(of.dialogues[place]),
+        )  # fmt: skip
+
+
+def judged_groups(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
+    """The groups of a side with what explains each."""
+    found = pools.of_groups(judged, members)
+    split = classes(judged.groups, found.exchanges, least_probability=least_probability)
+    return JudgedPools(judged.side, found, split, judged.groups)
+
+
+def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
+    """The connections of a side with what explains each."""
+    found = pools.of_connections(judged, members)
+    split = classes(judged.connections, found.exchanges, least_probability=least_probability)
+    return JudgedPools(judged.side, found, split, judged.connections)
+
+
+def group_results(
+    judged: SideJudgement, members: Pools, groups: JudgedPools, places: Sequence[Sequence[int]]
+) -> list[GroupResult]:
+    """A result a group; `places` are those of its connections in the table of results."""
+    hosts = np.split(np.arange(len(members.near_s)), np.flatnonzero(np.diff(judged.places.member_group)) + 1)
+    return [
+        _group_result(judged, members, groups, number, hosts[number], places[number])
+        for number in range(len(judged.places.network))
+    ]
+
+
+def _group_result(
+    judged: SideJudgement, members: Pools, groups: JudgedPools, number: int, hosts: np.ndarray, pairs: Sequence[int]
+) -> GroupResult:
+    explanation = groups.explanation(number)
+    figures = groups.figures(number, len(hosts))
+    verdict = verdict_of(explanation)
+    interval = (figures.leg_low_s, figures.leg_high_s)
+    names = judged.places.member_address
+    return GroupResult(
+        side=judged.side,
+        network=judged.places.network[number],
+        port=int(judged.places.port[number]),
+        hosts=_servers(judged, hosts, pairs),
+        pairs=tuple(pairs),
+        exchanges=figures.exchanges,
+        verdict=verdict,
+        probability=probability_of(figures.split, dialogues=figures.dialogues > 0),
+        mechanism=Mechanism.UNDECIDED if verdict.is_split else None,
+        where=_PLACES.get(explanation),
+        near_round_trip_s=_known(figures.near_s),
+        hidden_round_trip_s=figures.leg_s if verdict.is_split else None,
+        hidden_round_trip_interval_s=interval if verdict.is_split else None,
+        reason=reason(figures, explanation),
+        evidence=group_evidence(judged, number, figures, explanation),
+        by_host=tuple(
+            host_result(judged, members, groups, number, int(host), str(names[host])) for host in hosts
+        ),
+    )  # fmt: skip
+
+
+def _servers(judged: SideJudgement, hosts: np.ndarray, pairs: Sequence[int]) -> tuple[str, ...]:
+    """The servers' addresses of a group."""
+    if judged.side is GroupSide.CLIENT:
+        return tuple(sorted({str(judged.places.member_address[host]) for host in hosts}))
+    return tuple(sorted({judged.servers[pair] for pair in pairs}))
+
+
+def host_result(
+    judged: SideJudgement, members: Pools, groups: JudgedPools, group: int, host: int, address: str
+) -> HostResult:
+    """What a group's posterior says of one of its far hosts."""
+    posterior = judged.groups
+    network = float(posterior.split[group])
+    site = (1 - network) * float(posterior.member_site[host])
+    exchanges = int(members.exchanges[host])
+    leg = float(members.leg_s[host])
+    of_group = groups.explanation(group)
+    explanation = of_group
+    if of_group is Explanation.END_TO_END and exchanges and site > 1 - _DECISIVE:
+        explanation = Explanation.SITE if site >= _DECISIVE else Explanation.UNDECIDED
+    verdict = verdict_of(explanation)
+    return HostResult(
+        host=address,
+        connections=int(members.connections[host]),
+        exchanges=exchanges,
+        verdict=verdict,
+        probability=probability_of(network + site, dialogues=bool(members.dialogues[host])),
+        where=_PLACES.get(explanation),
+        near_round_trip_s=_known(float(members.near_s[host])),
+        hidden_round_trip_s=leg if verdict.is_split else None,
+        hidden_round_trip_interval_s=(
+            (float(members.leg_low_s[host]), float(members.leg_high_s[host])) if verdict.is_split else None
+        ),
+        reference_round_trip_s=_known(float(members.reference_s[host])),
+    )
+
+
+def verdict_of(explanation: Explanation) -> Verdict:
+    """The verdict that an explanation carries."""
+    if explanation in _SPLITS:
+        return Verdict.SPLIT_TCP
+    return Verdict.REGULAR if explanation in _WHOLE else Verdict.INCONCLUSIVE
+
+
+def probability_of(split: float, *, dialogues: bool) -> dict[Verdict, float]:
+    """Class probabilities; one end does not show whether a split point stores, unless it relays `dialogues`."""
+    stored = _STORED_DIALOGUES if dialogues else _STORED_SHARE
+    return {
+        Verdict.REGULAR: 1.0 - split,
+        Verdict.SPLIT_TCP: split * (1.0 - stored),
+        Verdict.TCP_PROXY: split * stored,
+    }
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

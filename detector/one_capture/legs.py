@@ -1,0 +1,33 @@
+"""The hidden leg's round trip from its posterior: an estimate and an interval."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.timing_tables import HIDDEN_S, Floats
+
+#: Share of the posterior below and above the interval.
+TAIL = 0.05
+
+
+def leg_estimates(leg_nats: Floats) -> tuple[Floats, Floats, Floats]:
+    """Estimate (the posterior's mean on a logarithmic scale) and interval of each row, in seconds."""
+    share = np.exp(leg_nats - leg_nats.max(axis=1, keepdims=True))
+    share /= share.sum(axis=1, keepdims=True)
+    below = np.cumsum(share, axis=1)
+    estimate: Floats = np.exp(share @ np.log(HIDDEN_S))
+    return estimate, _at(below, TAIL), _at(below, 1 - TAIL)
+
+
+def common_leg_nats(leg_nats: Floats, member_group: npt.NDArray[np.int64], groups: int) -> Floats:
+    """Log posterior of one leg that all members of a group have, by group."""
+    summed = np.zeros((groups, leg_nats.shape[1]))
+    np.add.at(summed, member_group, leg_nats)
+    return summed
+
+
+def _at(below: Floats, share: float) -> Floats:
+    place = np.minimum((below < share).sum(axis=1), len(HIDDEN_S) - 1)
+    found: Floats = HIDDEN_S[place]
+    return found

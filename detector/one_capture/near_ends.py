@@ -1,0 +1,53 @@
+"""Where the transport ends: at one place for all hosts of a split network, at each host where nothing splits.
+
+The least round trip of the transport to a member is the near leg's where a split point stands, and so the same for all
+members but for what the path varies; end to end it is the path to that member.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from detector.one_capture.exchange_nats import Ints
+from detector.one_capture.timing_tables import Floats
+
+#: Share of networks whose user speaks with hosts at one place only: a site, or caches near the user.
+AT_ONE_PLACE = 0.3
+
+#: Of hosts elsewhere, the share that stand beside the nearest one all the same.
+BESIDE_NEAREST = 0.1
+
+#: Further away than the nearest host (s): from what clocks and hosts blur to half around the world.
+_LEAST_S, _MOST_S = 0.0005, 0.3
+
+#: Share of least round trips that are off by anything: the member's path was slow whenever it was measured.
+_OFF = 0.02
+
+#: What the hosts' own times blur round trips by (s): interrupts, and an ACK that waits for the reader.
+_BLUR_S = 0.001
+
+
+def near_nats(near_s: Floats, variation_s: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
+    """Log-likelihood by group of its members' least round trips: end to end, and split.
+
+    `near_s` and `variation_s` (how much round trips vary) are by member, NaN where unknown; `group` ascends.
+    """
+    known = np.flatnonzero(~np.isnan(near_s))
+    nearest = np.full(groups, np.inf)
+    np.minimum.at(nearest, group[known], near_s[known])
+    further = known[near_s[known] > nearest[group[known]]]
+    beyond_s = np.maximum(near_s[further] - nearest[group[further]], _LEAST_S / 8)
+    blur_s = _BLUR_S + np.nan_to_num(variation_s[further])
+    elsewhere = np.where(
+        beyond_s < _LEAST_S, 1 / _LEAST_S, 1 / (beyond_s * np.log(_MOST_S / _LEAST_S))
+    )  # fmt: skip
+    beside = (1 - _OFF) * np.exp(-beyond_s / blur_s) / blur_s + _OFF * elsewhere
+    apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * elsewhere
+
+    def by_group(density: Floats) -> Floats:
+        summed: Floats = np.bincount(group[further], np.log(density), groups).astype(np.float64)
+        return summed
+
+    split = by_group(beside)
+    end = np.logaddexp(np.log(AT_ONE_PLACE) + split, np.log(1 - AT_ONE_PLACE) + by_group(apart))
+    return end, split

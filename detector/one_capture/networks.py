@@ -1,0 +1,118 @@
+"""Which connections of one capture are judged together: the side, the network of the clients and the server port.
+
+A network of clients is what one rule of an operator governs: a prefix of /24, or /48 in IPv6, unless a table of the
+user's names others. At the client's side it is the access network that this host is in.
+"""
+
+from __future__ import annotations
+
+import csv
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.groups.membership import PREFIX_IPV4, PREFIX_IPV6
+from pepscope.captures.connection_frame import address_texts
+from pepscope.errors import UsageError
+
+Ints = npt.NDArray[np.int64]
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class NetworkTable:
+    """Names of networks by prefix, the longest prefix of an address first (as routers look up routes)."""
+
+    def __init__(self, networks: Iterable[tuple[Network, str]] = ()) -> None:
+        by_length: dict[tuple[int, int], dict[int, str]] = {}
+        for network, name in networks:
+            length = by_length.setdefault((network.version, network.prefixlen), {})
+            length[int(network.network_address)] = name
+        self._lengths = sorted(by_length.items(), key=lambda each: -each[0][1])
+
+    def name(self, address: str) -> str:
+        """The name of the network of an address: of the table, or its prefix."""
+        parsed = ipaddress.ip_address(address)
+        number, bits = int(parsed), parsed.max_prefixlen
+        for (version, length), names in self._lengths:
+            if version == parsed.version:
+                known = names.get(number >> (bits - length) << (bits - length))
+                if known is not None:
+                    return known
+        prefix = PREFIX_IPV4 if parsed.version == 4 else PREFIX_IPV6
+        return str(ipaddress.ip_network((address, prefix), strict=False))
+
+
+def read_networks(path: str) -> NetworkTable:
+    """A table of networks from a file of lines `prefix,name`; empty lines and lines that begin with # are left out.
+
+    A name may stand at several prefixes, which are judged together. Raises UsageError for a file that cannot be read
+    or a line that is not such a pair.
+    """
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the table of networks {path} cannot be read: {error}") from error
+    networks: list[tuple[Network, str]] = []
+    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+        if not row or not row[0].strip() or row[0].lstrip().startswith("#"):
+            continue
+        networks.append(_network(path, number, row))
+    return NetworkTable(networks)
+
+
+def _network(path: str, number: int, row: Sequence[str]) -> tuple[Network, str]:
+    name = row[1].strip() if len(row) == 2 else ""
+    if not name:
+        raise UsageError(f"{path}, line {number}: a prefix, a comma and a name are needed, such as 192.0.2.0/24,Lab")
+    try:
+        return ipaddress.ip_network(row[0].strip()), name
+    except ValueError as error:
+        raise UsageError(f"{path}, line {number}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Groups and members of the connections of one side.
+
+    By connection: `group` and `member`. By member, ascending in `member_group`: its group and the address of the far
+    host. By group: name of the network and port.
+    """
+
+    group: Ints
+    member: Ints
+    member_group: Ints
+    member_address: Sequence[str]
+    network: Sequence[str]
+    port: Ints
+
+
+def places(columns: Mapping[str, npt.NDArray[Any]], *, at_client: bool, table: NetworkTable) -> Places:
+    """Groups and members of connections, from their summaries (`Capture.connection_columns`)."""
+    clients, client = _distinct(columns["client_address"])
+    names, network = np.unique([table.name(address) for address in clients], return_inverse=True)
+    port = np.asarray(columns["server_port"], np.int64)
+    keys, group = np.unique((network[client].astype(np.int64) << 16) | port, return_inverse=True)
+    hosts, host = _distinct(columns["server_address"]) if at_client else (clients, client)
+    members, member = np.unique(group.astype(np.int64) * len(hosts) + host, return_inverse=True)
+    return Places(
+        group=group,
+        member=member,
+        member_group=members // max(len(hosts), 1),
+        member_address=[hosts[place] for place in members % max(len(hosts), 1)],
+        network=[str(names[key >> 16]) for key in keys],
+        port=keys & 0xFFFF,
+    )
+
+
+def _distinct(rows: npt.NDArray[np.uint8]) -> tuple[list[str], Ints]:
+    """Distinct addresses as text, and the place of each row's among them."""
+    packed = np.ascontiguousarray(rows).view("V16").ravel()
+    distinct, place = np.unique(packed, return_inverse=True)
+    texts = address_texts(np.frombuffer(distinct.tobytes(), np.uint8).reshape(-1, 16))
+    return [str(text) for text in texts], place.astype(np.int64)

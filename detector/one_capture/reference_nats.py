@@ -1,0 +1,93 @@
+"""What an unsplittable reference says of a hidden leg: round trips outside TCP to the same host, in the same capture.
+
+A TCP split point does not answer ICMP echo or UDP for a host, so that the reference crosses near leg and hidden leg
+where the transport crosses the near leg alone: their difference is the hidden leg's round trip, or zero end to end. Low
+quantiles are compared, because queues and slow answers only ever add. A balancer at the host's own address answers the
+reference itself: there it says nothing (Goel et al., PAM 2016, compare latencies of layers in this way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.one_capture.exchange_nats import Ints
+from detector.one_capture.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.networks import Places
+from detector.one_capture.timing_tables import HIDDEN_S, Floats
+from pepscope.captures.connection_frame import address_texts
+from pepscope.captures.references import ReferenceKind, References
+
+#: Kinds whose answer takes the host no time. DNS answers may have to ask others first.
+_PROMPT = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, ReferenceKind.STUN)
+
+#: A QUIC handshake takes cryptography and datagrams of 1,200 bytes: late more often than not.
+_LATE = (ReferenceKind.QUIC_INITIAL, ReferenceKind.QUIC_RETURN)
+
+#: How often a reference is late by anything, by class: prompt hosts that answer echo when they have nothing else to do,
+#: and QUIC.
+_PROMPT_LATE_SHARE, _QUIC_LATE_SHARE = 0.15, 0.6
+
+#: Late by (s): from what can be told from nothing to what nobody waits for.
+_LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
+
+#: What hosts blur the difference of two low quantiles by (s), beside what the path varies.
+_BLUR_S = 0.0015
+
+_LOW = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceNats:
+    """What references say of members: log-likelihoods by member (rows) without a leg, then with each of `HIDDEN_S`.
+
+    `nats` compare with all round trips, handshakes included, `by_data` without a leg with those of data alone.
+    `round_trip_s` is the reference's own, NaN where there is none.
+    """
+
+    nats: Floats
+    by_data: Floats
+    round_trip_s: Floats
+
+    def of(self, members: Ints) -> ReferenceNats:
+        """What they say of these members, in this order."""
+        return ReferenceNats(self.nats[members], self.by_data[members], self.round_trip_s[members])
+
+
+def reference_nats(references: References, places: Places, timing: ExchangeTiming) -> ReferenceNats:
+    """Compare the references in a capture with the transport's round trips to the same hosts."""
+    hosts, host = np.unique(np.asarray(places.member_address), return_inverse=True)
+    answering = _hosts_of(tied := references.tied(), hosts.tolist())
+    nats, by_data = (np.zeros((len(host), 1 + len(HIDDEN_S))) for _ in range(2))
+    shown_s = np.full(len(host), np.nan)
+    for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
+        round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
+        low_s = grouped_quantile(round_trip_s, answering, len(hosts), _LOW)[host]
+        shown_s = np.where(np.isnan(low_s), shown_s, low_s)
+        for table, transport_s in ((nats, timing.near_s), (by_data, timing.plain_s)):
+            known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(transport_s))
+            blur_s = _BLUR_S + np.nan_to_num(timing.variation_s[known])
+            table[known] = _nats(low_s[known] - transport_s[known], blur_s, late_share)
+    return ReferenceNats(nats, by_data[:, 0], shown_s)
+
+
+def _hosts_of(references: References, hosts: Sequence[str]) -> Ints:
+    """The place in `hosts` of the host that answered each reference; -1 where it is none of them."""
+    place = {address: number for number, address in enumerate(hosts)}
+    return np.asarray([place.get(str(text), -1) for text in address_texts(references.host_address)], np.int64)
+
+
+def _nats(beyond_s: Floats, blur_s: Floats, late_share: float) -> Floats:
+    legs_s = np.concatenate([[0.0], HIDDEN_S])
+    away_s = beyond_s[:, None] - legs_s[None]
+    blur = blur_s[:, None]
+    prompt = np.exp(-np.abs(away_s) / blur) / (2 * blur)
+    late_s = np.maximum(away_s, _LEAST_LATE_S)
+    late = np.where(away_s > 0, 1 / (late_s * np.log(_MOST_LATE_S / _LEAST_LATE_S)), 0.0)
+    # A reference that is shorter than the transport's round trip was lucky: its path was idle.
+    never = 1 / (_MOST_LATE_S * 1e3)
+    nats = np.log((1 - late_share) * prompt + late_share * late + never)
+    best: Floats = nats - nats.max(axis=1, keepdims=True)
+    return best

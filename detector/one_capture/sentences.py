@@ -1,0 +1,213 @@
+"""Why a group or a connection of one capture has its verdict, in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from detector.one_capture.classes import Explanation
+from pepscope.results.verdicts import GroupSide
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFigures:
+    """One pool in figures, times in seconds and NaN where unknown; see `detector.one_capture.pools.Pools`."""
+
+    side: GroupSide
+    hosts: int
+    connections: int
+    exchanges: int
+    near_s: float
+    handshake_s: float
+    plain_s: float
+    reference_s: float
+    fast_excess_s: float
+    least_fast_s: float
+    most_fast_s: float
+    leg_s: float
+    leg_low_s: float
+    leg_high_s: float
+    split: float
+    late: float
+    dialogues: int
+
+
+#: Who answers, by side: how answers are introduced, one host, and several.
+_FAR = {GroupSide.CLIENT: ("server", "servers"), GroupSide.SERVER: ("client", "clients")}
+
+_HELD_BACK = "unless a box holds its acknowledgements back to look far away"
+
+
+def reason(figures: PoolFigures, explanation: Explanation) -> str:
+    """One or two sentences that give the grounds of a verdict, or what an undecided pool lacks."""
+    if figures.exchanges == 0:
+        return (
+            f"No exchange of question and answer with the {_far(figures)} can be timed: "
+            f"{_settle(figures, explanation)}"
+        )  # fmt: skip
+    writer = _WRITERS.get(explanation)
+    return _undecided(figures, explanation) if writer is None else writer(figures)
+
+
+def _split(figures: PoolFigures) -> str:
+    one, several = _FAR[figures.side]
+    legs = f"{duration(figures.leg_low_s)} to {duration(figures.leg_high_s)}"
+    if figures.hosts == 1 or figures.side is GroupSide.SERVER:
+        whose = f"the {one if figures.hosts == 1 else several}"
+        later, leg = duration(figures.fast_excess_s), f"a leg of {legs}"
+    else:
+        whose = f"{figures.hosts} {several}"
+        later, leg = f"{duration(figures.least_fast_s)} to {duration(figures.most_fast_s)}", f"legs of {legs}"
+    return (
+        f"{_extent(figures)}: what {whose} answered came {later} later than the transport's round trip of "
+        f"{duration(figures.near_s)}, so that answers cross {leg} that acknowledgements do not."
+    )
+
+
+def _network(figures: PoolFigures) -> str:
+    far = "servers" if figures.side is GroupSide.CLIENT else "clients"
+    return (
+        f"{_split(figures)} The split point stands {duration(figures.near_s)} of round trip from this capture, in the "
+        f"network between it and the {far}."
+    )
+
+
+def _site(figures: PoolFigures) -> str:
+    what = "a load balancer or a front end" if figures.side is GroupSide.CLIENT else "a load balancer in front of it"
+    return f"{_split(figures)} It lies inside the server's own site ({what}), not in the network."
+
+
+def _network_or_site(figures: PoolFigures) -> str:
+    return (
+        f"{_split(figures)} One {_FAR[figures.side][0]} alone cannot show whether the split point stands in the "
+        "network or in front of the server, at its own site."
+    )
+
+
+def _end_to_end(figures: PoolFigures) -> str:
+    near = "" if math.isnan(figures.near_s) else f" of {duration(figures.near_s)}"
+    return (
+        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.fast_excess_s, 0.0))} of the "
+        f"transport's round trip{near}, as nothing can behind a longer hidden leg ({_HELD_BACK})."
+    )
+
+
+def _answered(figures: PoolFigures) -> str:
+    return (
+        f"{_extent(figures)}: something answers handshakes for the {_far(figures)} "
+        f"({duration(figures.handshake_s)}, data take {duration(figures.plain_s)}), as SYN proxies and SYN cookies do; "
+        f"data pass end to end ({_HELD_BACK})."
+    )
+
+
+def _undecided(figures: PoolFigures, explanation: Explanation) -> str:
+    late = explanation is Explanation.LATE_OR_SPLIT
+    word = "client" if figures.side is GroupSide.SERVER else "server"
+    if late:
+        what = (
+            f"every answer comes {duration(figures.fast_excess_s)} and more later than the transport's round trip: a "
+            f"split ({percent(figures.split)}), or a {word} that always takes its time ({percent(figures.late)})"
+        )  # fmt: skip
+    else:
+        what = (
+            f"the fastest answers come {duration(max(figures.fast_excess_s, 0.0))} later than the transport's round "
+            f"trip, which a hidden leg ({percent(figures.split)}) and busy {_FAR[figures.side][1]} explain alike"
+        )  # fmt: skip
+    return f"{_extent(figures)}: {what}. {_settle(figures, explanation).capitalize()}"
+
+
+def _settle(figures: PoolFigures, explanation: Explanation) -> str:
+    """What would decide."""
+    other = "servers" if figures.side is GroupSide.CLIENT else "clients"
+    wanted = [f"a second capture at the {other}"]
+    if math.isnan(figures.reference_s):
+        wanted.append(f"pings to the same {other} in the capture")
+    if explanation is not Explanation.LATE_OR_SPLIT:
+        wanted.append("more connections")
+    return f"{' or '.join([', '.join(wanted[:-1]), wanted[-1]]) if wanted[1:] else wanted[0]} would decide."
+
+
+_WRITERS = {
+    Explanation.NETWORK: _network,
+    Explanation.SITE: _site,
+    Explanation.NETWORK_OR_SITE: _network_or_site,
+    Explanation.END_TO_END: _end_to_end,
+    Explanation.HANDSHAKES_ANSWERED: _answered,
+}
+
+
+def group_verdict_remark(port: int, network: str, verdict: str) -> str:
+    """What is added to the reason of an undecided connection whose group is decided."""
+    return f"Its group (port {port}, clients in {network}) is {verdict}."
+
+
+def leg_too_short(figures: PoolFigures) -> str:
+    """Why a connection without a visible leg stays undecided in a network that splits."""
+    return (
+        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.fast_excess_s, 0.0))} of the "
+        "transport's round trip, but other connections of its group are split, and so short a leg would not show."
+    )
+
+
+def at_odds(figures: PoolFigures) -> str:
+    """Why a connection that looks split stays undecided in a network that is end to end."""
+    return (
+        f"{_extent(figures)}: answers come {duration(figures.fast_excess_s)} and more later than the transport's round "
+        "trip, but the other connections of its group are end to end, so that its far host may just be slow."
+    )
+
+
+def _extent(figures: PoolFigures) -> str:
+    exchanges = counted(figures.exchanges, "exchange")
+    if figures.connections == 1:
+        return exchanges.capitalize()
+    return f"{exchanges} in {counted(figures.connections, 'connection')}".capitalize()
+
+
+def _far(figures: PoolFigures) -> str:
+    one, several = _FAR[figures.side]
+    return one if figures.hosts == 1 else several
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """A time with three digits and a unit."""
+    if math.isnan(seconds):
+        return "an unknown time"
+    size = abs(seconds)
+    value, unit = (seconds, "s") if size >= 1 else (seconds * 1e3, "ms")
+    return f"{value:.{max(0, 2 - _magnitude(abs(value)))}f} {unit}"
+
+
+def _magnitude(value: float) -> int:
+    return 0 if value < 10 else 1 if value < 100 else 2
+
+
+def percent(share: float) -> str:
+    """A share as a percentage that is 0 % or 100 % only where it is exact."""
+    value = 100 * share
+    if 0 < value < 1:
+        return "<1 %"
+    return ">99 %" if 99 < value < 100 else f"{value:.0f} %"
+
+
+def numbers_of(figures: PoolFigures) -> Mapping[str, float | int | None]:
+    """The figures behind a verdict, as evidence states them."""
+    times: Sequence[tuple[str, float]] = (
+        ("near_round_trip_s", figures.near_s), ("handshake_s", figures.handshake_s),
+        ("reference_round_trip_s", figures.reference_s), ("fast_excess_s", figures.fast_excess_s),
+        ("leg_s", figures.leg_s), ("leg_low_s", figures.leg_low_s), ("leg_high_s", figures.leg_high_s),
+    )  # fmt: skip
+    return {
+        "exchanges": figures.exchanges,
+        "connections": figures.connections,
+        "hosts": figures.hosts,
+        **{name: None if math.isnan(value) else round(value, 6) for name, value in times},
+        "split_probability": round(figures.split, 4),
+        "late_probability": round(figures.late, 4),
+    }

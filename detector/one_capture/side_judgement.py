@@ -1,0 +1,107 @@
+"""One side of a capture judged: timing, near ends and references to posteriors of groups, members and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.answered_handshakes import handshake_nats
+from detector.one_capture.columns import VantageColumns
+from detector.one_capture.exchange_nats import Ints, exchange_nats
+from detector.one_capture.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, posterior
+from detector.one_capture.near_ends import near_nats
+from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.reference_nats import ReferenceNats, reference_nats
+from detector.one_capture.timing_tables import Floats, TimingTables, timing_tables
+from pepscope.results.verdicts import GroupSide
+
+#: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
+#: a wire; so is a fibre to the home, and a wire may be busy.
+_VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SideJudgement:
+    """Posteriors on one side; `groups` has an element a group and legs by member, `connections` one a connection."""
+
+    side: GroupSide
+    servers: Sequence[str]  # of the connections
+    places: Places
+    timing: ExchangeTiming
+    variation_s: Floats  # by group
+    reference_s: Floats  # by member, NaN without
+    near_nats: Floats  # by group: of the members' near ends, for one box against none
+    groups: Posterior
+    connections: Posterior
+
+
+def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
+    """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
+    at_client = side is GroupSide.CLIENT
+    where = places(vantage.columns, at_client=at_client, table=table)
+    used = np.ones(len(where.member), np.bool_)
+    timing = exchange_timing(vantage.exchanges, where, used, at_client=at_client)
+    groups, members, connections = len(where.network), len(where.member_group), len(where.member)
+    variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
+    shown = _Shown(
+        timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
+        reference_nats(vantage.references, where, timing),
+        *handshake_nats(timing.handshake_s, timing.plain_s, variation_s[where.member_group]),
+        CLIENT_PRIORS if at_client else SERVER_PRIORS,
+    )  # fmt: skip
+    if at_client:
+        end, split = near_nats(timing.near_s, variation_s[where.member_group], where.member_group, groups)
+    else:
+        answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
+        end, split = _variation_nats(shown.tables, variation_s, answered)
+    every, alone = np.arange(members), np.arange(connections)
+    nothing = np.zeros(connections)
+    of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
+    of_connections = shown.weighed(timing.connection, where.member, alone, connections, (nothing, nothing))
+    return SideJudgement(
+        side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_groups,
+        of_connections,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What a side shows of its members, to be weighed by group or by connection."""
+
+    tables: TimingTables
+    timing: ExchangeTiming
+    variation: Ints  # class of each member's group
+    reference: ReferenceNats
+    one_host: Floats
+    answered: Floats
+    priors: Priors
+
+    def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Posterior:
+        """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
+        `seen` what else is seen of each group, end to end and split."""
+        order = np.argsort(unit, kind="stable")
+        timing = self.timing
+        nats = [
+            exchange_nats(
+                self.tables, unit[order], timing.kind[order], self.variation[timing.member[order]], excess_s[order],
+                timing.weight[order], len(member),
+            )
+            for excess_s in (timing.excess_s, timing.data_excess_s)
+        ]  # fmt: skip
+        one_host, answered = (np.bincount(group, of[member], groups) for of in (self.one_host, self.answered))
+        end, split = seen
+        return posterior(
+            nats[0], nats[1], group, groups, self.priors,
+            Seen(end + one_host, split + one_host, np.maximum(end, split) + answered), self.reference.of(member),
+        )  # fmt: skip
+
+
+def _variation_nats(tables: TimingTables, variation_s: Floats, counts: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Log-likelihoods by group of how much its round trips vary, end to end and split; only beside exchanges."""
+    for_split = np.clip(tables.variation_nats[1] - tables.variation_nats[0], _VARIATION_AGAINST, _VARIATION_FOR)
+    known = counts & ~np.isnan(variation_s)
+    return np.zeros(len(known)), np.append(for_split, 0.0)[tables.variation_class(variation_s)] * known
