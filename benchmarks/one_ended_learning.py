@@ -1,4 +1,4 @@
-"""Learn the densities of `detector/one_capture/timing_tables.json` from networks whose truth is known.
+"""Learn the densities of `detector/one_capture/likelihoods/timing_tables.json` from networks whose truth is known.
 
     python -m benchmarks.one_ended_learning DIRECTORY... [--output FILE]
 
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from detector.one_capture.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.likelihoods.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats, variation_class
 from detector.one_capture.networks import NetworkTable, Places, places
-from detector.one_capture.timing_tables import CLASSES, HIDDEN_S, OPENING, Floats, variation_class
 from pepscope.captures.capture import open_capture
 from pepscope.results.verdicts import GroupSide
 
@@ -223,7 +223,7 @@ def main() -> None:
     """Learn and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", nargs="+", type=Path)
-    parser.add_argument("--output", type=Path, default=Path("detector/one_capture/timing_tables.json"))
+    parser.add_argument("--output", type=Path, default=Path("detector/one_capture/likelihoods/timing_tables.json"))
     arguments = parser.parse_args()
     found = [sample for directory in arguments.directories for sample in samples(directory)]
     text = json.dumps(learned(found), separators=(",", ":"))

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from detector.groups.membership import Member
-from detector.logistic import logistic
 from detector.methods.identity import (
     DECISIVE_NATS,
     FITTED_NATS,
@@ -28,6 +27,7 @@ from detector.methods.identity import (
     field_nats,
 )
 from detector.methods.identity.findings import NAME, IdentityFinding
+from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Evidence
 
 #: Findings of comparisons that decided nothing.

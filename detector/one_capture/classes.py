@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.hypotheses import Posterior
-from detector.one_capture.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import Floats
 
 
 class Explanation(IntEnum):

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.exchange_nats import ExchangeNats
-from detector.one_capture.reference_nats import ReferenceNats
-from detector.one_capture.timing_tables import HIDDEN_S, LATE_SHARES, Floats, TimingTables
+from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
+from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, Floats, TimingTables
 
 Ints = npt.NDArray[np.int64]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.exchange_timing import ExchangeTiming, grouped_quantile
-from detector.one_capture.legs import common_leg_nats, leg_estimates
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
+from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
 from detector.one_capture.side_judgement import SideJudgement
-from detector.one_capture.timing_tables import CLASSES, OPENING, Floats
 from pepscope.results.verdicts import GroupSide
 
 Ints = npt.NDArray[np.int64]

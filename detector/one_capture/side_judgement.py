@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.answered_handshakes import handshake_nats
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.exchange_nats import Ints, exchange_nats
-from detector.one_capture.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, posterior
-from detector.one_capture.near_ends import near_nats
+from detector.one_capture.likelihoods.answered_handshakes import handshake_nats
+from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.likelihoods.near_ends import near_nats
+from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
+from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, timing_tables
 from detector.one_capture.networks import NetworkTable, Places, places
-from detector.one_capture.reference_nats import ReferenceNats, reference_nats
-from detector.one_capture.timing_tables import Floats, TimingTables, timing_tables
 from pepscope.results.verdicts import GroupSide
 
 #: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import Floats
 from pepscope.results.verdicts import GroupSide
 
 #: An end that answers sooner than this is the capture's own host, or stands beside it.

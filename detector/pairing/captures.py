@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from detector.logistic import logistic
 from detector.options import DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.pair import DatagramLeg, Pair, Vantage
@@ -25,6 +24,7 @@ from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
+from pepscope.results.hypotheses import logistic
 
 #: Earlier pairs to look at where a connection may have been answered from a cache.
 EARLIER_PAIRS = 4

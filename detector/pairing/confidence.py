@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from detector.logistic import log_odds
 from detector.pair import DatagramLeg, StreamAlignment
 from detector.pairing.match import Ground
 from pepscope.captures.packets import Direction
+from pepscope.results.hypotheses import log_odds
 
 #: Most confidence where no payload was compared: nothing but numbers and times, and addresses may be used twice.
 NUMBERS_AND_TIMES = 0.9

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
-from detector.logistic import logistic
 from detector.pair import Pair
 from detector.pairing.match import Match
+from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Outcome, PairResult, Verdict
 
 #: Method and finding that prove a pairing.

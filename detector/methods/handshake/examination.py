@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 
-from detector.logistic import logistic
 from detector.method import Observation
 from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
 from detector.methods.handshake.opening import Opening, read_opening
@@ -14,6 +13,7 @@ from detector.pair import Pair, Vantage
 from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
+from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Evidence, Number
 
 NAME = "handshake"

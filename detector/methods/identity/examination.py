@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from detector.logistic import logistic
 from detector.method import Observation
 from detector.methods.identity.acknowledger import (
     OWN_ACKNOWLEDGEMENT_NATS,
@@ -35,6 +34,7 @@ from detector.pair import Pair, Vantage
 from pepscope import _core
 from pepscope.captures.connections import FlowSummary, MissingPackets
 from pepscope.captures.packets import Direction
+from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Evidence, Number
 
 #: Natural-log likelihood ratio that decides: a thousand to one.

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.one_capture.exchange_nats import Ints
-from detector.one_capture.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.likelihoods.exchange_nats import Ints
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.networks import Places
-from detector.one_capture.timing_tables import HIDDEN_S, Floats
 from pepscope.captures.connection_frame import address_texts
 from pepscope.captures.references import ReferenceKind, References
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from detector.one_capture.timing_tables import Floats
+from detector.one_capture.likelihoods.timing_tables import Floats
 
 #: Where one host answers both: acknowledgements as fast as the handshake, delayed by Linux's timer, or by another's.
 _ALIKE, _DELAYED, _OTHERWISE = 0.75, 0.2, 0.05

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from detector.logistic import log_odds, logistic
+from pepscope.results.hypotheses import log_odds, logistic
 
 
 def test_even_odds_are_a_half_and_ten_to_one_is_ten_of_eleven() -> None:

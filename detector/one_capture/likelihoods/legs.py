@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.timing_tables import HIDDEN_S, Floats
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 
 #: Share of the posterior below and above the interval.
 TAIL = 0.05

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.timing_tables import OPENING, Floats, TimingTables, excess_bin
+from detector.one_capture.likelihoods.timing_tables import OPENING, Floats, TimingTables, excess_bin
 
 Ints = npt.NDArray[np.int64]
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.exchange_nats import connection_weights
+from detector.one_capture.likelihoods.exchange_nats import connection_weights
+from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
 from detector.one_capture.networks import Places
-from detector.one_capture.timing_tables import CLASSES, OPENING, Floats
 from pepscope.captures.exchanges import ExchangeKind, Exchanges
 from pepscope.captures.packets import Direction
 

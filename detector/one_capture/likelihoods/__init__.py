@@ -1,0 +1,1 @@
+"""How probable what one capture shows is by each hypothesis: exchanges, near ends, references, handshakes."""
