@@ -13,13 +13,13 @@ __all__ = [
     "Abort",
     "AbortAtSender",
     "AckDelays",
+    "AnswerTimes",
     "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
     "CommonPackets",
     "Constraints",
     "DirectionCounts",
-    "Exchanges",
     "FieldCounts",
     "Fins",
     "FlowEnds",
@@ -42,6 +42,7 @@ __all__ = [
     "ack_delays",
     "acknowledgement_steps",
     "align_segments",
+    "answer_times",
     "answering_hop_limits",
     "check_scenario",
     "clock_falls",
@@ -50,7 +51,6 @@ __all__ = [
     "connection_exchanges",
     "data_ranges",
     "exchange_kinds",
-    "exchanges",
     "fin_lead_ns",
     "fingerprints",
     "fins",
@@ -571,8 +571,9 @@ def answering_hop_limits(direction: int, packets: PacketColumns) -> AnsweringHop
     """The hop limits of `direction`'s answer to a handshake and of what followed."""
 
 @final
-class Exchanges:
-    """Answers that acknowledge their question whole, and the least time from a question's last byte to its answer."""
+class AnswerTimes:
+    """Answers that acknowledge their question whole, without those of which a part was sent again; least_ns is from a
+    question's last byte to its answer's first."""
 
     @property
     def count(self) -> int: ...
@@ -585,8 +586,8 @@ def exchange_kinds() -> tuple[str, ...]:
 def connection_exchanges(packets: PacketColumns, up: PayloadSample, down: PayloadSample) -> _ExchangeTables:
     """Columns of `pepscope.captures.exchanges.Exchanges` and `RoundTripColumns` of one connection, by name."""
 
-def exchanges(asked: int, packets: PacketColumns) -> Exchanges:
-    """Questions in `asked` and the answers to them; data after data of the other direction begin a new question."""
+def answer_times(asked: int, packets: PacketColumns) -> AnswerTimes:
+    """How often questions in `asked` were answered, and how soon; `pepscope.captures.exchanges` has each of them."""
 
 @final
 class AckDelays:

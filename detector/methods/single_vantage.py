@@ -78,12 +78,12 @@ def _measure(vantage: Vantage, at_client: bool) -> dict[str, Number]:
     return numbers
 
 
-def answer_times(packets: PacketColumns, asked: Direction) -> _core.Exchanges:
+def answer_times(packets: PacketColumns, asked: Direction) -> _core.AnswerTimes:
     """Times from the last byte of each question in `asked` to the first byte of the answer to it.
 
-    A new question begins where data follows data of the other direction; an answer must acknowledge the question whole.
+    As in `pepscope.captures.exchanges`, without what was sent again.
     """
-    return _core.exchanges(asked.value, packets)
+    return _core.answer_times(asked.value, packets)
 
 
 def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, Number]) -> list[str]:

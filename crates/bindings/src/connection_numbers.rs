@@ -44,7 +44,7 @@ record! {
 
 record! {
     /// Answers that acknowledge their question whole.
-    Exchanges of evidence::flows::exchanges::Exchanges { count: usize, least_ns: Option<i64> }
+    AnswerTimes of evidence::exchanges::AnswerTimes { count: usize, least_ns: Option<i64> }
 }
 
 record! {
@@ -111,11 +111,11 @@ pub(crate) fn answering_hop_limits(
     Ok(py.detach(|| columns.answering_hop_limits(direction)).into())
 }
 
-/// Questions in a direction and the answers to them.
+/// How often questions in a direction were answered, and how soon.
 #[pyfunction]
-pub(crate) fn exchanges(py: Python<'_>, asked: u8, packets: PacketArrays<'_>) -> PyResult<Exchanges> {
+pub(crate) fn answer_times(py: Python<'_>, asked: u8, packets: PacketArrays<'_>) -> PyResult<AnswerTimes> {
     let columns = packets.columns()?;
-    Ok(py.detach(|| columns.exchanges(asked)).into())
+    Ok(py.detach(|| columns.answer_times(asked)).into())
 }
 
 /// Delays of the plain acknowledgements of a direction's data, at its receiver.

@@ -40,8 +40,9 @@ mod _core {
     use crate::clocks::Constraints;
     #[pymodule_export]
     use crate::connection_numbers::{
-        abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limits, plain_round_trips,
-        window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
+        abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, plain_round_trips,
+        window_course, Abort, AbortAtSender, AckDelays, AnswerTimes, AnsweringHopLimits, Fins, RoundTrips,
+        WindowCourse,
     };
     #[pymodule_export]
     use crate::exchanges::{connection_exchanges, exchange_kinds};

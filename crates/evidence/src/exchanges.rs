@@ -5,6 +5,7 @@
 //! of the answer, and the round trips of the same moment. In a capture at the server judge by what the client's side
 //! answers (`asked` 1), at the client by what the server answers (`asked` 0).
 
+mod answer_times;
 mod application;
 mod kind;
 mod round_trips;
@@ -15,6 +16,7 @@ mod tls;
 mod tls_turns;
 mod turns;
 
+pub use answer_times::AnswerTimes;
 pub use kind::Kind;
 pub use round_trips::{RoundTrips, QUANTILES};
 pub use turns::{find_turns, Turn};

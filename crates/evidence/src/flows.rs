@@ -5,7 +5,6 @@ pub mod byte_times;
 pub mod early_fin;
 pub mod endings;
 pub mod ends;
-pub mod exchanges;
 pub mod hop_limits;
 pub mod sender_lead;
 pub mod staircase;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from detector.streams import curves
-from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Mark, PacketColumns, TcpFlag
 
 ENDING = TcpFlag.RST | TcpFlag.FIN
 
@@ -84,18 +84,6 @@ def answering_hop_limits(packets: PacketColumns, direction: Direction) -> tuple[
         int(opening[0]) if len(opening) else None,
         int(np.bincount(later).argmax()) if len(later) else None,
     )
-
-
-def answer_times_ns(packets: PacketColumns, asked: Direction) -> Int64Array:
-    """Nanoseconds from the last byte of each question to the first byte of the answer to it."""
-    at = np.flatnonzero((packets.payload_bytes > 0) & ~packets.flagged(TcpFlag.SYN))
-    way = packets.direction[at]
-    turn = np.flatnonzero((way[:-1] == asked) & (way[1:] == asked.reverse))
-    question, answer = at[turn], at[turn + 1]
-    end = packets.sequence_offset[question] + packets.payload_bytes[question].astype(np.int64)
-    complete = packets.acknowledgement_offset[answer] >= end
-    times: Int64Array = (packets.time_ns[answer] - packets.time_ns[question])[complete]
-    return times
 
 
 def acknowledgement_delays_s(packets: PacketColumns, direction: Direction) -> list[float]:

@@ -10,6 +10,7 @@ from pepscope import _core
 from pepscope.captures.packets import Direction, TcpFlag
 from tests.detector.generated_packets import Shape, packets_of, shapes
 from tests.detector.methods import reference_connection_numbers as reference
+from tests.exchanges.reference_exchanges import exchanges
 
 directions = st.sampled_from(Direction)
 
@@ -49,8 +50,10 @@ def test_hop_limits_are_those_of_the_reference(shape, direction):
 @given(shapes, directions)
 def test_answers_take_as_long_as_in_the_reference(shape, direction):
     packets = packets_of(shape)
-    found, times = _core.exchanges(direction, packets), reference.answer_times_ns(packets, direction)
-    assert (found.count, found.least_ns) == (len(times), int(times.min()) if len(times) else None)
+    found, rows = _core.answer_times(direction, packets), exchanges(packets)
+    timed = [row for row in rows if row["asked"] == direction and not row["repeated"]]
+    times = [row["answered_ns"] - row["question_ns"] for row in timed]
+    assert (found.count, found.least_ns) == (len(times), min(times, default=None))
 
 
 @settings(deadline=None)
@@ -71,4 +74,4 @@ def test_generated_connections_show_what_is_counted():
     assert sum(_core.fins(packets)[0].first_ns is not None for packets in made) > 5
     assert max(_core.window_course(Direction.UP, packets, 0.05, 0.5).cycles for packets in made) > 2
     assert sum(_core.plain_round_trips(Direction.UP, packets, 0.03).short_at_once > 1 for packets in made) > 5
-    assert np.mean([_core.exchanges(Direction.UP, packets).count for packets in made]) > 2
+    assert np.mean([_core.answer_times(Direction.UP, packets).count for packets in made]) > 2
