@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pepscope.captures.datagrams import DatagramFlow, DatagramSample
+    from pepscope.captures.exchanges import Exchanges
     from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
     from pepscope.captures.references import References
 
@@ -79,6 +80,7 @@ class Capture:
         self._core = core
         self._latest: tuple[int, PacketColumns] | None = None
         self._columns: Mapping[str, npt.NDArray[Any]] | None = None
+        self._exchanges: Exchanges | None = None
 
     def __repr__(self) -> str:
         return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
@@ -144,6 +146,18 @@ class Capture:
         from pepscope.captures.packets import SackBlocks
 
         return SackBlocks(*self._core.sack_blocks(connection_id))
+
+    def exchanges(self) -> Exchanges:
+        """Exchanges of all connections, and the transport round trips of each; made when first asked for.
+
+        Raises ValueError where the capture was opened without columns or without payload, CaptureError where temporary
+        files cannot be read.
+        """
+        if self._exchanges is None:
+            from pepscope.captures.exchanges import exchange_tables
+
+            self._exchanges = exchange_tables(*self._core.exchanges())
+        return self._exchanges
 
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
+use crate::exchanges;
 use crate::packets::PacketColumns;
 use crate::payload::PayloadSample;
 use crate::read::CaptureError;
@@ -168,6 +169,12 @@ impl Capture {
             blocks.iter().map(|block| block.right).collect(),
         ];
         PyTuple::new(py, columns.map(|column| handed_over(py, column)))
+    }
+
+    /// Exchanges of all connections and round trips of each connection and direction.
+    fn exchanges<'py>(&self, py: Python<'py>) -> PyResult<exchanges::Tables<'py>> {
+        let found = py.detach(|| exchanges::of_capture(&self.analysed)).map_err(raised)?;
+        exchanges::tables(py, found)
     }
 
     #[getter]

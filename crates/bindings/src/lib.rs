@@ -5,6 +5,7 @@ mod capture;
 mod clocks;
 mod connection_numbers;
 mod datagrams;
+mod exchanges;
 mod flow_ends;
 mod flow_times;
 mod frames;
@@ -42,6 +43,8 @@ mod _core {
         abort, abort_at_sender, ack_delays, answering_hop_limits, exchanges, fins, hop_limits, plain_round_trips,
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
+    #[pymodule_export]
+    use crate::exchanges::{connection_exchanges, exchange_kinds};
     #[pymodule_export]
     use crate::flow_ends::{flow_ends, FlowEnds};
     #[pymodule_export]

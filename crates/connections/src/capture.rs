@@ -187,6 +187,28 @@ impl AnalysedCapture {
         self.with_loaded(partition, LookupError::NoPayload, |loaded| Some(act(loaded.payload.as_ref()?, place)))
     }
 
+    /// The connections of each partition, in the order of their places.
+    pub fn partition_members(&self) -> Vec<Vec<usize>> {
+        match &self.summaries {
+            Summaries::InMemory(connections) => vec![(0..connections.len()).collect()],
+            Summaries::InFile(stored) => stored.members(self.partition_count()),
+        }
+    }
+
+    /// Hands the packets and payload samples of a partition to `act`; a connection's place is that among the members.
+    pub fn with_partition<T>(
+        &self,
+        partition: usize,
+        act: impl FnOnce(&EncodedPackets, &PayloadPieces) -> T,
+    ) -> Result<T, LookupError> {
+        let both = |loaded: &Loaded| match (&loaded.packets, &loaded.payload) {
+            (None, _) => Err(LookupError::NoPackets),
+            (_, None) => Err(LookupError::NoPayload),
+            (Some(packets), Some(payload)) => Ok(act(packets, payload)),
+        };
+        self.with_loaded(partition, LookupError::NoPackets, |loaded| Some(both(loaded)))?
+    }
+
     /// The UDP flows outside known tunnels, by first datagram.
     pub fn datagram_flows(&self) -> &[DatagramFlow] {
         &self.observed.flows
