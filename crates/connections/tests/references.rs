@@ -102,6 +102,14 @@ fn a_repeated_request_leaves_the_round_trip_open_and_an_old_one_is_forgotten() {
 }
 
 #[test]
+fn nobody_answers_himself() {
+    let query = vec![0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let answer = vec![0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
+    let same_side = [(true, 0, query.clone()), (true, 10, answer.clone()), (false, 20, answer)];
+    assert_eq!(found(&same_side, 53), [(ReferenceKind::Dns, SERVER, 0, 20, 0)]);
+}
+
+#[test]
 fn an_answer_that_repeats_the_datagram_is_an_echo_and_another_a_turn() {
     let datagrams = |answer: &[u8]| [(true, 0, b"datagram 1".to_vec()), (false, 40, answer.to_vec())];
     assert_eq!(found(&datagrams(b"datagram 1"), 9000), [(ReferenceKind::UdpEcho, SERVER, 0, 40, 0)]);
