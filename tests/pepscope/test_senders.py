@@ -19,7 +19,7 @@ CAPTURES = (
     "corpus/spl_ha_dl_sll2.srv.pcap.gz",
     "corpus/reg_ul_slowreader_srv.mob.pcap.gz",
     "corpus/reg_dl_nots_nosack.srv.pcap.gz",
-    "one_ended/lte-synproxy.mobile.pcap.xz",
+    "one_ended/lte-synproxy.mobile.pcap.gz",
 )
 
 

@@ -165,6 +165,29 @@ def declared_system(request: bytes) -> str | None:
     return None
 
 
+def contradictions(senders: Senders, requests: Sequence[bytes | None]) -> npt.NDArray[np.int8]:
+    """Whether the stack of each client's SYN is another system's than the User-Agent of its first request names: 1
+    where it is, 0 where it is not, -1 where either is unknown.
+
+    `requests` holds the first bytes that each client sent, as far as captured. At the server's side a split point's SYN
+    is its own, while the request is the client's. An application that disguises itself contradicts its stack on any
+    path, and so do a virtual machine behind its host's proxy and a VPN's exit; a client of the same system as the split
+    point does not. Clients whose SYN's hop limit changes behind it are left out (a SYN proxy).
+    """
+    found = np.full(len(requests), -1, np.int8)
+    for connection, request in enumerate(requests):
+        declared = None if request is None else declared_system(request)
+        row = 2 * connection
+        moved = senders.hop_limit[row] not in (-1, senders.syn_hop_limit[row])
+        if declared is None or moved:
+            continue
+        kinds = tuple(senders.option_kinds[row].tolist())
+        systems = systems_of(kinds, int(senders.syn_hop_limit[row]))
+        if systems:
+            found[connection] = declared not in systems
+    return found
+
+
 _DECLARED = (
     ("windows", (b"windows nt",)),
     ("android", (b"android",)),

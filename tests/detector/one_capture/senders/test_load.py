@@ -70,7 +70,7 @@ def test_a_slow_reader_fills_windows_end_to_end() -> None:
 
 
 def test_variation_that_exchanges_have_and_the_transport_has_not() -> None:
-    capture = open_capture(str(CORPUS.parent / "one_ended" / "lte-split.mobile.pcap.xz"))
+    capture = open_capture(str(CORPUS.parent / "one_ended" / "lte-split.mobile.pcap.gz"))
     member = np.zeros(len(capture.connections), np.int64)
     found = member_variation(capture.exchanges(), capture.load_responses(), Direction.UP, member, 1)
     assert found.exchange_s[0] > 2 * found.transport_s[0] > 0

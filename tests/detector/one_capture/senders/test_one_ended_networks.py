@@ -42,7 +42,7 @@ class Seen:
 @cache
 def seen(network: str) -> Seen:
     """What a capture shows."""
-    capture = open_capture(str(CAPTURES / f"lte-{network}.mobile.pcap.xz"))
+    capture = open_capture(str(CAPTURES / f"lte-{network}.mobile.pcap.gz"))
     columns, senders, round_trips = capture.connection_columns(), capture.senders(), capture.exchanges().round_trips
     hosts, member = np.unique(address_texts(columns["server_address"]), return_inverse=True)
     assert tuple(hosts) == SERVERS

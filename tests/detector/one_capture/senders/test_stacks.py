@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from detector.one_capture.senders.stacks import (
+    contradictions,
     declared_system,
     form_codes,
     group_stacks,
@@ -88,3 +89,14 @@ def test_the_table_has_no_two_entries_of_one_form() -> None:
 def test_user_agents_name_systems(agent: bytes, system: str | None) -> None:
     assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: " + agent + b"\r\n\r\n") == system
     assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nUser-Agent: " + agent) is None
+
+
+def test_a_request_of_another_system_than_the_syn_contradicts() -> None:
+    made = senders(
+        6, 0,
+        syn_hop_limit=[60, 60, 113, 60, 64, -1], hop_limit=[60, 60, 113, 60, 57, -1],
+        option_kinds=[LINUX, LINUX, WINDOWS, LINUX, LINUX, ()],
+    )  # fmt: skip
+    agents = [b"Windows NT 10.0", b"Linux; Android 14", b"Windows NT 10.0", None, b"Windows NT 10.0", b"iPhone"]
+    requests = [None if name is None else b"GET / HTTP/1.1\r\nUser-Agent: X (" + name + b")\r\n" for name in agents]
+    assert contradictions(made, requests).tolist() == [1, 0, 0, -1, -1, -1]
