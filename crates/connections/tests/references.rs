@@ -211,6 +211,22 @@ fn an_attack_does_not_take_all_memory() {
 }
 
 proptest! {
+    /// Clocks of captures may say anything.
+    #[test]
+    fn no_times_overflow(
+        times in proptest::collection::vec((any::<bool>(), prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), 0_i64..9]), 0..40),
+    ) {
+        let mut references = References::default();
+        for (is_request, time_ns) in times {
+            let ends = if is_request { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+            references.push_echo(&echo(ends.0, ends.1, time_ns, !is_request, 7, 1));
+            references.push(&datagram(is_request, 9000, time_ns, b"question"));
+        }
+        for row in references.finish() {
+            prop_assert!((0..=row.round_trip_ns).contains(&row.repeated_ns));
+        }
+    }
+
     /// Whatever comes, a round trip is of a request and an answer that came, in that order.
     #[test]
     fn every_reference_spans_two_datagrams_in_opposite_directions(

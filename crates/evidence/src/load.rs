@@ -157,7 +157,7 @@ impl Packets<'_> {
                 if in_flight.len() >= MOST_IN_FLIGHT {
                     in_flight.pop_front();
                 }
-                in_flight.push_back((end, end - acknowledged.unwrap_or(end - bytes)));
+                in_flight.push_back((end, end.saturating_sub(acknowledged.unwrap_or(end.saturating_sub(bytes)))));
                 continue;
             }
             let offset = self.acknowledgement_offset[place];

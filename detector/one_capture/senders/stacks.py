@@ -8,6 +8,9 @@ The log-likelihoods here are of members against the first member of their group 
 same form or not, same hop limit or not. Hosts may truly stand beside each other (one site, one network of caches); the
 caller weighs that, together with how far their round trips differ, since one cause explains both.
 
+This is for servers. Clients of one network stand beside each other and are often of one make, so that they agree on any
+path; there the form is held against what the client's requests say of its system.
+
 What this cannot see: a split point that copies what the host sent (transparent normalisers, some satellite PEPs copy
 MSS and scale, few copy hop limits), members of which only SYN-ACKs of a SYN proxy were seen (those are left out: their
 hop limit changes), and hosts of one make at equal distances.
