@@ -967,6 +967,12 @@ class Capture:
     def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
         """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
+    def senders(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+        """Columns of `pepscope.captures.senders.Senders` and `LoadResponses` of all connections, by name.
+
+        Raises ValueError where the capture was opened without columns or payload.
+        """
+
     def references(self) -> dict[str, npt.NDArray[Any]]:
         """Round trips that no TCP split can shorten, as arrays."""
 

@@ -6,6 +6,7 @@
 
 mod mutation;
 mod random;
+mod references;
 mod seeds;
 mod session;
 mod targets;

@@ -11,7 +11,7 @@ use pepscope_wire::segment::Segment;
 use pepscope_wire::{dissect, tcp, CaptureReader, Decoder, EditableCapture, Frame};
 use pepscope_wire::{HeaderKind, Reject, Tally, KNOWN_LINK_TYPES};
 
-use crate::seeds;
+use crate::{references, seeds};
 
 pub struct Target {
     pub name: &'static str,
@@ -19,7 +19,7 @@ pub struct Target {
     pub run: fn(&[u8]) -> u64,
 }
 
-pub static TARGETS: [Target; 10] = [
+pub static TARGETS: [Target; 11] = [
     Target { name: "pcap", seeds: seeds::pcap_files, run: capture },
     Target { name: "pcapng", seeds: seeds::pcapng_files, run: capture },
     Target { name: "compression", seeds: seeds::compressed_files, run: capture },
@@ -30,6 +30,7 @@ pub static TARGETS: [Target; 10] = [
     Target { name: "fragments", seeds: seeds::fragment_sequences, run: fragments },
     Target { name: "tcp-options", seeds: seeds::options, run: tcp_options },
     Target { name: "bpf", seeds: seeds::programs, run: bpf },
+    Target { name: "references", seeds: references::seeds, run: |input| kind_of(references::run(input)) },
 ];
 
 fn kind_of(behaviour: impl Hash) -> u64 {

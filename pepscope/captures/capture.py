@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pepscope.captures.exchanges import Exchanges
     from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
     from pepscope.captures.references import References
+    from pepscope.captures.senders import LoadResponses, Senders
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -81,6 +82,7 @@ class Capture:
         self._latest: tuple[int, PacketColumns] | None = None
         self._columns: Mapping[str, npt.NDArray[Any]] | None = None
         self._exchanges: Exchanges | None = None
+        self._senders: tuple[Senders, LoadResponses] | None = None
 
     def __repr__(self) -> str:
         return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
@@ -158,6 +160,29 @@ class Capture:
 
             self._exchanges = exchange_tables(*self._core.exchanges())
         return self._exchanges
+
+    def senders(self) -> Senders:
+        """What each side of all connections sends, as far as it tells of stack and place; made when first asked for.
+
+        Raises ValueError where the capture was opened without columns or without payload, CaptureError where temporary
+        files cannot be read.
+        """
+        return self._sender_tables()[0]
+
+    def load_responses(self) -> LoadResponses:
+        """How round trips and windows of each side's data respond to load; made when first asked for.
+
+        Raises as `senders` does.
+        """
+        return self._sender_tables()[1]
+
+    def _sender_tables(self) -> tuple[Senders, LoadResponses]:
+        if self._senders is None:
+            from pepscope.captures.senders import LoadResponses, Senders
+
+            senders, load = self._core.senders()
+            self._senders = Senders(**senders), LoadResponses(**load)
+        return self._senders
 
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +17,7 @@ from tests.captures.conversation import START_NS
 from tests.captures.layers import ethernet, udp, vlan
 from tests.captures.segments import PROTOCOL_UDP, internet_checksum, ipv4, ipv6
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ONE_ENDED = Path(__file__).parents[1] / "one_ended"
 CLIENT, SERVER = "192.0.2.33", "198.51.100.80"
 CLIENT_6, SERVER_6 = "2001:db8::33", "2001:db8:1::80"
 ICMP, ICMP_6 = 1, 58
@@ -96,6 +94,44 @@ def test_round_trips_are_those_of_tshark(
     # tshark gives a double of milliseconds with three decimals.
     assert np.allclose(sorted(ours.round_trip_ns), sorted(expected), atol=1000)
     assert not ours.repeated_ns.any()
+
+
+def udp_rows(path: Path) -> list[list[str]]:
+    """Stream, time, source address and connection IDs of the QUIC datagrams that tshark finds."""
+    fields = ("udp.stream", "frame.time_epoch", "ip.src", "quic.dcid", "quic.scid")
+    command = ["tshark", "-n", "-r", str(path), "-Y", "quic", "-T", "fields", "-E", "separator=;"]
+    for field in fields:
+        command += ["-e", field]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split(";") for line in output.splitlines()]
+
+
+@pytest.mark.parametrize("network", ["none", "split", "synproxy"])
+def test_quic_handshakes_are_those_of_tshark(network: str) -> None:
+    path = ONE_ENDED / f"lte-{network}.mobile.pcap.gz"
+    references = open_capture(str(path)).references()
+    initial = references.of(references.kind == ReferenceKind.QUIC_INITIAL)
+    back = references.of(references.kind == ReferenceKind.QUIC_RETURN)
+    expected_initial, expected_back = [], []
+    rows = udp_rows(path)
+    for stream in {row[0] for row in rows}:
+        talk = [row for row in rows if row[0] == stream]
+        client = talk[0][2]
+        answer = next(row for row in talk if row[2] != client)
+        told = answer[4].split(",")[0]
+        used = next(row for row in talk if row[2] == client and told in row[3].split(","))
+        expected_initial.append(to_ns(answer[1]) - to_ns(talk[0][1]))
+        expected_back.append(to_ns(used[1]) - to_ns(answer[1]))
+    assert len(expected_initial) >= 8
+    assert sorted(initial.round_trip_ns) == sorted(expected_initial)
+    assert sorted(back.round_trip_ns) == sorted(expected_back)
+    assert set(back.to_frame().host_address) == set(initial.to_frame().asking_address)
+
+
+def to_ns(seconds: str) -> int:
+    """Nanoseconds of a time of nine decimals."""
+    whole, part = seconds.split(".")
+    return int(whole) * 10**9 + int(part)
 
 
 def test_version_6_is_paired_like_version_4(pinged: Path) -> None:

@@ -17,6 +17,7 @@ use crate::packets::PacketColumns;
 use crate::payload::PayloadSample;
 use crate::read::CaptureError;
 use crate::references;
+use crate::senders;
 use crate::summaries::{self, Fields};
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
@@ -175,6 +176,12 @@ impl Capture {
     fn exchanges<'py>(&self, py: Python<'py>) -> PyResult<exchanges::Tables<'py>> {
         let found = py.detach(|| exchanges::of_capture(&self.analysed)).map_err(raised)?;
         exchanges::tables(py, found)
+    }
+
+    /// What each side of all connections sends, and how its data respond to load.
+    fn senders<'py>(&self, py: Python<'py>) -> PyResult<senders::Tables<'py>> {
+        let found = py.detach(|| senders::of_capture(&self.analysed)).map_err(raised)?;
+        senders::tables(py, found)
     }
 
     #[getter]

@@ -19,6 +19,7 @@ mod payload_fingerprints;
 mod read;
 mod record;
 mod references;
+mod senders;
 mod simulate;
 mod sliding_mode;
 mod staircases;

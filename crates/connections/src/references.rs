@@ -119,8 +119,8 @@ impl Request {
 struct Flow {
     latest_ns: i64,
     answered: bool,
-    /// Requests with an identifier, the oldest first.
-    waiting: Vec<(Tag, Request)>,
+    /// Requests with an identifier and who asked, the oldest first.
+    waiting: Vec<(End, Tag, Request)>,
     turn: Option<Turn>,
     handshake: Option<Box<Handshake>>,
 }
@@ -128,18 +128,21 @@ struct Flow {
 /// The datagrams that the side that began a flow sent since the other side's latest.
 #[derive(Debug)]
 struct Turn {
-    asker: ([u8; 16], u16),
+    asker: End,
     request: Option<Request>,
     /// Of the latest of them, where enough was captured.
     content: Option<u64>,
 }
 
+/// Address and port; of ICMP the identifier stands for the port.
+type End = ([u8; 16], u16);
+
 /// Who sent a datagram to whom, and when.
 #[derive(Clone, Copy, Debug)]
 struct Passage {
     ip_version: u8,
-    source: ([u8; 16], u16),
-    destination: ([u8; 16], u16),
+    source: End,
+    destination: End,
     time_ns: i64,
     bytes: u32,
 }
@@ -183,7 +186,7 @@ impl References {
             time_ns: echo.time_ns,
             bytes: echo.data_bytes,
         };
-        let tag = Tag::Echo { from: if echo.is_reply { echo.destination } else { echo.source }, number: echo.sequence };
+        let tag = Tag::Echo(echo.sequence);
         let message = if echo.is_reply { Message::Answer(tag) } else { Message::Request(tag) };
         let Some(flow) = room(&mut self.flows, &mut self.left_out, &passage, true) else { return };
         if let Some(found) = flow.identified(&passage, message) {
@@ -252,20 +255,21 @@ impl Flow {
     fn identified(&mut self, passage: &Passage, message: Message) -> Option<Reference> {
         match message {
             Message::Request(tag) => {
-                match self.waiting.iter_mut().find(|(known, _)| *known == tag) {
-                    Some((_, request)) => request.repeat(passage.time_ns, passage.bytes),
+                match self.waiting.iter_mut().find(|(asker, known, _)| (*asker, *known) == (passage.source, tag)) {
+                    Some((_, _, request)) => request.repeat(passage.time_ns, passage.bytes),
                     None => {
                         if self.waiting.len() >= MOST_WAITING {
                             self.waiting.remove(0);
                         }
-                        self.waiting.push((tag, Request::new(passage.time_ns, passage.bytes)));
+                        self.waiting.push((passage.source, tag, Request::new(passage.time_ns, passage.bytes)));
                     }
                 }
                 None
             }
             Message::Answer(tag) => {
-                let place = self.waiting.iter().position(|(known, _)| *known == tag)?;
-                let (_, request) = self.waiting.remove(place);
+                let is_asked = |(asker, known, _): &(End, Tag, Request)| (*asker, *known) == (passage.destination, tag);
+                let place = self.waiting.iter().position(is_asked)?;
+                let (_, _, request) = self.waiting.remove(place);
                 let found = passage.answers(&request, tag.kind(), !self.answered);
                 self.answered |= found.is_some();
                 found

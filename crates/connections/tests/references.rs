@@ -102,6 +102,14 @@ fn a_repeated_request_leaves_the_round_trip_open_and_an_old_one_is_forgotten() {
 }
 
 #[test]
+fn nobody_answers_himself() {
+    let query = vec![0xab, 0xcd, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let answer = vec![0xab, 0xcd, 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0];
+    let same_side = [(true, 0, query.clone()), (true, 10, answer.clone()), (false, 20, answer)];
+    assert_eq!(found(&same_side, 53), [(ReferenceKind::Dns, SERVER, 0, 20, 0)]);
+}
+
+#[test]
 fn an_answer_that_repeats_the_datagram_is_an_echo_and_another_a_turn() {
     let datagrams = |answer: &[u8]| [(true, 0, b"datagram 1".to_vec()), (false, 40, answer.to_vec())];
     assert_eq!(found(&datagrams(b"datagram 1"), 9000), [(ReferenceKind::UdpEcho, SERVER, 0, 40, 0)]);
@@ -203,6 +211,22 @@ fn an_attack_does_not_take_all_memory() {
 }
 
 proptest! {
+    /// Clocks of captures may say anything.
+    #[test]
+    fn no_times_overflow(
+        times in proptest::collection::vec((any::<bool>(), prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), 0_i64..9]), 0..40),
+    ) {
+        let mut references = References::default();
+        for (is_request, time_ns) in times {
+            let ends = if is_request { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+            references.push_echo(&echo(ends.0, ends.1, time_ns, !is_request, 7, 1));
+            references.push(&datagram(is_request, 9000, time_ns, b"question"));
+        }
+        for row in references.finish() {
+            prop_assert!((0..=row.round_trip_ns).contains(&row.repeated_ns));
+        }
+    }
+
     /// Whatever comes, a round trip is of a request and an answer that came, in that order.
     #[test]
     fn every_reference_spans_two_datagrams_in_opposite_directions(

@@ -81,6 +81,24 @@ pub(crate) fn read_options(raw: &[u8], options: &mut TcpOptions) {
     read_any_options(raw, options);
 }
 
+/// The option kinds in their order, padding (1) included, up to the list's end; 0 behind them.
+pub fn option_kinds<const N: usize>(mut rest: &[u8]) -> [u8; N] {
+    let mut kinds = [0; N];
+    for place in &mut kinds {
+        let Some((&first, after)) = rest.split_first() else { break };
+        if first == kind::END {
+            break;
+        }
+        *place = first;
+        let length = if first == kind::NO_OPERATION { 1 } else { usize::from(after.first().copied().unwrap_or(0)) };
+        if length == 0 {
+            break;
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    kinds
+}
+
 /// Whether an option list of which only `raw` was captured goes on behind that; `header_bytes` is the whole header's
 /// length. It does not where the header has no options, nor behind the end of the list.
 #[cold]
@@ -159,6 +177,16 @@ mod tests {
         read_any_options(&raw, &mut general);
         assert_eq!(parse_options(&raw), general);
         assert_eq!(parse_options(&raw).timestamps, Some((0x0102_0304, 0x0506_0708)));
+    }
+
+    #[test]
+    fn kinds_keep_their_order_and_padding() {
+        let raw = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        assert_eq!(option_kinds::<8>(&raw), [2, 4, 8, 1, 3, 0, 0, 0]);
+        assert_eq!(option_kinds::<3>(&raw), [2, 4, 8]);
+        assert_eq!(option_kinds::<4>(&[1, 1, 0, 2]), [1, 1, 0, 0]);
+        assert_eq!(option_kinds::<4>(&[4, 0, 4, 2]), [4, 0, 0, 0]);
+        assert_eq!(option_kinds::<4>(&[4]), [4, 0, 0, 0]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use super::ReferenceKind;
 /// What an answer has in common with its request, within a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
-    Echo { from: [u8; 16], number: u16 },
+    /// Sequence number.
+    Echo(u16),
     Dns(u16),
     Ntp([u8; 8]),
     Stun([u8; 12]),
@@ -16,7 +17,7 @@ pub(super) enum Tag {
 impl Tag {
     pub(super) fn kind(self) -> ReferenceKind {
         match self {
-            Tag::Echo { .. } => ReferenceKind::IcmpEcho,
+            Tag::Echo(_) => ReferenceKind::IcmpEcho,
             Tag::Dns(_) => ReferenceKind::Dns,
             Tag::Ntp(_) => ReferenceKind::Ntp,
             Tag::Stun(_) => ReferenceKind::Stun,

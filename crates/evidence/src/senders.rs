@@ -1,0 +1,197 @@
+//! What tells of the stack and of the place of who sends in one direction: hop limits, windows, IP IDs and timestamps
+//! of its SYN, and of what it sent later.
+//!
+//! A SYN that a firewall answers for a host (SYN proxy) differs from the host's later segments; hosts that are one box
+//! share a stack. Resets are left out: anything in the network sends them in a host's name.
+
+use crate::packets::{flag, mark, Packets};
+
+/// Calls a macro with the columns of senders: name and type.
+#[macro_export]
+macro_rules! for_each_sender_column {
+    ($act:ident) => {
+        $act! {
+            connection: u32,
+            sent: u8,
+            syn_ns: i64,
+            syn_hop_limit: i16,
+            syn_window: i64,
+            syn_ip_id: i32,
+            syn_tsval: i64,
+            later_packets: u32,
+            hop_limit: i16,
+            least_hop_limit: i16,
+            most_hop_limit: i16,
+            first_window_bytes: i64,
+            zero_ip_ids: u32,
+            ip_id_step: i32,
+            ticked_packets: u32,
+            first_tick_ns: i64,
+            first_tsval: i64,
+            last_tick_ns: i64,
+            last_tsval: i64,
+        }
+    };
+}
+
+macro_rules! sender_columns {
+    ($($name:ident: $element:ty,)*) => {
+        /// One sender; -1 stands for what was not seen. `pepscope.captures.senders` says what the fields hold.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Sender {
+            $(pub $name: $element,)*
+        }
+
+        /// Senders as columns of one length, two rows a connection: up, and down.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct SenderColumns {
+            $(pub $name: Vec<$element>,)*
+        }
+
+        impl SenderColumns {
+            pub fn push(&mut self, sender: &Sender) {
+                $(self.$name.push(sender.$name);)*
+            }
+
+            /// The same rows by connection; rows of one connection keep their order.
+            pub fn by_connection(&mut self) {
+                if self.connection.is_sorted() {
+                    return;
+                }
+                let mut order: Vec<usize> = (0..self.connection.len()).collect();
+                order.sort_by_key(|&row| self.connection[row]);
+                $(self.$name = order.iter().map(|&row| self.$name[row]).collect();)*
+            }
+        }
+    };
+}
+for_each_sender_column!(sender_columns);
+
+impl Packets<'_> {
+    /// Who sends in a direction of the connection with this number.
+    pub fn sender(&self, connection: u32, direction: u8) -> Sender {
+        let mut found = Sender {
+            connection,
+            sent: direction,
+            syn_ns: -1,
+            syn_hop_limit: -1,
+            syn_window: -1,
+            syn_ip_id: -1,
+            syn_tsval: -1,
+            later_packets: 0,
+            hop_limit: -1,
+            least_hop_limit: -1,
+            most_hop_limit: -1,
+            first_window_bytes: -1,
+            zero_ip_ids: 0,
+            ip_id_step: -1,
+            ticked_packets: 0,
+            first_tick_ns: -1,
+            first_tsval: -1,
+            last_tick_ns: -1,
+            last_tsval: -1,
+        };
+        let mut hop_limits = [0_u32; 256];
+        let mut steps = IdSteps::default();
+        for place in 0..self.len() {
+            let flags = self.flags[place];
+            if self.direction[place] != direction || flags & flag::RST != 0 {
+                continue;
+            }
+            let stamp = (self.marks[place] & mark::HAS_TIMESTAMPS != 0).then(|| i64::from(self.tsval[place]));
+            if flags & flag::SYN != 0 {
+                if found.syn_ns < 0 {
+                    found.syn_ns = self.time_ns[place];
+                    found.syn_hop_limit = i16::from(self.ttl[place]);
+                    found.syn_window = i64::from(self.window_bytes[place]);
+                    found.syn_ip_id = i32::from(self.ip_id[place]);
+                    found.syn_tsval = stamp.unwrap_or(-1);
+                }
+                continue;
+            }
+            if found.later_packets == 0 {
+                found.first_window_bytes = i64::from(self.window_bytes[place]);
+            }
+            found.later_packets += 1;
+            hop_limits[usize::from(self.ttl[place])] += 1;
+            found.zero_ip_ids += u32::from(self.ip_id[place] == 0);
+            steps.push(self.ip_id[place]);
+            if let Some(tsval) = stamp {
+                if found.ticked_packets == 0 {
+                    (found.first_tick_ns, found.first_tsval) = (self.time_ns[place], tsval);
+                }
+                found.ticked_packets += 1;
+                (found.last_tick_ns, found.last_tsval) = (self.time_ns[place], tsval);
+            }
+        }
+        let seen = |limit: &usize| hop_limits[*limit] > 0;
+        let limit = |found: Option<usize>| found.and_then(|limit| i16::try_from(limit).ok()).unwrap_or(-1);
+        found.least_hop_limit = limit((0..256).find(seen));
+        found.most_hop_limit = limit((0..256).rev().find(seen));
+        // The lowest of equally frequent ones.
+        found.hop_limit = limit((0..256).rev().filter(seen).max_by_key(|&limit| hop_limits[limit]));
+        found.ip_id_step = steps.median();
+        found
+    }
+}
+
+/// Steps from one IP ID to the next, modulo 2^16; of a long flow the first ones.
+#[derive(Default)]
+struct IdSteps {
+    latest: Option<u16>,
+    steps: Vec<u16>,
+}
+
+impl IdSteps {
+    const MOST: usize = 1024;
+
+    fn push(&mut self, id: u16) {
+        if let Some(latest) = self.latest.filter(|_| self.steps.len() < Self::MOST) {
+            self.steps.push(id.wrapping_sub(latest));
+        }
+        self.latest = Some(id);
+    }
+
+    /// The lower median; -1 of none.
+    fn median(mut self) -> i32 {
+        if self.steps.is_empty() {
+            return -1;
+        }
+        let middle = (self.steps.len() - 1) / 2;
+        i32::from(*self.steps.select_nth_unstable(middle).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_syn_is_apart_from_what_follows() {
+        let packets = Packets {
+            time_ns: &[10, 20, 30, 40, 50, 60],
+            direction: &[1, 0, 1, 1, 1, 1],
+            flags: &[flag::SYN | flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::RST],
+            ttl: &[64, 64, 57, 57, 58, 255],
+            window_bytes: &[0, 9, 500, 600, 700, 0],
+            ip_id: &[7, 0, 65_535, 0, 2, 99],
+            tsval: &[5, 6, 1000, 0, 1020, 0],
+            marks: &[mark::HAS_TIMESTAMPS, 0, mark::HAS_TIMESTAMPS, 0, mark::HAS_TIMESTAMPS, 0],
+            ..Packets::default()
+        };
+        let found = packets.sender(3, 1);
+        assert_eq!((found.connection, found.sent, found.syn_ns), (3, 1, 10));
+        assert_eq!((found.syn_hop_limit, found.syn_window, found.syn_ip_id, found.syn_tsval), (64, 0, 7, 5));
+        assert_eq!((found.hop_limit, found.least_hop_limit, found.most_hop_limit), (57, 57, 58));
+        assert_eq!((found.later_packets, found.first_window_bytes, found.zero_ip_ids), (3, 500, 1));
+        assert_eq!(found.ip_id_step, 1, "from 65,535 to 0 is one");
+        assert_eq!((found.ticked_packets, found.first_tsval, found.last_tsval), (2, 1000, 1020));
+        assert_eq!((found.first_tick_ns, found.last_tick_ns), (30, 50));
+    }
+
+    #[test]
+    fn nothing_seen_is_minus_one() {
+        let found = Packets::default().sender(0, 0);
+        assert_eq!((found.syn_ns, found.hop_limit, found.ip_id_step, found.last_tsval), (-1, -1, -1, -1));
+    }
+}

@@ -1,0 +1,1 @@
+"""What far hosts' own packets tell of who made them: handshakes, stacks, clocks, and the response to load."""

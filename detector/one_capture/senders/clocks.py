@@ -1,0 +1,94 @@
+"""One clock for many hosts: TCP timestamps of hosts that cannot share a clock, and do.
+
+TSval counts ticks of a clock that starts anywhere (RFC 7323, section 5.4; Kohno et al., IEEE S&P 2005, tell hosts by
+it). Each connection gives the moment at which its counter would have been zero, z = t - TSval / rate. Where a host has
+one counter, or one for each pair of addresses (Linux 4.10), the moments of its connections agree but for delays. Two
+counters of 32 bits agree within d seconds by chance with probability 2 d rate / 2^32: 5e-8 for 100 ms
+at 1 kHz. So hosts that share a zero are one machine.
+
+What this cannot see: Linux draws an offset for each pair of addresses since 4.10, and 6.18 was seen to draw one for
+each connection, so split points that run it show as many clocks as hosts, or none: different clocks say nothing. One
+machine may also truly have many addresses (sites of one hoster), and hosts without timestamps have no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.clocks.host_clock import RATE_TOLERANCE, STRETCH_TICKS, TICK_RATES_HZ
+from detector.one_capture.senders.members import Floats, Ints, quantiles
+from pepscope.captures.direction import Direction
+from pepscope.captures.senders import Senders
+
+_COUNTER = float(1 << 32)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberClocks:
+    """One element a member; NaN where its timestamps do not tell."""
+
+    rate_hz: Floats  # nominal: one of those that stacks use
+    zero_s: Floats  # middle moment at which its connections' counters were zero, since the epoch, modulo a whole turn
+    blur_s: Floats  # from there to 90 % of its connections: delays, or a counter for each connection
+    connections: Ints  # that this is known of
+
+
+def member_clocks(senders: Senders, far: Direction, member: Ints, members: int) -> MemberClocks:
+    """The clocks of far hosts, from the first and the last timestamp of each of their connections."""
+    rows = slice(int(far), None, 2)
+    first_ns, last_ns = senders.first_tick_ns[rows], senders.last_tick_ns[rows]
+    ticks = (senders.last_tsval[rows] - senders.first_tsval[rows]) % int(_COUNTER)
+    told = (senders.ticked_packets[rows] > 1) & (ticks >= STRETCH_TICKS) & (ticks < _COUNTER / 2) & (last_ns > first_ns)
+    measured = np.full(len(ticks), np.nan)
+    np.divide(ticks * 1e9, last_ns - first_ns, out=measured, where=told)
+    rate_hz = _nominal(quantiles(measured, member, members, 0.5))
+    of_connection = np.where(member >= 0, rate_hz[member], np.nan)
+    seen = senders.ticked_packets[rows] > 0
+    turn_s = _COUNTER / of_connection
+    zero_s = np.where(seen, (first_ns / 1e9 - senders.first_tsval[rows] / of_connection) % turn_s, np.nan)
+    # Around the first one of each member, so that none is a whole turn away from the others.
+    around = np.full(members, np.nan)
+    known = np.flatnonzero(~np.isnan(zero_s) & (member >= 0))[::-1]
+    around[member[known]] = zero_s[known]
+    centre = np.where(member >= 0, around[member], np.nan)
+    away_s = (zero_s - centre + turn_s / 2) % turn_s - turn_s / 2
+    middle_s = quantiles(away_s, member, members, 0.5)
+    blur_s = quantiles(np.abs(away_s - np.where(member >= 0, middle_s[member], np.nan)), member, members, 0.9)
+    return MemberClocks(rate_hz, around + middle_s, blur_s, np.bincount(member[known], minlength=members))
+
+
+def _nominal(measured: Floats) -> Floats:
+    rates = np.asarray(TICK_RATES_HZ)
+    distance = np.abs(measured[:, None] / rates[None] - 1.0)
+    nearest = rates[np.argmin(np.nan_to_num(distance, nan=np.inf), axis=1)]
+    return np.where(np.nanmin(np.nan_to_num(distance, nan=np.inf), axis=1) <= RATE_TOLERANCE, nearest, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedClocks:
+    """By group: members whose clock is known, and how many of them share one at most (1 where each has its own)."""
+
+    known: Ints
+    sharing: Ints
+
+
+def shared_clocks(clocks: MemberClocks, member_group: Ints, groups: int, tolerance_s: float) -> SharedClocks:
+    """Count the members of each group whose clocks agree within `tolerance_s`; those that blur more are left out.
+
+    A tolerance of what round trips vary is enough; the larger, the likelier is chance.
+    """
+    usable = np.flatnonzero(~np.isnan(clocks.zero_s) & (clocks.blur_s <= tolerance_s))
+    known = np.bincount(member_group[usable], minlength=groups)
+    sharing = np.minimum(known, 1)
+    order = usable[np.lexsort((clocks.zero_s[usable], clocks.rate_hz[usable], member_group[usable]))]
+    kinds = np.stack([member_group[order].astype(np.float64), clocks.rate_hz[order]])
+    starts = np.flatnonzero(np.any(np.diff(kinds, axis=1, prepend=np.nan) != 0, axis=0))
+    for one in np.split(order, starts[1:]):
+        if len(one):
+            zero_s = clocks.zero_s[one]
+            within = np.searchsorted(zero_s, zero_s + tolerance_s, side="right") - np.arange(len(one))
+            place = member_group[one[0]]
+            sharing[place] = max(int(sharing[place]), int(within.max()))
+    return SharedClocks(known, sharing)

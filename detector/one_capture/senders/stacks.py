@@ -1,0 +1,199 @@
+"""One stack for many hosts: whether the SYN-ACKs (SYNs) of a group's far hosts are made in one place by one system.
+
+The *form* of a SYN is what its stack chooses: option kinds in their order with padding, MSS, window, scale (p0f,
+M. Zalewski, 2014, tells systems by these). With the hop limit that later packets arrive with, which counts the routers
+to where they are made, two hosts rarely agree by chance. Behind a split point they nearly always do.
+
+The log-likelihoods here are of members against the first member of their group that is known, as one of four cases:
+same form or not, same hop limit or not. Hosts may truly stand beside each other (one site, one network of caches); the
+caller weighs that, together with how far their round trips differ, since one cause explains both.
+
+This is for servers. Clients of one network stand beside each other and are often of one make, so that they agree on any
+path; there the form is held against what the client's requests say of its system.
+
+What this cannot see: a split point that copies what the host sent (transparent normalisers, some satellite PEPs copy
+MSS and scale, few copy hop limits), members of which only SYN-ACKs of a SYN proxy were seen (those are left out: their
+hop limit changes), and hosts of one make at equal distances.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.senders.members import Floats, Ints, most_frequent
+from pepscope.captures.direction import Direction
+from pepscope.captures.senders import Senders
+
+#: Two servers taken at random have one form: most run Linux, with a handful of buffer settings. High is careful.
+_SAME_FORM = 0.8
+
+#: Hop counts of Internet paths have a standard deviation of about 3.5 routers around 15 (Begtasevic and Van Mieghem,
+#: PAM 2001): two of them are equal with probability 1 / (2 sigma sqrt(pi)).
+_SAME_HOP_LIMIT = 0.08
+
+#: Behind one box a form differs where it copies the host's MSS or scale, hop limits where its routes do.
+_BOX_OTHER_FORM, _BOX_OTHER_HOP_LIMIT = 0.05, 0.03
+
+#: Initial hop limits that stacks use: a packet comes from the next one above what arrives.
+_INITIAL_HOP_LIMITS = np.asarray([32, 64, 128, 255])
+
+
+def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: Direction) -> Ints:
+    """A number for the form of each connection's far SYN, equal for equal ones; -1 where it was not captured whole, or
+    where the hop limit changes behind it (somebody else made it).
+
+    `columns` are those of `Capture.connection_columns`, `far` the direction that the far host sends in.
+    """
+    rows = slice(int(far), None, 2)
+    prefix = "down_" if far is Direction.DOWN else "up_"
+    own = (
+        (senders.syn_hop_limit[rows] >= 0)
+        & ((senders.hop_limit[rows] < 0) | (senders.hop_limit[rows] == senders.syn_hop_limit[rows]))
+        & columns[prefix + "options_captured"]
+    )
+    fields = [senders.syn_window[rows], columns[prefix + "maximum_segment_size"], columns[prefix + "window_scale"]]
+    table = np.column_stack([senders.option_kinds[rows].astype(np.int64), *fields])
+    codes = np.full(len(own), -1, np.int64)
+    if own.any():
+        codes[own] = np.unique(table[own], axis=0, return_inverse=True)[1].ravel()
+    return codes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStacks:
+    """By group: members whose SYN is known, their forms, hop limits and pairs of both, and log-likelihoods.
+
+    `box_nats`: one box answers for all. `beside_nats`: hosts of their own in one place. `apart_nats`: hosts of their
+    own in places of their own.
+    """
+
+    members: Ints
+    forms: Ints
+    hop_limits: Ints
+    pairs: Ints
+    box_nats: Floats
+    beside_nats: Floats
+    apart_nats: Floats
+
+
+def group_stacks(form: Ints, hop_limit: Ints, member: Ints, member_group: Ints, groups: int) -> GroupStacks:
+    """Compare the members of each group. `form`, `hop_limit` (of later packets, -1 unknown) and `member` are by
+    connection, `member_group` by member."""
+    members = len(member_group)
+    forms, limits = most_frequent(form, member, members), most_frequent(hop_limit, member, members)
+    known = np.flatnonzero((forms >= 0) & (limits >= 0))
+    group = member_group[known]
+    first = np.full(groups, -1, np.int64)
+    first[group[::-1]] = known[::-1]
+    others = known[first[group] != known]
+    against = first[member_group[others]]
+    same_form, same_limit = forms[others] == forms[against], limits[others] == limits[against]
+
+    def nats(form_share: float, limit_share: float) -> Floats:
+        of_form = np.where(same_form, np.log(form_share), np.log(1 - form_share))
+        of_limit = np.where(same_limit, np.log(limit_share), np.log(1 - limit_share))
+        summed: Floats = np.bincount(member_group[others], weights=of_form + of_limit, minlength=groups).astype(
+            np.float64
+        )
+        return summed
+
+    return GroupStacks(
+        members=np.bincount(group, minlength=groups),
+        forms=_distinct(group, [forms[known]], groups),
+        hop_limits=_distinct(group, [limits[known]], groups),
+        pairs=_distinct(group, [forms[known], limits[known]], groups),
+        box_nats=nats(1 - _BOX_OTHER_FORM, 1 - _BOX_OTHER_HOP_LIMIT),
+        beside_nats=nats(_SAME_FORM, 1 - _BOX_OTHER_HOP_LIMIT),
+        apart_nats=nats(_SAME_FORM, _SAME_HOP_LIMIT),
+    )
+
+
+def _distinct(group: Ints, values: Sequence[Ints], groups: int) -> Ints:
+    rows = np.unique(np.stack([group, *values]), axis=1)
+    return np.bincount(rows[0], minlength=groups)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownStack:
+    """What the SYNs of some systems look like; see `stacks.json`."""
+
+    systems: frozenset[str]
+    initial_hop_limit: int
+    option_kinds: tuple[int, ...]
+
+
+@cache
+def known_stacks() -> tuple[KnownStack, ...]:
+    """The table of stacks that is installed with the program."""
+    content = json.loads(files(__package__).joinpath("stacks.json").read_text("ascii"))
+    return tuple(
+        KnownStack(frozenset(each["systems"]), each["initial_hop_limit"], tuple(each["option_kinds"]))
+        for each in content["stacks"]
+    )
+
+
+def systems_of(option_kinds: Sequence[int], hop_limit: int) -> frozenset[str]:
+    """Systems whose SYN has these option kinds (with padding) and may arrive with this hop limit; none where the table
+    knows no such SYN, which says nothing."""
+    if hop_limit < 0:
+        return frozenset()
+    initial = int(_INITIAL_HOP_LIMITS[np.searchsorted(_INITIAL_HOP_LIMITS, min(hop_limit, 255))])
+    kinds = tuple(int(kind) for kind in option_kinds if kind)
+    fitting = [stack for stack in known_stacks() if (stack.initial_hop_limit, stack.option_kinds) == (initial, kinds)]
+    return frozenset().union(*(stack.systems for stack in fitting))
+
+
+def declared_system(request: bytes) -> str | None:
+    """The system that the User-Agent of an HTTP request names; None where there is none, or another one.
+
+    Applications may name any system they like, and browsers do so on purpose ("desktop site").
+    """
+    head = request.split(b"\r\n\r\n")[0].lower()
+    start = head.find(b"\r\nuser-agent:")
+    if start < 0:
+        return None
+    agent = head[start + 2 :].split(b"\r\n")[0]
+    # The order counts: Android names Linux too, iOS says it is like Mac OS X.
+    for system, words in _DECLARED:
+        if any(word in agent for word in words):
+            return system
+    return None
+
+
+def contradictions(senders: Senders, requests: Sequence[bytes | None]) -> npt.NDArray[np.int8]:
+    """Whether the stack of each client's SYN is another system's than the User-Agent of its first request names: 1
+    where it is, 0 where it is not, -1 where either is unknown.
+
+    `requests` holds the first bytes that each client sent, as far as captured. At the server's side a split point's SYN
+    is its own, while the request is the client's. An application that disguises itself contradicts its stack on any
+    path, and so do a virtual machine behind its host's proxy and a VPN's exit; a client of the same system as the split
+    point does not. Clients whose SYN's hop limit changes behind it are left out (a SYN proxy).
+    """
+    found = np.full(len(requests), -1, np.int8)
+    for connection, request in enumerate(requests):
+        declared = None if request is None else declared_system(request)
+        row = 2 * connection
+        moved = senders.hop_limit[row] not in (-1, senders.syn_hop_limit[row])
+        if declared is None or moved:
+            continue
+        kinds = tuple(senders.option_kinds[row].tolist())
+        systems = systems_of(kinds, int(senders.syn_hop_limit[row]))
+        if systems:
+            found[connection] = declared not in systems
+    return found
+
+
+_DECLARED = (
+    ("windows", (b"windows nt",)),
+    ("android", (b"android",)),
+    ("darwin", (b"iphone", b"ipad", b"macintosh", b"darwin/")),
+    ("linux", (b"linux",)),
+)

@@ -1,0 +1,102 @@
+"""Forms of SYNs, what they say of the number of boxes, and which systems make them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from detector.one_capture.senders.stacks import (
+    contradictions,
+    declared_system,
+    form_codes,
+    group_stacks,
+    known_stacks,
+    systems_of,
+)
+from pepscope.captures.direction import Direction
+from tests.detector.one_capture.senders.made_senders import senders
+
+LINUX, WINDOWS, DARWIN = (2, 4, 8, 1, 3), (2, 1, 3, 1, 1, 4), (2, 1, 3, 1, 1, 8, 4)
+
+
+def test_forms_are_equal_where_all_that_a_stack_chooses_is() -> None:
+    made = senders(
+        6, 1,
+        syn_hop_limit=[60, 50, 60, 60, 64, 60], hop_limit=[60, 50, 60, 60, 57, -1],
+        syn_window=[65_160, 65_160, 64_240, 65_160, 65_160, 65_160],
+        option_kinds=[LINUX, LINUX, LINUX, WINDOWS, LINUX, LINUX],
+    )  # fmt: skip
+    columns = {
+        "down_options_captured": np.asarray([True, True, True, True, True, False]),
+        "down_maximum_segment_size": np.full(6, 1460),
+        "down_window_scale": np.full(6, 7),
+    }
+    codes = form_codes(made, columns, Direction.DOWN)
+    assert codes[0] == codes[1]
+    assert len({codes[0], codes[2], codes[3]}) == 3
+    assert codes[4:].tolist() == [-1, -1], "made by somebody else; not captured whole"
+
+
+def test_members_are_compared_with_the_first_known_one_of_their_group() -> None:
+    form = np.asarray([3, 3, 3, 5, -1, 4])
+    hop_limit = np.asarray([57, 57, 57, 50, 57, 61])
+    member = np.asarray([0, 0, 1, 2, 3, 4])
+    found = group_stacks(form, hop_limit, member, np.asarray([0, 0, 0, 1, 2]), 3)
+    assert found.members.tolist() == [3, 0, 1]
+    assert (found.forms.tolist(), found.hop_limits.tolist()) == ([2, 0, 1], [2, 0, 1])
+    assert found.pairs.tolist() == [2, 0, 1]
+    assert found.box_nats[1:].tolist() == [0.0, 0.0], "one member says nothing"
+    assert found.box_nats[0] < found.apart_nats[0], "one of two others differs"
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 10])
+def test_more_equal_hosts_say_more_for_one_box_and_different_ones_against(hosts: int) -> None:
+    member = np.arange(hosts)
+    alike = group_stacks(np.zeros(hosts, int), np.full(hosts, 60), member, np.zeros(hosts, int), 1)
+    apart = group_stacks(member, 60 - member, member, np.zeros(hosts, int), 1)
+    for_box = [float(found.box_nats[0] - found.apart_nats[0]) for found in (alike, apart)]
+    assert for_box[0] > 2 * (hosts - 1)
+    assert for_box[1] < -2 * (hosts - 1)
+    assert alike.beside_nats[0] > alike.apart_nats[0], "hosts of one site look alike too"
+
+
+def test_systems_are_told_by_options_and_initial_hop_limit() -> None:
+    assert systems_of(LINUX, 52) == {"linux", "android"}
+    assert systems_of(WINDOWS, 113) == {"windows"}
+    assert systems_of((*DARWIN, 0, 0), 64) == {"darwin"}
+    assert systems_of((2, 1, 3, 4, 8), 60) == {"freebsd"}
+    assert systems_of((2, 1, 3, 4, 8), 120) == {"windows"}
+    for kinds, hop_limit in ((LINUX, 120), ((2,), 60), (LINUX, -1)):
+        assert systems_of(kinds, hop_limit) == frozenset()
+
+
+def test_the_table_has_no_two_entries_of_one_form() -> None:
+    forms = [(stack.initial_hop_limit, stack.option_kinds) for stack in known_stacks()]
+    assert len(forms) == len(set(forms))
+
+
+@pytest.mark.parametrize(
+    ("agent", "system"),
+    [
+        (b"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36", "windows"),
+        (b"Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36", "android"),
+        (b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_1 like Mac OS X)", "darwin"),
+        (b"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "darwin"),
+        (b"Mozilla/5.0 (X11; Linux x86_64; rv:120.0)", "linux"),
+        (b"curl/8.5.0", None),
+    ],
+)
+def test_user_agents_name_systems(agent: bytes, system: str | None) -> None:
+    assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: " + agent + b"\r\n\r\n") == system
+    assert declared_system(b"GET / HTTP/1.1\r\nHost: a\r\n\r\nUser-Agent: " + agent) is None
+
+
+def test_a_request_of_another_system_than_the_syn_contradicts() -> None:
+    made = senders(
+        6, 0,
+        syn_hop_limit=[60, 60, 113, 60, 64, -1], hop_limit=[60, 60, 113, 60, 57, -1],
+        option_kinds=[LINUX, LINUX, WINDOWS, LINUX, LINUX, ()],
+    )  # fmt: skip
+    agents = [b"Windows NT 10.0", b"Linux; Android 14", b"Windows NT 10.0", None, b"Windows NT 10.0", b"iPhone"]
+    requests = [None if name is None else b"GET / HTTP/1.1\r\nUser-Agent: X (" + name + b")\r\n" for name in agents]
+    assert contradictions(made, requests).tolist() == [1, 0, 0, -1, -1, -1]
