@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,12 @@ from benchmarks.one_ended.check import check, handshakes
 from benchmarks.one_ended.network import run
 from benchmarks.one_ended.plan import PORTS, Capturing, draw
 from tests.captures.containers import read_capture
+
+TOOLS = ("ip", "tcpdump", "iptables", "nginx", "haproxy", "curl", "openssl")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists() or any(shutil.which(tool) is None for tool in TOOLS),
+    reason=f"needs root, TUN devices and {', '.join(TOOLS)}",
+)
 
 
 def made(kind, index, tmp_path):
