@@ -1,0 +1,158 @@
+"""Taps on routes, and their captures as pcap files with proper headers (RFC 791, 8200, 9293; libpcap's format)."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from random import Random
+
+from benchmarks.one_ended_simulated.events import Clock
+from benchmarks.one_ended_simulated.packets import ACK, SYN, Offer, Packet
+
+Address = IPv4Address | IPv6Address
+
+_EPOCH_S = 1_780_000_000
+_ETHERNET = b"\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02"
+_LINK_TYPE = 1
+_MODULUS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """How the packets of one direction of a connection look at one place: addresses, number bases, hops left."""
+
+    source: Address
+    source_port: int
+    target: Address
+    target_port: int
+    sequence_base: int
+    acknowledgement_base: int
+    timestamp_base: int
+    echo_base: int
+    hops: int
+
+    def frame(self, packet: Packet) -> bytes:
+        """The whole Ethernet frame."""
+        options = _options(packet, self)
+        window = packet.window_bytes >> (0 if packet.flags & SYN else packet.scale)
+        tcp = bytearray(
+            struct.pack(
+                ">HHIIBBHHH",
+                self.source_port,
+                self.target_port,
+                (self.sequence_base + packet.sequence) % _MODULUS,
+                (self.acknowledgement_base + packet.acknowledgement) % _MODULUS if packet.flags & ACK else 0,
+                (20 + len(options)) // 4 << 4,
+                packet.flags,
+                min(window, 0xFFFF),
+                0,
+                0,
+            )
+            + options
+            + packet.payload
+        )
+        pseudo = self.source.packed + self.target.packed + struct.pack(">II", len(tcp), 6)
+        struct.pack_into(">H", tcp, 16, _checksum(pseudo + tcp))
+        if self.source.version == 6:
+            ip = struct.pack(">IHBB", 6 << 28, len(tcp), 6, self.hops) + self.source.packed + self.target.packed
+            return _ETHERNET + b"\x86\xdd" + ip + tcp
+        header = bytearray(
+            struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), packet.identification, 0x4000, self.hops, 6, 0)
+            + self.source.packed
+            + self.target.packed
+        )
+        struct.pack_into(">H", header, 10, _checksum(header))
+        return _ETHERNET + b"\x08\x00" + header + tcp
+
+
+def _checksum(data: bytes | bytearray) -> int:
+    """The Internet checksum (RFC 1071): one's complement addition is addition modulo 65,535."""
+    total = int.from_bytes(data + b"\0" if len(data) % 2 else data, "big")
+    return ~(total % 0xFFFF or (0xFFFF if total else 0)) & 0xFFFF
+
+
+def _options(packet: Packet, face: Face) -> bytes:
+    stamps = struct.pack(
+        ">II",
+        (face.timestamp_base + packet.timestamp) % _MODULUS,
+        (face.echo_base + packet.echo) % _MODULUS if packet.flags & ACK else 0,
+    )
+    if packet.offer is not None:
+        return _opening_options(packet.offer, stamps)
+    raw = b"\x01\x01\x08\x0a" + stamps if packet.has_timestamps else b""
+    if packet.sack:
+        edges = b"".join(
+            struct.pack(">II", *((face.acknowledgement_base + edge) % _MODULUS for edge in block))
+            for block in packet.sack
+        )
+        raw += b"\x01\x01\x05" + bytes([2 + len(edges)]) + edges
+    return raw
+
+
+def _opening_options(offer: Offer, stamps: bytes) -> bytes:
+    """By the letters of a layout: M segment size, S SACK, T timestamps, N no operation, W window scale, E end."""
+    raw = b""
+    for letter in offer.layout:
+        if letter == "M":
+            raw += b"\x02\x04" + struct.pack(">H", offer.segment_size)
+        elif letter == "S" and offer.sack:
+            raw += b"\x04\x02"
+        elif letter == "T" and offer.timestamps:
+            raw += b"\x08\x0a" + stamps
+        elif letter == "W" and offer.scale is not None:
+            raw += bytes([3, 3, offer.scale])
+        elif letter == "N":
+            raw += b"\x01"
+        elif letter == "E":
+            raw += b"\0"
+    return raw + b"\0" * (-len(raw) % 4)
+
+
+@dataclass(slots=True)
+class Tap:
+    """One capture point: keeps what passes."""
+
+    clock: Clock
+    records: list[tuple[float, Packet, Face]] = field(default_factory=list)
+
+    def record(self, packet: Packet, face: Face) -> None:
+        """Keep a packet with the time of now."""
+        self.records.append((self.clock.now_s, packet, face))
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """How a tap's packets become a file."""
+
+    snap_length: int = 262_144
+    begins_at_s: float = 0.0
+    missing_share: float = 0.0  # of packets that the capture did not keep
+    clock_offset_s: float = 0.0
+
+
+def write_capture(path: Path, tap: Tap, recording: Recording, random: Random) -> int:
+    """Write a gzipped pcap file with times in nanoseconds. Gives the number of packets."""
+    count = 0
+    parts = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, recording.snap_length, _LINK_TYPE)]
+    for time_s, frame in _frames(tap, recording, random):
+        time_ns = round((time_s + recording.clock_offset_s) * 1e9)
+        seconds, rest_ns = divmod(time_ns, 1_000_000_000)
+        kept = frame[: recording.snap_length]
+        parts.append(struct.pack("<IIII", _EPOCH_S + seconds, rest_ns, len(kept), len(frame)))
+        parts.append(kept)
+        count += 1
+    path.write_bytes(gzip.compress(b"".join(parts), compresslevel=1, mtime=0))
+    return count
+
+
+def _frames(tap: Tap, recording: Recording, random: Random) -> Iterator[tuple[float, bytes]]:
+    for time_s, packet, face in tap.records:
+        if time_s < recording.begins_at_s:
+            continue
+        if recording.missing_share and random.random() < recording.missing_share:
+            continue
+        yield time_s, face.frame(packet)
