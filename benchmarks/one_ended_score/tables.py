@@ -1,0 +1,216 @@
+"""The score as tables: by side, number of exchanges and hidden leg, as the goals are stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.calibration.report import Claims
+from benchmarks.calibration.report import table as reliability_table
+from benchmarks.intervals import wilson
+from benchmarks.one_ended_score.judgements import CaptureScore, Judgement
+
+Test = Callable[[Judgement], bool]
+
+#: Side, name, least and most exchanges: the rows in which the goals are stated.
+SIZES: tuple[tuple[str, str, float, float], ...] = (
+    ("server", "under 4", 0, 3),
+    ("server", "4-15", 4, 15),
+    ("server", "16 and more", 16, math.inf),
+    ("client", "under 4", 0, 3),
+    ("client", "4-7", 4, 7),
+    ("client", "8 and more", 8, math.inf),
+)
+#: Name, least and most round trip of the hidden leg in seconds.
+LEGS = (("below 5 ms", 0.0, 0.005), ("5-15 ms", 0.005, 0.015), ("15-40 ms", 0.015, 0.04), ("40 ms and more", 0.04, 1e9))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many."""
+
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        if not self.of:
+            return "-"
+        low, high = wilson(self.count, self.of)
+        return f"{self.count} of {self.of}: {self.count / self.of:.1%} ({low:.1%} to {high:.1%})"
+
+    def document(self) -> dict[str, float | int | None]:
+        """For JSON."""
+        low, high = wilson(self.count, self.of)
+        return {
+            "count": self.count,
+            "of": self.of,
+            "share": self.count / self.of if self.of else None,
+            "wilson_low": low,
+            "wilson_high": high,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: what it counts, in which groups."""
+
+    table: str
+    side: str
+    exchanges: str
+    groups: str
+    what: str
+    share: Share
+
+
+def share(judgements: Iterable[Judgement], counted: Test) -> Share:
+    """How many of them are counted."""
+    found = [counted(judgement) for judgement in judgements]
+    return Share(sum(found), len(found))
+
+
+def rows(judgements: Sequence[Judgement], *, by_host: bool = False) -> list[Row]:
+    """Every count, in the order of the goals; groups of all hosts, or those of one host."""
+    name = "by host" if by_host else "by network and port"
+    made = []
+    for side, size, least, most in SIZES:
+        inside = [
+            each
+            for each in judgements
+            if each.truth.side == side and least <= each.exchanges <= most and (each.truth.host is not None) == by_host
+        ]
+        made += [Row(name, side, size, groups, what, counts) for groups, what, counts in _counts(inside)]
+    return [row for row in made if row.share.of]
+
+
+def _counts(inside: Sequence[Judgement]) -> list[tuple[str, str, Share]]:
+    harmless = [each for each in inside if not each.truth.is_split]
+    plain = [each for each in harmless if each.truth.kind == "regular" and not each.truth.thinks]
+    thinking = [each for each in harmless if each.truth.thinks]
+    handshakes = [each for each in harmless if each.truth.kind == "syn-proxy"]
+    made = [
+        ("not split", "false alarm", share(harmless, lambda each: each.false_alarm)),
+        ("not split, client thinks", "false alarm", share(thinking, lambda each: each.false_alarm)),
+        ("not split, SYN proxy", "false alarm", share(handshakes, lambda each: each.false_alarm)),
+        ("not split", "cleared", share(harmless, lambda each: each.cleared)),
+        ("regular, nobody thinks", "cleared", share(plain, lambda each: each.cleared)),
+    ]
+    for name, low_s, high_s in LEGS:
+        split = [each for each in inside if each.truth.is_split_in_network and low_s <= _hidden_s(each) < high_s]
+        for kind, members in (
+            ("split", [each for each in split if not each.truth.cache]),
+            ("split with cache", [each for each in split if each.truth.cache]),
+        ):
+            made += [
+                (f"{kind}, {name}", "found", share(members, lambda each: each.says_split)),
+                (f"{kind}, {name}", "called regular", share(members, lambda each: each.cleared_wrongly)),
+            ]
+        found = [each for each in split if each.says_split]
+        made.append((f"split, {name}", "where right", share(found, lambda each: each.where == "network")))
+        placed = [each for each in found if each.location_right is not None]
+        made.append((f"split, {name}", "located", share(placed, lambda each: each.location_right is True)))
+        spanned = [each for each in found if each.hidden_interval_s is not None]
+        made.append((f"split, {name}", "in its interval", share(spanned, _in_interval)))
+    for name, low_s, high_s in LEGS:
+        own = [
+            each
+            for each in inside
+            if each.truth.is_split and not each.truth.is_split_in_network and low_s <= _hidden_s(each) < high_s
+        ]
+        made += [
+            (f"split at the server, {name}", "network accused", share(own, lambda each: each.accuses_network)),
+            (f"split at the server, {name}", "found as such", share(own, lambda each: each.where == "server")),
+            (f"split at the server, {name}", "called regular", share(own, lambda each: each.cleared_wrongly)),
+        ]
+    return made
+
+
+def _hidden_s(judgement: Judgement) -> float:
+    return judgement.truth.hidden_s[1] if judgement.truth.hidden_s is not None else 0.0
+
+
+def _in_interval(judgement: Judgement) -> bool:
+    interval, truth = judgement.hidden_interval_s, judgement.truth.hidden_s
+    return interval is not None and truth is not None and interval[0] <= truth[1] and truth[0] <= interval[1]
+
+
+def claims(judgements: Sequence[Judgement], side: str) -> Claims:
+    """Probabilities of a split on one side, of groups that are all of one kind."""
+    judged = [
+        each
+        for each in judgements
+        if each.truth.side == side and each.truth.host is None and each.truth.whole and each.verdict is not None
+    ]
+    return Claims(
+        f"split, {side} side",
+        tuple(each.split_probability for each in judged),
+        tuple(each.truth.is_split for each in judged),
+    )
+
+
+def worst(judgements: Sequence[Judgement], limit: int) -> list[tuple[str, Judgement]]:
+    """The errors that weigh most: false alarms, splits called regular, wrong places, wide hidden legs not found."""
+    kinds: tuple[tuple[str, Test], ...] = (
+        ("false alarm", lambda each: each.false_alarm),
+        ("called regular", lambda each: each.cleared_wrongly and _hidden_s(each) >= LEGS[0][2]),
+        ("wrong place", lambda each: each.truth.is_split_in_network and each.says_split and each.where == "server"),
+        ("badly located", lambda each: each.location_right is False),
+        ("not found", lambda each: each.truth.is_split_in_network and not each.says_split and not each.cleared),
+    )
+    made: list[tuple[str, Judgement]] = []
+    for name, test in kinds:
+        wrong = sorted((each for each in judgements if test(each)), key=_weight, reverse=True)
+        made += [(name, each) for each in wrong[:limit]]
+    return made
+
+
+def _weight(judgement: Judgement) -> tuple[float, float, int]:
+    if judgement.false_alarm:
+        return judgement.split_probability, float(judgement.exchanges), judgement.connections
+    return _hidden_s(judgement), float(judgement.exchanges), judgement.connections
+
+
+def text(scores: Sequence[CaptureScore], errors: int) -> str:
+    """The report."""
+    judgements = [each for score in scores for each in score.judgements]
+    lines = [_summary(scores, judgements), ""]
+    lines += [
+        "| groups | side | exchanges | of those that are | what | count, share, 95 % interval |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows(judgements) + rows(judgements, by_host=True):
+        lines.append(f"| {row.table} | {row.side} | {row.exchanges} | {row.groups} | {row.what} | {row.share} |")
+    for side in ("server", "client"):
+        made = claims(judgements, side)
+        if made.said:
+            lines += ["", f"Probabilities of a {made.name}: Brier score {made.brier:.4f} on {len(made.said)} groups."]
+            lines += ["", reliability_table(made)]
+    lines += ["", "Worst errors:"]
+    lines += [_line(name, judgement) for name, judgement in worst(judgements, errors)]
+    return "\n".join(lines)
+
+
+def _summary(scores: Sequence[CaptureScore], judgements: Sequence[Judgement]) -> str:
+    missing = sum(each.verdict is None for each in judgements)
+    strays, splits = sum(score.strays for score in scores), sum(score.stray_splits for score in scores)
+    failures = [score.failure for score in scores if score.failure is not None]
+    head = (
+        f"{len(scores)} captures, {len(judgements)} groups; {missing} groups not reported, "
+        f"{strays} reported that the truth does not know ({splits} called split)."
+    )
+    return "\n".join([head, *failures])
+
+
+def _line(name: str, judgement: Judgement) -> str:
+    truth = judgement.truth
+    hidden = (
+        "" if truth.hidden_s is None else f", hidden {truth.hidden_s[0] * 1e3:.1f}-{truth.hidden_s[1] * 1e3:.1f} ms"
+    )
+    said = "" if judgement.hidden_s is None else f" hidden {judgement.hidden_s * 1e3:.1f} ms"
+    host = "" if truth.host is None else f" {truth.host}"
+    return (
+        f"- {name}: {truth.network}/{truth.capture} {truth.side} {truth.prefix} port {truth.port}{host} "
+        f"[{truth.access}, {truth.middle}, {truth.kind} {truth.where or ''}{hidden}{', thinks' if truth.thinks else ''}"
+        f"{', cut' if truth.cut else ''}] said {judgement.verdict} {judgement.split_probability:.3f}{said} on "
+        f"{judgement.exchanges} exchanges: {judgement.reason}"
+    )
