@@ -6,7 +6,9 @@ import gzip
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from ipaddress import IPv4Address, IPv6Address
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 
@@ -56,20 +58,28 @@ class Face:
             + packet.payload
         )
         pseudo = self.source.packed + self.target.packed + struct.pack(">II", len(tcp), 6)
-        struct.pack_into(">H", tcp, 16, _checksum(pseudo + tcp))
-        if self.source.version == 6:
-            ip = struct.pack(">IHBB", 6 << 28, len(tcp), 6, self.hops) + self.source.packed + self.target.packed
-            return _ETHERNET + b"\x86\xdd" + ip + tcp
-        header = bytearray(
-            struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(tcp), packet.identification, 0x4000, self.hops, 6, 0)
-            + self.source.packed
-            + self.target.packed
-        )
-        struct.pack_into(">H", header, 10, _checksum(header))
-        return _ETHERNET + b"\x08\x00" + header + tcp
+        struct.pack_into(">H", tcp, 16, checksum(pseudo + tcp))
+        head = network_header(self.source, self.target, 6, self.hops, packet.identification, len(tcp))
+        return head + bytes(tcp)
 
 
-def _checksum(data: bytes | bytearray) -> int:
+def network_header(
+    source: Address, target: Address, protocol: int, hops: int, identification: int, payload_bytes: int
+) -> bytes:
+    """Ethernet and IP headers of a packet that is not to be fragmented."""
+    if source.version == 6:
+        header = bytearray(struct.pack(">IHBB", 6 << 28, payload_bytes, protocol, hops))
+        return _ETHERNET + b"\x86\xdd" + bytes(header) + source.packed + target.packed
+    header = bytearray(
+        struct.pack(">BBHHHBBH", 0x45, 0, 20 + payload_bytes, identification, 0x4000, hops, protocol, 0)
+        + source.packed
+        + target.packed
+    )
+    struct.pack_into(">H", header, 10, checksum(header))
+    return _ETHERNET + b"\x08\x00" + bytes(header)
+
+
+def checksum(data: bytes | bytearray) -> int:
     """The Internet checksum (RFC 1071): one's complement addition is addition modulo 65,535."""
     total = int.from_bytes(data + b"\0" if len(data) % 2 else data, "big")
     return ~(total % 0xFFFF or (0xFFFF if total else 0)) & 0xFFFF
@@ -118,6 +128,7 @@ class Tap:
 
     clock: Clock
     records: list[tuple[float, Packet, Face]] = field(default_factory=list)
+    frames: list[tuple[float, bytes]] = field(default_factory=list)  # of what is not TCP
 
     def record(self, packet: Packet, face: Face) -> None:
         """Keep a packet with the time of now."""
@@ -150,9 +161,10 @@ def write_capture(path: Path, tap: Tap, recording: Recording, random: Random) ->
 
 
 def _frames(tap: Tap, recording: Recording, random: Random) -> Iterator[tuple[float, bytes]]:
-    for time_s, packet, face in tap.records:
+    segments = ((time_s, face.frame(packet)) for time_s, packet, face in tap.records if time_s >= recording.begins_at_s)
+    for time_s, frame in merge(segments, tap.frames, key=itemgetter(0)):
         if time_s < recording.begins_at_s:
             continue
         if recording.missing_share and random.random() < recording.missing_share:
             continue
-        yield time_s, face.frame(packet)
+        yield time_s, frame

@@ -20,7 +20,7 @@ from benchmarks.one_ended_simulated.scenario import (
     Server,
     Site,
 )
-from benchmarks.one_ended_simulated.sessions import draw_sessions
+from benchmarks.one_ended_simulated.sessions import draw_pings, draw_sessions
 from benchmarks.one_ended_simulated.stacks import box_stack, client_stack, server_stack
 from benchmarks.one_ended_simulated.talks import ClientHabits, Draw, ServerHabits
 
@@ -215,7 +215,7 @@ def _site(
     sessions = draw_sessions(random, servers, len(addresses), PORTS, activity, cache=kind is MiddleKind.CACHE)
     return Site(
         _network(addresses[0]), addresses, access, link, random.randrange(1, 6), random.choice((0.0, 0.0, 0.004, 0.02)),
-        middle, habits, stacks, thinks, sessions, None if middle.public is None else _network(middle.public),
+        middle, habits, stacks, thinks, sessions, draw_pings(random, len(servers), len(addresses)),
     )  # fmt: skip
 
 

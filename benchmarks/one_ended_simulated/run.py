@@ -12,6 +12,7 @@ from benchmarks.one_ended_simulated.boxes import SynProxy, join_relay
 from benchmarks.one_ended_simulated.captures import Tap
 from benchmarks.one_ended_simulated.channels import Channel, Link, line
 from benchmarks.one_ended_simulated.draws import about
+from benchmarks.one_ended_simulated.echo import Part, Ping, Spot
 from benchmarks.one_ended_simulated.endpoints import Endpoint
 from benchmarks.one_ended_simulated.events import Clock
 from benchmarks.one_ended_simulated.scenario import Box, FrontKind, MiddleKind, Scenario, Server, Session, Site
@@ -63,6 +64,8 @@ class Simulation:
                 self.access[number, client] = site.link.channels(clock, random)
             for place, server in enumerate(scenario.servers):
                 self.wires[number, place] = wire(site, server).channels(clock, random)
+            for place, (start_s, client, server_place) in enumerate(site.pings):
+                clock.at(start_s, self._ping(number, client, server_place, place).start)
             for session in site.sessions:
                 clock.at(session.start_s, partial(self._start, number, session))
         clock.run(_LONGEST_S)
@@ -70,6 +73,20 @@ class Simulation:
     def _port(self, number: int) -> int:
         self.ports[number] = self.ports.get(number, self.random.randrange(2_000, 20_000)) + self.random.randrange(1, 3)
         return 32_768 + self.ports[number] % 28_000
+
+    def _ping(self, number: int, client: int, place: int, count: int) -> Ping:
+        site, server = self.scenario.sites[number], self.scenario.servers[place]
+        address, middle = site.clients[client], site.middle
+        target, public = server.address_for(address), middle.public or address
+        sent, left, routers = site.stacks[client].hops, server.stack.hops, site.routers + server.routers
+        parts: list[Part] = [
+            Spot(self.taps.get("client"), address, target, sent, left - routers - 1),
+            self.access[number, client],
+            Spot(self.taps.get("between"), address, target, sent - 1, left - routers),
+            self.wires[number, place],
+            Spot(self.taps.get(server.name), public, target, sent - 1 - routers, left),
+        ]
+        return Ping(self.clock, parts, 7000 + client, count % 65_536, 3e-5 * (1 + self.random.random()))
 
     def _start(self, number: int, session: Session) -> None:
         scenario, random, clock = self.scenario, self.random, self.clock

@@ -123,7 +123,7 @@ class Site:
     stacks: tuple[Stack, ...]
     thinks: bool
     sessions: tuple[Session, ...]
-    public_network: str | None = None
+    pings: tuple[tuple[float, int, int], ...] = ()  # when, from which client, to which server
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,19 @@ def draw_sessions(
     return tuple(sorted(sessions, key=lambda session: session.start_s))
 
 
+def draw_pings(random: Random, servers: int, clients: int) -> tuple[tuple[float, int, int], ...]:
+    """In a third of the sites, clients ping every server a few times, once a second."""
+    if random.random() > 1 / 3:
+        return ()
+    count = random.choice((3, 5, 10, 20))
+    return tuple(
+        (random.uniform(0.0, 60.0) + number, client, server)
+        for client in range(clients)
+        for server in range(servers)
+        for number in range(count)
+    )
+
+
 def _starts(random: Random, count: int, *, several: bool) -> list[float]:
     starts: list[float] = []
     time_s = random.uniform(0.0, 8.0)
@@ -56,6 +69,7 @@ def _requests(random: Random, style: str, median_bytes: float, *, cache: bool) -
     count = {"script": 1, "browser": 3, "keep-alive": 6, "person": 3}[style]
     count = 1 if count == 1 and random.random() < 0.7 else random.randrange(1, 2 * count + 1)
     uploads = random.random() < 0.06
+    together = style == "browser" and random.random() < 0.5
     requests = []
     for place in range(count):
         person = style == "person" or (style == "browser" and random.random() < 0.15)
@@ -69,7 +83,9 @@ def _requests(random: Random, style: str, median_bytes: float, *, cache: bool) -
         requests.append(
             Request(
                 max(120, min(int(asks), 150_000)), max(40, min(int(size), _MOST_BYTES)), wait_s,
-                is_automatic=wait_s == 0.0, is_stored=cache and random.random() < 0.5,
+                is_automatic=wait_s == 0.0,
+                is_stored=cache and random.random() < 0.5,
+                is_together=together and place > 0 and wait_s == 0.0 and random.random() < 0.6,
             )
         )  # fmt: skip
     return tuple(requests)
@@ -80,6 +96,6 @@ def _secure(random: Random, server: Server, port: int) -> Secure | None:
         return None
     version = Version.TLS_1_3 if server.versions[port] else Version.TLS_1_2
     return Secure(
-        version, f"{server.name}.example", random.random() < 0.4, random.choice((900, 2500, 4000)),
+        version, f"{server.name}.example", random.random() < 0.4, random.choice((0, 900, 2500, 4000)),
         random.choice((220, 517, 517, 700, 1800)),
     )  # fmt: skip

@@ -21,6 +21,7 @@ class Request:
     wait_s: float  # of the client before it asks, beyond its habit
     is_automatic: bool  # asked without a person or a timer
     is_stored: bool = False  # in a cache of the middle, if there is one
+    is_together: bool = False  # asked with the request before it (HTTP/2, pipelining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,12 @@ def exchange(
     """Requests and answers of HTTP, in clear or encrypted."""
     handshake_bytes = talk.client_bytes
     is_1_3 = secure is not None and secure.version is tls.Version.TLS_1_3
+    answers: list[tuple[int, Request]] = []
     for place, request in enumerate(requests):
+        if not request.is_together:
+            _say_answers(talk, answers, server, secure)
         wait_s = request.wait_s
-        follows = bool(talk.server_bytes) and not (is_1_3 and place == 0)
+        follows = bool(talk.server_bytes) and not (is_1_3 and place == 0) and not request.is_together
         if follows:
             wait_s += client.next_request()
         if is_1_3 and place == 0 and secure is not None and secure.offers_h2:
@@ -122,7 +126,16 @@ def exchange(
             talk.from_server(tls.tickets(), server.command(), needs_bytes=handshake_bytes)
             if secure is not None and secure.offers_h2:
                 talk.from_server(tls.application_data(40), 0.0, needs_bytes=handshake_bytes)
-        talk.from_server(_answer(request, secure), server.answer(), answers=True)
+        answers.append((talk.client_bytes, request))
+    _say_answers(talk, answers, server, secure)
+
+
+def _say_answers(talk: Talk, asked: list[tuple[int, Request]], server: ServerHabits, secure: Secure | None) -> None:
+    """The server answers what was asked together; only the first answer waits for what the client said last."""
+    for place, (needs_bytes, request) in enumerate(asked):
+        answer = _answer(request, secure)
+        talk.from_server(answer, server.answer(), answers=place == 0, needs_bytes=needs_bytes)
+    asked.clear()
 
 
 def _request(request: Request, secure: Secure | None) -> bytes:

@@ -66,7 +66,7 @@ def identity(number: int) -> str:
 
 
 def groups(simulation: Simulation, name: str) -> list[dict[str, Any]]:
-    """By network and port, then (seen from the clients) by host too."""
+    """By network and port, then (seen from the clients) by host too. A stretch is named by whom it leads to."""
     seen = [each for line in _visible(simulation, name) for each in _judged(simulation, name, line)]
     rows = []
     keys = sorted({(each.side, each.network, each.port) for each in seen})
@@ -88,7 +88,7 @@ def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
         by_host = {each.host: round(each.hidden_s or 0.0, 6) for each in accused}
         hidden = by_host if host is None and first.side == "client" else by_host[first.host]
     return {
-        "side": first.side,
+        "stretch": "server" if first.side == "client" else "client",
         "network": first.network,
         "port": first.port,
         "host": host,
