@@ -47,7 +47,9 @@ __all__ = [
     "clock_falls",
     "common_packets",
     "compare_payload",
+    "connection_exchanges",
     "data_ranges",
+    "exchange_kinds",
     "exchanges",
     "fin_lead_ns",
     "fingerprints",
@@ -62,6 +64,7 @@ __all__ = [
     "plain_round_trips",
     "read_capture",
     "read_frames",
+    "reference_kinds",
     "sender_lead",
     "simulate",
     "sketch",
@@ -76,6 +79,8 @@ __all__ = [
 _Cloud: TypeAlias = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 #: Slack, offset, drift, lowest and highest offset.
 _Line: TypeAlias = tuple[float, float, float, float, float]
+#: Columns of exchanges and of round trips by name.
+_ExchangeTables: TypeAlias = tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]
 #: Start, reference (client times), offset (server minus client, ns) and drift of a piece of a clock relation.
 _ClockLine: TypeAlias = tuple[int, int, float, float]
 #: Packets, and by direction the powers of two by which windows are divided, and when the sender reset the connection.
@@ -574,6 +579,12 @@ class Exchanges:
     @property
     def least_ns(self) -> int | None: ...
 
+def exchange_kinds() -> tuple[str, ...]:
+    """Names of the kinds of exchanges by their codes."""
+
+def connection_exchanges(packets: PacketColumns, up: PayloadSample, down: PayloadSample) -> _ExchangeTables:
+    """Columns of `pepscope.captures.exchanges.Exchanges` and `RoundTripColumns` of one connection, by name."""
+
 def exchanges(asked: int, packets: PacketColumns) -> Exchanges:
     """Questions in `asked` and the answers to them; data after data of the other direction begin a new question."""
 
@@ -941,6 +952,12 @@ class Capture:
     def sack_blocks(self, index: int) -> tuple[npt.NDArray[Any], ...]:
         """Row, left and right edge of the SACK blocks of a connection."""
 
+    def exchanges(self) -> _ExchangeTables:
+        """Columns of exchanges and of round trips of all connections, by name.
+
+        Raises ValueError where the capture was opened without columns or payload.
+        """
+
     @property
     def datagram_flow_count(self) -> int: ...
     def datagram_flow(self, index: int) -> dict[str, Any]:
@@ -949,8 +966,14 @@ class Capture:
     def datagram_samples(self, index: int) -> list[tuple[list[int], list[int], list[int], list[bytes]]]:
         """Rank, time, length and kept bytes of the datagrams kept of each side."""
 
+    def references(self) -> dict[str, npt.NDArray[Any]]:
+        """Round trips that no TCP split can shorten, as arrays."""
+
     def payload(self, index: int) -> tuple[PayloadSample, PayloadSample]:
         """The payload kept of each direction."""
+
+def reference_kinds() -> list[str]:
+    """Names of the kinds of references, by their number."""
 
 def header_kinds() -> list[str]:
     """Names of the kinds of headers, by their number."""

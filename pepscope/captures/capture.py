@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from pepscope.captures.datagrams import DatagramFlow, DatagramSample
+    from pepscope.captures.exchanges import Exchanges
     from pepscope.captures.packets import Direction, PacketColumns, PayloadSample, SackBlocks
+    from pepscope.captures.references import References
 
 DEFAULT_MEMORY_BYTES = 1 << 30
 
@@ -78,6 +80,7 @@ class Capture:
         self._core = core
         self._latest: tuple[int, PacketColumns] | None = None
         self._columns: Mapping[str, npt.NDArray[Any]] | None = None
+        self._exchanges: Exchanges | None = None
 
     def __repr__(self) -> str:
         return f"<Capture {self.path!r}: {self.packet_count} packets, {len(self.connections)} connections>"
@@ -144,6 +147,18 @@ class Capture:
 
         return SackBlocks(*self._core.sack_blocks(connection_id))
 
+    def exchanges(self) -> Exchanges:
+        """Exchanges of all connections, and the transport round trips of each; made when first asked for.
+
+        Raises ValueError where the capture was opened without columns or without payload, CaptureError where temporary
+        files cannot be read.
+        """
+        if self._exchanges is None:
+            from pepscope.captures.exchanges import exchange_tables
+
+            self._exchanges = exchange_tables(*self._core.exchanges())
+        return self._exchanges
+
     @property
     def datagram_flows(self) -> Sequence[DatagramFlow]:
         """The UDP flows outside known tunnels, by first datagram; empty where no payload is kept."""
@@ -164,6 +179,12 @@ class Capture:
             for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
         )
         return first, second
+
+    def references(self) -> References:
+        """Round trips to hosts that no TCP split can shorten: answers to ICMP echo requests and UDP datagrams."""
+        from pepscope.captures.references import References
+
+        return References(**self._core.references())
 
     def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
         """The payload kept of each direction."""

@@ -12,9 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::datagrams;
+use crate::exchanges;
 use crate::packets::PacketColumns;
 use crate::payload::PayloadSample;
 use crate::read::CaptureError;
+use crate::references;
 use crate::summaries::{self, Fields};
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
@@ -84,6 +86,7 @@ impl Capture {
             named.set_item(name, count)?;
         }
         named.set_item("datagrams_left_out", self.analysed.datagrams_left_out())?;
+        named.set_item("references_left_out", self.analysed.references_left_out())?;
         Ok(named)
     }
 
@@ -168,6 +171,12 @@ impl Capture {
         PyTuple::new(py, columns.map(|column| handed_over(py, column)))
     }
 
+    /// Exchanges of all connections and round trips of each connection and direction.
+    fn exchanges<'py>(&self, py: Python<'py>) -> PyResult<exchanges::Tables<'py>> {
+        let found = py.detach(|| exchanges::of_capture(&self.analysed)).map_err(raised)?;
+        exchanges::tables(py, found)
+    }
+
     #[getter]
     fn datagram_flow_count(&self) -> usize {
         self.analysed.datagram_flows().len()
@@ -182,6 +191,11 @@ impl Capture {
     fn datagram_samples<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[datagrams::Sample<'py>; 2]> {
         let [first, second] = &self.observed_flow(index)?.sides;
         Ok([datagrams::sample(py, first), datagrams::sample(py, second)])
+    }
+
+    /// Round trips that no TCP split can shorten, as arrays.
+    fn references<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        references::columns(py, self.analysed.references())
     }
 
     /// The payload kept of each direction.

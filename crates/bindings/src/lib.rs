@@ -5,6 +5,7 @@ mod capture;
 mod clocks;
 mod connection_numbers;
 mod datagrams;
+mod exchanges;
 mod flow_ends;
 mod flow_times;
 mod frames;
@@ -17,6 +18,7 @@ mod payload;
 mod payload_fingerprints;
 mod read;
 mod record;
+mod references;
 mod simulate;
 mod sliding_mode;
 mod staircases;
@@ -42,6 +44,8 @@ mod _core {
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
+    use crate::exchanges::{connection_exchanges, exchange_kinds};
+    #[pymodule_export]
     use crate::flow_ends::{flow_ends, FlowEnds};
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
@@ -66,6 +70,8 @@ mod _core {
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
     use crate::read::read_capture;
+    #[pymodule_export]
+    use crate::references::reference_kinds;
     #[pymodule_export]
     use crate::simulate::{check_scenario, simulate, Simulated};
     #[pymodule_export]

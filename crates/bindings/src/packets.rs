@@ -1,5 +1,6 @@
 //! Packets of a connection for Python and from Python.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1, PyUntypedArrayMethods};
@@ -92,6 +93,11 @@ macro_rules! packet_columns {
 
         fn slices(columns: &Columns) -> Packets<'_> {
             Packets { $($name: &columns.$name,)* }
+        }
+
+        /// Some rows of the columns of several connections.
+        pub(crate) fn rows(columns: &Columns, range: Range<usize>) -> Packets<'_> {
+            Packets { $($name: &columns.$name[range.clone()],)* }
         }
 
         fn with_replaced(mut replaced: Columns, columns: &Bound<'_, PyDict>) -> PyResult<Columns> {

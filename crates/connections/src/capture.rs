@@ -12,7 +12,8 @@ use crate::json::write_connection;
 use crate::missing::NotCaptured;
 use crate::oversize::Oversize;
 use crate::payload_sample::PayloadPieces;
-use crate::read::{ObservedFlows, Summaries};
+use crate::read::{Observed, Summaries};
+use crate::references::Reference;
 use crate::spill::{Partitions, SpillError};
 use crate::summary::ConnectionSummary;
 
@@ -74,11 +75,11 @@ pub struct AnalysedCapture {
     tally: Tally,
     summaries: Summaries,
     packets: Packets,
-    observed: ObservedFlows,
+    observed: Observed,
 }
 
 impl AnalysedCapture {
-    pub(crate) fn new(tally: Tally, summaries: Summaries, packets: Packets, observed: ObservedFlows) -> Self {
+    pub(crate) fn new(tally: Tally, summaries: Summaries, packets: Packets, observed: Observed) -> Self {
         AnalysedCapture { tally, summaries, packets, observed }
     }
 
@@ -186,6 +187,28 @@ impl AnalysedCapture {
         self.with_loaded(partition, LookupError::NoPayload, |loaded| Some(act(loaded.payload.as_ref()?, place)))
     }
 
+    /// The connections of each partition, in the order of their places.
+    pub fn partition_members(&self) -> Vec<Vec<usize>> {
+        match &self.summaries {
+            Summaries::InMemory(connections) => vec![(0..connections.len()).collect()],
+            Summaries::InFile(stored) => stored.members(self.partition_count()),
+        }
+    }
+
+    /// Hands the packets and payload samples of a partition to `act`; a connection's place is that among the members.
+    pub fn with_partition<T>(
+        &self,
+        partition: usize,
+        act: impl FnOnce(&EncodedPackets, &PayloadPieces) -> T,
+    ) -> Result<T, LookupError> {
+        let both = |loaded: &Loaded| match (&loaded.packets, &loaded.payload) {
+            (None, _) => Err(LookupError::NoPackets),
+            (_, None) => Err(LookupError::NoPayload),
+            (Some(packets), Some(payload)) => Ok(act(packets, payload)),
+        };
+        self.with_loaded(partition, LookupError::NoPackets, |loaded| Some(both(loaded)))?
+    }
+
     /// The UDP flows outside known tunnels, by first datagram.
     pub fn datagram_flows(&self) -> &[DatagramFlow] {
         &self.observed.flows
@@ -193,7 +216,17 @@ impl AnalysedCapture {
 
     /// Datagrams of UDP flows for which there was no room.
     pub fn datagrams_left_out(&self) -> u64 {
-        self.observed.left_out
+        self.observed.datagrams_left_out
+    }
+
+    /// Round trips that no TCP split can shorten, by the time of the request.
+    pub fn references(&self) -> &[Reference] {
+        &self.observed.references
+    }
+
+    /// Flows and references for which there was no room.
+    pub fn references_left_out(&self) -> u64 {
+        self.observed.references_left_out
     }
 
     /// Passes the stored data of a partition to `act`; a partition that is not in memory replaces another one.

@@ -8,12 +8,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pepscope_wire::segment::Segment;
-use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver};
+use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver, Echo};
 
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
 use crate::datagram_flow::{DatagramFlow, DatagramFlows};
 use crate::oversize::PartitionSizes;
+use crate::references::{Reference, References};
 use crate::spill::{Spill, SpillError};
 use crate::stored::{StoredSummaries, SummaryStore};
 
@@ -61,19 +62,19 @@ pub trait Source {
 }
 
 /// Reads and analyses a capture. Packet columns (without them: connections) that take more than `memory_bytes` go to
-/// temporary files. With `settings.payload` UDP flows are kept as well.
+/// temporary files. With `settings.payload` UDP flows are kept
+/// as well; references always are.
 pub fn read_capture<S: Source>(
     source: &mut S,
     settings: Settings,
     memory_bytes: u64,
 ) -> Result<AnalysedCapture, ReadError<S::Stop>> {
-    let datagrams = SharedFlows::default();
+    let observer = SharedObserver::default();
     let open = |source: &mut S| -> Result<CaptureReader, ReadError<S::Stop>> {
         let mut reader = source.open()?;
-        if settings.payload {
-            datagrams.replace(Some(DatagramFlows::new(DATAGRAM_MEMORY_BYTES)));
-            reader.set_observer(Box::new(datagrams.clone()));
-        }
+        let flows = settings.payload.then(|| DatagramFlows::new(DATAGRAM_MEMORY_BYTES));
+        observer.replace(BesidesTcp { flows, references: References::default() });
+        reader.set_observer(Box::new(observer.clone()));
         Ok(reader)
     };
     let mut reader = open(source)?;
@@ -92,39 +93,57 @@ pub fn read_capture<S: Source>(
             }
         }
     };
-    Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, datagrams.finish()))
+    Ok(AnalysedCapture::new(reader.tally().clone(), summaries, packets, observer.finish()))
 }
 
-/// UDP flows of the latest pass, shared with the reader that meets the datagrams.
+/// What the latest pass makes of UDP datagrams and ICMP echo messages.
+#[derive(Default)]
+struct BesidesTcp {
+    flows: Option<DatagramFlows>,
+    references: References,
+}
+
+/// Shared with the reader that meets the datagrams.
 #[derive(Clone, Default)]
-struct SharedFlows(Arc<Mutex<Option<DatagramFlows>>>);
+struct SharedObserver(Arc<Mutex<BesidesTcp>>);
 
-impl SharedFlows {
-    fn replace(&self, flows: Option<DatagramFlows>) -> Option<DatagramFlows> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), flows)
+impl SharedObserver {
+    fn replace(&self, by: BesidesTcp) -> BesidesTcp {
+        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), by)
     }
 
-    fn finish(&self) -> ObservedFlows {
-        self.replace(None).map_or_else(ObservedFlows::default, |flows| ObservedFlows {
-            left_out: flows.left_out(),
-            flows: flows.finish(),
-        })
-    }
-}
-
-impl DatagramObserver for SharedFlows {
-    fn observe(&mut self, datagram: &Datagram<'_>) {
-        if let Some(flows) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
-            flows.push(datagram);
+    fn finish(&self) -> Observed {
+        let BesidesTcp { flows, references } = self.replace(BesidesTcp::default());
+        Observed {
+            datagrams_left_out: flows.as_ref().map_or(0, DatagramFlows::left_out),
+            flows: flows.map_or_else(Vec::new, DatagramFlows::finish),
+            references_left_out: references.left_out(),
+            references: references.finish(),
         }
     }
 }
 
-/// The UDP flows of a capture, and how many datagrams found no room among them.
+impl DatagramObserver for SharedObserver {
+    fn observe(&mut self, datagram: &Datagram<'_>) {
+        let mut besides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        besides.references.push(datagram);
+        if let Some(flows) = &mut besides.flows {
+            flows.push(datagram);
+        }
+    }
+
+    fn observe_echo(&mut self, echo: &Echo) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).references.push_echo(echo);
+    }
+}
+
+/// The UDP flows of a capture and its round trips besides TCP, and how many of each found no room.
 #[derive(Default)]
-pub(crate) struct ObservedFlows {
+pub(crate) struct Observed {
     pub(crate) flows: Vec<DatagramFlow>,
-    pub(crate) left_out: u64,
+    pub(crate) datagrams_left_out: u64,
+    pub(crate) references: Vec<Reference>,
+    pub(crate) references_left_out: u64,
 }
 
 /// Summaries of all connections, by first packet.

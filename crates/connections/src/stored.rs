@@ -110,6 +110,21 @@ impl StoredSummaries {
         self.records.get(index).map(|record| (usize::from(record.part), record.place as usize))
     }
 
+    /// The connections of each of so many parts, by their places there.
+    pub fn members(&self, parts: usize) -> Vec<Vec<usize>> {
+        let mut members = vec![Vec::new(); parts];
+        for (index, record) in self.records.iter().enumerate() {
+            if let Some(part) = members.get_mut(usize::from(record.part)) {
+                part.push((record.place, index));
+            }
+        }
+        let ordered = members.into_iter().map(|mut part| {
+            part.sort_unstable();
+            part.into_iter().map(|(_, index)| index).collect()
+        });
+        ordered.collect()
+    }
+
     /// The bytes of one connection, for `decode`; `None` beyond the last.
     pub fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>, SpillError> {
         let Some(record) = self.records.get(index) else { return Ok(None) };

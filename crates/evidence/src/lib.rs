@@ -5,6 +5,7 @@
 
 pub mod clocks;
 mod distinct;
+pub mod exchanges;
 pub mod flows;
 mod median;
 pub mod packets;

@@ -26,6 +26,7 @@ pub mod mark {
     pub const REORDERED: u16 = 0x0002;
     pub const DUPLICATE: u16 = 0x0004;
     pub const ZERO_WINDOW_PROBE: u16 = 0x0010;
+    pub const KEEP_ALIVE: u16 = 0x0020;
     pub const HAS_TIMESTAMPS: u16 = 0x0200;
     pub const OPTIONS_TRUNCATED: u16 = 0x1000;
 }

@@ -1,5 +1,7 @@
-//! UDP datagrams outside every known tunnel: something else may carry a TCP stream's bytes in them.
+//! UDP datagrams outside every known tunnel: something else may carry a TCP stream's bytes in them, and what answers
+//! them was reached without TCP.
 
+use crate::echo::Echo;
 use crate::layer::IpHeader;
 
 /// A UDP datagram. The payload lives until the reader goes on.
@@ -22,9 +24,11 @@ pub struct Datagram<'a> {
     pub payload: &'a [u8],
 }
 
-/// Gets every UDP datagram outside known tunnels that a reader meets between segments.
+/// Gets every UDP datagram outside known tunnels that a reader meets between segments, and every ICMP echo message.
 pub trait DatagramObserver: Send {
     fn observe(&mut self, datagram: &Datagram<'_>);
+
+    fn observe_echo(&mut self, _echo: &Echo) {}
 }
 
 /// Where in a frame (or in a datagram put together from fragments) a UDP header stands.

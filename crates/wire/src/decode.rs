@@ -1,6 +1,7 @@
 //! One frame to its TCP segment, through every header and tunnel in between.
 
 use crate::datagram::{Datagram, DatagramPosition};
+use crate::echo::{self, Echo, FoundEcho};
 use crate::error::Reject;
 use crate::fragments::Fragments;
 use crate::header::{HeaderKind, HeaderTrace};
@@ -34,6 +35,7 @@ pub struct Decoder {
     assembled: Vec<u8>,
     /// What the latest frame held instead of TCP.
     datagram: Option<DatagramPosition>,
+    echo: Option<FoundEcho>,
 }
 
 /// What a walk ends in.
@@ -49,7 +51,7 @@ impl Decoder {
 
     /// The TCP segment of a frame, or why there is none.
     pub fn decode<'a>(&'a mut self, frame: Frame<'a>) -> Result<Segment<'a>, Reject> {
-        self.datagram = None;
+        (self.datagram, self.echo) = (None, None);
         let link = LinkType::from_number(frame.link_type).ok_or(Reject::UnknownLinkType)?;
         let place = self.locate(link, frame.time_ns, frame.bytes, frame.wire_bytes as usize)?;
         let base = if place.assembled { &self.assembled } else { frame.bytes };
@@ -63,6 +65,11 @@ impl Decoder {
         place.datagram(base, frame.index, frame.time_ns)
     }
 
+    /// The ICMP echo message that `frame` held; only right after its `decode`.
+    pub fn echo(&self, frame: &Frame<'_>) -> Option<Echo> {
+        self.echo.map(|found| found.echo(frame.index, frame.time_ns))
+    }
+
     /// Datagrams of which some fragment has not come (yet).
     pub fn unfinished_datagrams(&self) -> u64 {
         self.fragments.unfinished_datagrams()
@@ -71,6 +78,11 @@ impl Decoder {
     /// Where the UDP datagram stands at which the latest frame that holds no TCP ended.
     pub(crate) fn datagram_position(&self) -> Option<DatagramPosition> {
         self.datagram
+    }
+
+    /// The ICMP echo message at which the latest frame that holds no TCP ended.
+    pub(crate) fn found_echo(&self) -> Option<FoundEcho> {
+        self.echo
     }
 
     /// The datagram that a place with `assembled` set refers to.
@@ -120,6 +132,7 @@ impl Decoder {
             }
         };
         self.datagram = state.datagram.map(|place| DatagramPosition { assembled, ..place });
+        self.echo = state.echo;
         located
     }
 }
@@ -151,6 +164,10 @@ pub(crate) fn walk<'a>(
                 protocol::AUTHENTICATION => {
                     let (next, payload) = ip::authentication(view, trace)?;
                     (Layer::IpPayload(next), payload)
+                }
+                protocol::ICMP | protocol::ICMP_6 => {
+                    echo::find(number, view, state);
+                    return Err(Reject::NotTcp);
                 }
                 _ => return Err(Reject::NotTcp),
             },

@@ -8,6 +8,7 @@ use crate::view::View;
 
 pub(crate) mod protocol {
     pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ICMP: u8 = 1;
     pub(crate) const IPV4: u8 = 4;
     pub(crate) const TCP: u8 = 6;
     pub(crate) const UDP: u8 = 17;
@@ -16,6 +17,7 @@ pub(crate) mod protocol {
     pub(crate) const FRAGMENT: u8 = 44;
     pub(crate) const GRE: u8 = 47;
     pub(crate) const AUTHENTICATION: u8 = 51;
+    pub(crate) const ICMP_6: u8 = 58;
     pub(crate) const DESTINATION_OPTIONS: u8 = 60;
     pub(crate) const MPLS: u8 = 137;
     pub(crate) const MOBILITY: u8 = 135;

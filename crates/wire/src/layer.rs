@@ -1,6 +1,7 @@
 //! The kinds of header that may come next in a frame, and the state of the walk through them.
 
 use crate::datagram::DatagramPosition;
+use crate::echo::FoundEcho;
 use crate::link::LinkType;
 use crate::segment::{Tunnel, TunnelKind};
 
@@ -44,6 +45,8 @@ pub(crate) struct WalkState {
     pub(crate) layers_left: u8,
     /// The UDP datagram at which the walk ended, if it did.
     pub(crate) datagram: Option<DatagramPosition>,
+    /// The ICMP echo message at which the walk ended, if it did.
+    pub(crate) echo: Option<FoundEcho>,
 }
 
 /// Headers in one another: four tunnels with VLAN tags and labels stay well below.
@@ -56,6 +59,7 @@ impl WalkState {
             tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
             layers_left: MOST_LAYERS,
             datagram: None,
+            echo: None,
         }
     }
 }

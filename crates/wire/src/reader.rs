@@ -118,7 +118,8 @@ impl CaptureReader {
         self.filter = Some(filter);
     }
 
-    /// Shows every UDP datagram with payload outside known tunnels to `observer`, before the segments after it.
+    /// Shows every UDP datagram with payload outside known tunnels, and every ICMP echo message, to `observer`, before
+    /// the segments after it.
     pub fn set_observer(&mut self, observer: Box<dyn DatagramObserver>) {
         self.observer = Some(observer);
     }
@@ -218,17 +219,22 @@ impl CaptureReader {
         }
     }
 
-    /// Show the observer the datagram that the frame holds, if it does.
+    /// Show the observer the datagram or the echo message that the frame holds, if it does.
     #[inline(never)]
     fn observe(&mut self) {
         let span = &self.span;
-        let (Some(observer), Some(place)) = (&mut self.observer, self.decoder.datagram_position()) else { return };
+        let Some(observer) = &mut self.observer else { return };
+        let frame_index = self.tally.frames - 1;
+        if let Some(found) = self.decoder.found_echo() {
+            observer.observe_echo(&found.echo(frame_index, span.time_ns));
+        }
+        let Some(place) = self.decoder.datagram_position() else { return };
         let base = if place.assembled {
             self.decoder.assembled()
         } else {
             self.window.slice(span.position, span.captured_bytes)
         };
-        if let Some(datagram) = place.datagram(base, self.tally.frames - 1, span.time_ns) {
+        if let Some(datagram) = place.datagram(base, frame_index, span.time_ns) {
             observer.observe(&datagram);
         }
     }

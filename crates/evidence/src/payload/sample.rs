@@ -12,16 +12,28 @@ pub struct PayloadSample {
 impl<'a> FromIterator<(i64, &'a [u8])> for PayloadSample {
     fn from_iter<I: IntoIterator<Item = (i64, &'a [u8])>>(pieces: I) -> Self {
         let mut sample = Self::default();
-        for (offset, piece) in pieces {
-            sample.offsets.push(offset);
-            sample.bytes.extend_from_slice(piece);
-            sample.ends.push(sample.bytes.len());
-        }
+        sample.refill(pieces.into_iter());
         sample
     }
 }
 
 impl PayloadSample {
+    /// Hold these pieces instead, in the memory that there is.
+    pub fn refill<'a>(&mut self, pieces: impl Iterator<Item = (i64, &'a [u8])>) {
+        self.offsets.clear();
+        self.ends.clear();
+        self.bytes.clear();
+        for (offset, piece) in pieces {
+            self.push(offset, piece);
+        }
+    }
+
+    fn push(&mut self, offset: i64, piece: &[u8]) {
+        self.offsets.push(offset);
+        self.bytes.extend_from_slice(piece);
+        self.ends.push(self.bytes.len());
+    }
+
     /// How many pieces there are.
     pub fn len(&self) -> usize {
         self.offsets.len()

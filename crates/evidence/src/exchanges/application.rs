@@ -1,0 +1,54 @@
+//! What application speaks in an exchange, as far as the captured bytes show it.
+
+use super::kind::Kind;
+use super::stream::Stream;
+use super::text;
+use super::tls_turns::Encrypted;
+use super::turns::Turn;
+use crate::packets::{flag, Packets};
+use crate::payload::sample::PayloadSample;
+
+/// The SYN is looked for in so many first packets.
+const OPENING_PACKETS: usize = 64;
+
+/// Kind of each of a connection's turns, and whether it is strict: its answer cannot wait for a person and needs the
+/// question's end.
+pub(super) fn classify(packets: &Packets<'_>, payload: [&PayloadSample; 2], turns: &[Turn]) -> Vec<(Kind, bool)> {
+    if turns.is_empty() {
+        return Vec::new();
+    }
+    let streams = payload.map(Stream::of);
+    let encrypted = Encrypted::of(&streams);
+    let opened = packets.flags.iter().take(OPENING_PACKETS).any(|&flags| flags & flag::SYN != 0);
+    let has_banner = text::is_banner(streams[1].bytes_at(0));
+    let of = |turn: &Turn| {
+        let (kind, strict) = match &encrypted {
+            Some(encrypted) if encrypted.has(turn) => encrypted.kind(turn),
+            _ => plain_kind(turn, &streams, opened, has_banner),
+        };
+        (kind, strict && !turn.crossed)
+    };
+    turns.iter().map(of).collect()
+}
+
+/// Kind of an exchange that is not encrypted.
+fn plain_kind(turn: &Turn, streams: &[Stream<'_>; 2], opened: bool, has_banner: bool) -> (Kind, bool) {
+    let [asking, answering] = if turn.asked == 0 { [0, 1] } else { [1, 0] }.map(|way: usize| &streams[way]);
+    let (question, answer) = (asking.bytes_at(turn.question_offset), answering.bytes_at(turn.answer_offset));
+    if turn.asked == 0 {
+        let answers = answer.is_empty() || text::is_http_response(answer);
+        if text::is_http_request(question) && answers {
+            return (Kind::HttpRequest, !text::is_connect(question));
+        }
+    } else {
+        if text::is_http_request(answer) && !has_banner && (turn.question_offset > 0 || turn.answer_offset > 0) {
+            return (Kind::HttpNextRequest, false);
+        }
+        if turn.question_offset == 0 && turn.answer_offset == 0 && (opened || text::is_banner(question)) {
+            return (Kind::Greeting, text::is_banner(question) && text::is_mail_greeting(answer));
+        }
+    }
+    let replies = turn.asked == 0 && !opened && text::is_reply(answer);
+    let lines = (has_banner || replies) && text::is_text(question) && text::is_text(answer);
+    (if lines { Kind::Command } else { Kind::Turn }, false)
+}

@@ -1,0 +1,48 @@
+//! What kind of exchange it is: the one table of codes and names.
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
+        /// Kind of an exchange, as far as the captured bytes show it.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// Names by code.
+            pub const NAMES: &'static [&'static str] = &[$($name,)*];
+
+            /// Kinds by code.
+            pub const ALL: &'static [Kind] = &[$(Kind::$kind,)*];
+        }
+    };
+}
+
+kinds! {
+    /// Anything else: taking turns is all that is known.
+    #[default]
+    Turn "turn",
+    /// A ClientHello and the ServerHello (or HelloRetryRequest) that answers it; asked by the server: a HelloRetryRequest
+    /// and the second ClientHello.
+    TlsHello "tls-hello",
+    /// The handshake's later flights: the server's (ServerHello to ServerHelloDone or Finished) and the client's second
+    /// one; asked by the client in TLS 1.2: its key exchange and Finished, and the server's Finished.
+    TlsFinished "tls-finished",
+    /// TLS 1.2: the server's Finished and the client's first application data, which False Start (RFC 7918) sends
+    /// without waiting for it.
+    TlsSecondFinished "tls-second-finished",
+    /// Encrypted application data, either way.
+    TlsData "tls-data",
+    /// Not causal: the answer did not need the end of the question. Session tickets (RFC 8446, section 4.6.1), alerts,
+    /// and records as long as HTTP/2 control frames (RFC 9113, section 6).
+    TlsControl "tls-control",
+    /// An HTTP/1 request and its response (RFC 9112).
+    HttpRequest "http-request",
+    /// An HTTP/1 response and the next request on the same connection.
+    HttpNextRequest "http-next-request",
+    /// The server speaks first, and the client answers.
+    Greeting "greeting",
+    /// A later turn of a line protocol (SMTP, FTP, POP3, IMAP), either way.
+    Command "command",
+}

@@ -1,0 +1,154 @@
+//! Transport round trips of one connection's data, as the capture saw data pass and its acknowledgement return.
+//!
+//! Samples are those of the reading (Karn's rule, RFC 6298 section 3; the last segment that an acknowledgement covers).
+//! A *plain* one ends with a packet that carries no payload, so that no application can have held it back; it holds
+//! the path, its queues, and what the receiver delayed its acknowledgement by: up to 500 ms (RFC 9293, section
+//! 3.8.6.3), in practice 40 ms (Linux) to 200 ms, where it had only one segment to acknowledge. The least and the lower
+//! quantiles are therefore the ones to compare with. On the receiver's side of a capture they are the delays alone.
+
+use crate::packets::{flag, Packets};
+use std::collections::VecDeque;
+
+/// Round trips this far from a question tell of the same state of the path.
+const AROUND_NS: i64 = 1_000_000_000;
+/// Per cent of the plain samples below which the quantiles lie.
+pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
+
+/// Numbers of one connection and direction of data; -1 stands for what is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrips {
+    pub count: u32,
+    pub plain_count: u32,
+    pub least_of_all_ns: i64,
+    pub least_ns: i64,
+    /// At `QUANTILES`: the sample with rank `(plain_count - 1) * quantile / 100`, rounded down.
+    pub quantiles_ns: [i64; 4],
+    /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to the first acknowledgement of data down.
+    pub handshake_ns: i64,
+}
+
+/// Times and lengths of plain samples of one direction, and the scratch to rank them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    plain: Vec<(i64, i64)>,
+    ranked: Vec<i64>,
+}
+
+impl Samples {
+    /// Takes the samples of `direction`'s data.
+    pub(super) fn take(&mut self, packets: &Packets<'_>, direction: u8) -> RoundTrips {
+        const SPECIAL: u16 = flag::SYN | flag::FIN | flag::RST;
+        self.plain.clear();
+        let (mut count, mut least_of_all_ns) = (0, i64::MAX);
+        for (place, &round_trip_ns) in packets.round_trip_time_ns.iter().enumerate() {
+            if round_trip_ns < 0 || packets.direction[place] == direction {
+                continue;
+            }
+            count += 1;
+            least_of_all_ns = least_of_all_ns.min(round_trip_ns);
+            if packets.payload_bytes[place] == 0 && packets.flags[place] & SPECIAL == 0 {
+                self.plain.push((packets.time_ns[place], round_trip_ns));
+            }
+        }
+        self.ranked.clear();
+        self.ranked.extend(self.plain.iter().map(|&(_, round_trip_ns)| round_trip_ns));
+        self.ranked.sort_unstable();
+        let last = self.ranked.len().saturating_sub(1);
+        let ranked = |percent: usize| self.ranked.get(last.saturating_mul(percent) / 100).copied().unwrap_or(-1);
+        RoundTrips {
+            count,
+            plain_count: self.plain.len() as u32,
+            least_of_all_ns: if count == 0 { -1 } else { least_of_all_ns },
+            least_ns: ranked(0),
+            quantiles_ns: QUANTILES.map(ranked),
+            handshake_ns: handshake_ns(packets, direction),
+        }
+    }
+
+    /// The least plain round trip that ended within `AROUND_NS` of each of these times; -1 where there is none. The
+    /// times ascend but for a clock that went back, of which some are then not found.
+    pub(super) fn around(&mut self, times_ns: impl Iterator<Item = i64>, mut put: impl FnMut(i64)) {
+        if !self.plain.is_sorted() {
+            self.plain.sort_unstable();
+        }
+        let mut coming = self.plain.iter().copied().peekable();
+        // Ascending in both: a later shorter one makes those before it useless.
+        let mut least: VecDeque<(i64, i64)> = VecDeque::new();
+        for time_ns in times_ns {
+            let (from_ns, to_ns) = (time_ns.saturating_sub(AROUND_NS), time_ns.saturating_add(AROUND_NS));
+            while let Some(sample) = coming.next_if(|&(ended_ns, _)| ended_ns <= to_ns) {
+                while least.back().is_some_and(|&(_, round_trip_ns)| round_trip_ns >= sample.1) {
+                    least.pop_back();
+                }
+                least.push_back(sample);
+            }
+            while least.front().is_some_and(|&(ended_ns, _)| ended_ns < from_ns) {
+                least.pop_front();
+            }
+            put(least.front().map_or(-1, |&(_, round_trip_ns)| round_trip_ns));
+        }
+    }
+}
+
+/// Time from the SYN of `direction` (with ACK if down) to the packet that answers it; -1 where one was not captured, or
+/// where several were sent.
+fn handshake_ns(packets: &Packets<'_>, direction: u8) -> i64 {
+    const KIND: u16 = flag::SYN | flag::ACK | flag::RST;
+    let asked = if direction == 0 { flag::SYN } else { flag::SYN | flag::ACK };
+    let answered = if direction == 0 { flag::SYN | flag::ACK } else { flag::ACK };
+    let mut sent_ns = None;
+    for (place, &flags) in packets.flags.iter().enumerate() {
+        let way = packets.direction[place];
+        if way == direction && flags & KIND == asked {
+            if sent_ns.replace(packets.time_ns[place]).is_some() {
+                return -1;
+            }
+        } else if way != direction && flags & KIND == answered {
+            let Some(sent_ns) = sent_ns else { continue };
+            return packets.time_ns[place].saturating_sub(sent_ns).max(-1);
+        }
+    }
+    -1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_least_around_a_time_is_that_of_the_window(
+            samples in prop::collection::vec((0_i64..40, 0_i64..9), 0..30),
+            mut times in prop::collection::vec(0_i64..40, 0..10),
+        ) {
+            const TENTH_NS: i64 = AROUND_NS / 10;
+            times.sort_unstable();
+            let plain: Vec<(i64, i64)> = samples.iter().map(|&(time, length)| (time * TENTH_NS, length)).collect();
+            let mut held = Samples { plain: plain.clone(), ranked: Vec::new() };
+            let mut found = Vec::new();
+            held.around(times.iter().map(|time| time * TENTH_NS), |least_ns| found.push(least_ns));
+            let wanted: Vec<i64> = times
+                .iter()
+                .map(|time| {
+                    let near = plain.iter().filter(|(ended_ns, _)| (ended_ns - time * TENTH_NS).abs() <= AROUND_NS);
+                    near.map(|sample| sample.1).min().unwrap_or(-1)
+                })
+                .collect();
+            prop_assert_eq!(found, wanted);
+        }
+    }
+
+    #[test]
+    fn a_handshake_is_timed_where_one_syn_was_sent() {
+        let of = |flags: &[u16], direction: &[u8], way| {
+            let times: Vec<i64> = (0..flags.len() as i64).map(|place| place * place).collect();
+            let packets = Packets { time_ns: &times, direction, flags, ..Packets::default() };
+            handshake_ns(&packets, way)
+        };
+        let (syn, syn_ack, ack) = (flag::SYN, flag::SYN | flag::ACK, flag::ACK);
+        assert_eq!([0, 1].map(|way| of(&[syn, syn_ack, ack], &[0, 1, 0], way)), [1, 3]);
+        assert_eq!([0, 1].map(|way| of(&[syn, syn, syn_ack, ack], &[0, 0, 1, 0], way)), [-1, 5]);
+        assert_eq!([0, 1].map(|way| of(&[ack, ack], &[0, 1], way)), [-1, -1]);
+    }
+}

@@ -1,0 +1,199 @@
+//! TLS records of one direction, by their length headers through the stream (RFC 8446 section 5.1, RFC 5246 section
+//! 6.2). Captures that cut packets hide headers: what follows is found again where a segment begins like a record.
+
+use super::stream::Stream;
+
+/// Content types.
+pub(super) mod content {
+    pub const CHANGE_CIPHER_SPEC: u8 = 20;
+    pub const ALERT: u8 = 21;
+    pub const HANDSHAKE: u8 = 22;
+    pub const APPLICATION_DATA: u8 = 23;
+    pub const HEARTBEAT: u8 = 24;
+}
+
+/// Handshake message types.
+pub(super) mod message {
+    pub const CLIENT_HELLO: u8 = 1;
+    pub const SERVER_HELLO: u8 = 2;
+}
+
+const HEADER_BYTES: i64 = 5;
+const MESSAGE_HEADER_BYTES: i64 = 4;
+/// Most that a record may hold: 2^14 bytes, and what protection adds in TLS 1.2.
+const LARGEST_RECORD_BYTES: u16 = (1 << 14) + 2048;
+/// A hello has fewer extensions.
+const EXTENSIONS_AT_MOST: usize = 64;
+const ALPN: u16 = 16;
+const SUPPORTED_VERSIONS: u16 = 43;
+const TLS_1_3: [u8; 2] = [3, 4];
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) offset: i64,
+    pub(super) end: i64,
+    pub(super) content: u8,
+    /// First unencrypted handshake message that begins in it; 0 where none is seen.
+    pub(super) message: u8,
+}
+
+impl Record {
+    pub(super) fn body_bytes(&self) -> i64 {
+        self.end.saturating_sub(self.offset).saturating_sub(HEADER_BYTES)
+    }
+}
+
+/// What a ClientHello offers, or a ServerHello chooses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hello {
+    /// Chosen by a ServerHello.
+    pub(super) is_tls_1_3: Option<bool>,
+    pub(super) has_http_2: Option<bool>,
+}
+
+/// Records by ascending offset.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Records {
+    rows: Vec<Record>,
+}
+
+impl Records {
+    pub(super) fn of(stream: &Stream<'_>) -> Self {
+        let mut records = Records::default();
+        // Where the next header should be, unless that is lost.
+        let mut next: Option<i64> = None;
+        let mut protected = false;
+        let mut message_left = 0;
+        for &(start, bytes) in stream.pieces() {
+            let expected = next.filter(|&offset| offset >= start);
+            if expected.is_none() {
+                message_left = 0;
+            }
+            let mut at = expected.unwrap_or(start);
+            let end = start.saturating_add(bytes.len() as i64);
+            while at < end {
+                let Some(mut record) = header(stream, at) else { break };
+                if record.content == content::HANDSHAKE {
+                    (record.message, message_left) = first_message(stream, &record, message_left, protected);
+                }
+                protected |= record.content == content::CHANGE_CIPHER_SPEC;
+                records.rows.push(record);
+                at = record.end;
+            }
+            next = (at >= end).then_some(at);
+        }
+        records
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub(super) fn rows(&self) -> &[Record] {
+        &self.rows
+    }
+
+    /// The records that begin in these bytes.
+    pub(super) fn between(&self, start: i64, end: i64) -> &[Record] {
+        let from = self.rows.partition_point(|record| record.offset < start);
+        let to = self.rows.partition_point(|record| record.offset < end);
+        self.rows.get(from..to).unwrap_or(&[])
+    }
+
+    /// The record that begins here.
+    pub(super) fn at(&self, offset: i64) -> Option<&Record> {
+        self.rows.get(self.rows.partition_point(|record| record.offset < offset)).filter(|it| it.offset == offset)
+    }
+}
+
+/// The record whose header is at this offset, if it looks like one.
+fn header(stream: &Stream<'_>, offset: i64) -> Option<Record> {
+    let [content, major, minor, high, low] = stream.read(offset)?;
+    let length = u16::from_be_bytes([high, low]);
+    let known = (content::CHANGE_CIPHER_SPEC..=content::HEARTBEAT).contains(&content);
+    let fits = match content {
+        content::CHANGE_CIPHER_SPEC => length == 1,
+        _ => (1..=LARGEST_RECORD_BYTES).contains(&length),
+    };
+    let end = offset.checked_add(HEADER_BYTES)?.checked_add(i64::from(length))?;
+    (known && major == 3 && minor <= 4 && fits).then_some(Record { offset, end, content, message: 0 })
+}
+
+/// Type of the first message that begins in a handshake record, and how much of its last one is still to come.
+///
+/// Once a side has changed its cipher, only a second ClientHello that fills its record is taken for plain (RFC 8446,
+/// section 4.1.2).
+fn first_message(stream: &Stream<'_>, record: &Record, left: i64, protected: bool) -> (u8, i64) {
+    let body = record.offset.saturating_add(HEADER_BYTES);
+    let mut at = body.saturating_add(left);
+    let mut first = 0;
+    while at < record.end {
+        let Some([kind, high, middle, low]) = stream.read(at) else { return (first, 0) };
+        let length = i64::from(u32::from_be_bytes([0, high, middle, low])).saturating_add(MESSAGE_HEADER_BYTES);
+        if protected && !(kind == message::CLIENT_HELLO && at.saturating_add(length) == record.end) {
+            return (0, 0);
+        }
+        if first == 0 {
+            first = kind;
+        }
+        at = at.saturating_add(length);
+    }
+    (first, at.saturating_sub(record.end))
+}
+
+/// Reads the hello in this record as far as it was captured.
+pub(super) fn hello(stream: &Stream<'_>, record: &Record) -> Hello {
+    let mut found = Hello::default();
+    let is_server = record.message == message::SERVER_HELLO;
+    let _ = read_hello(stream, record.offset.saturating_add(HEADER_BYTES), is_server, &mut found);
+    found
+}
+
+fn read_hello(stream: &Stream<'_>, body: i64, is_server: bool, found: &mut Hello) -> Option<()> {
+    // Message header, version and random come before the session's identifier.
+    let mut at = body.checked_add(MESSAGE_HEADER_BYTES + 2 + 32)?;
+    let [session_bytes] = stream.read(at)?;
+    at = at.checked_add(1 + i64::from(session_bytes))?;
+    if is_server {
+        let [suite, _] = stream.read(at)?;
+        found.is_tls_1_3 = Some(suite == 0x13); // RFC 8446, appendix B.4
+        at = at.checked_add(2 + 1)?;
+    } else {
+        let suites = u16::from_be_bytes(stream.read(at)?);
+        at = at.checked_add(2 + i64::from(suites))?;
+        let [methods] = stream.read(at)?;
+        at = at.checked_add(1 + i64::from(methods))?;
+    }
+    let extensions_end = at.checked_add(2 + i64::from(u16::from_be_bytes(stream.read(at)?)))?;
+    at = at.checked_add(2)?;
+    for _ in 0..EXTENSIONS_AT_MOST {
+        if at >= extensions_end {
+            // Read to the end, and nothing of the kind there.
+            found.has_http_2 = found.has_http_2.or(Some(false));
+            return Some(());
+        }
+        let [kind_high, kind_low, high, low] = stream.read(at)?;
+        let (kind, length) = (u16::from_be_bytes([kind_high, kind_low]), u16::from_be_bytes([high, low]));
+        let content = at.checked_add(4)?;
+        at = content.checked_add(i64::from(length))?;
+        match kind {
+            ALPN => found.has_http_2 = Some(offers_http_2(stream, content.checked_add(2)?, at)?),
+            SUPPORTED_VERSIONS if is_server => found.is_tls_1_3 = Some(stream.read(content)? == TLS_1_3),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether `h2` stands in the list of protocol names (RFC 7301).
+fn offers_http_2(stream: &Stream<'_>, mut at: i64, end: i64) -> Option<bool> {
+    while at < end {
+        let [length] = stream.read(at)?;
+        if length == 2 && stream.read(at.checked_add(1)?)? == *b"h2" {
+            return Some(true);
+        }
+        at = at.checked_add(1 + i64::from(length))?;
+    }
+    Some(false)
+}
