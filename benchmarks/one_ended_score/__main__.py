@@ -49,6 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directories", type=Path, nargs="+", help="networks, or folders that hold networks")
     parser.add_argument("--json", type=Path, help="write counts and judgements to this file")
+    parser.add_argument("--details", action="store_true", help="print every count, not only those of the goals")
     parser.add_argument("--errors", type=int, default=10, help="errors to list of each kind")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
@@ -57,7 +58,7 @@ def main() -> int:
         parser.error(f"no truth.json in or below {', '.join(map(str, options.directories))}")
     with ProcessPoolExecutor(options.jobs) as pool:
         scores = [score for made in pool.map(score_network, folders, chunksize=4) for score in made]
-    print(text(scores, options.errors))
+    print(text(scores, options.errors, details=options.details))
     if options.json is not None:
         options.json.write_text(json.dumps(document(scores), indent=1) + "\n", encoding="utf-8")
     return int(any(each.false_alarm for score in scores for each in score.judgements))

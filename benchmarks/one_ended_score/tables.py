@@ -53,7 +53,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: what it counts, in which groups."""
+    """One count: of which groups, in words, and what is counted."""
 
     table: str
     side: str
@@ -69,9 +69,8 @@ def share(judgements: Iterable[Judgement], counted: Test) -> Share:
     return Share(sum(found), len(found))
 
 
-def rows(judgements: Sequence[Judgement], *, by_host: bool = False) -> list[Row]:
-    """Every count, in the order of the goals; groups of all hosts, or those of one host."""
-    name = "by host" if by_host else "by network and port"
+def by_size(judgements: Sequence[Judgement], *, by_host: bool) -> list[tuple[str, str, list[Judgement]]]:
+    """Side, exchanges, and the groups of all hosts (or of one host) that have so many."""
     made = []
     for side, size, least, most in SIZES:
         inside = [
@@ -79,50 +78,127 @@ def rows(judgements: Sequence[Judgement], *, by_host: bool = False) -> list[Row]
             for each in judgements
             if each.truth.side == side and least <= each.exchanges <= most and (each.truth.host is not None) == by_host
         ]
-        made += [Row(name, side, size, groups, what, counts) for groups, what, counts in _counts(inside)]
+        if inside:
+            made.append((side, size, inside))
+    return made
+
+
+def rows(judgements: Sequence[Judgement], *, by_host: bool = False) -> list[Row]:
+    """Every count, in the order of the goals."""
+    name = "by host" if by_host else "by network and port"
+    made = [
+        Row(name, side, size, groups, what, counts)
+        for side, size, inside in by_size(judgements, by_host=by_host)
+        for groups, what, counts in (*_harmless(inside), *_split(inside), *_at_server(inside))
+    ]
     return [row for row in made if row.share.of]
 
 
-def _counts(inside: Sequence[Judgement]) -> list[tuple[str, str, Share]]:
+Counts = list[tuple[str, str, Share]]
+
+
+def _harmless(inside: Sequence[Judgement]) -> Counts:
     harmless = [each for each in inside if not each.truth.is_split]
     plain = [each for each in harmless if each.truth.kind == "regular" and not each.truth.thinks]
     thinking = [each for each in harmless if each.truth.thinks]
     handshakes = [each for each in harmless if each.truth.kind == "syn-proxy"]
-    made = [
+    return [
         ("not split", "false alarm", share(harmless, lambda each: each.false_alarm)),
         ("not split, client thinks", "false alarm", share(thinking, lambda each: each.false_alarm)),
         ("not split, SYN proxy", "false alarm", share(handshakes, lambda each: each.false_alarm)),
         ("not split", "cleared", share(harmless, lambda each: each.cleared)),
         ("regular, nobody thinks", "cleared", share(plain, lambda each: each.cleared)),
     ]
+
+
+def _split(inside: Sequence[Judgement]) -> Counts:
+    made: Counts = []
     for name, low_s, high_s in LEGS:
-        split = [each for each in inside if each.truth.is_split_in_network and low_s <= _hidden_s(each) < high_s]
-        for kind, members in (
-            ("split", [each for each in split if not each.truth.cache]),
-            ("split with cache", [each for each in split if each.truth.cache]),
-        ):
+        split = _hidden_between(inside, low_s, high_s)
+        for kind, answers_itself in (("split", False), ("split, box answers itself", True)):
+            members = [each for each in split if each.truth.answers_itself is answers_itself]
             made += [
                 (f"{kind}, {name}", "found", share(members, lambda each: each.says_split)),
                 (f"{kind}, {name}", "called regular", share(members, lambda each: each.cleared_wrongly)),
             ]
         found = [each for each in split if each.says_split]
-        made.append((f"split, {name}", "where right", share(found, lambda each: each.where == "network")))
         placed = [each for each in found if each.location_right is not None]
-        made.append((f"split, {name}", "located", share(placed, lambda each: each.location_right is True)))
         spanned = [each for each in found if each.hidden_interval_s is not None]
-        made.append((f"split, {name}", "in its interval", share(spanned, _in_interval)))
-    for name, low_s, high_s in LEGS:
-        own = [
-            each
-            for each in inside
-            if each.truth.is_split and not each.truth.is_split_in_network and low_s <= _hidden_s(each) < high_s
+        made += [
+            (f"split, {name}", "where right", share(found, lambda each: each.where == "network")),
+            (f"split, {name}", "located", share(placed, lambda each: each.location_right is True)),
+            (f"split, {name}", "in its interval", share(spanned, _in_interval)),
         ]
+    return made
+
+
+def _at_server(inside: Sequence[Judgement]) -> Counts:
+    made: Counts = []
+    for name, low_s, high_s in LEGS:
+        own = _hidden_between(inside, low_s, high_s, in_network=False)
         made += [
             (f"split at the server, {name}", "network accused", share(own, lambda each: each.accuses_network)),
             (f"split at the server, {name}", "found as such", share(own, lambda each: each.where == "server")),
             (f"split at the server, {name}", "called regular", share(own, lambda each: each.cleared_wrongly)),
         ]
     return made
+
+
+def _hidden_between(
+    inside: Sequence[Judgement], low_s: float, high_s: float, *, in_network: bool = True
+) -> list[Judgement]:
+    """Groups that are split, in the network or else at the server, with such a hidden leg."""
+    return [
+        each
+        for each in inside
+        if each.truth.is_split and each.truth.is_split_in_network is in_network and low_s <= _hidden_s(each) < high_s
+    ]
+
+
+def goals(judgements: Sequence[Judgement], *, by_host: bool) -> list[str]:
+    """The goals' table: false alarms of any kind, cleared, and found where the box answers nothing itself."""
+    lines = [
+        "| side | exchanges | false alarms | cleared | "
+        + " | ".join(f"found, {name}" for name, low_s, _ in LEGS if low_s)
+        + " | found, 15 ms and more | called regular, 15 ms and more |",
+        "|---|---|" + "---|" * (len(LEGS) + 3),
+    ]
+    for side, size, inside in by_size(judgements, by_host=by_host):
+        blameless = [each for each in inside if not each.truth.is_split_in_network]
+        plain = [each for each in inside if each.truth.kind == "regular" and not each.truth.thinks]
+        cells = [
+            share(blameless, lambda each: each.false_alarm),
+            share(plain, lambda each: each.cleared),
+        ]
+        spans = [(low_s, high_s) for _, low_s, high_s in LEGS if low_s] + [(0.015, math.inf)]
+        for low_s, high_s in spans:
+            split = [each for each in _hidden_between(inside, low_s, high_s) if not each.truth.answers_itself]
+            cells.append(share(split, lambda each: each.says_split))
+        split = _hidden_between(inside, 0.015, math.inf)
+        cells.append(share(split, lambda each: each.cleared_wrongly))
+        lines.append(f"| {side} | {size} | " + " | ".join(map(str, cells)) + " |")
+    return lines
+
+
+def located(judgements: Sequence[Judgement]) -> list[str]:
+    """How near the estimated hidden legs are, by side, and whether the place is right."""
+    lines = [
+        "| side | hidden leg located | median error | 80 % quantile | in its interval | where right |",
+        "|---|---|---|---|---|---|",
+    ]
+    for side in ("server", "client"):
+        found = [each for each in judgements if each.truth.side == side and each.truth.is_split and each.says_split]
+        errors_s = sorted(each.location_error_s for each in found if each.location_error_s is not None)
+        placed = [each for each in found if each.location_right is not None]
+        spanned = [each for each in found if each.hidden_interval_s is not None]
+        middle, upper = (
+            f"{errors_s[int(part * len(errors_s))] * 1e3:.1f} ms" if errors_s else "-" for part in (0.5, 0.8)
+        )
+        right = share(placed, lambda each: each.location_right is True)
+        where = share(found, lambda each: each.where == each.truth.where)
+        cells = [str(right), middle, upper, str(share(spanned, _in_interval)), str(where)]
+        lines.append(f"| {side} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def _hidden_s(judgement: Judgement) -> float:
@@ -170,16 +246,20 @@ def _weight(judgement: Judgement) -> tuple[float, float, int]:
     return _hidden_s(judgement), float(judgement.exchanges), judgement.connections
 
 
-def text(scores: Sequence[CaptureScore], errors: int) -> str:
+def text(scores: Sequence[CaptureScore], errors: int, *, details: bool) -> str:
     """The report."""
     judgements = [each for score in scores for each in score.judgements]
-    lines = [_summary(scores, judgements), ""]
-    lines += [
-        "| groups | side | exchanges | of those that are | what | count, share, 95 % interval |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in rows(judgements) + rows(judgements, by_host=True):
-        lines.append(f"| {row.table} | {row.side} | {row.exchanges} | {row.groups} | {row.what} | {row.share} |")
+    lines = [_summary(scores, judgements), "", "Groups by network and port:", "", *goals(judgements, by_host=False)]
+    if any(each.truth.host is not None for each in judgements):
+        lines += ["", "Groups by host:", "", *goals(judgements, by_host=True)]
+    lines += ["", "Splits found:", "", *located(judgements)]
+    if details:
+        lines += ["", "| groups | side | exchanges | of those that are | what | count, share, 95 % interval |"]
+        lines += ["|---|---|---|---|---|---|"]
+        lines += [
+            f"| {row.table} | {row.side} | {row.exchanges} | {row.groups} | {row.what} | {row.share} |"
+            for row in rows(judgements) + rows(judgements, by_host=True)
+        ]
     for side in ("server", "client"):
         made = claims(judgements, side)
         if made.said:

@@ -36,6 +36,11 @@ class GroupTruth:
     cut: bool  # whether the capture lacks the beginning
 
     @property
+    def answers_itself(self) -> bool:
+        """The box answers a part of what is asked of the far side: stored pages, TLS of its own."""
+        return self.cache or self.mechanism in ("cache", "tls-interception", "web")
+
+    @property
     def is_split(self) -> bool:
         """Split, here or at the server's site."""
         return self.kind == "split"

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.one_ended_simulated.applications import Forwarder
-from benchmarks.one_ended_simulated.endpoints import Endpoint, Stack, State
+from benchmarks.one_ended_simulated.endpoints import Endpoint, State
 from benchmarks.one_ended_simulated.events import Clock
+from benchmarks.one_ended_simulated.habits import Stack
 from benchmarks.one_ended_simulated.packets import ACK, SYN, Offer, Packet
 
 

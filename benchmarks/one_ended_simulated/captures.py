@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from ipaddress import IPv4Address, IPv6Address
 from operator import itemgetter
@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.one_ended_simulated.events import Clock
-from benchmarks.one_ended_simulated.packets import ACK, SYN, Offer, Packet
+from benchmarks.one_ended_simulated.packets import ACK, PSH, SYN, Offer, Packet
 
 Address = IPv4Address | IPv6Address
 
@@ -21,6 +21,8 @@ _EPOCH_S = 1_780_000_000
 _ETHERNET = b"\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02"
 _LINK_TYPE = 1
 _MODULUS = 1 << 32
+_MERGE_WITHIN_S = 2e-4
+_MERGED_BYTES = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +124,16 @@ def _opening_options(offer: Offer, stamps: bytes) -> bytes:
     return raw + b"\0" * (-len(raw) % 4)
 
 
+#: When a packet passed, and how it looked there.
+Record = tuple[float, Packet, Face]
+
+
 @dataclass(slots=True)
 class Tap:
     """One capture point: keeps what passes."""
 
     clock: Clock
-    records: list[tuple[float, Packet, Face]] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     frames: list[tuple[float, bytes]] = field(default_factory=list)  # of what is not TCP
 
     def record(self, packet: Packet, face: Face) -> None:
@@ -143,6 +149,7 @@ class Recording:
     begins_at_s: float = 0.0
     missing_share: float = 0.0  # of packets that the capture did not keep
     clock_offset_s: float = 0.0
+    merges: bool = False  # neighbours of one flow are captured as one large segment (GRO, TSO)
 
 
 def write_capture(path: Path, tap: Tap, recording: Recording, random: Random) -> int:
@@ -161,10 +168,39 @@ def write_capture(path: Path, tap: Tap, recording: Recording, random: Random) ->
 
 
 def _frames(tap: Tap, recording: Recording, random: Random) -> Iterator[tuple[float, bytes]]:
-    segments = ((time_s, face.frame(packet)) for time_s, packet, face in tap.records if time_s >= recording.begins_at_s)
+    records: Iterable[Record] = tap.records
+    if recording.merges:
+        records = _merged(tap.records)
+    segments = ((time_s, face.frame(packet)) for time_s, packet, face in records if time_s >= recording.begins_at_s)
     for time_s, frame in merge(segments, tap.frames, key=itemgetter(0)):
         if time_s < recording.begins_at_s:
             continue
         if recording.missing_share and random.random() < recording.missing_share:
             continue
         yield time_s, frame
+
+
+def _merged(records: Iterable[Record]) -> Iterator[Record]:
+    """Segments with the next ones of their flow, where nothing came between and only the PSH flag differs."""
+    held: Record | None = None
+    for record in records:
+        if held is not None:
+            (time_s, packet, face), (next_s, following, next_face) = held, record
+            if (
+                next_face is face
+                and next_s - time_s < _MERGE_WITHIN_S
+                and packet.payload
+                and following.payload
+                and following.sequence == packet.end
+                and following.acknowledgement == packet.acknowledgement
+                and (packet.flags, following.flags | PSH) == (ACK, ACK | PSH)
+                and following.echo == packet.echo
+                and len(packet.payload) + len(following.payload) < _MERGED_BYTES
+            ):
+                whole = replace(packet, payload=packet.payload + following.payload, flags=following.flags)
+                held = (next_s, whole, face)
+                continue
+            yield held
+        held = record
+    if held is not None:
+        yield held

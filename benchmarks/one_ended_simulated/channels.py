@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from random import Random
 
 from benchmarks.one_ended_simulated.events import Clock
@@ -110,20 +111,24 @@ class Link:
 
     @property
     def round_trip_s(self) -> float:
-        """The median round trip of small packets over the link while it is awake and empty, by drawing 301 of them."""
-        random, times = Random(1), []
-        for _ in range(301):
-            time_s = 0.0
-            for direction in (self.up, self.down):
-                clock = Clock()
-                channel = Channel(clock, random, direction, Activity(last_s=0.0))
-                channel.next_stall_s = float("inf")
-                arrival_s = None
-                while arrival_s is None:
-                    arrival_s = channel.carry(80)
-                time_s += arrival_s
-            times.append(time_s)
-        return sorted(times)[150]
+        """The median round trip of small packets over the link while it is awake and empty."""
+        return _median_round_trip_s(self)
+
+
+@lru_cache(maxsize=4096)
+def _median_round_trip_s(link: Link) -> float:
+    """By drawing 301 round trips."""
+    random, times = Random(1), []
+    for _ in range(301):
+        time_s = 0.0
+        for direction in (link.up, link.down):
+            channel = Channel(Clock(), random, direction, Activity(last_s=0.0), next_stall_s=float("inf"))
+            arrival_s = None
+            while arrival_s is None:
+                arrival_s = channel.carry(80)
+            time_s += arrival_s
+        times.append(time_s)
+    return sorted(times)[150]
 
 
 def line(round_trip_s: float, *, jitter_s: float = 5e-5, rate_bit_s: float = 1e9, loss_share: float = 0.0) -> Link:

@@ -24,7 +24,7 @@ from benchmarks.one_ended_simulated.sessions import draw_pings, draw_sessions
 from benchmarks.one_ended_simulated.stacks import box_stack, client_stack, server_stack
 from benchmarks.one_ended_simulated.talks import ClientHabits, Draw, ServerHabits
 
-PORTS = (80, 443, 8443, 2525)
+PORTS = (80, 443, 8443, 2525, 22)
 
 _MIDDLES = (
     (MiddleKind.NOTHING, 4.0),
@@ -98,7 +98,7 @@ def _recording(random: Random, hard: list[str]) -> Recording:
     if random.random() < 0.06:
         missing = random.uniform(0.001, 0.02)
         hard.append("capture misses packets")
-    return Recording(snap_length, begins_at_s, missing, random.uniform(0, 5))
+    return Recording(snap_length, begins_at_s, missing, random.uniform(0, 5), merges=random.random() < 0.5)
 
 
 def _server(random: Random, place: int, hard: list[str]) -> Server:
@@ -118,8 +118,10 @@ def _server(random: Random, place: int, hard: list[str]) -> Server:
         answer = _sometimes(random, plain, _added(plain, pages), share)
     front = _front(random, site, hard) if random.random() < 0.2 else None
     distance_s, routers = between(random, 0.001, 0.15), random.randrange(2, 12)
+    jitter_s, loss_share = random.choice((5e-5, 2e-4, 1e-3)), random.choice((0.0, 0.0, 0.0, 2e-4, 1e-3))
+    habits = ServerHabits(hello, answer, command)
     return Server(
-        f"s{site}", public, _v6(0x500 + site, 0x10), distance_s, routers, ServerHabits(hello, answer, command),
+        f"s{site}", public, _v6(0x500 + site, 0x10), distance_s, jitter_s, loss_share, routers, habits,
         server_stack(random), front, {443: random.random() < 0.8, 8443: False},
     )  # fmt: skip
 
@@ -153,11 +155,11 @@ def _client_habits(random: Random, hard: list[str]) -> tuple[ClientHabits, bool]
         high_s = low_s * random.uniform(1.2, 2.5)
         think: Draw = lambda: random.uniform(low_s, high_s)  # noqa: E731
         return ClientHabits(_added(about(random, 1e-3), think), _added(about(random, 5e-4), think), think), True
-    if kind < 0.27:
+    if kind < 0.22:
         hard.append("slow device")
-        slow = between(random, 0.004, 0.04)
+        slow = between(random, 0.003, 0.025)
         return ClientHabits(about(random, slow), about(random, slow / 3), about(random, slow / 6)), False
-    if kind < 0.4:
+    if kind < 0.36:
         hard.append("browser")
         finish = about(random, between(random, 0.001, 0.01), 0.9)
         return ClientHabits(finish, about(random, 0.006, 1.0), about(random, 1e-3)), False
@@ -201,8 +203,10 @@ def _site(
     version_6: bool,
 ) -> Site:
     access, link = draw_access(random)
-    habits, thinks = _client_habits(random, hard)
     hosts = random.sample(range(2, 250), clients)
+    drawn = [_client_habits(random, hard)] * clients
+    if random.random() < 0.5:
+        drawn = [_client_habits(random, hard) for _ in hosts]
     first = (10 << 24) + ((45 + place) << 16)
     addresses: tuple[Address, ...] = tuple(
         _v6(0x100 + place, host) if version_6 else IPv4Address(first + host) for host in hosts
@@ -215,7 +219,8 @@ def _site(
     sessions = draw_sessions(random, servers, len(addresses), PORTS, activity, cache=kind is MiddleKind.CACHE)
     return Site(
         _network(addresses[0]), addresses, access, link, random.randrange(1, 6), random.choice((0.0, 0.0, 0.004, 0.02)),
-        middle, habits, stacks, thinks, sessions, draw_pings(random, len(servers), len(addresses)),
+        middle, tuple(habits for habits, _ in drawn), stacks,
+        tuple(thinks for _, thinks in drawn), sessions, draw_pings(random, len(servers), len(addresses)),
     )  # fmt: skip
 
 

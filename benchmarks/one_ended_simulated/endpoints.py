@@ -1,20 +1,19 @@
 """One end of a TCP connection: handshake, cumulative and delayed acknowledgements, slow start, retransmission.
 
-RFC 9293, 5681 (congestion control, without SACK-based recovery), 6298 (timer), 7323 (timestamps). Delayed
-acknowledgements follow a stack's habit: Linux acknowledges at once until a connection has proved interactive
-(`tcp_input.c`: quick acknowledgements, ping-pong mode), others delay from the first segment.
+RFC 9293, 5681 (without recovery by SACK), 6298, 7323. Linux acknowledges at once until a connection has proved
+interactive (`tcp_input.c`: quick acknowledgements, ping-pong mode); others delay from the first segment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from random import Random
 from typing import Protocol
 
 from benchmarks.one_ended_simulated.events import Clock
+from benchmarks.one_ended_simulated.habits import AckHabit, Identification, Stack
 from benchmarks.one_ended_simulated.packets import ACK, FIN, PSH, RST, SYN, Offer, Packet
 
 
@@ -26,42 +25,6 @@ class State(Enum):
     ANSWERED = auto()  # SYN-ACK sent
     OPEN = auto()
     GONE = auto()
-
-
-class AckHabit(Enum):
-    """When data is acknowledged."""
-
-    LINUX = auto()
-    DELAYED = auto()  # every second segment, or after `ack_delay_s`
-    QUICK = auto()  # every segment
-
-
-class Identification(Enum):
-    """How a stack numbers its IPv4 packets."""
-
-    COUNTER = auto()
-    RANDOM = auto()
-    ZERO = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Stack:
-    """What an operating system does on its own account."""
-
-    name: str
-    hops: int
-    layout: str  # of the options of a SYN, see `captures`
-    segment_size: int = 1460
-    scale: int = 7
-    timestamps: bool = True
-    receive_bytes: int = 65_536 * 4
-    initial_segments: int = 10
-    habit: AckHabit = AckHabit.LINUX
-    ack_delay_s: float = 0.04
-    turns_to_interactive: int = 1
-    identification: Identification = Identification.COUNTER
-    least_timeout_s: float = 0.2
-    processing_s: float = 2e-5  # from a packet's arrival to what the kernel answers
 
 
 class Application(Protocol):
@@ -110,7 +73,6 @@ class Endpoint:
         self.ack_timer_at_s = float("inf")
         self.last_data_s = -1e9
         self.turns = 0
-        self.quick_left = 16
         self.echo = 0
         self.advertised = 0
         self.identification = random.randrange(65_536)

@@ -16,9 +16,10 @@ from benchmarks.one_ended_simulated.echo import Part, Ping, Spot
 from benchmarks.one_ended_simulated.endpoints import Endpoint
 from benchmarks.one_ended_simulated.events import Clock
 from benchmarks.one_ended_simulated.scenario import Box, FrontKind, MiddleKind, Scenario, Server, Session, Site
+from benchmarks.one_ended_simulated.shell import shell
 from benchmarks.one_ended_simulated.talks import ClientHabits, ServerHabits, Talk, fetching, mail, web
 
-MAIL_PORT = 2525
+MAIL_PORT, SHELL_PORT = 2525, 22
 _LONGEST_S = 300.0
 
 Channels = tuple[Channel, Channel]
@@ -108,7 +109,7 @@ class Simulation:
         if middle.acts_on(port):
             if middle.kind is MiddleKind.SYN_PROXY:
                 path.proxy(SynProxy(clock, middle.box.stack, shuts_window=middle.box.shuts_window))
-            elif middle.kind is MiddleKind.RELAY or port == MAIL_PORT:
+            elif middle.kind is MiddleKind.RELAY or port in (MAIL_PORT, SHELL_PORT):
                 path.relay(middle.box)
             else:
                 path.end_at(middle.box)
@@ -116,7 +117,12 @@ class Simulation:
         path.leg.add_link(self.wires[number, session.server], site.routers + server.routers)
         path.tap(server.name, outside)
         if front is not None:
-            if front.kind is FrontKind.WEB and fetcher is None and port != MAIL_PORT and not path.has_proxy:
+            if (
+                front.kind is FrontKind.WEB
+                and fetcher is None
+                and port not in (MAIL_PORT, SHELL_PORT)
+                and not path.has_proxy
+            ):
                 path.end_at(front.box)
                 fetcher = front.box
             else:
@@ -135,10 +141,14 @@ class Simulation:
         client, origin = path.ends[0][0], path.ends[-1][1]
         requests = list(session.requests)
         if fetcher is None:
-            if session.port == MAIL_PORT:
-                talk = mail(random, site.habits, server.habits, sum(each.request_bytes for each in requests))
+            if session.port in (MAIL_PORT, SHELL_PORT):
+                talk = mail(
+                    random, site.habits[session.client], server.habits, sum(each.request_bytes for each in requests)
+                )
+            elif session.port == SHELL_PORT:
+                talk = shell(random, requests, site.habits[session.client], server.habits)
             else:
-                talk = web(random, requests, site.habits, server.habits, session.secure)
+                talk = web(random, requests, site.habits[session.client], server.habits, session.secure)
             _finish(talk, session)
             made.client_answers_near = made.client_answers_far = talk.client_answers
             made.server_answers_near = talk.server_answers
@@ -149,7 +159,7 @@ class Simulation:
         box_server = ServerHabits(about(random, 1.5e-3), quick, quick)
         box_client = ClientHabits(about(random, 6e-4), quick, quick)
         near, far, connect = fetching(
-            random, requests, site.habits, server.habits, box_server, box_client, session.secure
+            random, requests, site.habits[session.client], server.habits, box_server, box_client, session.secure
         )
         _finish(near, session)
         made.client_answers_near, made.server_answers_near = near.client_answers, near.server_answers
@@ -172,7 +182,8 @@ def _finish(talk: Talk, session: Session) -> None:
 
 def wire(site: Site, server: Server) -> Link:
     """The wide area between a site and a server."""
-    return line(server.distance_s + site.away_s + site.middle.round_trip_s)
+    round_trip_s = server.distance_s + site.away_s + site.middle.round_trip_s
+    return line(round_trip_s, jitter_s=server.jitter_s, loss_share=server.loss_share)
 
 
 class _Path:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from benchmarks.one_ended_simulated.captures import Address, Recording
 from benchmarks.one_ended_simulated.channels import Link
-from benchmarks.one_ended_simulated.endpoints import Stack
+from benchmarks.one_ended_simulated.habits import Stack
 from benchmarks.one_ended_simulated.talks import ClientHabits, Request, Secure, ServerHabits
 
 
@@ -84,6 +84,8 @@ class Server:
     address: Address
     address_6: Address
     distance_s: float  # round trip to a site that is near
+    jitter_s: float
+    loss_share: float
     routers: int
     habits: ServerHabits
     stack: Stack
@@ -119,9 +121,9 @@ class Site:
     routers: int
     away_s: float  # what is added to the servers' distances
     middle: Middle
-    habits: ClientHabits
+    habits: tuple[ClientHabits, ...]  # of each client, as what follows
     stacks: tuple[Stack, ...]
-    thinks: bool
+    thinks: tuple[bool, ...]
     sessions: tuple[Session, ...]
     pings: tuple[tuple[float, int, int], ...] = ()  # when, from which client, to which server
 

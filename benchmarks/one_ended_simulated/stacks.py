@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from benchmarks.one_ended_simulated.endpoints import AckHabit, Identification, Stack
+from benchmarks.one_ended_simulated.habits import AckHabit, Identification, Stack
 
 _LINUX = Stack("linux", 64, "MSTNW", identification=Identification.COUNTER)
 _WINDOWS = Stack(

@@ -97,7 +97,7 @@ def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
         "hidden_round_trip_s": hidden,
         "near_round_trip_s": round(min(each.near_s for each in accused or members), 6),
         "cache": any(each.cache for each in members),
-        "thinks": any(each.thinks for each in members),
+        "thinks": all(each.thinks for each in members),
         "mechanism": first.mechanism,
         "whole": len(accused) in (0, len(members)),
         "connections": len(members),
@@ -119,6 +119,7 @@ def _visible(simulation: Simulation, name: str) -> Iterator[Line]:
 def _judged(simulation: Simulation, name: str, line: Line) -> list[_Seen]:
     scenario = simulation.scenario
     site, server = scenario.sites[line.site], scenario.servers[line.server]
+    thinks = site.thinks[line.session.client]
     if name == "client":
         return [_towards_servers(line, site, server, line.names_at[name].client, access_s=site.link.round_trip_s)]
     if name == "between":
@@ -126,7 +127,7 @@ def _judged(simulation: Simulation, name: str, line: Line) -> list[_Seen]:
         return [
             _towards_servers(line, site, server, client, access_s=0.0),
             _seen(
-                "server", line, server, client, site.thinks, "regular", None, site.link.round_trip_s, None,
+                "server", line, server, client, thinks, "regular", None, site.link.round_trip_s, None,
                 line.client_answers_near,
             ),
         ]  # fmt: skip
@@ -163,15 +164,16 @@ def _towards_servers(line: Line, site: Site, server: Server, client: Address, *,
     else:
         kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
         place = (kind, None, access_s + wire_s, None, line.server_answers_near, None)  # type: ignore[assignment]
-    return _seen("client", line, server, client, site.thinks, *place)
+    return _seen("client", line, server, client, site.thinks[line.session.client], *place)
 
 
 def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen:
     access_s, wire_s = site.link.round_trip_s, wire(site, server).round_trip_s
+    thinks = site.thinks[line.session.client]
     client, middle = line.names_at[name].client, site.middle
     if name != server.name and server.front is not None:
         return _seen(
-            "server", line, server, client, site.thinks, "split", "server", server.front.link.round_trip_s,
+            "server", line, server, client, thinks, "split", "server", server.front.link.round_trip_s,
             wire_s + access_s, line.client_answers_far, str(server.front.kind),
         )  # fmt: skip
     if middle.splits(line.port):
@@ -181,11 +183,30 @@ def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen
             else line.client_answers_far
         )
         return _seen(
-            "server", line, server, client, site.thinks, "split", "network", wire_s, access_s, far, str(middle.kind)
+            "server",
+            line,
+            server,
+            client,
+            thinks,
+            "split",
+            "network",
+            wire_s,
+            access_s,
+            far,
+            str(middle.kind),
         )
     kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
     return _seen(
-        "server", line, server, client, site.thinks, kind, None, access_s + wire_s, None, line.client_answers_near
+        "server",
+        line,
+        server,
+        client,
+        thinks,
+        kind,
+        None,
+        access_s + wire_s,
+        None,
+        line.client_answers_near,
     )
 
 
