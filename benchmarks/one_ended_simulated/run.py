@@ -141,7 +141,7 @@ class Simulation:
         client, origin = path.ends[0][0], path.ends[-1][1]
         requests = list(session.requests)
         if fetcher is None:
-            if session.port in (MAIL_PORT, SHELL_PORT):
+            if session.port == MAIL_PORT:
                 talk = mail(
                     random, site.habits[session.client], server.habits, sum(each.request_bytes for each in requests)
                 )
