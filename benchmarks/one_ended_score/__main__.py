@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.one_ended_score.judgements import CaptureScore, score_network
-from benchmarks.one_ended_score.tables import claims, rows, text
+from benchmarks.one_ended_score.tables import claims, rows, single, text
 
 
 def networks(directories: Sequence[Path]) -> list[Path]:
@@ -24,7 +24,7 @@ def document(scores: Sequence[CaptureScore]) -> dict[str, Any]:
     """The score for JSON: every count, and every judgement."""
     judgements = [each for score in scores for each in score.judgements]
     made = []
-    for row in rows(judgements) + rows(judgements, by_host=True):
+    for row in rows(judgements) + rows(judgements, by_host=True) + single(scores):
         made.append({**asdict(row), "share": row.share.document()})
     return {
         "schema": "one-ended-score-1",

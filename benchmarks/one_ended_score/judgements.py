@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.one_ended_score.connections import ConnectionJudgement, connection_judgements
 from benchmarks.one_ended_score.truths import GroupTruth, read_truths
 from detector.detection import detect
 from pepscope.errors import PepscopeError
@@ -28,6 +29,7 @@ class Judgement:
     hidden_interval_s: tuple[float, float] | None
     exchanges: int
     connections: int
+    hosts: int
     reason: str
 
     @property
@@ -82,6 +84,7 @@ class CaptureScore:
     strays: int  # groups that the truth does not know
     stray_splits: int
     failure: str | None
+    connections: tuple[ConnectionJudgement, ...] = ()
 
 
 def score_network(folder: Path) -> list[CaptureScore]:
@@ -107,7 +110,9 @@ def score_capture(path: Path, truths: Sequence[GroupTruth]) -> CaptureScore:
         elif truth.host is None:
             judgements.append(_unjudged(truth))
     strays = [group for key, group in rows.items() if key not in known and key[3] is None]
-    return CaptureScore(tuple(judgements), len(strays), sum(group.verdict.is_split for group in strays), None)
+    splits = sum(group.verdict.is_split for group in strays)
+    single = connection_judgements(str(path), truths, result)
+    return CaptureScore(tuple(judgements), len(strays), splits, None, single)
 
 
 def _key(group: GroupResult, host: str | None) -> tuple[str, str, int, str | None]:
@@ -127,9 +132,10 @@ def _judgement(truth: GroupTruth, group: GroupResult) -> Judgement:
         group.hidden_round_trip_interval_s,
         exchanges or 0,
         len(group.pairs),
+        len(group.hosts),
         group.reason,
     )
 
 
 def _unjudged(truth: GroupTruth) -> Judgement:
-    return Judgement(truth, None, 0.5, None, None, None, None, truth.exchanges or 0, 0, "")
+    return Judgement(truth, None, 0.5, None, None, None, None, truth.exchanges or 0, 0, 0, "")

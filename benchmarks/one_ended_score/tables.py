@@ -121,6 +121,8 @@ def _split(inside: Sequence[Judgement]) -> Counts:
                 (f"{kind}, {name}", "found", share(members, lambda each: each.says_split)),
                 (f"{kind}, {name}", "called regular", share(members, lambda each: each.cleared_wrongly)),
             ]
+        hosts = [each for each in split if each.hosts >= 3 and not each.truth.answers_itself]
+        made.append((f"split, {name}, 3 hosts or more", "found", share(hosts, lambda each: each.says_split)))
         found = [each for each in split if each.says_split]
         placed = [each for each in found if each.location_right is not None]
         spanned = [each for each in found if each.hidden_interval_s is not None]
@@ -178,6 +180,34 @@ def goals(judgements: Sequence[Judgement], *, by_host: bool) -> list[str]:
         cells.append(share(split, lambda each: each.cleared_wrongly))
         lines.append(f"| {side} | {size} | " + " | ".join(map(str, cells)) + " |")
     return lines
+
+
+def single(scores: Sequence[CaptureScore]) -> list[Row]:
+    """Counts of single connections of clients' captures."""
+    connections = [each for score in scores for each in score.connections]
+    made = []
+    for size, least, most in (("under 4", 0, 3), ("4 and more", 4, math.inf)):
+        inside = [each for each in connections if least <= each.exchanges <= most]
+        harmless = [each for each in inside if not each.truth.is_split]
+        plain = [each for each in harmless if each.truth.kind == "regular"]
+        counts = [
+            ("not split", "false alarm", Share(sum(each.false_alarm for each in harmless), len(harmless))),
+            ("regular", "cleared", Share(sum(each.verdict == "regular" for each in plain), len(plain))),
+        ]
+        for name, low_s, high_s in (*LEGS[:-1], ("40-90 ms", 0.04, 0.09), ("90 ms and more", 0.09, math.inf)):
+            split = [
+                each
+                for each in inside
+                if each.truth.is_split_in_network
+                and not each.truth.answers_itself
+                and each.truth.hidden_s is not None
+                and low_s <= each.truth.hidden_s[1] < high_s
+            ]
+            found = Share(sum(each.verdict.is_split for each in split), len(split))
+            cleared = Share(sum(each.verdict == "regular" for each in split), len(split))
+            counts += [(f"split, {name}", "found", found), (f"split, {name}", "called regular", cleared)]
+        made += [Row("single connections", "client", size, groups, what, share) for groups, what, share in counts]
+    return [row for row in made if row.share.of]
 
 
 def located(judgements: Sequence[Judgement]) -> list[str]:
@@ -252,6 +282,10 @@ def text(scores: Sequence[CaptureScore], errors: int, *, details: bool) -> str:
     lines = [_summary(scores, judgements), "", "Groups by network and port:", "", *goals(judgements, by_host=False)]
     if any(each.truth.host is not None for each in judgements):
         lines += ["", "Groups by host:", "", *goals(judgements, by_host=True)]
+    if any(score.connections for score in scores):
+        lines += ["", "Single connections, client side:", "", "| exchanges | of those that are | what | share |"]
+        lines += ["|---|---|---|---|"]
+        lines += [f"| {row.exchanges} | {row.groups} | {row.what} | {row.share} |" for row in single(scores)]
     lines += ["", "Splits found:", "", *located(judgements)]
     if details:
         lines += ["", "| groups | side | exchanges | of those that are | what | count, share, 95 % interval |"]

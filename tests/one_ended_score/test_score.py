@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.one_ended_score import tables
+from benchmarks.one_ended_score.connections import ConnectionJudgement
 from benchmarks.one_ended_score.judgements import CaptureScore, Judgement, score_network
 from benchmarks.one_ended_score.truths import GroupTruth, read_truths
 from benchmarks.one_ended_simulated.__main__ import make_network
+from benchmarks.one_ended_simulated.draws import draw_scenario
 from pepscope.results.verdicts import SplitPlace, Verdict
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,7 +26,7 @@ BALANCED = replace(SPLIT, where="server", hidden_s=(0.01, 0.01))
 
 
 def judged(truth, verdict, where=None, hidden_s=None, exchanges=20, split=0.5):
-    return Judgement(truth, verdict, split, where, 0.01, hidden_s, None, exchanges, 5, "because")
+    return Judgement(truth, verdict, split, where, 0.01, hidden_s, None, exchanges, 5, 1, "because")
 
 
 def group(**changes):
@@ -141,6 +143,26 @@ def test_the_command_prints_tables_and_writes_json(tmp_path):
     document = json.loads(out.read_text(encoding="utf-8"))
     assert document["schema"] == "one-ended-score-1"
     assert len(document["judgements"]) == document["groups"] > 0
+
+
+def test_single_connections_are_counted_by_their_host(tmp_path):
+    number = next(each for each in range(40) if "client" in draw_scenario(11, each).recordings)
+    make_network(11, tmp_path, number)
+    scores = score_network(tmp_path / f"n{number:05d}")
+    connections = [each for score in scores for each in score.connections]
+    assert len(connections) > 3
+    assert max(each.exchanges for each in connections) > 1
+    split = replace(SPLIT, hidden_s=(0.1, 0.1))
+    made = [
+        ConnectionJudgement(REGULAR, Verdict.SPLIT_TCP, 4),
+        ConnectionJudgement(split, Verdict.SPLIT_TCP, 5),
+        ConnectionJudgement(split, Verdict.REGULAR, 3),
+    ]
+    rows = {(row.exchanges, row.groups, row.what): str(row.share)[:6] for row in
+            tables.single([CaptureScore((), 0, 0, None, tuple(made))])}  # fmt: skip
+    assert rows["4 and more", "not split", "false alarm"] == "1 of 1"
+    assert rows["4 and more", "split, 90 ms and more", "found"] == "1 of 1"
+    assert rows["under 4", "split, 90 ms and more", "called regular"] == "1 of 1"
 
 
 def test_a_folder_without_truth_is_refused(tmp_path):
