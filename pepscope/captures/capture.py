@@ -208,8 +208,8 @@ class Capture:
 
         return connection_frame(self)
 
-    def json_chunks(self) -> Iterator[bytes]:
-        """The JSON contract `inspect-1` in pieces, so that no capture is too large for it."""
+    def json_chunks(self, *, exchanges: bool = False) -> Iterator[bytes]:
+        """The JSON contract `inspect-1` in pieces, so that no capture is too large for it; on demand with exchanges."""
         import json
 
         yield b'{"schema":1,"path":%s,"packets":%d,"connections":[' % (
@@ -221,7 +221,13 @@ class Capture:
             if start:
                 yield b","
             yield self._core.connections_json(start, min(start + _BATCH, count))
-        yield b'],"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
+        yield b"],"
+        if exchanges:
+            from pepscope.captures import exchange_frame
+
+            yield from exchange_frame.json_chunks(self)
+            yield b","
+        yield b'"warnings":%s}\n' % json.dumps(list(self.warnings)).encode()
 
 
 class _Connections(Sequence[Connection]):

@@ -12,7 +12,7 @@ from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import pandas as pd
 
@@ -63,8 +63,13 @@ def connection_frame(capture: Capture) -> pd.DataFrame:
 
 def csv_chunks(capture: Capture) -> Iterator[bytes]:
     """The frame as CSV in pieces, so that no capture is too large for it."""
-    for number, columns in enumerate(capture.connection_batches()):
-        yield _frame(columns).to_csv(index=False, header=number == 0).encode()
+    return frames_as_csv(_frame(columns) for columns in capture.connection_batches())
+
+
+def frames_as_csv(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
+    """One CSV table from its pieces."""
+    for number, frame in enumerate(frames):
+        yield frame.to_csv(index=False, header=number == 0).encode()
 
 
 def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
@@ -94,6 +99,11 @@ def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
 
 def parquet_bytes(capture: Capture) -> bytes:
     """The frame as a Parquet file. Raises UsageError where pyarrow is not installed."""
+    return frames_as_parquet(_frame(columns) for columns in capture.connection_batches())
+
+
+def frames_as_parquet(frames: Iterable[pd.DataFrame]) -> bytes:
+    """One Parquet file from the pieces of its table. Raises UsageError where pyarrow is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -101,8 +111,8 @@ def parquet_bytes(capture: Capture) -> bytes:
         raise UsageError("Parquet needs the package pyarrow: pip install 'pepscope[parquet]'") from error
     sink = pa.BufferOutputStream()
     writer = None
-    for columns in capture.connection_batches():
-        table = pa.Table.from_pandas(_frame(columns), preserve_index=False)
+    for frame in frames:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
         if writer is None:
             writer = pq.ParquetWriter(sink, table.schema)
         writer.write_table(table)

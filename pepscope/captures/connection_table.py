@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pepscope.captures.capture import Capture
 
-_BOLD, _DIM, _RED, _YELLOW, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
+BOLD, DIM, RED, YELLOW, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m", "\x1b[0m"
 
 #: `255.255.255.255:65535`; longer end points get a line of their own.
 _ENDPOINT_CELLS = 21
@@ -26,15 +26,20 @@ def table_lines(capture: Capture, *, colour: bool = False) -> Iterator[str]:
     capture point to the farther end, `lost` the retransmitted packets of both. `?` behind the number: no SYN was
     captured, so the sides are guessed.
     """
-    count = len(capture.connections)
-    connections = "1 TCP connection" if count == 1 else f"{count} TCP connections"
-    yield _paint(f"{capture.path}: {capture.packet_count} packets, {connections}", _BOLD, colour)
-    for warning in capture.warnings:
-        yield _paint(f"warning: {warning}", _YELLOW, colour)
-    yield ""
-    yield _paint(_HEAD, _DIM, colour)
+    yield from head_lines(capture, colour)
+    yield painted(_HEAD, DIM, colour)
     for connection in capture.connections:
         yield from _row(connection, colour)
+
+
+def head_lines(capture: Capture, colour: bool) -> Iterator[str]:
+    """What stands above every table: the capture and its warnings."""
+    count = len(capture.connections)
+    connections = "1 TCP connection" if count == 1 else f"{count} TCP connections"
+    yield painted(f"{capture.path}: {capture.packet_count} packets, {connections}", BOLD, colour)
+    for warning in capture.warnings:
+        yield painted(f"warning: {warning}", YELLOW, colour)
+    yield ""
 
 
 def _row(connection: Connection, colour: bool) -> Iterator[str]:
@@ -44,10 +49,10 @@ def _row(connection: Connection, colour: bool) -> Iterator[str]:
     lost = up.retransmitted_packets + down.retransmitted_packets
     close = str(connection.close)
     if connection.close is Close.RESET:
-        close = _paint(close, _RED, colour)
+        close = painted(close, RED, colour)
     figures = (
         f"{format_count(up.stream_bytes):>5} {format_count(down.stream_bytes):>5} "
-        f"{_milliseconds(max(minima_ns, default=None)):>6} {format_count(lost):>5} {close}"
+        f"{time_text(max(minima_ns, default=None)):>6} {format_count(lost):>5} {close}"
     )
     client, server = connection.client, connection.server
     if max(len(client), len(server)) <= _ENDPOINT_CELLS:
@@ -58,7 +63,7 @@ def _row(connection: Connection, colour: bool) -> Iterator[str]:
         yield f"{'':6}{'':<21} {'':<21} {figures}"
 
 
-def _milliseconds(time_ns: int | None) -> str:
+def time_text(time_ns: int | None) -> str:
     """A time in at most six characters, such as `12.3ms` or `4.56s`."""
     if time_ns is None:
         return "-"
@@ -73,5 +78,6 @@ def _milliseconds(time_ns: int | None) -> str:
     return f"{time_ns / 1e9:.4g}s"
 
 
-def _paint(text: str, colour: str, wanted: bool) -> str:
-    return f"{colour}{text}{_PLAIN}" if wanted else text
+def painted(text: str, colour: str, wanted: bool) -> str:
+    """The text in this colour, an escape sequence of terminals, if wanted."""
+    return f"{colour}{text}{PLAIN}" if wanted else text

@@ -132,6 +132,7 @@ def exchange_tables(
     return Exchanges(**exchanges, round_trips=RoundTripColumns(**round_trips))
 
 
-def exchange_columns() -> tuple[str, ...]:
-    """Names of the columns of `Exchanges`, in their order."""
-    return tuple(field.name for field in fields(Exchanges) if field.name != "round_trips")
+#: Names of the columns of `RoundTripColumns`, in their order.
+ROUND_TRIP_COLUMNS = tuple(field.name for field in fields(RoundTripColumns))
+#: Names of the columns of `Exchanges`, in their order.
+EXCHANGE_COLUMNS = tuple(field.name for field in fields(Exchanges) if field.name != "round_trips")

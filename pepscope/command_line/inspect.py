@@ -21,13 +21,25 @@ if TYPE_CHECKING:
 @click.option("--json", "form", flag_value="json", help="Write JSON (schema inspect-1).")
 @click.option("--csv", "form", flag_value="csv", help="Write CSV, one row a connection.")
 @click.option("--parquet", "form", flag_value="parquet", help="Write Parquet, one row a connection.")
+@click.option("--exchanges", is_flag=True, help="List questions and answers: CSV and Parquet have one row for each.")
 @filter_option
 @memory_option
 @output_option
 def inspect(
-    capture: str, form: str | None, filter_expression: str | None, memory_bytes: int | None, output: str
+    capture: str,
+    form: str | None,
+    exchanges: bool,
+    filter_expression: str | None,
+    memory_bytes: int | None,
+    output: str,
 ) -> None:
     """List the TCP connections of a capture.
+
+    With --exchanges also what one side asked and the other answered: kind, time
+    from the question to the answer, gap between acknowledgement and answer,
+    and the transport's round trips. Notes in the table: s strict (cannot wait
+    for a person), 1 first of its direction, r repeated (cannot be timed), x
+    crossed by data of the other side.
 
     FILE is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or - for standard input.
     """
@@ -41,14 +53,14 @@ def inspect(
             capture,
             filter=filter_expression,
             memory_bytes=memory_bytes,
-            payload=False,
-            columns=False,
+            payload=exchanges,
+            columns=exchanges,
             progress=progress,
         )
     # Opened only now, so that a capture which cannot be read leaves an older result alone.
     colour = output == "-" and sys.stdout.isatty()
     with click.open_file(output, "wb") as stream:
-        for chunk in _chunks(opened, form, colour):
+        for chunk in _chunks(opened, form, exchanges, colour):
             stream.write(chunk)
     if form is not None:
         for warning in opened.warnings:
@@ -56,19 +68,27 @@ def inspect(
             click.echo(f"pepscope: {where}{warning}", err=True)
 
 
-def _chunks(capture: Capture, form: str | None, colour: bool) -> Iterator[bytes]:
+def _chunks(capture: Capture, form: str | None, exchanges: bool, colour: bool) -> Iterator[bytes]:
     if form == "json":
-        yield from capture.json_chunks()
-    elif form == "csv":
-        from pepscope.captures.connection_frame import csv_chunks
-
-        yield from csv_chunks(capture)
-    elif form == "parquet":
-        from pepscope.captures.connection_frame import parquet_bytes
-
-        yield parquet_bytes(capture)
-    else:
-        from pepscope.captures.connection_table import table_lines
-
-        for line in table_lines(capture, colour=colour):
+        yield from capture.json_chunks(exchanges=exchanges)
+    elif form is None:
+        for line in _lines(capture, exchanges, colour):
             yield f"{line}\n".encode()
+    else:
+        from pepscope.captures import connection_frame, exchange_frame
+
+        frames = exchange_frame if exchanges else connection_frame
+        if form == "csv":
+            yield from frames.csv_chunks(capture)
+        else:
+            yield frames.parquet_bytes(capture)
+
+
+def _lines(capture: Capture, exchanges: bool, colour: bool) -> Iterator[str]:
+    if exchanges:
+        from pepscope.captures.exchange_table import exchange_lines
+
+        return exchange_lines(capture, colour=colour)
+    from pepscope.captures.connection_table import table_lines
+
+    return table_lines(capture, colour=colour)

@@ -23,8 +23,8 @@ kinds! {
     /// Anything else: taking turns is all that is known.
     #[default]
     Turn "turn",
-    /// A ClientHello and the ServerHello (or HelloRetryRequest) that answers it; asked by the server: a HelloRetryRequest
-    /// and the second ClientHello.
+    /// A ClientHello and the ServerHello (or HelloRetryRequest) that answers it; asked by the server: a
+    /// HelloRetryRequest and the second ClientHello.
     TlsHello "tls-hello",
     /// The handshake's later flights: the server's (ServerHello to ServerHelloDone or Finished) and the client's second
     /// one; asked by the client in TLS 1.2: its key exchange and Finished, and the server's Finished.

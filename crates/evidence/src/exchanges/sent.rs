@@ -79,8 +79,8 @@ mod tests {
             for (start, length) in packets {
                 let new: Vec<i64> = (start..start + length).filter(|byte| !seen.contains(byte)).collect();
                 let highest = seen.last().map_or(begin, |byte| byte + 1);
-                // What lies before the first captured byte was never missed, and bytes in a hole beside bytes beyond the
-                // highest count with the latter alone.
+                // What lies before the first captured byte was never missed. Bytes in a hole do not count beside bytes
+                // beyond the highest.
                 let beyond = start + length > highest;
                 let counted: Vec<i64> =
                     new.iter().copied().filter(|&byte| if beyond { byte >= highest } else { byte >= begin }).collect();

@@ -122,8 +122,8 @@ fn header(stream: &Stream<'_>, offset: i64) -> Option<Record> {
 
 /// Type of the first message that begins in a handshake record, and how much of its last one is still to come.
 ///
-/// Once a side has changed its cipher, only a second ClientHello that fills its record is taken for plain (RFC 8446,
-/// section 4.1.2).
+/// Once a side has changed its cipher, only a second hello that fills its record is taken for plain (RFC 8446, sections
+/// 4.1.2 and 4.1.4).
 fn first_message(stream: &Stream<'_>, record: &Record, left: i64, protected: bool) -> (u8, i64) {
     let body = record.offset.saturating_add(HEADER_BYTES);
     let mut at = body.saturating_add(left);
@@ -131,7 +131,8 @@ fn first_message(stream: &Stream<'_>, record: &Record, left: i64, protected: boo
     while at < record.end {
         let Some([kind, high, middle, low]) = stream.read(at) else { return (first, 0) };
         let length = i64::from(u32::from_be_bytes([0, high, middle, low])).saturating_add(MESSAGE_HEADER_BYTES);
-        if protected && !(kind == message::CLIENT_HELLO && at.saturating_add(length) == record.end) {
+        let is_hello = matches!(kind, message::CLIENT_HELLO | message::SERVER_HELLO);
+        if protected && !(is_hello && at.saturating_add(length) == record.end) {
             return (0, 0);
         }
         if first == 0 {

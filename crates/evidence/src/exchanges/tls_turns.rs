@@ -112,13 +112,20 @@ impl Encrypted {
             // What answers a Finished, first of all, is session tickets.
             return Some((Kind::TlsControl, false));
         }
+        if answer.is_some_and(|record| record.content == content::APPLICATION_DATA) {
+            return None; // a session was resumed, so that the server's Finished came first
+        }
         // With False Start the request is not what the server's Finished answers.
         let answers = answer.is_none_or(is_opening);
         Some((Kind::TlsFinished, answers && turn.question_end == finished_end))
     }
 
     fn asked_by_server(&self, turn: &Turn, question: &[Record], answer: Option<&Record>) -> Option<(Kind, bool)> {
-        if answer.is_some_and(|record| record.message == message::CLIENT_HELLO) {
+        let behind_change = |record: &Record| match record.content {
+            content::CHANGE_CIPHER_SPEC => self.records[0].at(record.end).copied().unwrap_or(*record),
+            _ => *record,
+        };
+        if answer.is_some_and(|record| behind_change(record).message == message::CLIENT_HELLO) {
             return Some((Kind::TlsHello, question.iter().all(is_opening)));
         }
         if self.hello_end == Some(turn.answer_offset) {

@@ -1,9 +1,9 @@
 //! Who speaks when: questions and answers from headers alone.
 //!
-//! A *question* is a run of new bytes of one side that no data of the other side interrupt. Its *answer* begins with the
-//! other side's first packet that brings new bytes and acknowledges the question whole. Data of the other side that do
-//! not acknowledge it whole left before it had arrived: the two crossed, and what the asker then says is a new question,
-//! to which an answer may be one to the older.
+//! A *question* is a run of new bytes of one side that no data of the other side interrupt. Its *answer* begins with
+//! the other side's first packet that brings new bytes and acknowledges the question whole. Data of the other side that
+//! do not acknowledge it whole left before it had arrived: the two crossed, and what the asker says next is a new
+//! question. Unless the asker has by then heard the other side out, what follows may answer the older question.
 
 use super::sent::{Sent, Sight};
 use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
@@ -113,8 +113,9 @@ pub fn find_turns(packets: &Packets<'_>, turns: &mut Vec<Turn>) {
 
 fn speak(way: u8, own: &mut Speaker, other: &mut Speaker, speech: Speech, base: usize, turns: &mut Vec<Turn>) {
     other.answering = None;
+    let answers = other.question.is_some_and(|question| speech.acknowledgement >= question.end);
     match &mut other.question {
-        Some(question) if speech.acknowledgement >= question.end => {
+        Some(question) if answers => {
             own.answering = Some(turns.len());
             turns.push(Turn {
                 asked: 1 - way,
@@ -146,7 +147,7 @@ fn speak(way: u8, own: &mut Speaker, other: &mut Speaker, speech: Speech, base: 
             }
         }
     }
-    own.ask(speech);
+    own.ask(speech, answers);
 }
 
 impl Speaker {
@@ -167,7 +168,7 @@ impl Speaker {
     }
 
     /// New bytes begin a question or continue one.
-    fn ask(&mut self, speech: Speech) {
+    fn ask(&mut self, speech: Speech, answers: bool) {
         let unacknowledged = |end: i64, start: i64| end.saturating_sub(self.acknowledged.unwrap_or(start)).max(0);
         match &mut self.question {
             Some(question) if !question.interrupted => {
@@ -191,7 +192,7 @@ impl Speaker {
                     idle_ns: speech.idle_ns,
                     acknowledged_ns: None,
                     repeated: speech.repeated,
-                    crossed: interrupted.is_some(),
+                    crossed: interrupted.is_some() && !answers,
                     interrupted: false,
                 });
             }

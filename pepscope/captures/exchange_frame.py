@@ -1,0 +1,93 @@
+"""Exchanges as a pandas frame, and as JSON, CSV and Parquet in pieces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pepscope.captures.connection_frame import address_texts, frames_as_csv, frames_as_parquet
+from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_TRIP_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+
+    from pepscope.captures.capture import Capture
+
+#: Exchanges that are put into words at once.
+_BATCH = 1 << 16
+_SIDES = ("client", "server")
+#: Columns in which -1 stands for what is not known.
+_MAY_BE_UNKNOWN = frozenset({"idle_ns", "round_trip_ns"})
+
+
+def exchange_frame(capture: Capture) -> pd.DataFrame:
+    """One row an exchange, with the connection's end points; what is not known is missing (nullable integers)."""
+    return _frame(capture, slice(None))
+
+
+def csv_chunks(capture: Capture) -> Iterator[bytes]:
+    """`exchange_frame` as CSV in pieces."""
+    return frames_as_csv(_frames(capture))
+
+
+def parquet_bytes(capture: Capture) -> bytes:
+    """`exchange_frame` as a Parquet file. Raises UsageError where pyarrow is not installed."""
+    return frames_as_parquet(_frames(capture))
+
+
+def json_chunks(capture: Capture) -> Iterator[bytes]:
+    """The keys `exchanges` and `round_trips` of the JSON contract `inspect-1`, without braces, in pieces."""
+    import json
+
+    found = capture.exchanges()
+    exchanges = {name: getattr(found, name) for name in EXCHANGE_COLUMNS}
+    round_trips = {name: getattr(found.round_trips, name) for name in ROUND_TRIP_COLUMNS}
+    for key, columns in (("exchanges", exchanges), ("round_trips", round_trips)):
+        yield b'%s"%s":[' % (b"," if key == "round_trips" else b"", key.encode())
+        for start in range(0, len(columns["connection"]), _BATCH):
+            lists = {name: _json_values(name, values[start : start + _BATCH]) for name, values in columns.items()}
+            rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+            text = json.dumps(rows, separators=(",", ":"))[1:-1]
+            yield (b"," if start else b"") + text.encode()
+        yield b"]"
+
+
+def _json_values(name: str, values: Any) -> list[Any]:
+    """Values of a column for JSON: names for codes, null for what is not known."""
+    listed: list[Any] = values.tolist()
+    if name == "kind":
+        return [EXCHANGE_KINDS[code] for code in listed]
+    if name == "asked":
+        return [_SIDES[code] for code in listed]
+    if name.endswith("_ns") and name not in {"question_ns", "acknowledged_ns", "answered_ns"}:
+        return [None if value == -1 else value for value in listed]
+    return listed
+
+
+def _frames(capture: Capture) -> Iterator[pd.DataFrame]:
+    for start in range(0, max(len(capture.exchanges()), 1), _BATCH):
+        yield _frame(capture, slice(start, start + _BATCH))
+
+
+def _frame(capture: Capture, rows: slice) -> pd.DataFrame:
+    import pandas as pd
+
+    found, connections = capture.exchanges(), capture.connection_columns()
+    number = found.connection[rows]
+    columns: dict[str, Any] = {"connection": number}
+    for side in _SIDES:
+        columns[f"{side}_address"] = address_texts(connections[f"{side}_address"][number])
+        columns[f"{side}_port"] = connections[f"{side}_port"][number]
+    for name in EXCHANGE_COLUMNS[1:]:
+        values = getattr(found, name)[rows]
+        if name == "kind":
+            values = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(EXCHANGE_KINDS))
+        elif name == "asked":
+            values = pd.Categorical.from_codes(values.astype(np.int8), categories=pd.Index(_SIDES))
+        elif name in _MAY_BE_UNKNOWN:
+            values = pd.arrays.IntegerArray(values.copy(), values < 0)
+        columns[name] = values
+    return pd.DataFrame(columns)
