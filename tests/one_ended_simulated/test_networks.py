@@ -17,8 +17,10 @@ from benchmarks.one_ended_simulated.packets import FIN
 from benchmarks.one_ended_simulated.scenario import FrontKind, MiddleKind
 from benchmarks.one_ended_simulated.stacks import box_stack, client_stack, server_stack
 from benchmarks.one_ended_simulated.truth import groups, truth
+from detector.detection import detect
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import SPLIT_VERDICTS, Verdict
 from tests.one_ended_simulated.networks import (
     ACCESS_S,
     BACKEND_S,
@@ -105,6 +107,20 @@ def test_a_relay_hides_a_leg_from_either_end(port, up_s, tmp_path):
         paths = written(simulated(network(kind)), tmp_path)
         assert least_exchange_s(paths["client"], Direction.UP, port) == pytest.approx(hidden_up_s, abs=0.004)
         assert least_exchange_s(paths["s1"], Direction.DOWN, port) == pytest.approx(hidden_down_s, abs=0.004)
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdicts"),
+    [
+        (MiddleKind.NOTHING, {Verdict.REGULAR}),
+        (MiddleKind.SYN_PROXY, {Verdict.REGULAR}),
+        (MiddleKind.RELAY, set(SPLIT_VERDICTS)),
+    ],
+)
+def test_captures_of_both_ends_agree_with_the_truth(kind, verdicts, tmp_path):
+    paths = written(simulated(network(kind, answer_bytes=20_000)), tmp_path)
+    found = {group.port: group.verdict for group in detect(str(paths["client"]), str(paths["s1"])).groups}
+    assert {found[port] for port in (80, 443, 8443)} <= verdicts
 
 
 def test_pings_measure_the_whole_path_behind_a_relay(tmp_path):
