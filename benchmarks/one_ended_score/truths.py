@@ -56,6 +56,8 @@ def read_truths(folder: Path) -> dict[str, list[GroupTruth]]:
     document = json.loads((folder / "truth.json").read_text(encoding="utf-8"))
     truths = {}
     for capture in document["captures"]:
+        if not capture["groups"]:  # it holds pings alone
+            continue
         groups = [_group(folder.name, document, capture, group) for group in capture["groups"]]
         truths[capture["file"]] = sorted(_with_whole(groups), key=lambda group: group.host is not None)
     return truths

@@ -64,6 +64,11 @@ def test_a_group_with_hosts_of_two_kinds_is_not_whole(tmp_path):
     assert [each.whole for each in written(tmp_path, "client", hosts)] == [False, True, True]
 
 
+def test_a_capture_without_connections_is_not_judged(tmp_path):
+    with pytest.raises(KeyError):
+        written(tmp_path, "server", [])
+
+
 def test_captures_between_judge_two_stretches(tmp_path):
     groups = [group(stretch="server"), group(stretch="client", hidden_round_trip_s={"h": 0.1, "i": 0.2})]
     towards_server, towards_client = written(tmp_path, "between", groups)
