@@ -1,0 +1,214 @@
+"""What is true of each group of connections that a tap saw, in the form of the one-ended laboratories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_network
+from typing import Any
+
+from benchmarks.one_ended_simulated.captures import Address, Tap
+from benchmarks.one_ended_simulated.run import Line, Simulation, wire
+from benchmarks.one_ended_simulated.scenario import MiddleKind, Server, Site
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """One connection as one side judges it: round trips in seconds."""
+
+    side: str
+    network: str
+    port: int
+    host: str
+    kind: str  # regular, split, syn-proxy
+    where: str | None
+    near_s: float
+    hidden_s: float | None
+    exchanges: int
+    cache: bool
+    thinks: bool
+    mechanism: str | None
+
+
+def truth(simulation: Simulation, tap_files: dict[str, str]) -> dict[str, Any]:
+    """The whole `truth.json`; `tap_files` are the names of the written captures."""
+    scenario = simulation.scenario
+    captures = []
+    for name, file in tap_files.items():
+        recording = scenario.recordings[name]
+        side = name if name in ("client", "between") else "server"
+        captures.append(
+            {
+                "file": file,
+                "side": side,
+                "snap_length": recording.snap_length,
+                "begins_late": recording.begins_at_s > 0,
+                "groups": groups(simulation, name),
+            }
+        )
+    first = scenario.sites[0]
+    return {
+        "schema": SCHEMA,
+        "seed": scenario.seed,
+        "id": identity(scenario.number),
+        "access": first.access if len(scenario.sites) == 1 else "mixed",
+        "middle": str(first.middle.kind) if len(scenario.sites) == 1 else "mixed",
+        "hard": list(scenario.hard),
+        "captures": captures,
+    }
+
+
+def identity(number: int) -> str:
+    """The name of a network's folder."""
+    return f"n{number:05d}"
+
+
+def groups(simulation: Simulation, name: str) -> list[dict[str, Any]]:
+    """By network and port, then (seen from the clients) by host too. A stretch is named by whom it leads to."""
+    seen = [each for line in _visible(simulation, name) for each in _judged(simulation, name, line)]
+    rows = []
+    keys = sorted({(each.side, each.network, each.port) for each in seen})
+    for side, network, port in keys:
+        members = [each for each in seen if (each.side, each.network, each.port) == (side, network, port)]
+        rows.append(_row(members, None))
+        hosts = sorted({each.host for each in members})
+        if side == "client":
+            rows += [_row([each for each in members if each.host == host], host) for host in hosts]
+    return rows
+
+
+def _row(members: list[_Seen], host: str | None) -> dict[str, Any]:
+    split = [each for each in members if each.kind == "split"]
+    accused = [each for each in split if each.where == "network"] or split
+    first = (accused or members)[0]
+    hidden: float | dict[str, float] | None = None
+    if accused:
+        by_host = {each.host: round(each.hidden_s or 0.0, 6) for each in accused}
+        hidden = by_host if host is None and first.side == "client" else by_host[first.host]
+    return {
+        "stretch": "server" if first.side == "client" else "client",
+        "network": first.network,
+        "port": first.port,
+        "host": host,
+        "class": first.kind,
+        "where": first.where,
+        "hidden_round_trip_s": hidden,
+        "near_round_trip_s": round(min(each.near_s for each in accused or members), 6),
+        "cache": any(each.cache for each in members),
+        "thinks": all(each.thinks for each in members),
+        "mechanism": first.mechanism,
+        "whole": len(accused) in (0, len(members)),
+        "connections": len(members),
+        "exchanges": sum(each.exchanges for each in members),
+    }
+
+
+def _visible(simulation: Simulation, name: str) -> Iterator[Line]:
+    """Connections of which the capture kept something."""
+    tap: Tap = simulation.taps[name]
+    begins_at_s = simulation.scenario.recordings[name].begins_at_s
+    ends = {(face.source, face.source_port) for time_s, _, face in tap.records if time_s >= begins_at_s}
+    for line in simulation.lines:
+        names = line.names_at.get(name)
+        if names is not None and (names.client, names.client_port) in ends:
+            yield line
+
+
+def _judged(simulation: Simulation, name: str, line: Line) -> list[_Seen]:
+    scenario = simulation.scenario
+    site, server = scenario.sites[line.site], scenario.servers[line.server]
+    thinks = site.thinks[line.session.client]
+    if name == "client":
+        return [_towards_servers(line, site, server, line.names_at[name].client, access_s=site.link.round_trip_s)]
+    if name == "between":
+        client = line.names_at[name].client
+        return [
+            _towards_servers(line, site, server, client, access_s=0.0),
+            _seen(
+                "server", line, server, client, thinks, "regular", None, site.link.round_trip_s, None,
+                line.client_answers_near,
+            ),
+        ]  # fmt: skip
+    return [_towards_clients(name, line, site, server)]
+
+
+def _seen(
+    side: str,
+    line: Line,
+    server: Server,
+    client: Address,
+    thinks: bool,
+    kind: str,
+    where: str | None,
+    near_s: float,
+    hidden_s: float | None,
+    exchanges: int,
+    mechanism: str | None = None,
+) -> _Seen:
+    return _Seen(
+        side, _network(client), line.port, str(server.address_for(client)), kind, where, near_s, hidden_s, exchanges,
+        mechanism == MiddleKind.CACHE, thinks, mechanism,
+    )  # fmt: skip
+
+
+def _towards_servers(line: Line, site: Site, server: Server, client: Address, *, access_s: float) -> _Seen:
+    wire_s = wire(site, server).round_trip_s
+    backend_s = 0.0 if server.front is None else server.front.link.round_trip_s
+    middle = site.middle
+    if middle.splits(line.port):
+        place = ("split", "network", access_s, wire_s + backend_s, line.server_answers_near, str(middle.kind))
+    elif server.front is not None:
+        place = ("split", "server", access_s + wire_s, backend_s, line.server_answers_near, str(server.front.kind))
+    else:
+        kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
+        place = (kind, None, access_s + wire_s, None, line.server_answers_near, None)  # type: ignore[assignment]
+    return _seen("client", line, server, client, site.thinks[line.session.client], *place)
+
+
+def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen:
+    access_s, wire_s = site.link.round_trip_s, wire(site, server).round_trip_s
+    thinks = site.thinks[line.session.client]
+    client, middle = line.names_at[name].client, site.middle
+    if name != server.name and server.front is not None:
+        return _seen(
+            "server", line, server, client, thinks, "split", "server", server.front.link.round_trip_s,
+            wire_s + access_s, line.client_answers_far, str(server.front.kind),
+        )  # fmt: skip
+    if middle.splits(line.port):
+        far = (
+            line.client_answers_near
+            if server.front is not None and middle.kind is MiddleKind.RELAY
+            else line.client_answers_far
+        )
+        return _seen(
+            "server",
+            line,
+            server,
+            client,
+            thinks,
+            "split",
+            "network",
+            wire_s,
+            access_s,
+            far,
+            str(middle.kind),
+        )
+    kind = "syn-proxy" if middle.acts_on(line.port) else "regular"
+    return _seen(
+        "server",
+        line,
+        server,
+        client,
+        thinks,
+        kind,
+        None,
+        access_s + wire_s,
+        None,
+        line.client_answers_near,
+    )
+
+
+def _network(address: Address) -> str:
+    return str(ip_network(f"{address}/{24 if address.version == 4 else 48}", strict=False))
