@@ -113,9 +113,11 @@ def _link(pair: LabelledPair, side: str, parameters: Parameters) -> LabelledPair
 def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> LabelledPair:
     """Captures of another run at the same time, their addresses under a key, at one side or both.
 
-    Its sequence numbers and timestamps are moved alike at both: simulated runs may begin with equal ones.
+    Its sequence numbers and timestamps are moved alike at both, and of a simulated run the payload is made another:
+    simulated hosts may begin with equal numbers and send one content.
     """
-    other = Source(parameters["directory"], parameters["run"]).read()
+    source = Source(parameters["directory"], parameters["run"])
+    other = source.read()
     sides = SIDES if place == "both" else (place,)
     here, there = pair.records[sides[0]], other.records[sides[0]]
     if len(here) == 0 or len(there) == 0:
@@ -128,6 +130,7 @@ def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> L
     for side in sides:
         moved = rewriting.anonymised(other.records[side], parameters["key"])
         moved = rewriting.as_strangers(moved, numbers, stamps)
+        moved = rewriting.with_other_payload(moved, parameters["key"]) if source.is_simulated else moved
         # Connections of which no packet is left keep their numbers.
         known_here = (flow.connection.get(side, -1) + 1 for flow in pair.flows)
         shift[side] = max(pair.records[side].connections, *known_here)

@@ -106,6 +106,11 @@ class Source:
     def name(self) -> str:
         return f"{Path(self.directory).name}/{self.run}"
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether simulated hosts made it: the payload of all of these is one."""
+        return _corpus(self.directory) == "simulated"
+
     def read(self) -> LabelledPair:
         """The pair as recorded, without link layers."""
         return _read(self.directory, self.run)
@@ -125,6 +130,12 @@ def sources(directories: Sequence[Path]) -> list[Source]:
 def _manifest(directory: str) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = json.loads((Path(directory) / "manifest.json").read_text())["runs"]
     return runs
+
+
+@lru_cache(8)
+def _corpus(directory: str) -> str | None:
+    name: str | None = json.loads((Path(directory) / "manifest.json").read_text()).get("corpus")
+    return name
 
 
 @lru_cache(_KEPT)

@@ -114,6 +114,12 @@ def _restamped(records: Records, constants: Array) -> Records:
     return made.put(echo, 4, echoed + others, has & (echoed > 0))
 
 
+def with_other_payload(records: Records, key: int) -> Records:
+    """Every payload byte under a key, which both ends apply: another object of the same length."""
+    is_header = np.arange(records.data.shape[1]) < records.header_bytes[:, None]
+    return replace(records, data=np.where(is_header, records.data, records.data ^ np.uint8(1 + key % 255)))
+
+
 def with_zeroed_payload(records: Records) -> Records:
     """Every payload byte is zero; lengths, headers and options stay."""
     is_header = np.arange(records.data.shape[1]) < records.header_bytes[:, None]

@@ -358,6 +358,14 @@ def test_sources_are_unchanged_two_ended_runs():
     assert isinstance(found[0].read(), LabelledPair)
 
 
+def test_another_payload_differs_in_every_byte_and_in_no_header():
+    before, after = server(), rewriting.with_other_payload(server(), 254)
+    assert same_but(before, after, "data")
+    header = np.arange(before.data.shape[1]) < before.header_bytes[:, None]
+    assert (after.data[header] == before.data[header]).all()
+    assert (after.data[~header] != before.data[~header]).all()
+
+
 def test_a_sanitised_payload_is_zeros_of_the_same_length(tmp_path):
     before, after = server(), rewriting.with_zeroed_payload(server())
     assert same_but(before, after, "data")
