@@ -484,6 +484,10 @@ class HostTicks:
         """Median of the capture's time less the host's (any constant) over the first `count` segments from a capture
         time on, before another; None of fewer."""
 
+    def swing_ns(self, tick_ns: float, count: int) -> float | None:
+        """By how much the capture's time less the host's ranges (ns), by medians of `count` successive segments; None
+        of fewer."""
+
 def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
     """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
 
@@ -859,6 +863,15 @@ class DirectionCounts:
         """Places acknowledged at both ends, where they were emitted only, where they arrived only, and at neither."""
 
     @property
+    def missed_acknowledgements(self) -> int:
+        """Pure acknowledgements that arrived with IP IDs which the emitter's host skipped in its own capture: it sent
+        them, and they are not compared."""
+
+    @property
+    def carried_places(self) -> int:
+        """Different places within the reverse stream that the arrived data acknowledge."""
+
+    @property
     def shown(self) -> int:
         """Segments that the emitter's capture shows; of the reverse flow only data."""
 
@@ -874,8 +887,9 @@ class DirectionCounts:
 class PairSegments:
     """Segments of a connection at the client's and at the server's capture point, in the client side's offsets."""
 
-    def compare(self, direction: int) -> DirectionCounts:
-        """Counts over the packets of one direction."""
+    def compare(self, direction: int, most_skipped: int) -> DirectionCounts:
+        """Counts over the packets of one direction; `most_skipped`: the widest gap between two IP IDs in which a third
+        shows that its host sent it."""
 
     def cut_data(self, direction: int, parts: int, fewest: int) -> list[tuple[int, FieldCounts, FieldCounts]]:
         """The arrived data of one direction cut in two at the places that divide them into equal parts and leave

@@ -111,24 +111,38 @@ def _link(pair: LabelledPair, side: str, parameters: Parameters) -> LabelledPair
 
 
 def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> LabelledPair:
-    """Captures of another run at the same time, their addresses under a key, at one side or both."""
-    other = Source(parameters["directory"], parameters["run"]).read()
+    """Captures of another run at the same time, their addresses under a key, at one side or both.
+
+    Its sequence numbers and timestamps are moved alike at both, and of a simulated run the payload is made another:
+    simulated hosts may begin with equal numbers and send one content.
+    """
+    source = Source(parameters["directory"], parameters["run"])
+    other = source.read()
     sides = SIDES if place == "both" else (place,)
     here, there = pair.records[sides[0]], other.records[sides[0]]
     if len(here) == 0 or len(there) == 0:
         return pair
     span = int(here.time_ns.max() - here.time_ns.min())
     move = int(here.time_ns.min() - there.time_ns.min()) + round(parameters["later"] * span)
+    constants = np.random.default_rng(parameters["key"]).integers(0, 2**32, 4).tolist()
+    numbers, stamps = (constants[0], constants[1]), (constants[2], constants[3])
     shift = {}
     for side in sides:
         moved = rewriting.anonymised(other.records[side], parameters["key"])
+        moved = rewriting.as_strangers(moved, numbers, stamps)
+        moved = rewriting.with_other_payload(moved, parameters["key"]) if source.is_simulated else moved
         # Connections of which no packet is left keep their numbers.
         known_here = (flow.connection.get(side, -1) + 1 for flow in pair.flows)
         shift[side] = max(pair.records[side].connections, *known_here)
         merged = joined(pair.records[side], replace(moved, time_ns=moved.time_ns + move), shift[side])
         pair = with_records(pair, side, merged)
     flows = [
-        replace(flow, name=f"{flow.name}+", connection={side: n + shift[side] for side, n in known.items()})
+        replace(
+            flow,
+            name=f"{flow.name}+",
+            connection={side: n + shift[side] for side, n in known.items()},
+            takeover=flow.takeover and flow.takeover.renumbered(numbers[flow.takeover.up]),
+        )
         for flow in other.flows
         if (known := {side: number for side, number in flow.connection.items() if side in shift})
     ]

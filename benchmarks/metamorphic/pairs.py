@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.metamorphic.records import SYN, Records, records_of
+from benchmarks.metamorphic.records import SYN, Array, Records, records_of
 from tests.captures.containers import read_capture
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ _EPOCH_NS = 10**18
 
 #: Pairs that a process keeps read: some 2 MB each, and reading one takes as long as judging it.
 _KEPT = 400
+
+#: Data segments after a takeover below which a capture does not tell what became of the connection: fewer than this, or
+#: than this share of all. The comparison of segments by parts asks for as many (docs/methods/identity.md).
+FEWEST_AFTER_TAKEOVER = 20
+LEAST_SHARE_AFTER_TAKEOVER = 1 / 16
 
 #: Half of the sequence numbers: offsets are counted up to it, either way.
 _HALF = 1 << 31
@@ -41,6 +46,11 @@ class Takeover:
     base: dict[str, int]
     stream_bytes: dict[str, int]
 
+    def renumbered(self, constant: int) -> Takeover:
+        """The same after a constant was added to the stream's sequence numbers."""
+        moved = {side: (base + constant) % (2 * _HALF) for side, base in self.base.items()}
+        return replace(self, base=moved)
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -56,14 +66,19 @@ class Flow:
     connection: dict[str, int]
     takeover: Takeover | None = None
 
-    def as_kept(self, records: Mapping[str, Records]) -> Flow:
-        """The flow as far as these records show it: end to end where those of a side end before a takeover."""
-        if self.takeover is None or all(
-            _reach(records[side], number, self.takeover, side) > self.takeover.from_byte
-            for side, number in self.connection.items()
-        ):
+    def as_kept(self, records: Mapping[str, Records]) -> Flow | None:
+        """The flow as far as these records show it; None where they show too little of it to have a truth.
+
+        It is end to end where the records of a side end before a takeover, and has no truth where a side holds only a
+        few segments after it: `regular` is then true of nearly all that was captured, and a split of the rest.
+        """
+        if self.takeover is None:
             return self
-        return replace(self, truth="regular", acceptable=frozenset({"regular"}))
+        held = [_held(records[side], number, self.takeover, side) for side, number in self.connection.items()]
+        shown = min(held, key=lambda each: each.after, default=None)
+        if shown is None or shown.after >= max(FEWEST_AFTER_TAKEOVER, LEAST_SHARE_AFTER_TAKEOVER * shown.data):
+            return self
+        return None if shown.after else replace(self, truth="regular", acceptable=frozenset({"regular"}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,11 @@ class Source:
     def name(self) -> str:
         return f"{Path(self.directory).name}/{self.run}"
 
+    @property
+    def is_simulated(self) -> bool:
+        """Whether simulated hosts made it: the payload of all of these is one."""
+        return _corpus(self.directory) == "simulated"
+
     def read(self) -> LabelledPair:
         """The pair as recorded, without link layers."""
         return _read(self.directory, self.run)
@@ -110,6 +130,12 @@ def sources(directories: Sequence[Path]) -> list[Source]:
 def _manifest(directory: str) -> list[dict[str, Any]]:
     runs: list[dict[str, Any]] = json.loads((Path(directory) / "manifest.json").read_text())["runs"]
     return runs
+
+
+@lru_cache(8)
+def _corpus(directory: str) -> str | None:
+    name: str | None = json.loads((Path(directory) / "manifest.json").read_text()).get("corpus")
+    return name
 
 
 @lru_cache(_KEPT)
@@ -167,21 +193,43 @@ def _base(records: Records, number: int, up: bool) -> int | None:
 
 
 def _reach(records: Records, number: int, takeover: Takeover, side: str) -> int:
-    """How many bytes of the stream a capture reaches; all of them where that is unknown.
+    """How many bytes of the stream a capture reaches; one more than the takeover where that is unknown."""
+    ends = _data_ends(records, number, takeover, side)
+    return takeover.from_byte + 1 if ends is None else int(ends.max())
 
-    It is unknown where the capture holds no data of the stream, or neither its beginning nor the recorded numbers.
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """How many data segments of a stream with a takeover a capture holds, and how many of these end after it."""
+
+    data: int
+    after: int
+
+
+def _held(records: Records, number: int, takeover: Takeover, side: str) -> _Held:
+    """All of them, and after the takeover, where their places are unknown."""
+    ends = _data_ends(records, number, takeover, side)
+    if ends is None:
+        return _Held(FEWEST_AFTER_TAKEOVER, FEWEST_AFTER_TAKEOVER)
+    return _Held(len(ends), int((ends > takeover.from_byte).sum()))
+
+
+def _data_ends(records: Records, number: int, takeover: Takeover, side: str) -> Array | None:
+    """Where the data segments of the stream end, in bytes from its first one.
+
+    None where the capture holds no data of the stream, or neither its beginning nor the recorded numbers.
     """
     data = (records.connection == number) & (records.is_up == takeover.up) & (records.payload_bytes > 0)
     base = _base(records, number, takeover.up)
     is_recorded = base is None
     base = takeover.base.get(side) if base is None else base
     if base is None or not data.any():
-        return takeover.from_byte + 1
+        return None
     begins = (records.sequence[data] - base + _HALF) % (2 * _HALF) - _HALF
-    ends = begins + records.payload_bytes[data]
+    ends = np.asarray(begins + records.payload_bytes[data])
     if is_recorded and (begins.min() < 0 or ends.max() > takeover.stream_bytes.get(side, 0)):
-        return takeover.from_byte + 1
-    return int(ends.max())
+        return None
+    return ends
 
 
 def _ends(text: str) -> tuple[str, str]:

@@ -57,7 +57,21 @@ def with_shifted_sequence_numbers(records: Records, chance: np.random.Generator)
 
     Acknowledgements and SACK blocks of the other direction are translated back.
     """
-    constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
+    return _renumbered(records, chance.integers(0, 2**32, (max(records.connections, 1), 2)))
+
+
+def as_strangers(records: Records, numbers: tuple[int, int], stamps: tuple[int, int]) -> Records:
+    """Sequence numbers and timestamps moved by one constant for each direction, down and up, of all connections.
+
+    Hosts draw both at random (RFC 6528, RFC 7323 section 5.4), so unrelated connections do not have them in common;
+    simulated ones may.
+    """
+    count = max(records.connections, 1)
+    return _restamped(_renumbered(records, np.tile(numbers, (count, 1))), np.tile(stamps, (count, 1)))
+
+
+def _renumbered(records: Records, constants: Array) -> Records:
+    """`constants`: for each connection what is added to the sequence numbers down and up."""
     own = constants[records.connection, records.is_up.astype(int)]
     others = constants[records.connection, (~records.is_up).astype(int)]
     made = records.put(records.tcp + 4, 4, records.sequence + own)
@@ -86,7 +100,11 @@ def without_timestamps(records: Records, where: Array) -> Records:
 
 def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Records:
     """A middlebox that hides uptimes: TSval off by a constant for each direction, TSecr translated back."""
-    constants = chance.integers(0, 2**32, (max(records.connections, 1), 2))
+    return _restamped(records, chance.integers(0, 2**32, (max(records.connections, 1), 2)))
+
+
+def _restamped(records: Records, constants: Array) -> Records:
+    """`constants`: for each connection what is added to TSval down and up."""
     has = records.timestamps > 0
     value, echo = records.timestamps + 2, records.timestamps + 6
     own = constants[records.connection, records.is_up.astype(int)]
@@ -94,6 +112,12 @@ def with_shifted_timestamps(records: Records, chance: np.random.Generator) -> Re
     echoed = records.get(echo, 4)
     made = records.put(value, 4, records.get(value, 4) + own, has)
     return made.put(echo, 4, echoed + others, has & (echoed > 0))
+
+
+def with_other_payload(records: Records, key: int) -> Records:
+    """Every payload byte under a key, which both ends apply: another object of the same length."""
+    is_header = np.arange(records.data.shape[1]) < records.header_bytes[:, None]
+    return replace(records, data=np.where(is_header, records.data, records.data ^ np.uint8(1 + key % 255)))
 
 
 def with_zeroed_payload(records: Records) -> Records:

@@ -98,7 +98,10 @@ class Judgement:
 
 
 def judged(pair: LabelledPair, answer: Answer) -> list[Judgement]:
-    """One judgement a true flow, and one for each split verdict on what exists in no truth but in regular captures."""
+    """One judgement a true flow, and one for each split verdict on what exists in no truth but in regular captures.
+
+    A flow of which the captures show too little to have a truth is not judged.
+    """
     silent = "crash" if answer.crash else "refused" if answer.refusal else Verdict.INCONCLUSIVE
     numbers = {
         side: {frozenset(ends): number for number, ends in records.ends().items()}
@@ -106,7 +109,7 @@ def judged(pair: LabelledPair, answer: Answer) -> list[Judgement]:
     }
     touched = [_connections(result, answer, numbers) for result in answer.pairs]
     judgements = []
-    for flow in (flow.as_kept(pair.records) for flow in pair.flows):
+    for flow in filter(None, (flow.as_kept(pair.records) for flow in pair.flows)):
         near = [
             (result, where)
             for result, where in zip(answer.pairs, touched, strict=True)

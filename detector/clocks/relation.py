@@ -33,6 +33,7 @@ from detector.clocks.clouds import (
     spared_points,
 )
 from detector.clocks.separation import Separation, separate, separate_most
+from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted
 from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped, usual_steps
 from detector.options import ClockMode
@@ -88,6 +89,7 @@ class ClockRelation:
     clouds: Mapping[Direction, FlowClouds]
     data_low_s: float  # theta as bounded by data alone at the first piece's reference, |drift| within the limit
     data_high_s: float
+    was_set: bool = False  # captures show that a clock was set, in ways that no admitted steps explain
 
     @property
     def separable(self) -> bool:
@@ -166,7 +168,14 @@ def relate(pair: Pair) -> ClockRelation:
         clouds,
         (constraints.base_ns + data.low_ns) / 1e9,
         (constraints.base_ns + data.high_ns) / 1e9,
+        mode is ClockMode.GENERAL and _was_set(pair, found, data, limit),
     )
+
+
+def _was_set(pair: Pair, found: tuple[ClockPiece, ...], data: Separation, limit: float) -> bool:
+    """Whether no admitted clock fits, and the captures show by themselves that a clock was set."""
+    overlap_ns = -min(piece.slack_ns for piece in found)
+    return overlap_ns > TIMESTAMP_ERROR_S * 1e9 and clock_was_set(pair, overlap_ns, data, limit)
 
 
 def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> _core.Constraints:

@@ -160,6 +160,7 @@ def examine(observation: Observation) -> Evidence:
         "pieces": len(clock.pieces),
         "step_s": clock.steps_s[0] if clock.steps_s else None,
         "round_trip_min_s": _finite(clock.round_trip_min_s),
+        "clock_was_set": clock.was_set,
         "timestamp_tick_s": tick_s,
         "handshake_s": _handshake_s(pair, flow.direction),
     }
@@ -199,6 +200,12 @@ def _judge_general(
         summary = (
             f"Data and acknowledgements contradict each other unless a clock was set {len(clock.pieces) - 1} times: "
             "such a clock is rare, and so is a split whose queue grew and shrank so seldom."
+        )
+        return AckTimingFinding.ACK_TIMING_UNKNOWN.undecided(NAME, summary, numbers, caveats)
+    if clock.was_set:
+        summary = (
+            "Data and acknowledgements contradict each other, and a capture shows that its clock was set: its times "
+            "fall back, or jump against its host's, or contradict each other by data alone."
         )
         return AckTimingFinding.ACK_TIMING_UNKNOWN.undecided(NAME, summary, numbers, caveats)
     if clock.slack_s < -tolerated:

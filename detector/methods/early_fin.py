@@ -99,7 +99,7 @@ def _leads_s(pair: Pair, clock: ClockRelation) -> dict[Direction, float]:
 
 def _set_at_unknown_time(clock: ClockRelation) -> bool:
     """Whether a clock was set at an unknown time, perhaps just before a FIN."""
-    return bool(clock.unusual_steps) or (len(clock.pieces) == 1 and not clock.fits_data)
+    return clock.was_set or bool(clock.unusual_steps) or (len(clock.pieces) == 1 and not clock.fits_data)
 
 
 def _forwarding_s(pair: Pair, direction: Direction) -> float | None:

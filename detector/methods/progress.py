@@ -172,6 +172,9 @@ def examine(observation: Observation) -> Evidence:
         summary = "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived."
         queueless = ("A split point that never queues looks the same.",)
         return ProgressFinding.SENDER_IN_STEP.evidence(NAME, FIT_STRENGTH, summary, numbers, queueless)
+    if clock.was_set:
+        summary = "A capture's clock was set during the connection, so how far the sender is ahead is not known."
+        return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary, numbers)
     violating, _timed = violations(flow, clock)
     spared = clock.lower_spared + clock.upper_spared
     strength = max(violating, 1) / (max(violating, 1) + spared)

@@ -233,6 +233,7 @@ def _addresses_in_common(one: Connection, two: Connection) -> bool:
 
 
 def _vantage(capture: ConnectionSource, number: int) -> Vantage:
-    packets = without_backward_steps(capture.packets(number))
+    recorded = capture.packets(number)
+    packets = without_backward_steps(recorded)
     payload = {direction: without_blanked(sample) for direction, sample in capture.payload(number).items()}
-    return Vantage(capture.path, capture.connections[number], packets, payload)
+    return Vantage(capture.path, capture.connections[number], packets, payload, packets is not recorded)

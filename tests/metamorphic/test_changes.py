@@ -20,6 +20,7 @@ from pepscope.captures.capture import open_capture
 TESTS = Path(__file__).parents[1]
 SMALL = Source(str(TESTS / "fresh"), "reg-same-object")  # six connections
 RESETS = Source(str(TESTS / "fresh"), "spl-relay-resets")
+HANDOVER = Source(str(TESTS / "fresh"), "spl-handover")
 LOSSES = Source(str(TESTS / "corpus"), "reg_dl_reno_loss1")  # SACK blocks
 SUPER_PACKETS = Source(str(TESTS / "corpus"), "spl_ha_dl_eth_tso")
 VERSION_6 = Source(str(TESTS / "corpus"), "reg_dl_v6")
@@ -310,6 +311,27 @@ def test_an_unrelated_capture_brings_its_own_truth(place):
     assert not pair.all_regular
 
 
+def test_an_unrelated_capture_has_sequence_numbers_and_timestamps_of_its_own():
+    parameters = {"key": 77, "later": 0.1, "directory": HANDOVER.directory, "run": HANDOVER.run}
+    other = HANDOVER.read()
+    pair = BY_NAME["merge an unrelated capture"].apply(SMALL.read(), "both", parameters)
+    moved = set()
+    for side in SIDES:
+        merged, first = pair.records[side], SMALL.read().records[side].connections
+        added = merged.take(merged.connection >= first)
+        for up in (False, True):
+            before, after = other.records[side].take(other.records[side].is_up == up), added.take(added.is_up == up)
+            stamped = before.timestamps > 0
+            moved |= {("number", up, int(d)) for d in np.unique((after.sequence - before.sequence) % 2**32)}
+            values = (after.get(after.timestamps + 2, 4) - before.get(before.timestamps + 2, 4))[stamped]
+            moved |= {("stamp", up, int(d)) for d in np.unique(values % 2**32)}
+    assert len(moved) == 4  # one constant for each direction, the same at both ends
+    assert all(constant for *_, constant in moved)
+    (here, *_), (there, *_) = ([f for f in flows if f.takeover] for flows in (other.flows, pair.flows[6:]))
+    assert there.as_kept(pair.records).truth == here.as_kept(other.records).truth == "split"
+    assert there.takeover.base["mobile"] != here.takeover.base["mobile"]
+
+
 def test_swapped_arguments_come_in_the_other_order():
     once = BY_NAME["swap arguments"].apply(SMALL.read(), "pair", {})
     assert (SMALL.read().first, once.first) == ("server", "mobile")
@@ -334,6 +356,14 @@ def test_sources_are_unchanged_two_ended_runs():
     assert len(found) > 50
     assert not any("__" in source.run for source in found)
     assert isinstance(found[0].read(), LabelledPair)
+
+
+def test_another_payload_differs_in_every_byte_and_in_no_header():
+    before, after = server(), rewriting.with_other_payload(server(), 254)
+    assert same_but(before, after, "data")
+    header = np.arange(before.data.shape[1]) < before.header_bytes[:, None]
+    assert (after.data[header] == before.data[header]).all()
+    assert (after.data[~header] != before.data[~header]).all()
 
 
 def test_a_sanitised_payload_is_zeros_of_the_same_length(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.intervals import wilson
@@ -165,3 +166,23 @@ def test_a_box_that_joins_later_splits_only_captures_that_reach_so_far(shifted):
     kept = short.flows[0].as_kept(short.records)
     assert (kept.truth, kept.acceptable) == ("regular", frozenset({"regular"}))
     assert short.flows[0].as_kept({**short.records, "mobile": whole.records["mobile"]}).truth == "split"
+
+
+def test_a_few_segments_after_a_box_joined_have_no_truth():
+    pair = Source(str(TESTS / "fresh"), "spl-handover").read()
+    flow = pair.flows[0]
+    takeover = flow.takeover
+    assert takeover is not None
+    records = pair.records["mobile"]
+    data = (records.connection == flow.connection["mobile"]) & ~records.is_up & (records.payload_bytes > 0)
+    after = (records.sequence - takeover.base["mobile"]) % 2**32 + records.payload_bytes > takeover.from_byte
+    rows = np.flatnonzero(data & after)
+    truths = {}
+    for count in (0, 1, 5, 100):
+        ended = records.take(slice(0, int(rows[count])))
+        kept = flow.as_kept({**pair.records, "mobile": ended})
+        truths[count] = kept and kept.truth
+    assert truths == {0: "regular", 1: None, 5: None, 100: "split"}
+    few = replace(pair, records={**pair.records, "mobile": records.take(slice(0, int(rows[5])))})
+    judged_flows = {one.flow for one in judged(few, Answer((), SIDES))}
+    assert judged_flows == {other.name for other in pair.flows} - {flow.name}

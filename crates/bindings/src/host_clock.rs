@@ -25,4 +25,8 @@ impl HostTicks {
     fn level_ns(&self, tick_ns: f64, start_ns: f64, end_ns: f64, count: usize) -> Option<f64> {
         self.0.level_ns(tick_ns, start_ns, end_ns, count)
     }
+    /// The range of the capture's time less the host's.
+    fn swing_ns(&self, tick_ns: f64, count: usize) -> Option<f64> {
+        self.0.swing_ns(tick_ns, count)
+    }
 }

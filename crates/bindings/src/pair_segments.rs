@@ -52,9 +52,9 @@ pub(crate) struct PairSegments {
 #[pymethods]
 impl PairSegments {
     /// Counts over the packets of one direction.
-    fn compare(&self, py: Python<'_>, direction: usize) -> PyResult<DirectionCounts> {
+    fn compare(&self, py: Python<'_>, direction: usize, most_skipped: i64) -> PyResult<DirectionCounts> {
         check(direction)?;
-        let found = py.detach(|| self.segments.compare(direction));
+        let found = py.detach(|| self.segments.compare(direction, most_skipped));
         let places = found.places;
         Ok(DirectionCounts {
             data: found.data.map(|counts| Py::new(py, FieldCounts::from(counts))).transpose()?,
@@ -64,6 +64,8 @@ impl PairSegments {
             of_data_positions: handed_over(py, found.of_data.positions)?,
             emitted_acknowledgements: found.emitted_acknowledgements,
             places: (places.both, places.emitted_only, places.arrived_only, places.neither),
+            missed_acknowledgements: found.missed_acknowledgements,
+            carried_places: found.carried_places,
             shown: found.shown,
             uncovered: found.uncovered,
             uncovered_reverse: found.uncovered_reverse,
@@ -114,6 +116,8 @@ pub(crate) struct DirectionCounts {
     emitted_acknowledgements: usize,
     /// Acknowledged at both ends, where they were emitted only, where they arrived only, at neither.
     places: (usize, usize, usize, usize),
+    missed_acknowledgements: usize,
+    carried_places: usize,
     shown: usize,
     uncovered: f64,
     uncovered_reverse: f64,

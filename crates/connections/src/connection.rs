@@ -281,10 +281,18 @@ impl Connection {
         known.unwrap_or(ASSUMED_ROUND_TRIP_NS)
     }
 
+    /// Times the acknowledgement of the SYN-ACK by the first one after it. One that stands before it (stamped in
+    /// another order, or an answer to a SYN-ACK that was not captured) leaves the time unknown: a later one answers
+    /// something else.
     fn note_handshake_acknowledgement(&mut self, side: usize, segment: &Segment<'_>) {
-        let Some(server) = self.syn_ack_side else { return };
-        let wanted = segment.flags & (flag::SYN | flag::ACK | flag::RST) == flag::ACK;
-        if side == usize::from(server) || !wanted {
+        if segment.flags & (flag::SYN | flag::ACK | flag::RST) != flag::ACK {
+            return;
+        }
+        let Some(server) = self.syn_ack_side else {
+            self.handshake_acknowledged = true;
+            return;
+        };
+        if side == usize::from(server) {
             return;
         }
         self.handshake_acknowledged = true;

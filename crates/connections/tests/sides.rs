@@ -27,6 +27,16 @@ fn who_sends_the_syn_is_the_client() {
 }
 
 #[test]
+fn an_acknowledgement_before_the_syn_ack_leaves_its_time_unknown() {
+    let [syn, syn_ack, ack]: [Segment<'_>; 3] = NUMBERS.handshake().try_into().unwrap();
+    let request = Segment { time_ns: ack.time_ns + 300_000_000, ..up(0, ACK, 1, 1, 10) };
+    // Two receive queues stamped both at one time, in the other order.
+    let connections = analyse(&[syn, Segment { time_ns: syn_ack.time_ns, ..ack }, syn_ack, request]);
+    let Some(summary) = connections.summary(0) else { unreachable!() };
+    assert_eq!((summary.handshake_syn_ack_ns, summary.handshake_ack_ns), (Some(20_000_000), None));
+}
+
+#[test]
 fn a_syn_ack_alone_identifies_the_server() {
     assert_eq!(client_port(&NUMBERS.handshake()[1..]), (CLIENT_PORT, false));
 }

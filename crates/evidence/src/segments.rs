@@ -7,4 +7,5 @@ pub mod columns;
 pub mod common_packets;
 pub mod pair;
 pub mod places;
+pub mod skipped;
 pub mod twins;

@@ -29,7 +29,7 @@ from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.rewriters import name_rewriters
-from detector.methods.identity.segments import align_segments, thinning_for
+from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS, align_segments, thinning_for
 from detector.pair import Pair, Vantage
 from pepscope import _core
 from pepscope.captures.connections import FlowSummary, MissingPackets
@@ -80,8 +80,8 @@ def examine(observation: Observation) -> Evidence:
             "the start of the connection, or with a larger snap length.",
         )
     comparisons = {
-        Direction.UP: _compare_direction(client, server, Direction.UP, segments.compare(Direction.UP)),
-        Direction.DOWN: _compare_direction(server, client, Direction.DOWN, segments.compare(Direction.DOWN)),
+        direction: _compare_direction(emitter, arriver, direction, segments.compare(direction, MOST_SKIPPED_IP_IDS))
+        for direction, emitter, arriver in ((Direction.UP, client, server), (Direction.DOWN, server, client))
     }
     arrived = sum([part.arrived for part in _classes(comparisons).values()])
     if arrived < FEWEST_SEGMENTS:
@@ -166,6 +166,7 @@ def _judge(
         **field_numbers(data_sums, acknowledgement_sums),
         "sampled_every": thinning_for(len(client.packets)),
         "other_acknowledger_nats": round(others, 2),
+        **_missed_numbers(comparisons),
     }
     acks_alone_differ = data >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0)
     if acks_alone_differ and total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS:
@@ -307,6 +308,12 @@ def _class_numbers(classes: Mapping[str, ClassComparison]) -> dict[str, Number]:
         for name, agreement in part.fields.items():
             numbers[_agreement_name(label, name)] = round(agreement.agreeing, 4)
     return numbers
+
+
+def _missed_numbers(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, Number]:
+    """Acknowledgements of each direction that arrived, and that the emitter's capture missed by its host's IP IDs."""
+    missed = {direction: both.counts.missed_acknowledgements for direction, both in comparisons.items()}
+    return {f"{direction.name.lower()}_acks_missed": count for direction, count in missed.items() if count}
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from detector.methods.identity.agreement import LEAST_CHANCE
 from detector.pair import Pair, Vantage
 from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
@@ -13,6 +14,9 @@ SAMPLE_PACKETS = 20_000
 FEWEST_JOINED = 8
 #: Copies of one byte range that are looked at.
 COPIES = 8
+#: The widest gap between two of a host's IP IDs in which a third, of an acknowledgement that its capture lacks, shows
+#: that the host sent it: another host's falls there with the least chance agreement that is ever assumed (1 in 20).
+MOST_SKIPPED_IP_IDS = int(LEAST_CHANCE * 2**16)
 #: Offsets, a shift of timestamps, or a power of two between windows, are what so many of the segments agree on.
 MAJORITY = 0.5
 

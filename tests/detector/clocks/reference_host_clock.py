@@ -39,6 +39,14 @@ def level_ns(
     return float(np.median(inside)) if len(inside) == count else None
 
 
+def swing_ns(time_ns: Int64Array, ticks: Int64Array, tick_ns: float, count: int) -> float | None:
+    if len(time_ns) < count:
+        return None
+    ahead_ns = (time_ns - time_ns[0]) - ticks * tick_ns
+    levels = np.median(np.lib.stride_tricks.sliding_window_view(ahead_ns, count), axis=1)
+    return float(levels.max() - levels.min())
+
+
 def longest_pause_ns(time_ns: Int64Array, start_ns: float, end_ns: float) -> int | None:
     gaps = np.abs(np.diff(time_ns))
     inside = (time_ns >= start_ns) & (time_ns <= end_ns)

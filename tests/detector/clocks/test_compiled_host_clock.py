@@ -36,6 +36,8 @@ def test_host_clocks_are_those_of_the_reference(seed, count, how, tick_ns, limit
             assert found.rate_hz(*limits) == reference_host_clock.rate_hz(*wanted, *limits)
             level_ns = found.level_ns(float(tick_ns), start_ns, end_ns, level_count)
             assert level_ns == reference_host_clock.level_ns(*wanted, tick_ns, start_ns, end_ns, level_count)
+            swing_ns = found.swing_ns(float(tick_ns), level_count)
+            assert swing_ns == reference_host_clock.swing_ns(*wanted, tick_ns, level_count)
 
 
 def test_generated_hosts_show_their_rate():

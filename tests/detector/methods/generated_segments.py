@@ -143,10 +143,10 @@ def compared_data(
     emitted: Segments, arrived: Segments, largest_payload: int = 1460, lost_share: float = 0.0
 ) -> ClassComparison:
     """What the fields of these data say."""
-    return compare_data(laid_over(emitted, arrived).compare(Direction.UP).data, largest_payload, lost_share)
+    return compare_data(laid_over(emitted, arrived).compare(Direction.UP, 0).data, largest_payload, lost_share)
 
 
 def compared_acknowledgements(emitted: Segments, arrived: Segments, lost_share: float = 0.0) -> ClassComparison:
     """What the fields of these pure acknowledgements say."""
-    counts = laid_over(emitted, arrived).compare(Direction.UP)
+    counts = laid_over(emitted, arrived).compare(Direction.UP, 0)
     return compare_acknowledgements(counts.acknowledgements, counts.positions, lost_share)

@@ -115,7 +115,7 @@ def test_pairs_are_laid_over_each_other_and_compared_as_in_the_reference(
         return
     for way in Direction:
         wanted = compare_direction(sides, way, LARGEST_PAYLOAD, LOST_SHARE, is_whole=every == 1)
-        assert compared(found.compare(way)) == wanted
+        assert compared(found.compare(way, 0)) == wanted
 
 
 @pytest.mark.parametrize("supported", [(False, False), (True, True)])
@@ -126,7 +126,7 @@ def test_streams_are_found_wherever_they_lie(supported):
     found = counted((client, (0, 0), (None, None)), (server, (0, 0), (None, None)), shifts=(0, 0), supported=supported)
     assert found is not None
     for way in Direction:
-        counts = found.compare(way)
+        counts = found.compare(way, 0)
         assert counts.data is not None
         assert counts.data.partners > 30
         assert counts.positions is not None
@@ -142,7 +142,7 @@ def test_half_of_the_regions_are_sampled():
     columns = (whole, (0, 0), (None, None))
     found = counted(columns, columns, 2, shifts=(0, 0), supported=(True, True))
     assert found is not None
-    counts = found.compare(Direction.UP)
+    counts = found.compare(Direction.UP, 0)
     assert counts.data is not None
     assert counts.data.arrived == counts.shown == len(sampled)
 
@@ -153,4 +153,4 @@ def test_other_directions_are_refused():
     found = counted((whole, (0, 0), (None, None)), (whole, (0, 0), (None, None)), **known)
     assert found is not None
     with pytest.raises(ValueError, match="`direction` must be 0 or 1, got 2"):
-        found.compare(2)
+        found.compare(2, 0)

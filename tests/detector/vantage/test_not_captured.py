@@ -122,7 +122,7 @@ def test_streams_are_laid_over_each_other_by_ip_ids_where_timestamps_were_cut() 
 
 def partners(emitted: Segments, arrived: Segments) -> float:
     """Share of the arrived segments that agree with an emitted one in extent and IP ID, as their fields lay them."""
-    counts = laid_over(emitted, arrived, by_fields=True).compare(Direction.UP).data
+    counts = laid_over(emitted, arrived, by_fields=True).compare(Direction.UP, 0).data
     assert counts is not None
     return counts.ip_ids_equal / len(arrived)
 

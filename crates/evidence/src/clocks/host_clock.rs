@@ -85,6 +85,19 @@ impl HostTicks {
     }
 }
 
+impl HostTicks {
+    /// By how much the capture's time less the host's ranges, as medians of `count` successive segments show it; `None`
+    /// of fewer.
+    pub fn swing_ns(&self, tick_ns: f64, count: usize) -> Option<f64> {
+        let first_ns = *self.time_ns.first()?;
+        let rows = self.time_ns.iter().zip(&self.ticks);
+        let ahead: Vec<f64> =
+            rows.map(|(&time_ns, &ticks)| time_ns.wrapping_sub(first_ns) as f64 - ticks as f64 * tick_ns).collect();
+        let levels = || ahead.windows(count.max(1)).filter_map(|window| median(window.to_vec()));
+        Some(levels().reduce(f64::max)? - levels().reduce(f64::min)?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +127,8 @@ mod tests {
         let level = |start_ns, end_ns| host.level_ns(1e6, start_ns, end_ns, 3);
         assert_eq!((level(0.0, 1e9), level(1.5e9, 2e9)), (Some(0.0), Some(7e8)));
         assert_eq!(level(1.1e9, 1.2e9), None);
+        assert_eq!((host.swing_ns(1e6, 3), ticking(0).swing_ns(1e6, 3)), (Some(7e8), Some(0.0)));
+        assert_eq!(host.swing_ns(1e6, 201), None);
     }
 
     #[test]

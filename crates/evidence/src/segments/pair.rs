@@ -5,6 +5,7 @@ use crate::segments::agreement::{AcknowledgementComparison, Agreement, DataCompa
 use crate::segments::alignment::{fields_in_common, shift_from_fields};
 use crate::segments::columns::{Flow, Flows, Sampling, Segment, Vantage};
 use crate::segments::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
+use crate::segments::skipped::part_skipped;
 
 /// How packets are joined and held against each other.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,11 @@ pub struct DirectionCounts {
     /// Acknowledgements that were emitted within the span of those that arrived.
     pub emitted_acknowledgements: usize,
     pub places: PlaceCounts,
+    /// Pure acknowledgements that arrived with numbers which the emitter's host skipped in its own capture: it sent
+    /// them, and they are not compared.
+    pub missed_acknowledgements: usize,
+    /// Different places within the reverse stream that the arrived data acknowledge.
+    pub carried_places: usize,
     /// Segments that the emitter's capture shows, of which the reverse flow's count only with data.
     pub shown: usize,
     /// Share of the span of the emitter's data, and of the reverse flow's, that its capture does not show; 0 where the
@@ -110,7 +116,9 @@ impl PairSegments {
     }
 
     /// Compares the packets of one direction.
-    pub fn compare(&self, direction: usize) -> DirectionCounts {
+    ///
+    /// `most_skipped`: the widest gap between two IP identifications in which a third shows that its host sent it.
+    pub fn compare(&self, direction: usize, most_skipped: i64) -> DirectionCounts {
         let (at_emitter, at_arriver) = self.sides(direction);
         let (emitted, reverse) = (&at_emitter[direction], &at_emitter[1 - direction]);
         let data_in = emitted_to_the_end(&at_arriver[direction].data, reverse);
@@ -120,8 +128,8 @@ impl PairSegments {
         let boundaries = distinct(reverse.data.iter().map(Segment::end).collect());
 
         let known_span = KnownSpan::new(numbers(acks_out), numbers(&emitted.data));
-        let known: Vec<Segment> =
-            acks_in.iter().filter(|segment| known_span.holds(segment.acknowledgement)).copied().collect();
+        let covered = acks_in.iter().filter(|segment| known_span.holds(segment.acknowledgement)).copied().collect();
+        let (missed, known) = part_skipped(covered, emitted, if is_whole { most_skipped } else { 0 });
         let asked_span = KnownSpan::new(numbers(acks_in), numbers(&data_in));
         let asked = numbers(acks_out).filter(|&number| asked_span.holds(number)).collect();
         let bulk = boundaries.last().copied().unwrap_or(0).max(0);
@@ -133,12 +141,16 @@ impl PairSegments {
             positions: count_positions(numbers(acks_out).collect(), numbers(arrived).collect(), &boundaries, &unseen),
         };
         let acknowledgements = compared(&known);
+        let carried = numbers(&data_in).filter(|&number| (1..=bulk).contains(&number)).collect();
+        let unseen_places = unseen.clone().with_places(numbers(&missed).collect());
         DirectionCounts {
+            missed_acknowledgements: missed.len(),
+            carried_places: distinct(carried).len(),
             data: self.compare_data(&emitted.data, &data_in),
             of_data: if of_data.len() == known.len() { acknowledgements.clone() } else { compared(&of_data) },
             acknowledgements,
             emitted_acknowledgements: within_span(acks_out, acks_in),
-            places: count_places(asked, numbers(&known).collect(), &boundaries, &unseen),
+            places: count_places(asked, numbers(&known).collect(), &boundaries, &unseen_places),
             shown: emitted.all().count() + reverse.data.len(),
             uncovered: if is_whole { uncovered_share(&emitted.data) } else { 0.0 },
             uncovered_reverse: if is_whole { uncovered_share(&reverse.data) } else { 0.0 },

@@ -7,6 +7,15 @@ use crate::distinct::{distinct, most_common};
 pub struct Unseen(pub Vec<(i64, i64)>);
 
 impl Unseen {
+    /// These ranges and some places outside of them.
+    pub fn with_places(mut self, places: Vec<i64>) -> Self {
+        let mut added = distinct(places);
+        added.retain(|&place| !self.holds(place));
+        self.0.extend(added.into_iter().map(|place| (place.wrapping_sub(1), place)));
+        self.0.sort_unstable();
+        self
+    }
+
     fn holds(&self, place: i64) -> bool {
         let before = self.0.partition_point(|range| range.0 < place);
         before > 0 && place <= self.0[before - 1].1
@@ -137,6 +146,10 @@ mod tests {
         let ends = [100, 200, 300, 400, 500];
         let found = count_places(vec![100, 300], vec![200, 300, 400], &ends, &Unseen::default());
         assert_eq!(found, PlaceCounts { both: 1, emitted_only: 1, arrived_only: 2, neither: 0 });
+        let unseen = Unseen(vec![(150, 250)]).with_places(vec![400, 200, 400]);
+        assert_eq!(unseen, Unseen(vec![(150, 250), (399, 400)]));
+        let found = count_places(vec![100, 300], vec![200, 300, 400], &ends, &unseen);
+        assert_eq!(found, PlaceCounts { both: 1, emitted_only: 1, arrived_only: 0, neither: 0 });
         // Bytes 150 to 250 were missed, and so was whatever acknowledged 200.
         let unseen = Unseen(vec![(150, 250)]);
         let found = count_places(vec![100, 300], vec![200, 300], &ends[..3], &unseen);
