@@ -22,7 +22,8 @@ from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
 from detector.verdict.judging import judge_observations, judge_pair
 from detector.verdict.parts import by_parts
-from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.at_once import open_captures
+from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.pair_table import PairTable
@@ -90,10 +91,14 @@ def detect(
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
-    captures = [
-        open_capture(path, filter=filter, memory_bytes=share_bytes, tcp_needed=len(paths) == 1, progress=progress)
-        for path in paths
-    ]
+    captures = open_captures(
+        paths,
+        filter=filter,
+        memory_bytes=share_bytes,
+        tcp_needed=len(paths) == 1,
+        progress=progress,
+        at_once=jobs > 1,
+    )
     if not any(capture.tcp_packet_count for capture in captures):
         raise captures[0].nothing_to_analyse()
     paired = pair_captures(captures[0], captures[1] if len(captures) > 1 else None, options)
