@@ -113,7 +113,7 @@ class FailOn(click.ParamType[frozenset[str]]):
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes that judge; results are the same. [default: all cores]",
+    help="Processes that judge; from two on, both captures are read at once. [default: all cores]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
@@ -178,6 +178,7 @@ def detect(
         raise UsageError(f"detect takes one or two captures, got {len(captures)}.")
     from detector.detection import detect as run
     from detector.verdict.parts import usable_processors
+    from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:
@@ -195,6 +196,9 @@ def detect(
             jobs=jobs or usable_processors(),
             progress=progress,
         )
+    traffic = result.temporary_bytes
+    if (note := temporary_files_note(traffic.written, traffic.read)) is not None:
+        click.echo(f"pepscope: {note}", err=True)
     _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)
