@@ -129,7 +129,7 @@ class FailOn(click.ParamType[frozenset[str]]):
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
-    help="Processes that judge; results are the same. [default: all cores]",
+    help="Processes that judge; from two on, both captures are read at once. [default: all cores]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
@@ -204,6 +204,7 @@ def detect(
     from detector.detection import detect as run
     from detector.detection import detect_vantage
     from detector.verdict.parts import usable_processors
+    from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
     with Progress("detecting") as progress:
@@ -236,6 +237,9 @@ def detect(
                 jobs=jobs or usable_processors(),
                 progress=progress,
             )
+    traffic = result.temporary_bytes
+    if (note := temporary_files_note(traffic.written, traffic.read)) is not None:
+        click.echo(f"pepscope: {note}", err=True)
     _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)

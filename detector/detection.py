@@ -24,12 +24,21 @@ from detector.series import flow_series
 from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
 from detector.verdict.judging import judge_observations, judge_pair
+from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
-from pepscope.captures.capture import Capture, open_capture
+from pepscope.captures.at_once import open_captures
+from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, DetectionResult, GroupSide, PairResult, Verdict
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    DetectionResult,
+    GroupSide,
+    PairResult,
+    TemporaryBytes,
+    Verdict,
+)
 
 #: Connections that get series for figures; those that are not regular come first.
 SERIES_LIMIT = 50
@@ -74,9 +83,10 @@ def detect(
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
     and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
-    for each packet of it. With `series` the results carry what a page draws. `jobs` processes judge; results
-    do not depend on their number, and captures that are kept in temporary files are judged by one. `progress` is called
-    with work done and in all.
+    for each packet of it. With `series` the results carry what a page draws. `jobs` processes judge, and from two on
+    both captures are read at once; results do not depend on their number. Where captures are kept in temporary files
+    fewer processes judge if the memory has no room for what each of them loads. `progress` is called with work done and
+    in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -90,7 +100,10 @@ def detect(
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, got {jobs}")
     paths = [first] if second is None else [first, second]
-    captures = _opened(paths, filter, memory_bytes, progress)
+    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
+        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
         return _one_vantage(captures, options, networks, series=series)
     if networks is not None:
@@ -98,7 +111,8 @@ def detect(
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
-    pairs, members = _judge_all(captures, paired, options, jobs, progress)
+    order = loading_order(captures, paired.matches, jobs, share_bytes)
+    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, progress)
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
@@ -106,7 +120,7 @@ def detect(
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), results, groups)
+    return DetectionResult(tuple(summaries), results, groups, _temporary_bytes(captures, read_elsewhere))
 
 
 def detect_vantage(
@@ -131,7 +145,12 @@ def detect_vantage(
         _options(ClockMode.GENERAL, ack_delay_s, 0.0, taken_at),
         least_probability=_least("probability", least_probability, 0.5),
     )
-    return _one_vantage(_opened(paths, filter, memory_bytes, progress), options, networks, series=series)
+    for number, path in enumerate(paths):
+        if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
+            raise UsageError(f"two of the captures are the same file, {path}: give each once")
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    captures = _opened(paths, filter, share_bytes, progress, at_once=False)
+    return _one_vantage(captures, options, networks, series=series)
 
 
 def _opened(
@@ -139,18 +158,20 @@ def _opened(
     expression: str | None,
     memory_bytes: int | None,
     progress: Callable[[int, int], object] | None,
+    *,
+    at_once: bool,
 ) -> list[Capture]:
-    """The captures, of which one at least holds TCP."""
+    """The captures, of which one at least holds TCP; each may keep so many bytes in memory."""
     if paths.count("-") > 1:
-        raise UsageError("only one of the captures can come from standard input")
-    for number, path in enumerate(paths):
-        if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
-            raise UsageError(f"two of the captures are the same file, {path}: give each once")
-    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
-    captures = [
-        open_capture(path, filter=expression, memory_bytes=share_bytes, tcp_needed=len(paths) == 1, progress=progress)
-        for path in paths
-    ]
+        raise UsageError("only one of the two captures can come from standard input")
+    captures = open_captures(
+        paths,
+        filter=expression,
+        memory_bytes=memory_bytes,
+        tcp_needed=len(paths) == 1,
+        progress=progress,
+        at_once=at_once,
+    )
     if not any(capture.tcp_packet_count for capture in captures):
         raise captures[0].nothing_to_analyse()
     return captures
@@ -170,7 +191,13 @@ def _one_vantage(
     )
     if series:
         _add_series(ConnectionsAlone(captures, options).pair, pairs)
-    return DetectionResult(tuple(_summary(capture) for capture in captures), pairs, groups)
+    return DetectionResult(tuple(_summary(each) for each in captures), pairs, groups, _temporary_bytes(captures))
+
+
+def _temporary_bytes(captures: Sequence[Capture], read_elsewhere: int = 0) -> TemporaryBytes:
+    """What the captures wrote to temporary files and read from them."""
+    written, read = (sum(counts) for counts in zip(*(each.temporary_bytes for each in captures), strict=True))
+    return TemporaryBytes(written, read + read_elsewhere)
 
 
 def _options(
@@ -220,30 +247,34 @@ def _judge_all(
     captures: Sequence[Capture],
     paired: PairedCaptures,
     options: DetectOptions,
-    jobs: int,
+    order: LoadingOrder,
     progress: Callable[[int, int], object] | None,
-) -> tuple[PairTable, list[Member]]:
-    """What was judged, in the order of judging, and the members that it makes, in the order of the matches."""
+) -> tuple[PairTable, list[Member], int]:
+    """What was judged, in the order of judging; its members, in the order of the matches; and how many bytes of
+    temporary files other processes read for it."""
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     rivals = RivalJudge(paired, judge_pair)
 
-    def judged(numbers: Sequence[int]) -> list[Member]:
-        pairs, members = PairTable(), list[Member]()
+    def bytes_read() -> int:
+        return sum(capture.temporary_bytes[1] for capture in captures)
+
+    def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
+        pairs, members, before = PairTable(), list[Member](), bytes_read()
         for loaded in _loaded(captures[0].path, paired, absence, numbers):
             results = _judge_together(loaded, rivals)
             members += [Member.of(each.pair, pairs, result) for each, result in zip(loaded, results, strict=True)]
-        return members
+        return members, bytes_read() - before
 
     every, members = PairTable(), dict[int, Member]()
-    # A process would load partitions of its own.
-    jobs = jobs if all(capture.partition_count == 1 for capture in captures) else 1
-    for numbers, found in by_parts(judged, _loading_order(captures, paired.matches), jobs):
+    read, read_before = 0, bytes_read()
+    for numbers, (found, read_bytes) in by_parts(judged, order.places, order.jobs, order.stretches):
+        read += read_bytes
         before = len(every)
         every.extend(found[0].pairs)
         members |= {number: member.moved(every, before) for number, member in zip(numbers, found, strict=True)}
         if progress is not None:
             progress(len(members), len(paired))
-    return every, [members[number] for number in range(len(paired))]
+    return every, [members[number] for number in range(len(paired))], read - (bytes_read() - read_before)
 
 
 def _is_split(pair: Pair) -> bool | None:
@@ -343,20 +374,6 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
     return (
         f"{names} were taken at one place by {one} of {len(both)} connections: these were judged as in one capture",
     )
-
-
-def _loading_order(captures: Sequence[Capture], matches: Sequence[Match]) -> list[int]:
-    """Places of the matches, those of one partition together, so that partitions are loaded as seldom as can be."""
-
-    def partitions(number: int) -> list[int]:
-        ids = (matches[number].first, matches[number].second)
-        return [
-            -1 if connection is None else capture.partition_of(connection)
-            for capture, connection in zip(captures, ids, strict=False)
-        ]
-
-    order = list(range(len(matches)))
-    return order if all(capture.partition_count == 1 for capture in captures) else sorted(order, key=partitions)
 
 
 def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:

@@ -946,6 +946,18 @@ class Capture:
         largest connection, packets and bytes of the largest partition."""
 
     @property
+    def temporary_bytes(self) -> tuple[int, int]:
+        """Bytes written to temporary files, and read back by this process so far."""
+
+    @property
+    def processes_at_most(self) -> int | None:
+        """How many processes may each load partitions of their own; None where everything is in memory."""
+
+    def divide_memory(self, processes: int) -> int:
+        """Lets go of partitions in memory and leaves this process one of so many shares of the memory allowed; gives
+        how many partitions it keeps from now on."""
+
+    @property
     def link_types(self) -> list[tuple[int, str | None, int, bool]]:
         """Number, name and frames of the link-layer types in the capture, and whether they can be read."""
 

@@ -28,28 +28,44 @@ def usable_processors() -> int:
 
 
 def by_parts(
-    work: Callable[[Sequence[int]], Made], places: Sequence[int], jobs: int
+    work: Callable[[Sequence[int]], Made],
+    places: Sequence[int],
+    jobs: int,
+    stretches: Sequence[int] | None = None,
 ) -> Iterator[tuple[Sequence[int], Made]]:
     """Parts of `places` in their order, each with what `work` makes of it.
 
     With more than one of `jobs`, processes are forked where the system can do so; what `work` makes must be picklable
-    then. Raises what `work` raises, and PepscopeError where a process ends without a result.
+    then. Each of `stretches`, so many places, is then the work of one process, part after part; without them any
+    process takes any part. Raises what `work` raises, and PepscopeError where a process ends without a result.
     """
     size = max(1, min(_MOST_PLACES, len(places) // (_PARTS_EACH * jobs)))
-    parts = [places[begin : begin + size] for begin in range(0, len(places), size)]
-    if min(jobs, len(parts)) < 2 or "fork" not in multiprocessing.get_all_start_methods():
+    parts = list[Sequence[int]]()
+    tasks = list[range]()  # numbers of the parts that one process does
+    begin = 0
+    for length in [len(places)] if stretches is None else stretches:
+        first = len(parts)
+        parts += [places[at : min(at + size, begin + length)] for at in range(begin, begin + length, size)]
+        tasks.append(range(first, len(parts)))
+        begin += length
+    if stretches is None:
+        tasks = [range(number, number + 1) for number in range(len(parts))]
+    jobs = min(jobs, len(tasks))
+    if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
         return ((part, work(part)) for part in parts)
-    return zip(parts, _from_processes(work, parts, min(jobs, len(parts))), strict=True)
+    return zip(parts, _from_processes(work, parts, tasks, jobs), strict=True)
 
 
-def _from_processes(work: Callable[[Sequence[int]], Made], parts: Sequence[Sequence[int]], jobs: int) -> Iterator[Made]:
+def _from_processes(
+    work: Callable[[Sequence[int]], Made], parts: Sequence[Sequence[int]], tasks: Sequence[range], jobs: int
+) -> Iterator[Made]:
     context = multiprocessing.get_context("fork")
     counter = context.Value("q", 0)
     processes: dict[Connection, ForkProcess] = {}
     early: dict[int, Made] = {}
     try:
         for _ in range(jobs):
-            link, process = _started(context, work, parts, counter)
+            link, process = _started(context, work, parts, tasks, counter)
             processes[link] = process
         for number in range(len(parts)):
             while number not in early:
@@ -65,10 +81,11 @@ def _started(
     context: ForkContext,
     work: Callable[[Sequence[int]], Made],
     parts: Sequence[Sequence[int]],
+    tasks: Sequence[range],
     counter: Synchronized[int],
 ) -> tuple[Connection, ForkProcess]:
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_serve, args=(work, parts, counter, theirs), daemon=True)
+    process = context.Process(target=_serve, args=(work, parts, tasks, counter, theirs), daemon=True)
     with warnings.catch_warnings():
         # Python 3.12 warns of locks that other threads may hold; those of linear algebra and file reading are idle.
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -78,21 +95,26 @@ def _started(
 
 
 def _serve(
-    work: Callable[[Sequence[int]], Made], parts: Sequence[Sequence[int]], counter: Synchronized[int], link: Connection
+    work: Callable[[Sequence[int]], Made],
+    parts: Sequence[Sequence[int]],
+    tasks: Sequence[range],
+    counter: Synchronized[int],
+    link: Connection,
 ) -> None:
-    """Work on one part after the other that no process has taken yet."""
+    """Do one task after the other that no process has taken yet."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asks ends the others
     while True:
         with counter.get_lock():
-            number = counter.value
+            task = counter.value
             counter.value += 1
-        if number >= len(parts):
+        if task >= len(tasks):
             return
-        try:
-            link.send((number, work(parts[number]), None))
-        except Exception as error:
-            link.send((number, None, error))
-            return
+        for number in tasks[task]:
+            try:
+                link.send((number, work(parts[number]), None))
+            except Exception as error:
+                link.send((number, None, error))
+                return
 
 
 def _received(processes: dict[Connection, ForkProcess]) -> dict[int, Made]:

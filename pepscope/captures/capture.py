@@ -227,6 +227,25 @@ class Capture:
         """One where everything is in memory."""
         return self._core.partition_count
 
+    @property
+    def processes_at_most(self) -> int | None:
+        """How many processes may each load partitions of their own within the memory allowed; None where everything is
+        in memory, which processes share."""
+        return self._core.processes_at_most
+
+    def divide_memory(self, processes: int) -> int:
+        """Let go of loaded partitions, and leave each of so many processes an equal share of the memory allowed.
+
+        Returns how many partitions a process keeps loaded from now on.
+        """
+        self._latest = None
+        return self._core.divide_memory(processes)
+
+    @property
+    def temporary_bytes(self) -> tuple[int, int]:
+        """Bytes written to temporary files, and those that this process has read back so far."""
+        return self._core.temporary_bytes
+
     def to_frame(self) -> pd.DataFrame:
         """One row a connection: the columns of `connection_columns`, addresses as text, absent values as missing."""
         from pepscope.captures.connection_frame import connection_frame

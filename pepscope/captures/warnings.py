@@ -107,6 +107,20 @@ def _oversize(core: _core.Capture) -> Iterator[str]:
         )
 
 
+def temporary_files_note(written_bytes: int, read_bytes: int) -> str | None:
+    """A sentence on the disk traffic of captures that memory had no room for; None where there was none."""
+    if not written_bytes:
+        return None
+    return (
+        f"more than the memory allowed: {_megabytes(written_bytes)} MB were written to temporary files, and "
+        f"{_megabytes(read_bytes)} MB read back"
+    )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f}"
+
+
 def _mebibytes(count: int) -> int:
     return -(-count // _MEBIBYTE)
 

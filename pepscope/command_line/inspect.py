@@ -46,6 +46,7 @@ def inspect(
     if form == "parquet" and output == "-" and sys.stdout.isatty():
         raise UsageError("Parquet is binary: name a file with --output, or pipe it")
     from pepscope.captures.capture import open_capture
+    from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
     with Progress() as progress:
@@ -66,6 +67,8 @@ def inspect(
         for warning in opened.warnings:
             where = "" if warning.startswith(capture) else f"{capture}: "
             click.echo(f"pepscope: {where}{warning}", err=True)
+    if (note := temporary_files_note(*opened.temporary_bytes)) is not None:
+        click.echo(f"pepscope: {note}", err=True)
 
 
 def _chunks(capture: Capture, form: str | None, exchanges: bool, colour: bool) -> Iterator[bytes]:

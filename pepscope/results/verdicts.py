@@ -242,6 +242,14 @@ class CaptureSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class TemporaryBytes:
+    """What captures that memory had no room for wrote to temporary files and read back, in bytes."""
+
+    written: int = 0
+    read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DetectionResult:
     """Everything that one detection found: the captures as read, a verdict on each pair and on each group of pairs."""
 
@@ -249,6 +257,8 @@ class DetectionResult:
     #: From `detect` a `pepscope.results.pair_table.PairTable`: columns, from which pairs are made when asked for.
     pairs: Sequence[PairResult]
     groups: tuple[GroupResult, ...] = ()
+    #: How the result was made, which is no part of it: no file holds these numbers.
+    temporary_bytes: TemporaryBytes = TemporaryBytes()
 
     @property
     def verdicts(self) -> list[Verdict]:

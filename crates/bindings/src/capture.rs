@@ -118,6 +118,25 @@ impl Capture {
         Some((found.allowed_bytes, found.partitions, pair(found.largest_connection), pair(found.largest_partition)))
     }
 
+    /// Bytes written to temporary files, and read back by this process so far.
+    #[getter]
+    fn temporary_bytes(&self) -> (u64, u64) {
+        let traffic = self.analysed.temporary_bytes();
+        (traffic.written, traffic.read)
+    }
+
+    /// How many processes may each load partitions of their own; `None` where everything is in memory.
+    #[getter]
+    fn processes_at_most(&self) -> Option<usize> {
+        self.analysed.processes_at_most()
+    }
+
+    /// Lets go of partitions in memory and leaves this process one of so many shares of the memory allowed; gives how
+    /// many partitions it keeps from now on.
+    fn divide_memory(&self, processes: usize) -> usize {
+        self.analysed.divide_memory(processes)
+    }
+
     /// The link-layer types that the capture names.
     #[getter]
     fn link_types(&self) -> Vec<LinkTypeRow> {

@@ -200,6 +200,18 @@ impl Connections {
         self.packets.take()
     }
 
+    /// Bytes of the stored packets and payload samples.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let packets = self.packets.as_ref().map_or(0, EncodedPackets::memory_bytes);
+        packets + self.payload.as_ref().map_or(0, PayloadPieces::memory_bytes)
+    }
+
+    /// Bytes of the stored packets and payload samples, and of the connections themselves.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let connections = self.connections.len() * Analysis::CONNECTION_BYTES + self.options_store.len();
+        self.kept_bytes() + connections as u64
+    }
+
     /// Payload samples, if they were asked for.
     pub fn payload(&self) -> Option<&PayloadPieces> {
         self.payload.as_ref()

@@ -1,20 +1,20 @@
 //! A capture that was read: its connections in memory or in temporary files, asked for by their index.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 use pepscope_wire::Tally;
 
-use crate::analysis::{Connections, Settings};
+use crate::analysis::Connections;
 use crate::columns::EncodedPackets;
 use crate::datagram_flow::DatagramFlow;
 use crate::json::write_connection;
 use crate::missing::NotCaptured;
 use crate::oversize::Oversize;
+use crate::partitioned::{Loaded, PartitionedPackets};
 use crate::payload_sample::PayloadPieces;
 use crate::read::{Observed, Summaries};
 use crate::references::Reference;
-use crate::spill::{Partitions, SpillError};
+use crate::spill::{SpillError, TemporaryBytes};
 use crate::summary::ConnectionSummary;
 
 /// Why something of a connection cannot be given.
@@ -30,28 +30,6 @@ pub enum LookupError {
     Spill(#[from] SpillError),
 }
 
-/// Packets and payload samples of one partition in memory.
-pub(crate) struct Loaded {
-    partition: usize,
-    packets: Option<EncodedPackets>,
-    payload: Option<PayloadPieces>,
-}
-
-impl Loaded {
-    fn take_from(partition: usize, connections: &mut Connections) -> Self {
-        Loaded { partition, packets: connections.take_packets(), payload: connections.take_payload() }
-    }
-}
-
-/// Packets in temporary files, analysed again when they are asked for.
-pub(crate) struct PartitionedPackets {
-    partitions: Partitions,
-    settings: Settings,
-    oversize: Option<Oversize>,
-    /// The partition that was asked for last.
-    loaded: Mutex<Option<Loaded>>,
-}
-
 /// Where the packets and payload samples of connections are.
 pub(crate) enum Packets {
     InMemory(Box<Loaded>),
@@ -63,10 +41,6 @@ pub(crate) enum Packets {
 impl Packets {
     pub(crate) fn in_memory(connections: &mut Connections) -> Packets {
         Packets::InMemory(Box::new(Loaded::take_from(0, connections)))
-    }
-
-    pub(crate) fn in_partitions(partitions: Partitions, settings: Settings, oversize: Option<Oversize>) -> Packets {
-        Packets::InFiles(Box::new(PartitionedPackets { partitions, settings, oversize, loaded: Mutex::new(None) }))
     }
 }
 
@@ -99,7 +73,7 @@ impl AnalysedCapture {
     /// The largest partition, where it takes more memory than was allowed.
     pub fn oversize(&self) -> Option<Oversize> {
         match &self.packets {
-            Packets::InFiles(packets) => packets.oversize,
+            Packets::InFiles(packets) => packets.oversize(),
             _ => None,
         }
     }
@@ -114,8 +88,38 @@ impl AnalysedCapture {
     /// Partitions of which one at a time is in memory; 1 where everything is.
     pub fn partition_count(&self) -> usize {
         match &self.packets {
-            Packets::InFiles(packets) => packets.partitions.len(),
+            Packets::InFiles(packets) => packets.partition_count(),
             _ => 1,
+        }
+    }
+
+    /// Bytes written to temporary files, and read back by this process so far.
+    pub fn temporary_bytes(&self) -> TemporaryBytes {
+        let summaries = match &self.summaries {
+            Summaries::InMemory(_) => TemporaryBytes::default(),
+            Summaries::InFile(stored) => stored.traffic(),
+        };
+        match &self.packets {
+            Packets::InFiles(packets) => summaries + packets.traffic(),
+            Packets::InMemory(_) | Packets::NotKept => summaries,
+        }
+    }
+
+    /// How many processes may each load partitions of their own within the memory allowed; `None` where everything is
+    /// in memory.
+    pub fn processes_at_most(&self) -> Option<usize> {
+        match &self.packets {
+            Packets::InFiles(packets) => Some(packets.processes_at_most()),
+            Packets::InMemory(_) | Packets::NotKept => None,
+        }
+    }
+
+    /// Lets go of the partitions in memory, and leaves this process one of so many shares of the memory allowed. Gives
+    /// how many partitions it keeps in memory from now on.
+    pub fn divide_memory(&self, processes: usize) -> usize {
+        match &self.packets {
+            Packets::InFiles(packets) => packets.divide_memory(processes),
+            Packets::InMemory(_) | Packets::NotKept => 1,
         }
     }
 
@@ -229,7 +233,7 @@ impl AnalysedCapture {
         self.observed.references_left_out
     }
 
-    /// Passes the stored data of a partition to `act`; a partition that is not in memory replaces another one.
+    /// Passes the stored data of a partition to `act`.
     fn with_loaded<T>(
         &self,
         partition: usize,
@@ -238,16 +242,7 @@ impl AnalysedCapture {
     ) -> Result<T, LookupError> {
         match &self.packets {
             Packets::InMemory(loaded) => act(loaded).ok_or(not_kept),
-            Packets::InFiles(packets) => {
-                let PartitionedPackets { partitions, settings, loaded, .. } = packets.as_ref();
-                let mut slot = loaded.lock().unwrap_or_else(PoisonError::into_inner);
-                if slot.as_ref().is_none_or(|loaded| loaded.partition != partition) {
-                    *slot = None; // frees the old one before the new one is made
-                    let mut connections = partitions.analyse(partition, *settings)?;
-                    *slot = Some(Loaded::take_from(partition, &mut connections));
-                }
-                slot.as_ref().and_then(act).ok_or(not_kept)
-            }
+            Packets::InFiles(packets) => packets.with(partition, act)?.ok_or(not_kept),
             Packets::NotKept => Err(not_kept),
         }
     }

@@ -249,6 +249,15 @@ impl EncodedPackets {
         })
     }
 
+    /// Bytes that all of it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let of_one = |encoded: &EncodedConnection| {
+            encoded.words.capacity() * size_of::<u32>() + encoded.blocks.capacity() * size_of::<SentBlock>()
+        };
+        let records: usize = self.connections.iter().map(of_one).sum();
+        (records + self.connections.len() * size_of::<EncodedConnection>()) as u64
+    }
+
     /// The columns of these connections; those beyond the last have no packets.
     pub fn decode(&self, range: Range<usize>) -> Columns {
         let wanted = self.connections.get(range.start.min(self.len())..range.end.min(self.len())).unwrap_or(&[]);

@@ -17,6 +17,7 @@ mod missing;
 mod opening;
 mod oversize;
 mod packet_records;
+mod partitioned;
 mod payload_sample;
 mod read;
 mod reading;

@@ -1,4 +1,4 @@
-//! Partitions of a capture that take more memory than was allowed.
+//! What the partitions of a capture take in memory, and those that take more than was allowed.
 
 use crate::analysis::Connections;
 
@@ -19,16 +19,21 @@ pub struct Oversize {
 }
 
 /// The largest connection and the largest partition so far.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct PartitionSizes {
     connection: Size,
     partition: Size,
+    /// Bytes with payload samples; while a partition is loaded, its connections count too.
+    loaded_bytes: u64,
+    loading_bytes: u64,
 }
 
 impl PartitionSizes {
     /// Counts one partition.
     pub(crate) fn count(&mut self, connections: &Connections) {
         let Some(kept) = connections.packets() else { return };
+        self.loaded_bytes = self.loaded_bytes.max(connections.kept_bytes());
+        self.loading_bytes = self.loading_bytes.max(connections.memory_bytes());
         let mut partition = Size::default();
         for (place, summary) in connections.summaries().enumerate() {
             let size = Size { packets: summary.packets, bytes: kept.bytes_of(place) };
@@ -41,6 +46,17 @@ impl PartitionSizes {
         if partition.bytes > self.partition.bytes {
             self.partition = partition;
         }
+    }
+
+    /// Bytes that loading the largest partition takes.
+    pub(crate) fn largest_loading_bytes(&self) -> u64 {
+        self.loading_bytes
+    }
+
+    /// How many partitions may be in memory at a time, while the last of them is loaded; at least one.
+    pub(crate) fn kept_in(&self, memory_bytes: u64) -> usize {
+        let others = memory_bytes.saturating_sub(self.loading_bytes) / self.loaded_bytes.max(1);
+        1 + usize::try_from(others).unwrap_or(usize::MAX - 1)
     }
 
     pub(crate) fn beyond(&self, allowed_bytes: u64, partitions: usize) -> Option<Oversize> {

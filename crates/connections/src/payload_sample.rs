@@ -93,6 +93,11 @@ pub struct PayloadPieces {
 }
 
 impl PayloadPieces {
+    /// Bytes that all of it takes in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.bytes.len() + self.pieces.len() * size_of::<Piece>() + self.starts.len() * size_of::<usize>()) as u64
+    }
+
     /// Stream offset and bytes of each piece that one direction (0 up, 1 down) of a connection has.
     pub fn of(&self, connection: usize, direction: usize) -> impl Iterator<Item = (i64, &[u8])> {
         let owner = connection * 2 + direction;

@@ -14,18 +14,18 @@ use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
 use crate::datagram_flow::{DatagramFlow, DatagramFlows};
 use crate::oversize::PartitionSizes;
+use crate::partitioned::PartitionedPackets;
 use crate::references::{Reference, References};
 use crate::spill::{Spill, SpillError};
 use crate::stored::{StoredSummaries, SummaryStore};
 
 /// Segments between two calls of `progress` and looks at the memory; some milliseconds of work.
 const SEGMENTS_BETWEEN_LOOKS: u32 = 1 << 16;
-const FEWEST_PARTITIONS: usize = 4;
-/// Each is an open file, and systems allow 1024 of them.
+const FEWEST_PARTITIONS: usize = 8;
+/// Each is an open file, and systems allow 1024 of them. A power of two, as all numbers of partitions are.
 const MOST_PARTITIONS: usize = 64;
 
 const SUMMARIES_ONLY: Settings = Settings { columns: false, payload: false };
-const PACKETS_ONLY: Settings = Settings { columns: true, payload: false };
 
 /// What UDP flows and their samples take at most, however little memory is allowed: results must not depend on it.
 const DATAGRAM_MEMORY_BYTES: usize = 32 << 20;
@@ -78,7 +78,7 @@ pub fn read_capture<S: Source>(
         Ok(reader)
     };
     let mut reader = open(source)?;
-    let spills_from_start = !settings.columns || !source.can_be_read_again();
+    let spills_from_start = settings.columns && !source.can_be_read_again();
     let spill = if spills_from_start { Some(Spill::create(None, MOST_PARTITIONS)?) } else { None };
     let sink = Sink { settings, memory_bytes, analysis: Some(Analysis::new(settings)), spill };
     let (summaries, packets) = match pass(source, &mut reader, sink)? {
@@ -181,18 +181,17 @@ impl Sink {
     fn push_without_packets(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
         let Some(analysis) = &mut self.analysis else { return Ok(()) };
         let held_bytes = analysis.connection_count() * Analysis::CONNECTION_BYTES;
+        if held_bytes as u64 <= self.memory_bytes {
+            analysis.push(segment);
+            return Ok(());
+        }
+        if analysis.push_known(segment) {
+            return Ok(());
+        }
+        // Opened where they are needed, since opening them takes longer than reading a small capture.
         match &mut self.spill {
-            Some(spill) if held_bytes as u64 > self.memory_bytes => {
-                if analysis.push_known(segment) {
-                    Ok(())
-                } else {
-                    spill.push(segment)
-                }
-            }
-            _ => {
-                analysis.push(segment);
-                Ok(())
-            }
+            Some(spill) => spill.push(segment),
+            none => none.insert(Spill::create(None, MOST_PARTITIONS)?).push(segment),
         }
     }
 
@@ -226,6 +225,7 @@ fn store_all(in_memory: &Connections, spill: Spill) -> Result<StoredSummaries, S
     for partition in 0..partitions.len() {
         store.add(partition as u16 + 1, &partitions.analyse(partition, SUMMARIES_ONLY)?)?;
     }
+    store.count_traffic(partitions.traffic());
     store.finish()
 }
 
@@ -235,12 +235,12 @@ fn partitioned(spill: Spill, settings: Settings, memory_bytes: u64) -> Result<(S
     let mut store = SummaryStore::create(None)?;
     let mut sizes = PartitionSizes::default();
     for partition in 0..partitions.len() {
-        let connections = partitions.analyse(partition, PACKETS_ONLY)?;
+        let connections = partitions.analyse(partition, settings)?;
         store.add(partition as u16, &connections)?;
         sizes.count(&connections);
     }
-    let oversize = sizes.beyond(memory_bytes, partitions.len());
-    Ok((Summaries::InFile(store.finish()?), Packets::in_partitions(partitions, settings, oversize)))
+    let packets = PartitionedPackets::new(partitions, settings, memory_bytes, sizes);
+    Ok((Summaries::InFile(store.finish()?), Packets::InFiles(Box::new(packets))))
 }
 
 /// How the pass over the file ended.
@@ -290,9 +290,14 @@ fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<
     source.progress(reader.file_bytes_read(), file_bytes).map_err(ReadError::Stopped)
 }
 
-/// Twice as many as would just fit, as connections differ in size; `reader` stands where the memory was used up.
+/// Eight times as many as would just fit, since connections differ in size and several processes may have to share the
+/// memory; `reader` stands where the memory was used up.
+///
+/// A power of two: the connections of a partition are then those of one partition, or of several, in any other capture
+/// that shows the same addresses, and two captures can be gone through side by side.
 fn partitions_needed(reader: &CaptureReader) -> usize {
     let whole = reader.file_bytes().unwrap_or(u64::MAX);
-    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(2);
-    usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS)
+    let ratio = whole.div_ceil(reader.file_bytes_read().max(1)).saturating_mul(8);
+    let needed = usize::try_from(ratio).unwrap_or(usize::MAX).clamp(FEWEST_PARTITIONS, MOST_PARTITIONS);
+    needed.next_power_of_two()
 }

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pepscope_wire::segment::Segment;
 
@@ -30,6 +31,21 @@ pub enum SpillError {
     Read { directory: PathBuf, source: io::Error },
     #[error("a temporary file in {} is not as it was written at byte {offset}", directory.display())]
     Corrupt { directory: PathBuf, offset: u64 },
+}
+
+/// Bytes written to temporary files, and read back from them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TemporaryBytes {
+    pub written: u64,
+    pub read: u64,
+}
+
+impl std::ops::Add for TemporaryBytes {
+    type Output = TemporaryBytes;
+
+    fn add(self, other: TemporaryBytes) -> TemporaryBytes {
+        TemporaryBytes { written: self.written + other.written, read: self.read + other.read }
+    }
 }
 
 /// Writes segments to temporary files in capture order.
@@ -89,7 +105,8 @@ impl Spill {
             let file = writer.into_inner().map_err(|error| self.write_error(error.into_error()))?;
             files.push(file);
         }
-        Ok(Partitions { directory: self.directory, files, segments: self.segments, bytes: self.bytes })
+        let read_bytes = AtomicU64::new(0);
+        Ok(Partitions { directory: self.directory, files, segments: self.segments, bytes: self.bytes, read_bytes })
     }
 }
 
@@ -100,6 +117,7 @@ pub struct Partitions {
     files: Vec<File>,
     segments: Vec<u64>,
     bytes: Vec<u64>,
+    read_bytes: AtomicU64,
 }
 
 impl Partitions {
@@ -121,11 +139,17 @@ impl Partitions {
         self.bytes.iter().sum()
     }
 
+    /// Bytes in the temporary files, and those that this process has read so far.
+    pub fn traffic(&self) -> TemporaryBytes {
+        TemporaryBytes { written: self.file_bytes(), read: self.read_bytes.load(Ordering::Relaxed) }
+    }
+
     /// The segments of a partition in capture order; none beyond the last.
     pub fn read(&self, partition: usize) -> PartitionReader<'_> {
         PartitionReader {
             directory: &self.directory,
             file: self.files.get(partition),
+            read_bytes: &self.read_bytes,
             end: self.bytes.get(partition).copied().unwrap_or(0),
             offset: 0,
             buffer: Vec::new(),
@@ -148,6 +172,8 @@ impl Partitions {
 pub struct PartitionReader<'a> {
     directory: &'a Path,
     file: Option<&'a File>,
+    /// Of all partitions together.
+    read_bytes: &'a AtomicU64,
     end: u64,
     /// File offset of the end of `buffer`.
     offset: u64,
@@ -184,6 +210,7 @@ impl PartitionReader<'_> {
         file.read_exact_at(&mut self.buffer[kept..], self.offset)
             .map_err(|source| SpillError::Read { directory: self.directory.to_path_buf(), source })?;
         self.offset += wanted as u64;
+        self.read_bytes.fetch_add(wanted as u64, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::analysis::Connections;
 use crate::missing::NotCaptured;
-use crate::spill::SpillError;
+use crate::spill::{SpillError, TemporaryBytes};
 use crate::summary::ConnectionSummary;
 use crate::summary_record::{decode_summary, encode_summary};
 
@@ -28,6 +29,7 @@ pub struct SummaryStore {
     records: Vec<Record>,
     scratch: Vec<u8>,
     not_captured: NotCaptured,
+    of_others: TemporaryBytes,
 }
 
 impl SummaryStore {
@@ -44,6 +46,7 @@ impl SummaryStore {
             records: Vec::new(),
             scratch: Vec::new(),
             not_captured: NotCaptured::default(),
+            of_others: TemporaryBytes::default(),
         })
     }
 
@@ -70,6 +73,11 @@ impl SummaryStore {
         Ok(())
     }
 
+    /// Counts the bytes of temporary files that are gone once all parts were added.
+    pub(crate) fn count_traffic(&mut self, traffic: TemporaryBytes) {
+        self.of_others = self.of_others + traffic;
+    }
+
     /// All parts were added; the connections are ranked by first packet, as one analysis of the whole would.
     pub fn finish(mut self) -> Result<StoredSummaries, SpillError> {
         self.records.sort_unstable_by_key(|record| record.first_frame);
@@ -78,7 +86,14 @@ impl SummaryStore {
             written_bytes: self.written_bytes,
             source: error.into_error(),
         })?;
-        Ok(StoredSummaries { directory: self.directory, file, records: self.records, not_captured: self.not_captured })
+        Ok(StoredSummaries {
+            directory: self.directory,
+            file,
+            records: self.records,
+            not_captured: self.not_captured,
+            before: self.of_others + TemporaryBytes { written: self.written_bytes, read: 0 },
+            read_bytes: AtomicU64::new(0),
+        })
     }
 }
 
@@ -89,6 +104,9 @@ pub struct StoredSummaries {
     file: File,
     records: Vec<Record>,
     not_captured: NotCaptured,
+    /// Bytes of this file, and of those that are gone.
+    before: TemporaryBytes,
+    read_bytes: AtomicU64,
 }
 
 impl StoredSummaries {
@@ -103,6 +121,11 @@ impl StoredSummaries {
     /// What was not captured of these connections.
     pub fn not_captured(&self) -> NotCaptured {
         self.not_captured
+    }
+
+    /// Bytes written, and those that this process has read so far.
+    pub fn traffic(&self) -> TemporaryBytes {
+        self.before + TemporaryBytes { written: 0, read: self.read_bytes.load(Ordering::Relaxed) }
     }
 
     /// Part of a connection, and its place in there; `None` beyond the last.
@@ -132,6 +155,7 @@ impl StoredSummaries {
         self.file
             .read_exact_at(&mut bytes, record.offset)
             .map_err(|source| SpillError::Read { directory: self.directory.clone(), source })?;
+        self.read_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(Some(bytes))
     }
 

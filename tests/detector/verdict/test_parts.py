@@ -11,6 +11,7 @@ import pytest
 from detector.detection import detect
 from detector.verdict.parts import by_parts
 from pepscope.errors import PepscopeError, UsageError
+from pepscope.results.verdicts import TemporaryBytes
 from tests.detector.corpus import CORPUS
 
 
@@ -46,6 +47,20 @@ def test_a_process_that_is_killed_is_one_sentence() -> None:
         list(by_parts(work, range(100), 2))
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("stretches", [[], [300], [100, 1, 199], [7] * 40])
+def test_a_stretch_is_the_work_of_one_process(jobs: int, stretches: list[int]) -> None:
+    places = range(sum(stretches))
+    found = list(by_parts(lambda part: [(place, os.getpid()) for place in part], places, jobs, stretches))
+    made = [each for _, part in found for each in part]
+    assert [place for place, _ in made] == [place for part, _ in found for place in part] == list(places)
+    begin = 0
+    for length in stretches:
+        assert len({process for _, process in made[begin : begin + length]}) == 1
+        begin += length
+    assert all(len(part) <= 32 for part, _ in found)
+
+
 def test_who_stops_asking_leaves_no_process_behind() -> None:
     parts = by_parts(lambda _: os.getpid(), range(1000), 2)
     _, process = next(parts)
@@ -59,6 +74,21 @@ def test_verdicts_do_not_depend_on_the_number_of_jobs() -> None:
     results = [detect(*ends, jobs=jobs) for jobs in (1, 2, 3)]
     assert len(results[0].pairs) > 3
     assert results[0].to_dict() == results[1].to_dict() == results[2].to_dict()
+
+
+@pytest.mark.parametrize("name", ["prx_ngx_par6", "reg_dl_par20", "reg_dl_nat"])
+def test_verdicts_do_not_depend_on_the_memory_that_the_packets_have(name: str) -> None:
+    ends = [str(CORPUS / f"{name}.{end}.pcap.gz") for end in ("srv", "mob")]
+    whole = detect(*ends)
+    assert whole.temporary_bytes == TemporaryBytes()
+    for jobs in (1, 2):
+        for memory_bytes in (1, 300_000):
+            parts = detect(*ends, jobs=jobs, memory_bytes=memory_bytes)
+            assert parts.to_dict()["pairs"] == whole.to_dict()["pairs"]
+            assert parts.to_dict()["groups"] == whole.to_dict()["groups"]
+            assert parts.temporary_bytes.written > 10_000
+            # Read at least when the capture was opened, and when it was judged.
+            assert parts.temporary_bytes.read > 1.5 * parts.temporary_bytes.written
 
 
 def test_no_jobs_at_all_are_refused() -> None:

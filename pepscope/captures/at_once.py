@@ -1,0 +1,95 @@
+"""Several captures read at once, each in a thread of its own: reading needs no lock of the interpreter."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from pepscope.captures.capture import Capture, open_capture
+
+#: Between two reports of progress where only other threads still read.
+_BETWEEN_REPORTS_S = 0.1
+
+
+class _StoppedError(Exception):
+    """Another capture could not be read, or the user interrupts: this one is not needed any more."""
+
+
+def open_captures(
+    paths: Sequence[str],
+    *,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    tcp_needed: bool = True,
+    progress: Callable[[int, int], object] | None = None,
+    at_once: bool = True,
+) -> list[Capture]:
+    """Read captures as `open_capture` does; `memory_bytes` is what each of them may take.
+
+    Files are read `at_once`; standard input and pipes, which may make a reader wait, one after the other. `progress` is
+    called in this thread, with the bytes read of all files together and in all. Of several captures that cannot be read
+    the first one's error is raised.
+    """
+    read = partial(open_capture, filter=filter, memory_bytes=memory_bytes, tcp_needed=tcp_needed)
+    if not at_once or len(paths) < 2 or not all(Path(path).is_file() for path in paths):
+        return [read(path, progress=progress) for path in paths]
+    own, *others = (_Reading(read, path) for path in paths)
+
+    def report(read_bytes: int, file_bytes: int) -> None:
+        own.read_bytes, own.file_bytes = read_bytes, file_bytes
+        if progress is not None:
+            every = (own, *others)
+            progress(sum(each.read_bytes for each in every), sum(each.file_bytes for each in every))
+
+    threads = [threading.Thread(target=each.run, name=f"reading {each.path}") for each in others]
+    try:
+        for thread in threads:
+            thread.start()
+        # Signals reach this thread only, so that reading here makes Ctrl-C end all of them.
+        captures = [read(own.path, progress=report)]
+        for thread, each in zip(threads, others, strict=True):
+            while thread.is_alive():
+                thread.join(_BETWEEN_REPORTS_S)
+                report(own.file_bytes, own.file_bytes)
+            captures.append(each.result())
+    finally:
+        for each in others:
+            each.stopped = True
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+    return captures
+
+
+class _Reading:
+    """One capture that is read, and how far."""
+
+    def __init__(self, read: Callable[..., Capture], path: str) -> None:
+        self.path = path
+        self.read_bytes = 0
+        self.file_bytes = Path(path).stat().st_size
+        self.stopped = False
+        self._read = read
+        self._capture: Capture | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Read it in the thread that calls this."""
+        try:
+            self._capture = self._read(self.path, progress=self._note)
+        except BaseException as error:  # raised again by `result`
+            self._error = error
+
+    def result(self) -> Capture:
+        """The capture; raises what reading it raised."""
+        if self._error is not None:
+            raise self._error
+        assert self._capture is not None
+        return self._capture
+
+    def _note(self, read_bytes: int, file_bytes: int) -> None:
+        if self.stopped:
+            raise _StoppedError
+        self.read_bytes, self.file_bytes = read_bytes, file_bytes
