@@ -91,7 +91,7 @@ class Exchanges:
     kind: UInt8Array  # code of `ExchangeKind`
     strict: BoolArray  # the answer cannot wait for a person, and needs the question's end
     first: BoolArray  # of this direction in the connection, as far as captured
-    repeated: BoolArray  # a part of the question or the answer's first segment was sent again or came late: no timing
+    repeated: BoolArray  # no timing: a part of the question or the answer's beginning came again, late or not at all
     crossed: BoolArray  # data of the other side crossed the question or one before it, so it may answer the older one
     question_ns: Int64Array  # the question's last byte, first copy
     acknowledged_ns: Int64Array  # first packet that acknowledges the question whole, which may be the answer

@@ -107,11 +107,12 @@ def _row(
         for place, copy_way, start, end in copies
     )  # fmt: skip
     sent_again = any(packets.marks[speech.place] & Mark.RETRANSMISSION for speech in [*run, answer])
+    cut = int(acknowledged[answer.place]) > last.end + 1
     question_ns, answered_ns = int(time_ns[last.place]), int(time_ns[answer.place])
     return {
         "place": answer.place,
         "asked": way,
-        "repeated": again or sent_again or answer.gap or answered_ns < question_ns,
+        "repeated": again or sent_again or answer.gap or answered_ns < question_ns or cut,
         "question_ns": question_ns,
         "acknowledged_ns": int(time_ns[covering[0]]),
         "answered_ns": answered_ns,

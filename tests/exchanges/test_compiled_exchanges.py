@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pepscope.captures.exchanges import ROUND_TRIP_COLUMNS, Exchanges, exchanges_of
-from pepscope.captures.packets import Direction, Mark, PacketColumns, PayloadSample, TcpFlag
+from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Mark, PacketColumns, PayloadSample, TcpFlag
 from tests.detector.generated_packets import Shape, packets_of, shapes
 from tests.exchanges import reference_exchanges as reference
 
@@ -15,15 +15,20 @@ NOTHING = PayloadSample([], [])
 
 
 def timed(shape: Shape) -> PacketColumns:
-    """A generated connection with round trips, keep-alives, and pauses of seconds."""
+    """A generated connection with round trips, keep-alives, pauses of seconds, and data that were not captured."""
     packets, random = packets_of(shape), np.random.default_rng(shape.seed + 1)
     count = len(packets)
     trips = np.where(random.random(count) < 0.4, random.integers(0, 40_000_000, count), -1)
     pauses = np.where(random.random(count) < 0.05, 700_000_000, 0)
     marks = packets.marks.copy()
     marks[random.random(count) < 0.03] |= np.uint16(Mark.KEEP_ALIVE)
+    acknowledgement = packets.acknowledgement_offset.copy()
+    acknowledgement[(acknowledgement != NO_ACKNOWLEDGEMENT) & (random.random(count) < 0.05)] += random.integers(1, 3)
     return packets.replaced(
-        round_trip_time_ns=trips.astype(np.int64), time_ns=packets.time_ns + np.cumsum(pauses), marks=marks
+        acknowledgement_offset=acknowledgement,
+        round_trip_time_ns=trips.astype(np.int64),
+        time_ns=packets.time_ns + np.cumsum(pauses),
+        marks=marks,
     )
 
 

@@ -100,6 +100,15 @@ fn what_was_sent_again_or_came_late_is_not_timed() {
 }
 
 #[test]
+fn a_question_whose_end_was_not_captured_is_not_timed() {
+    let mut talk = Conversation::opened();
+    talk.say(CLIENT, 100, &[1; 10]).skip(CLIENT, 5).say(SERVER, 400, &[3; 5]);
+    talk.say(CLIENT, 500, &[1; 10]).skip(CLIENT, 1).say(SERVER, 600, &[3; 5]);
+    let found = talk.exchanges().exchanges;
+    assert_eq!((&found.asked[..], &found.repeated[..]), (&[0, 1, 0][..], &[true, true, false][..]));
+}
+
+#[test]
 fn keep_alives_probes_and_resets_are_no_questions() {
     let mut talk = Conversation::opened();
     talk.say(CLIENT, 100, &[1; 10]).say(SERVER, 150, &[2; 10]).again(CLIENT, 9000, 9, 1, mark::KEEP_ALIVE);

@@ -198,3 +198,44 @@ fn offers_http_2(stream: &Stream<'_>, mut at: i64, end: i64) -> Option<bool> {
     }
     Some(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payload::sample::PayloadSample;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn records_are_found_however_the_stream_is_cut(
+            lengths in prop::collection::vec((content::ALERT..=content::HEARTBEAT, 1_u16..400), 1..20),
+            segment_bytes in 6_usize..200,
+            kept_bytes in 5_usize..200,
+        ) {
+            let mut stream = Vec::new();
+            let mut wanted = Vec::new();
+            for (content, length) in lengths {
+                let offset = stream.len() as i64;
+                stream.extend([content, 3, 3]);
+                stream.extend(length.to_be_bytes());
+                stream.resize(stream.len() + usize::from(length), 0xdd);
+                wanted.push((offset, stream.len() as i64, content));
+            }
+            let found = |kept_bytes: usize| -> Vec<(i64, i64, u8)> {
+                let pieces = stream.chunks(segment_bytes).enumerate().map(|(number, piece)| {
+                    ((number * segment_bytes) as i64, &piece[..piece.len().min(kept_bytes)])
+                });
+                let sample: PayloadSample = pieces.collect();
+                let records = Records::of(&Stream::of(&sample));
+                records.rows().iter().map(|record| (record.offset, record.end, record.content)).collect()
+            };
+            prop_assert_eq!(found(segment_bytes), wanted.clone());
+            let of_cut = found(kept_bytes);
+            prop_assert!(of_cut.iter().all(|record| wanted.contains(record)));
+            // Every record that begins with a segment is met again.
+            for record in wanted.iter().filter(|record| record.0 % segment_bytes as i64 == 0) {
+                prop_assert!(of_cut.contains(record));
+            }
+        }
+    }
+}

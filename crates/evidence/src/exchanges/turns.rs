@@ -120,8 +120,7 @@ fn speak(way: u8, own: &mut Speaker, other: &mut Speaker, speech: Speech, base: 
             turns.push(Turn {
                 asked: 1 - way,
                 first: !std::mem::replace(&mut other.has_asked, true),
-                // Of a clock that went back nothing can be timed.
-                repeated: question.repeated || speech.repeated || speech.gap || speech.time_ns < question.last_ns,
+                repeated: question.repeated || speech.is_late() || question.is_cut(&speech),
                 crossed: question.crossed,
                 question_ns: question.last_ns,
                 acknowledged_ns: question.acknowledged_ns.unwrap_or(speech.time_ns),
@@ -148,6 +147,21 @@ fn speak(way: u8, own: &mut Speaker, other: &mut Speaker, speech: Speech, base: 
         }
     }
     own.ask(speech, answers);
+}
+
+impl Speech {
+    /// Whether an earlier copy of it, or earlier bytes, may have come before.
+    fn is_late(&self) -> bool {
+        self.repeated || self.gap
+    }
+}
+
+impl Question {
+    /// Whether its end was not captured, as its answer acknowledges more (one more may be a FIN), or only after the
+    /// answer, by a clock that went back.
+    fn is_cut(&self, answer: &Speech) -> bool {
+        answer.acknowledgement > self.end.saturating_add(1) || answer.time_ns < self.last_ns
+    }
 }
 
 impl Speaker {
