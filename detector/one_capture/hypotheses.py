@@ -90,10 +90,12 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Log-likelihoods of what else is seen: by group end to end, behind a split, and with answered handshakes."""
+    """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
+    acknowledgements back, and with answered handshakes."""
 
     end: Floats
     split: Floats
+    holding: Floats
     handshakes_answered: Floats
 
 
@@ -121,7 +123,7 @@ def posterior(
     plain = _log(1.0 - priors.fleet - priors.handshakes_answered)
     logs = np.stack([
         _log(priors.split) + np.logaddexp(
-            _log(1 - _HOLDS_ACKS) + split + seen.split, _log(_HOLDS_ACKS) + passed + seen.handshakes_answered
+            _log(1 - _HOLDS_ACKS) + split + seen.split, _log(_HOLDS_ACKS) + passed + seen.holding
         ),
         whole + plain + _by_group(member_end, group, groups) + seen.end,
         whole + _log(priors.fleet) + late - _by_group(np.full(len(group), _log(priors.late)), group, groups) + seen.end,
