@@ -53,7 +53,7 @@ CLIENT_PRIORS = Priors(
 
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
 SERVER_PRIORS = Priors(
-    split=0.2, fleet=0.05, handshakes_answered=0.03, late=0.05, late_application=0.2, balancer=0.0, front_end=0.0,
+    split=0.2, fleet=0.03, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0, front_end=0.0,
     too_short=0.0,
 )  # fmt: skip
 
