@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
-from pepscope.results.verdicts import CaptureSummary, GroupResult, GroupSide, Mechanism, PairResult, SplitPlace, Verdict
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    GroupResult,
+    GroupSide,
+    HostResult,
+    Mechanism,
+    PairResult,
+    SplitPlace,
+    Verdict,
+)
 from reports.quantities import format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -123,6 +132,32 @@ GROUP_SENTENCES = {
 }
 
 _PLACES = {SplitPlace.NETWORK: "in the network", SplitPlace.SERVER: "with the server"}
+
+#: Which stretch of the path the groups of one vantage point are judged on, by side.
+STRETCHES = {
+    GroupSide.CLIENT: "Between this capture and the servers",
+    GroupSide.SERVER: "Between this capture and the clients",
+    GroupSide.BOTH: "Between both captures",
+}
+
+
+def place_name(judged: GroupResult | HostResult) -> str:
+    """Where the split point stands, in one word; `-` without a split, `?` where its place is not known."""
+    if judged.where is not None:
+        return judged.where.value
+    return "?" if judged.verdict.is_split else "-"
+
+
+def hidden_leg(judged: GroupResult | HostResult, *, interval: bool = True) -> str:
+    """The round trip of the hidden leg, with the interval in which it lies with 90 % where `interval` asks for it."""
+    if judged.hidden_round_trip_s is None:
+        return "-"
+    leg = format_seconds(judged.hidden_round_trip_s)
+    bounds = judged.hidden_round_trip_interval_s
+    if not interval or bounds is None:
+        return leg
+    low, high = (format_seconds(bound) for bound in bounds)
+    return f"{leg} ({low.split()[0]}-{high})" if low.split()[1] == high.split()[1] else f"{leg} ({low}-{high})"
 
 
 def captured_at(group: GroupResult, captures: Sequence[CaptureSummary]) -> list[str]:
