@@ -172,9 +172,14 @@ def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen
     thinks = site.thinks[line.session.client]
     client, middle = line.names_at[name].client, site.middle
     if name != server.name and server.front is not None:
+        # A middle that speaks TLS itself asks nobody for its part of a handshake.
+        itself = (
+            middle.kind is MiddleKind.TLS_INTERCEPTION and middle.splits(line.port) and line.port in server.versions
+        )
+        hidden_s = wire_s if itself else wire_s + access_s
         return _seen(
             "server", line, server, client, thinks, "split", "server", server.front.link.round_trip_s,
-            wire_s + access_s, line.client_answers_far, str(server.front.kind),
+            hidden_s, line.client_answers_far, str(server.front.kind),
         )  # fmt: skip
     if middle.splits(line.port):
         far = (

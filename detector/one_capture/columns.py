@@ -14,6 +14,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.connection_frame import address_texts
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
+from pepscope.captures.senders import Senders
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class VantageColumns:
     capture: npt.NDArray[np.int64]
     exchanges: Exchanges
     references: References
+    senders: Senders
 
     @cached_property
     def clients(self) -> Sequence[str]:
@@ -51,6 +53,7 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
         np.repeat(np.arange(len(captures)), counts),
         _joined_exchanges([capture.exchanges() for capture in captures], starts),
         _joined(References, [capture.references() for capture in captures]),
+        _joined(Senders, [_moved(each.senders(), start) for each, start in zip(captures, starts, strict=True)]),
     )
 
 

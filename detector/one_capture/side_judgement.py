@@ -10,18 +10,25 @@ import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, posterior
-from detector.one_capture.likelihoods.answered_handshakes import handshake_nats
+from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.near_ends import near_nats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, timing_tables
 from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
+from detector.one_capture.senders.stacks import form_codes, group_stacks
+from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import GroupSide
 
 #: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
 #: a wire; so is a fibre to the home, and a wire may be busy.
 _VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
+
+
+#: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
+_NEARER_NATS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class SideJudgement:
 def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) -> SideJudgement:
     """Weigh everything that the captures of a vantage point show of the far hosts on this side."""
     at_client = side is GroupSide.CLIENT
+    far = Direction.DOWN if at_client else Direction.UP
     where = places(vantage.columns, at_client=at_client, table=table)
     used = np.ones(len(where.member), np.bool_)
     timing = exchange_timing(vantage.exchanges, where, used, at_client=at_client)
@@ -50,11 +58,20 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     shown = _Shown(
         timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
-        *handshake_nats(timing.handshake_s, timing.plain_s, variation_s[where.member_group]),
+        handshake_nats(
+            timing.handshake_s, timing.plain_s, variation_s[where.member_group], _answered_share(vantage, where, far)
+        ),
         CLIENT_PRIORS if at_client else SERVER_PRIORS,
     )  # fmt: skip
     if at_client:
-        end, split = near_nats(timing.near_s, variation_s[where.member_group], where.member_group, groups)
+        stacks = group_stacks(
+            form_codes(vantage.senders, vantage.columns, far),
+            vantage.senders.hop_limit[far.value :: 2].astype(np.int64), where.member, where.member_group, groups,
+        )  # fmt: skip
+        measured = np.bincount(where.member, minlength=members)
+        end, split = near_nats(
+            timing.near_s, variation_s[where.member_group], measured, stacks, where.member_group, groups
+        )  # fmt: skip
     else:
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
         end, split = _variation_nats(shown.tables, variation_s, answered)
@@ -76,8 +93,7 @@ class _Shown:
     timing: ExchangeTiming
     variation: Ints  # class of each member's group
     reference: ReferenceNats
-    one_host: Floats
-    answered: Floats
+    handshakes: HandshakeNats
     priors: Priors
 
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Posterior:
@@ -92,12 +108,29 @@ class _Shown:
             )
             for excess_s in (timing.excess_s, timing.data_excess_s)
         ]  # fmt: skip
-        one_host, answered = (np.bincount(group, of[member], groups) for of in (self.one_host, self.answered))
+        of = self.handshakes
+        as_fast, faster, same, other = (
+            np.bincount(group, nats_of[member], groups).astype(np.float64)
+            for nats_of in (of.as_fast, of.faster, of.same_sender, of.other_sender)
+        )
         end, split = seen
-        return posterior(
-            nats[0], nats[1], group, groups, self.priors,
-            Seen(end + one_host, split + one_host, np.maximum(end, split) + answered), self.reference.of(member),
-        )  # fmt: skip
+        # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
+        nearer = np.where((faster - as_fast + other - same) > _NEARER_NATS, np.maximum(end, split) + faster, -np.inf)
+        further = Seen(
+            end=end + as_fast + same,
+            split=split + as_fast + same,
+            holding=nearer + same,
+            handshakes_answered=nearer + other,
+        )
+        return posterior(nats[0], nats[1], group, groups, self.priors, further, self.reference.of(member))
+
+
+def _answered_share(vantage: VantageColumns, where: Places, far: Direction) -> Floats:
+    """By member: the share of its handshakes that another sender made."""
+    signs = handshake_signs(vantage.senders, vantage.exchanges.round_trips, far)
+    members = len(where.member_group)
+    nothing = np.full(members, np.nan)
+    return member_handshakes(signs, np.full(len(where.member), np.nan), nothing, where.member, members).answered_share
 
 
 def _variation_nats(tables: TimingTables, variation_s: Floats, counts: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -7,7 +7,10 @@ whatever the path behind it takes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
 from detector.one_capture.likelihoods.timing_tables import Floats
 
@@ -18,13 +21,37 @@ _DELAYED_S = (0.038, 0.046)
 #: Behind an answered handshake, the share whose path behind the box is too short to show.
 _NEARBY = 0.02
 
+#: How often a handshake's hop limit or shut window shows another sender: of hosts (their route or stack changes), and
+#: where something answers for them (unless it stands beside the host, as cookies of its own stack do).
+_SHOWN_BY_HOSTS, _SHOWN_IF_ANSWERED = 0.01, 0.9
+
+#: Share of a member's handshakes from which they show another sender.
+_MOSTLY = 0.5
+
+#: Density (per second) of round trips that no hypothesis expects.
+_NEVER = 1e-6
+
 #: Paths behind the box (s), log-uniform.
 _LEAST_S, _MOST_S = 0.001, 1.0
 
 
-def handshake_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats) -> tuple[Floats, Floats]:
-    """Log-likelihoods by member of its least plain round trip of data, given its least handshake: of one host, and of
-    an answered handshake. Zero where either is unknown (NaN)."""
+@dataclass(frozen=True, slots=True)
+class HandshakeNats:
+    """Log-likelihoods by member; what is unknown says nothing (0).
+
+    `as_fast` and `faster`: of the least plain round trip of data, given the least handshake, where one host makes both,
+    and where something nearer makes the handshake. `same_sender` and `other_sender`: of the share of handshakes that
+    show another sender than data do.
+    """
+
+    as_fast: Floats
+    faster: Floats
+    same_sender: Floats
+    other_sender: Floats
+
+
+def handshake_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, answered_share: Floats) -> HandshakeNats:
+    """Compare the handshakes of each member with its data; NaN stands for what is unknown."""
     beyond_s = plain_s - handshake_s
     known = ~np.isnan(beyond_s)
     beyond_s = np.where(known, beyond_s, 0.0)
@@ -32,9 +59,16 @@ def handshake_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats) ->
     alike = np.exp(-np.abs(beyond_s) / blur_s) / (2 * blur_s)
     least_s, most_s = _DELAYED_S
     delayed = np.where((beyond_s > least_s) & (beyond_s < most_s), 1 / (most_s - least_s), 0.0)
-    anything = np.where(
-        beyond_s > _LEAST_S, 1 / (np.maximum(beyond_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S)), 0.0
+    further_s = np.maximum(beyond_s, _LEAST_S)
+    anything = np.where(beyond_s > _LEAST_S, 1 / (further_s * np.log(_MOST_S / _LEAST_S)), 0.0)
+    one_host = _ALIKE * alike + _DELAYED * delayed + _OTHERWISE * anything + _NEVER
+    answered = (1 - _NEARBY) * anything + _NEARBY * alike + _NEVER
+    seen, shown = ~np.isnan(answered_share), np.nan_to_num(answered_share) > _MOSTLY
+    return HandshakeNats(
+        np.where(known, np.log(one_host), 0.0), np.where(known, np.log(answered), 0.0),
+        _of_sign(shown, seen, _SHOWN_BY_HOSTS), _of_sign(shown, seen, _SHOWN_IF_ANSWERED),
     )  # fmt: skip
-    one_host = _ALIKE * alike + _DELAYED * delayed + _OTHERWISE * anything + 1e-6
-    answered = (1 - _NEARBY) * anything + _NEARBY * alike + 1e-6
-    return np.where(known, np.log(one_host), 0.0), np.where(known, np.log(answered), 0.0)
+
+
+def _of_sign(shown: npt.NDArray[np.bool_], seen: npt.NDArray[np.bool_], share: float) -> Floats:
+    return np.where(seen, np.log(np.where(shown, share, 1 - share)), 0.0)

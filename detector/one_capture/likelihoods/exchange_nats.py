@@ -33,6 +33,10 @@ class ExchangeNats:
         """Of all exchanges."""
         return self.handshake + self.application
 
+    def by_group(self, group: Ints, groups: int) -> ExchangeNats:
+        """Sums over the members of each group."""
+        return ExchangeNats(_summed(self.handshake, group, groups), _summed(self.application, group, groups))
+
 
 def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
@@ -49,6 +53,12 @@ def exchange_nats(
             if wanted.any():
                 _add_by(table, member[part][wanted], nats[wanted])
     return ExchangeNats(sums[0], sums[1])
+
+
+def _summed(rows: Floats, group: Ints, groups: int) -> Floats:
+    table = np.zeros((groups, rows.shape[1]))
+    np.add.at(table, group, rows)
+    return table
 
 
 def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:

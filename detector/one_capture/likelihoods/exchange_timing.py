@@ -111,7 +111,7 @@ def exchange_timing(
     def excess_s(least_s: Floats) -> Floats:
         low_s = grouped_quantile(least_s, member, members, _LOW)[places.member]
         base_s = np.where(np.isnan(least_s), low_s, least_s)[connection]
-        return np.fmin(took_s - base_s, gap_s + ACK_DELAY_S)
+        return np.where(np.isnan(base_s), gap_s, took_s - base_s)
 
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.senders.stacks import GroupStacks
 
 #: Share of networks whose user speaks with hosts at one place only: a site, or caches near the user.
 AT_ONE_PLACE = 0.3
@@ -17,37 +18,52 @@ AT_ONE_PLACE = 0.3
 #: Of hosts elsewhere, the share that stand beside the nearest one all the same.
 BESIDE_NEAREST = 0.1
 
-#: Further away than the nearest host (s): from what clocks and hosts blur to half around the world.
+#: Further away than the nearest host (s): log-uniform from what clocks and hosts blur to half around the world, and
+#: uniform below.
 _LEAST_S, _MOST_S = 0.0005, 0.3
 
-#: Share of least round trips that are off by anything: the member's path was slow whenever it was measured.
-_OFF = 0.02
+#: Share of connections whose least round trip is off by anything: the member's path was slow when it was measured. All
+#: connections of a member must be off for its least one to be; no share is below `_LEAST_OFF`.
+_OFF, _LEAST_OFF = 0.02, 1e-6
+
+#: Nats that stacks may say for or against a split: a box may copy hop limits and options, and hosts may be of one make.
+_MOST_BY_STACKS = 2.0
 
 #: What the hosts' own times blur round trips by (s): interrupts, and an ACK that waits for the reader.
 _BLUR_S = 0.001
 
 
-def near_nats(near_s: Floats, variation_s: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
-    """Log-likelihood by group of its members' least round trips: end to end, and split.
+def near_nats(
+    near_s: Floats, variation_s: Floats, connections: Ints, stacks: GroupStacks, group: Ints, groups: int
+) -> tuple[Floats, Floats]:
+    """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
-    `near_s` and `variation_s` (how much round trips vary) are by member, NaN where unknown; `group` ascends.
+    `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
+    unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
     np.minimum.at(nearest, group[known], near_s[known])
     further = known[near_s[known] > nearest[group[known]]]
-    beyond_s = np.maximum(near_s[further] - nearest[group[further]], _LEAST_S / 8)
+    beyond_s = near_s[further] - nearest[group[further]]
     blur_s = _BLUR_S + np.nan_to_num(variation_s[further])
-    elsewhere = np.where(
-        beyond_s < _LEAST_S, 1 / _LEAST_S, 1 / (beyond_s * np.log(_MOST_S / _LEAST_S))
-    )  # fmt: skip
-    beside = (1 - _OFF) * np.exp(-beyond_s / blur_s) / blur_s + _OFF * elsewhere
-    apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * elsewhere
+    anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * (1 + np.log(_MOST_S / _LEAST_S)))
+    off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
+    beside = (1 - off) * np.exp(-beyond_s / blur_s) / blur_s + off * anywhere
+    apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
     def by_group(density: Floats) -> Floats:
         summed: Floats = np.bincount(group[further], np.log(density), groups).astype(np.float64)
         return summed
 
-    split = by_group(beside)
-    end = np.logaddexp(np.log(AT_ONE_PLACE) + split, np.log(1 - AT_ONE_PLACE) + by_group(apart))
-    return end, split
+    at_one_place, elsewhere = by_group(beside), by_group(apart)
+    end = _of_places(at_one_place, elsewhere)
+    both = _of_places(at_one_place + stacks.beside_nats, elsewhere + stacks.apart_nats)
+    by_stacks = np.clip(stacks.box_nats + at_one_place - both - (at_one_place - end), -_MOST_BY_STACKS, _MOST_BY_STACKS)
+    return end, at_one_place + by_stacks
+
+
+def _of_places(at_one_place: Floats, elsewhere: Floats) -> Floats:
+    """Log-likelihood of hosts end to end, whether they stand at one place or not."""
+    either: Floats = np.logaddexp(np.log(AT_ONE_PLACE) + at_one_place, np.log(1 - AT_ONE_PLACE) + elsewhere)
+    return either

@@ -36,7 +36,7 @@ _LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
 #: What hosts blur the difference of two low quantiles by (s), beside what the path varies.
 _BLUR_S = 0.0015
 
-_LOW = 0.2
+_LOW = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,8 +48,8 @@ _WITHIN: Floats = np.geomspace(HIDDEN_S[0], HIDDEN_S[1], 13)[:-1] / np.sqrt(HIDD
 LATE_S: Floats = np.geomspace(0.003, 4.0, 40)
 LATE_RATIOS = (1.25, 1.6, 2.2)
 
-#: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is five times as rare.
-LATE_SHARES: Floats = np.repeat(LATE_S**-0.7 / (LATE_S**-0.7).sum() / len(LATE_RATIOS), len(LATE_RATIOS))
+#: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is half as frequent.
+LATE_SHARES: Floats = np.repeat(LATE_S**-0.3 / (LATE_S**-0.3).sum() / len(LATE_RATIOS), len(LATE_RATIOS))
 
 #: What people take to answer (s); log-uniform.
 _PERSON_S = (0.1, 100.0)
