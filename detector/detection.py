@@ -13,7 +13,7 @@ from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.method import Observation
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
-from detector.one_capture.networks import read_networks
+from detector.one_capture.networks import NetworkTable, read_networks
 from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
 from detector.pair import Pair, Vantage
 from detector.pairing.absence import Absence, nothing_in_common
@@ -101,12 +101,13 @@ def detect(
     paths = [first] if second is None else [first, second]
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    if second is not None and networks is not None:
+        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+    table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
-        return _one_vantage(captures, options, networks, series=series)
-    if networks is not None:
-        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+        return _one_vantage(captures, options, table, series=series)
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
@@ -147,9 +148,10 @@ def detect_vantage(
     for number, path in enumerate(paths):
         if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
+    table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    return _one_vantage(captures, options, networks, series=series)
+    return _one_vantage(captures, options, table, series=series)
 
 
 def _opened(
@@ -177,14 +179,14 @@ def _opened(
 
 
 def _one_vantage(
-    captures: Sequence[Capture], options: DetectOptions, networks: str | None, *, series: bool
+    captures: Sequence[Capture], options: DetectOptions, networks: NetworkTable | None, *, series: bool
 ) -> DetectionResult:
     """What captures of one vantage point show."""
     at_client = options.first_at_client
     pairs, groups = judge_vantage(
         captures,
         taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
-        networks=None if networks is None else read_networks(networks),
+        networks=networks,
         least_probability=options.least_probability,
         further_evidence=further_evidence(captures, options),
         series=series,
