@@ -31,7 +31,7 @@ from reports.wording import DIRECTION_NAMES, VERDICT_NAMES, application_name, ce
 
 if TYPE_CHECKING:
     from pepscope.captures.packets import Direction
-from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
+    from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
 
 #: Connections of one cell that get a section.
 MAX_OF_CELL = 30
