@@ -45,9 +45,7 @@ def near_nats(
     further = known[near_s[known] > nearest[group[known]]]
     beyond_s = np.maximum(near_s[further] - nearest[group[further]], _LEAST_S / 8)
     blur_s = _BLUR_S + np.nan_to_num(variation_s[further])
-    anywhere = np.where(
-        beyond_s < _LEAST_S, 1 / _LEAST_S, 1 / (beyond_s * np.log(_MOST_S / _LEAST_S))
-    )  # fmt: skip
+    anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S))
     beside = (1 - _OFF) * np.exp(-beyond_s / blur_s) / blur_s + _OFF * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
