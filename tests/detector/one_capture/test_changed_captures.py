@@ -18,8 +18,8 @@ from pepscope.results.verdicts import DetectionResult
 from tests.captures.containers import Compression, Interface, compress, read_capture, write_pcap, write_pcapng
 from tests.detector.one_capture.real_networks import CAPTURES, Captured, contradicted, named
 
-#: Changed captures hold TCP alone, and these verdicts rest on references outside it.
-RESTS_ON_REFERENCES = ("wlan-relay.client", "wlan-thinking.server")
+#: Changed captures hold TCP alone, and this verdict rests on references outside it.
+RESTS_ON_REFERENCES = ("wlan-thinking.server",)
 
 EVERY = pytest.mark.parametrize("captured", CAPTURES, ids=lambda captured: captured.name)
 BY_TCP = pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_clients_behind_one_address_keep_the_verdict(captured: Captured, tmp_pat
         assert contradicted(captured, detect(str(tmp_path / "nat.pcap"))) == []
 
 
-@pytest.mark.xfail(reason="without a reference one rule or one habit is taken for the other")
+@pytest.mark.xfail(reason="without a reference clients that always think are taken for a split")
 @pytest.mark.parametrize("name", RESTS_ON_REFERENCES)
 def test_without_its_reference_a_verdict_is_withdrawn_and_not_turned(name: str) -> None:
     captured = named(name)
