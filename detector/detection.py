@@ -30,6 +30,7 @@ from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
+from pepscope.results.attention import ATTENTION
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
     CaptureSummary,
@@ -49,8 +50,6 @@ _COPIES_LOOKED_AT = 3
 #: Connections are judged together until their packets are so many: about as many as a part has of connections to web
 #: servers, and with what is made of them a megabyte or two beside the last connection.
 _PACKETS_TOGETHER = 4096
-
-_ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
 
 
 def detect(
@@ -190,6 +189,7 @@ def _one_vantage(
         networks=networks,
         least_probability=options.least_probability,
         further_evidence=further_evidence(captures, options),
+        series=series,
     )
     if series:
         _add_series(ConnectionsAlone(captures, options).pair, pairs)
@@ -380,7 +380,7 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
 
 def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
     """Give the connections that deserve attention what a page draws of them."""
-    order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results.verdict(i)], -results.packets(i)))
+    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
     for number in sorted(order[:SERIES_LIMIT]):
         pair = pair_of(number)
         if pair.encrypted:

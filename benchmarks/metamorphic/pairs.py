@@ -24,8 +24,9 @@ _EPOCH_NS = 10**18
 #: Pairs that a process keeps read: some 2 MB each, and reading one takes as long as judging it.
 _KEPT = 400
 
-#: Data segments after a takeover below which a capture does not tell what became of the connection: fewer than this, or
-#: than this share of all. The comparison of segments by parts asks for as many (docs/methods/identity.md).
+#: Data segments after a takeover below which a capture that holds more of them before it does not tell what became of
+#: the connection: fewer than this, or than this share of all. The comparison of segments by parts asks for as many
+#: (docs/methods/identity.md).
 FEWEST_AFTER_TAKEOVER = 20
 LEAST_SHARE_AFTER_TAKEOVER = 1 / 16
 
@@ -69,14 +70,15 @@ class Flow:
     def as_kept(self, records: Mapping[str, Records]) -> Flow | None:
         """The flow as far as these records show it; None where they show too little of it to have a truth.
 
-        It is end to end where the records of a side end before a takeover, and has no truth where a side holds only a
-        few segments after it: `regular` is then true of nearly all that was captured, and a split of the rest.
+        It is end to end where the records of a side end before a takeover, and has no truth where a side holds a few
+        segments after it and more before: `regular` is then true of nearly all that was captured, and a split of the
+        rest.
         """
         if self.takeover is None:
             return self
         held = [_held(records[side], number, self.takeover, side) for side, number in self.connection.items()]
         shown = min(held, key=lambda each: each.after, default=None)
-        if shown is None or shown.after >= max(FEWEST_AFTER_TAKEOVER, LEAST_SHARE_AFTER_TAKEOVER * shown.data):
+        if shown is None or not shown.is_mostly_before:
             return self
         return None if shown.after else replace(self, truth="regular", acceptable=frozenset({"regular"}))
 
@@ -204,6 +206,12 @@ class _Held:
 
     data: int
     after: int
+
+    @property
+    def is_mostly_before(self) -> bool:
+        """Whether too few lie after the takeover to tell, beside more before it."""
+        few = self.after < max(FEWEST_AFTER_TAKEOVER, LEAST_SHARE_AFTER_TAKEOVER * self.data)
+        return self.after == 0 or (few and self.after < self.data - self.after)
 
 
 def _held(records: Records, number: int, takeover: Takeover, side: str) -> _Held:

@@ -24,6 +24,9 @@ POINTS_LIMIT = 1 << 16
 #: A copy so soon after the first is the capture's own, taken twice: no sender sends again before a round trip.
 SAME_COPY_NS = 1_000_000
 
+#: Share of compared pieces above which payload shows alone where a stream lies.
+AGREES = 0.9
+
 #: With fewer compared pieces, disagreement may lie in a rewritten header alone, and lengths keep the alignment.
 COMPARED_PIECES = 4
 
@@ -45,7 +48,11 @@ def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
         return None
     sent, arrived = sender.flow(direction), receiver.flow(direction)
     sender_began, receiver_began = sent.initial_sequence_number is not None, arrived.initial_sequence_number is not None
-    if alignment.matched < 0.5 and (not (sender_began and receiver_began) or alignment.compared >= COMPARED_PIECES):
+    if not (sender_began and receiver_began):
+        # Payload alone lays the streams over each other: content that repeats agrees in part at many places.
+        if alignment.matched <= AGREES:
+            return None
+    elif alignment.matched < 0.5 and alignment.compared >= COMPARED_PIECES:
         return None
     times = _core.FlowTimes.of_captures(
         direction,

@@ -4,7 +4,8 @@ When the receiver delays every acknowledgement by T, no end-to-end round trip at
 A middlebox makes shorter ones. The user gives T, or the receiver's own capture shows it. Round trips are
 timed from the first copy of the last byte that an acknowledgement covers and left out where it was sent again (Karn);
 only acknowledgements without data, SYN, FIN and RST count at the sender and at the receiver, since a delay put on pure
-acknowledgements does not delay the others.
+acknowledgements does not delay the others. A delay that the receiver's capture shows holds for the bytes that it shows,
+and only their round trips count: where it was taken in mid-path, a queue beyond it comes and goes.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.relation import ClockRelation
 from detector.method import Method, Observation, by_connection
 from detector.pair import Pair, Vantage
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import BoolArray, Direction, PacketColumns
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -87,7 +90,8 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
     sender = pair.sender(held.direction)
     if sender is None:
         return None
-    round_trips = _core.plain_round_trips(held.direction.value, sender.packets, held.delay_s - TIMER_ERROR_S)
+    packets = sender.packets if held.given else _where_measured(pair, sender, held.direction, clock)
+    round_trips = _core.plain_round_trips(held.direction.value, packets, held.delay_s - TIMER_ERROR_S)
     if round_trips.count < LEAST_ACKS:
         return None
     least, short = round_trips.least_s, round_trips.short
@@ -129,6 +133,30 @@ def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
         "acknowledges."
     )
     return TransferFinding.ACKS_ONLY_FROM_RECEIVER.evidence(NAME, strength, summary, numbers, caveats)
+
+
+def _where_measured(pair: Pair, sender: Vantage, direction: Direction, clock: ClockRelation) -> PacketColumns:
+    """The sender's packets without data, and acknowledgements of data, that the receiver's capture does not show.
+
+    None of these are left where the streams of the two captures are not aligned.
+    """
+    receiver, packets = pair.receiver(direction), sender.packets
+    low = high = 0
+    came = None if receiver is None else _is_data(receiver.packets, direction)
+    if receiver is not None and came is not None and came.any() and direction in clock.clouds:
+        starts = receiver.packets.sequence_offset[came] + pair.receiver_shift(direction)
+        low, high = int(starts.min()), int((starts + receiver.packets.payload_bytes[came]).max())
+    ends = packets.sequence_offset + packets.payload_bytes
+    beyond = _is_data(packets, direction) & ((packets.sequence_offset < low) | (ends > high))
+    acknowledged = packets.acknowledgement_offset
+    beyond |= (packets.direction == direction.reverse) & ((acknowledged <= low) | (acknowledged > high))
+    if not beyond.any():
+        return packets
+    return PacketColumns(**{name: getattr(packets, name)[~beyond] for name in PacketColumns.COLUMNS})
+
+
+def _is_data(packets: PacketColumns, direction: Direction) -> BoolArray:
+    return np.asarray((packets.direction == direction) & (packets.payload_bytes > 0))
 
 
 def _body(round_trips: _core.RoundTrips) -> bool:

@@ -46,7 +46,7 @@ def classes(posterior: Posterior, exchanges: npt.NDArray[np.int64], *, least_pro
     answered = exchanges > 0
     explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
     explanation[(late > _LATE_SHARE) & (split > 1 - least_probability)] = Explanation.LATE_OR_SPLIT
-    is_end = split <= 1 - least_probability
+    is_end = split + posterior.holding <= 1 - least_probability
     explanation[is_end] = Explanation.END_TO_END
     explanation[is_end & (posterior.handshakes_answered > 0.5)] = Explanation.HANDSHAKES_ANSWERED
     is_split = split >= least_probability

@@ -53,7 +53,7 @@ CLIENT_PRIORS = Priors(
 
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
 SERVER_PRIORS = Priors(
-    split=0.2, fleet=0.05, handshakes_answered=0.03, late=0.05, late_application=0.2, balancer=0.0, front_end=0.0,
+    split=0.2, fleet=0.03, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0, front_end=0.0,
     too_short=0.0,
 )  # fmt: skip
 
@@ -72,8 +72,9 @@ _ENDS_TLS = 0.1
 class Posterior:
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
-    `split`, `end`, `late` (end to end, and every member late in all answers), `fleet`, `handshakes_answered` and `site`
-    (a leg inside the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's
+    `split`, `end`, `late` (end to end, and every member late in all answers), `fleet`, `handshakes_answered`, `holding`
+    (a split whose acknowledgements are held back) and `site` (a leg inside the server's own site at every member) sum
+    to one. `leg_nats` is the log posterior of each member's
     leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the
     group is end to end.
     """
@@ -83,6 +84,7 @@ class Posterior:
     late: Floats
     fleet: Floats
     handshakes_answered: Floats
+    holding: Floats
     site: Floats
     leg_nats: Floats
     member_site: Floats
@@ -118,16 +120,16 @@ def posterior(
     leg_nats = _leg_nats(nats, priors) + within
     split = _split_nats(leg_nats, sum_nats(parts[:3].T) + without, group, groups, priors.too_short)
     late = _by_group(parts[2] + without, group, groups)
+    fleet = _late(nats.by_group(group, groups)) + _by_group(without, group, groups)
     passed = _by_group(sum_nats(_end_parts(by_data, priors).T) + reference.by_data, group, groups)
     whole = _log(1.0 - priors.split)
     plain = _log(1.0 - priors.fleet - priors.handshakes_answered)
     logs = np.stack([
-        _log(priors.split) + np.logaddexp(
-            _log(1 - _HOLDS_ACKS) + split + seen.split, _log(_HOLDS_ACKS) + passed + seen.holding
-        ),
+        _log(priors.split * (1 - _HOLDS_ACKS)) + split + seen.split,
         whole + plain + _by_group(member_end, group, groups) + seen.end,
-        whole + _log(priors.fleet) + late - _by_group(np.full(len(group), _log(priors.late)), group, groups) + seen.end,
+        whole + _log(priors.fleet) + fleet + seen.end,
         whole + _log(priors.handshakes_answered) + passed + seen.handshakes_answered,
+        _log(priors.split * _HOLDS_ACKS) + passed + seen.holding,
     ])  # fmt: skip
     shares = np.exp(logs - sum_nats(logs.T))
     every_end = _by_group(member_end, group, groups)
@@ -139,6 +141,7 @@ def posterior(
         late=shares[1] * all_late,
         fleet=shares[2],
         handshakes_answered=shares[3],
+        holding=shares[4],
         site=shares[1] * all_site,
         leg_nats=leg_nats - sum_nats(leg_nats)[:, None],
         member_site=np.exp(parts[3] + without - member_end),
@@ -148,17 +151,24 @@ def posterior(
 def _end_parts(nats: ExchangeNats, priors: Priors) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included."""
-    late_application = _late_application(nats)
-    late = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES))
     balancer = _any_leg(nats.all[:, TimingTables.HIDDEN])
     front_end = nats.handshake[:, TimingTables.END] + _any_leg(nats.application[:, TimingTables.HIDDEN])
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
     return np.stack([
         _log(prompt) + nats.all[:, TimingTables.END],
-        _log(priors.late_application) + nats.handshake[:, TimingTables.END] + late_application,
-        _log(priors.late) + late + late_application,
+        _log(priors.late_application) + nats.handshake[:, TimingTables.END] + _late_application(nats),
+        _log(priors.late) + _late(nats),
         np.logaddexp(_log(priors.balancer) + balancer, _log(priors.front_end) + front_end),
     ])  # fmt: skip
+
+
+def _late(nats: ExchangeNats) -> Floats:
+    """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
+    where applications answer."""
+    apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats)
+    alike = sum_nats(nats.all[:, TimingTables.LATE] + np.log(LATE_SHARES))
+    either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
+    return either
 
 
 def _late_application(nats: ExchangeNats) -> Floats:

@@ -39,12 +39,17 @@ class JudgedPools:
     pools: Pools
     classes: Classes
     posterior: Posterior
+    comes_one_way: bool  # all connections come from one address, as behind a balancer or a NAT
 
     def explanation(self, place: int) -> Explanation:
-        """What explains a pool; a split point beside the server is the server's own."""
+        """What explains a pool. A split point beside the server is the server's own; further away it may be so too
+        where all clients have one address, the split point's."""
         found = Explanation(int(self.classes.explanation[place]))
-        beside = self.side is GroupSide.SERVER and self.pools.near_s[place] < OWN_SITE_S
-        return Explanation.SITE if beside and found in _SPLITS else found
+        if self.side is GroupSide.CLIENT or found not in _SPLITS:
+            return found
+        if self.pools.near_s[place] < OWN_SITE_S:
+            return Explanation.SITE
+        return Explanation.NETWORK_OR_SITE if self.comes_one_way else found
 
     def figures(self, place: int, hosts: int) -> PoolFigures:
         """A pool in figures."""
@@ -62,14 +67,18 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
     """The groups of a side with what explains each."""
     found = pools.of_groups(judged, members)
     split = classes(judged.groups, found.exchanges, least_probability=least_probability)
-    return JudgedPools(judged.side, found, split, judged.groups)
+    return JudgedPools(judged.side, found, split, judged.groups, _comes_one_way(judged))
 
 
 def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
     """The connections of a side with what explains each."""
     found = pools.of_connections(judged, members)
     split = classes(judged.connections, found.exchanges, least_probability=least_probability)
-    return JudgedPools(judged.side, found, split, judged.connections)
+    return JudgedPools(judged.side, found, split, judged.connections, _comes_one_way(judged))
+
+
+def _comes_one_way(judged: SideJudgement) -> bool:
+    return judged.side is GroupSide.SERVER and len(set(judged.places.member_address)) == 1
 
 
 def group_results(
@@ -126,7 +135,8 @@ def host_result(
     """What a group's posterior says of one of its far hosts."""
     posterior = judged.groups
     network = float(posterior.split[group])
-    site = (1 - network) * float(posterior.member_site[host])
+    end_to_end = 1 - network - float(posterior.handshakes_answered[group])
+    site = max(end_to_end, 0.0) * float(posterior.member_site[host])
     exchanges = int(members.exchanges[host])
     leg = float(members.leg_s[host])
     of_group = groups.explanation(group)

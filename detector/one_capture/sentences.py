@@ -36,7 +36,13 @@ class PoolFigures:
 #: Who answers, by side: how answers are introduced, one host, and several.
 _FAR = {GroupSide.CLIENT: ("server", "servers"), GroupSide.SERVER: ("client", "clients")}
 
-_HELD_BACK = "unless a box holds its acknowledgements back to look far away"
+#: Why the place stays open, by side.
+_ONE_HOST = {
+    GroupSide.CLIENT: "One server alone does not show",
+    GroupSide.SERVER: "That all connections come from one address leaves open",
+}
+
+_HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
 
 
 def reason(figures: PoolFigures, explanation: Explanation) -> str:
@@ -80,8 +86,8 @@ def _site(figures: PoolFigures) -> str:
 
 def _network_or_site(figures: PoolFigures) -> str:
     return (
-        f"{_split(figures)} One {_FAR[figures.side][0]} alone cannot show whether the split point stands in the "
-        "network or in front of the server, at its own site."
+        f"{_split(figures)} {_ONE_HOST[figures.side]} whether the split point stands in the network or in front of the "
+        "server, at its own site."
     )
 
 

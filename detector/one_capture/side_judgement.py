@@ -27,6 +27,10 @@ from pepscope.results.verdicts import GroupSide
 _VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
 
 
+#: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
+_NEARER_NATS = 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class SideJudgement:
     """Posteriors on one side; `groups` has an element a group and legs by member, `connections` one a connection."""
@@ -55,7 +59,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
-            timing.handshake_s, timing.plain_s, variation_s[where.member_group], _answered_share(vantage, where, far)
+            timing.handshake_s, timing.plain_s, timing.plain_counts, variation_s[where.member_group],
+            _answered_share(vantage, where, far),
         ),
         CLIENT_PRIORS if at_client else SERVER_PRIORS,
     )  # fmt: skip
@@ -64,7 +69,10 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
             form_codes(vantage.senders, vantage.columns, far),
             vantage.senders.hop_limit[far.value :: 2].astype(np.int64), where.member, where.member_group, groups,
         )  # fmt: skip
-        end, split = near_nats(timing.near_s, variation_s[where.member_group], stacks, where.member_group, groups)
+        measured = np.bincount(where.member, minlength=members)
+        end, split = near_nats(
+            timing.near_s, variation_s[where.member_group], measured, stacks, where.member_group, groups
+        )  # fmt: skip
     else:
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
         end, split = _variation_nats(shown.tables, variation_s, answered)
@@ -107,11 +115,13 @@ class _Shown:
             for nats_of in (of.as_fast, of.faster, of.same_sender, of.other_sender)
         )
         end, split = seen
+        # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
+        nearer = np.where((faster - as_fast + other - same) > _NEARER_NATS, np.maximum(end, split) + faster, -np.inf)
         further = Seen(
             end=end + as_fast + same,
             split=split + as_fast + same,
-            holding=np.maximum(end, split) + faster + same,
-            handshakes_answered=np.maximum(end, split) + faster + other,
+            holding=nearer + same,
+            handshakes_answered=nearer + other,
         )
         return posterior(nats[0], nats[1], group, groups, self.priors, further, self.reference.of(member))
 

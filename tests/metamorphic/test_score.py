@@ -183,6 +183,12 @@ def test_a_few_segments_after_a_box_joined_have_no_truth():
         kept = flow.as_kept({**pair.records, "mobile": ended})
         truths[count] = kept and kept.truth
     assert truths == {0: "regular", 1: None, 5: None, 100: "split"}
+    # A box that takes part from the first byte on splits a short transfer as well.
+    at_once = replace(flow, takeover=replace(takeover, from_byte=0))
+    short = {side: pair.records[side].take(slice(0, 30)) for side in SIDES.values()}
+    kept = at_once.as_kept(short)
+    assert kept is not None
+    assert kept.truth == "split"
     few = replace(pair, records={**pair.records, "mobile": records.take(slice(0, int(rows[5])))})
     judged_flows = {one.flow for one in judged(few, Answer((), SIDES))}
     assert judged_flows == {other.name for other in pair.flows} - {flow.name}

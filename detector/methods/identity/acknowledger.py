@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 #: nearly, two do. One is not enough: of a middlebox's acknowledgements beside the receiver's, a filter may leave that
 #: one.
 OWN_ACKNOWLEDGEMENT_NATS = math.log(20.0)
-#: Fewer data segments than this are acknowledged by what the other side sends anyway; data that acknowledge at fewer
-#: places answer, and do not show who acknowledged what came before.
+#: Fewer data segments than this are acknowledged by what the other side sends anyway; data that acknowledge the larger
+#: direction at fewer places answer it, and do not show who acknowledged what came before.
 SEVERAL_SEGMENTS = 3
 #: Below this share of equal IP IDs a middlebox on the way may give IP IDs of its own, and they are no evidence of the
 #: sender, unless the data segments keep theirs, which a middlebox that assigns IDs does not allow.
@@ -104,8 +104,10 @@ def own_acknowledgement_nats(
         if of_data.arrived > 0 and other_maker_nats(of_data, lost, back.data) > TWO_MAKERS_NATS:
             return 0.0
         pure = total_nats(sum_fields([of_data]))
-        # One place may be acknowledged by an answer to all of the data, sent after a middlebox acknowledged them.
-        carries = back.counts.carried_places >= SEVERAL_SEGMENTS
-        carried = total_nats(sum_fields([back.data]), HARD_FIELDS) if carries else 0.0
+        # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
+        # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
+        # of few segments is not asked for its places: who acknowledges both directions shows in the larger one.
+        carrying = back.counts.carried_places if direction is larger else back.data.arrived
+        carried = total_nats(sum_fields([back.data]), HARD_FIELDS) if carrying >= SEVERAL_SEGMENTS else 0.0
         least = min(least, max(pure, carried, 0.0))
     return least

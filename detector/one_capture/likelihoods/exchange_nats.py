@@ -33,22 +33,39 @@ class ExchangeNats:
         """Of all exchanges."""
         return self.handshake + self.application
 
+    def by_group(self, group: Ints, groups: int) -> ExchangeNats:
+        """Sums over the members of each group."""
+        return ExchangeNats(_summed(self.handshake, group, groups), _summed(self.application, group, groups))
+
 
 def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
 ) -> ExchangeNats:
     """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
-    sums = np.zeros((2, members, tables.nats.shape[2]))
-    by_bin = np.ascontiguousarray(np.moveaxis(tables.nats, 2, 3))  # hypotheses of one bin beside each other
-    bins = excess_bin(excess_s)
-    by_library = kind % OPENING == 0
+    sums = np.zeros((2, members, TimingTables.HYPOTHESES))
+    bins, by_library = excess_bin(excess_s), kind % OPENING == 0
     for start in range(0, len(member), _TOGETHER):
         part = slice(start, start + _TOGETHER)
-        nats = by_bin[kind[part], variation[part], bins[part]].astype(np.float64) * weight[part, None]
+        nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]
         for table, wanted in ((sums[0], by_library[part]), (sums[1], ~by_library[part])):
             if wanted.any():
                 _add_by(table, member[part][wanted], nats[wanted])
     return ExchangeNats(sums[0], sums[1])
+
+
+def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) -> Floats:
+    """A row an exchange."""
+    nats = np.empty((len(kind), TimingTables.HYPOTHESES))
+    for key in np.unique(np.stack([kind, variation]), axis=1).T.tolist():
+        rows = np.flatnonzero((kind == key[0]) & (variation == key[1]))
+        nats[rows] = tables.nats(key[0], key[1])[bins[rows]]
+    return nats
+
+
+def _summed(rows: Floats, group: Ints, groups: int) -> Floats:
+    table = np.zeros((groups, rows.shape[1]))
+    np.add.at(table, group, rows)
+    return table
 
 
 def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:

@@ -18,11 +18,13 @@ AT_ONE_PLACE = 0.3
 #: Of hosts elsewhere, the share that stand beside the nearest one all the same.
 BESIDE_NEAREST = 0.1
 
-#: Further away than the nearest host (s): from what clocks and hosts blur to half around the world.
+#: Further away than the nearest host (s): log-uniform from what clocks and hosts blur to half around the world, and
+#: uniform below.
 _LEAST_S, _MOST_S = 0.0005, 0.3
 
-#: Share of least round trips that are off by anything: the member's path was slow whenever it was measured.
-_OFF = 0.02
+#: Share of connections whose least round trip is off by anything: the member's path was slow when it was measured. All
+#: connections of a member must be off for its least one to be; no share is below `_LEAST_OFF`.
+_OFF, _LEAST_OFF = 0.02, 1e-6
 
 #: Nats that stacks may say for or against a split: a box may copy hop limits and options, and hosts may be of one make.
 _MOST_BY_STACKS = 2.0
@@ -32,21 +34,22 @@ _BLUR_S = 0.001
 
 
 def near_nats(
-    near_s: Floats, variation_s: Floats, stacks: GroupStacks, group: Ints, groups: int
+    near_s: Floats, variation_s: Floats, connections: Ints, stacks: GroupStacks, group: Ints, groups: int
 ) -> tuple[Floats, Floats]:
     """Log-likelihoods by group of its members' least round trips and stacks: end to end, and split.
 
-    `near_s` and `variation_s` (how much round trips vary) are by member, NaN where unknown; `group` ascends. Hosts at
-    one place are one cause for equal round trips and for equal hop limits.
+    `near_s`, `variation_s` (how much round trips vary) and `connections` (that were measured) are by member, NaN where
+    unknown; `group` ascends. Hosts at one place are one cause for equal round trips and for equal hop limits.
     """
     known = np.flatnonzero(~np.isnan(near_s))
     nearest = np.full(groups, np.inf)
     np.minimum.at(nearest, group[known], near_s[known])
     further = known[near_s[known] > nearest[group[known]]]
-    beyond_s = np.maximum(near_s[further] - nearest[group[further]], _LEAST_S / 8)
+    beyond_s = near_s[further] - nearest[group[further]]
     blur_s = _BLUR_S + np.nan_to_num(variation_s[further])
-    anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * np.log(_MOST_S / _LEAST_S))
-    beside = (1 - _OFF) * np.exp(-beyond_s / blur_s) / blur_s + _OFF * anywhere
+    anywhere = 1 / (np.maximum(beyond_s, _LEAST_S) * (1 + np.log(_MOST_S / _LEAST_S)))
+    off = np.maximum(_OFF ** np.maximum(connections[further], 1), _LEAST_OFF)
+    beside = (1 - off) * np.exp(-beyond_s / blur_s) / blur_s + off * anywhere
     apart = BESIDE_NEAREST * beside + (1 - BESIDE_NEAREST) * anywhere
 
     def by_group(density: Floats) -> Floats:

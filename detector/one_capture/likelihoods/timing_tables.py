@@ -13,6 +13,7 @@ The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/e
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -40,16 +41,16 @@ CONNECTS_LATER = 0.5
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
 HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 80)
 
-#: Legs that one of `HIDDEN_S` stands for are averaged over: long legs are further apart than their answers vary.
-_WITHIN: Floats = np.geomspace(HIDDEN_S[0], HIDDEN_S[1], 13)[:-1] / np.sqrt(HIDDEN_S[0] * HIDDEN_S[1])
+#: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.
+_WITHIN = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
 
 #: Shortest delays that may be common to all answers of an application (s), and how many times as long it may take; the
 #: delay is uniform in between.
 LATE_S: Floats = np.geomspace(0.003, 4.0, 40)
 LATE_RATIOS = (1.25, 1.6, 2.2)
 
-#: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is five times as rare.
-LATE_SHARES: Floats = np.repeat(LATE_S**-0.7 / (LATE_S**-0.7).sum() / len(LATE_RATIOS), len(LATE_RATIOS))
+#: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is half as frequent.
+LATE_SHARES: Floats = np.repeat(LATE_S**-0.3 / (LATE_S**-0.3).sum() / len(LATE_RATIOS), len(LATE_RATIOS))
 
 #: What people take to answer (s); log-uniform.
 _PERSON_S = (0.1, 100.0)
@@ -57,37 +58,91 @@ _PERSON_S = (0.1, 100.0)
 #: Share of the answers of a late application that come as if it were not.
 PROMPT_SHARE = 0.03
 
-#: Late answers are averaged over the middles of so many equal parts of their range.
-_PARTS = 16
-
 #: Excess is looked up in bins, as fine as the densities can differ: 3 % wide, symmetric around zero.
 _FINEST_S = 0.0002
 _BINS_S: Floats = np.geomspace(_FINEST_S, 60.0, 400)
 _EDGES_S: Floats = np.concatenate([-_BINS_S[::-1], [0.0], _BINS_S])
+_MIDDLES_S: Floats = (_EDGES_S[1:] + _EDGES_S[:-1]) / 2
+
+#: Density (per second) of what lies beyond all that was ever seen.
+_NEVER = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
 class TimingTables:
-    """Log densities (nats per second of excess) of one side, looked up by bins of the excess.
+    """Log densities (nats per second of excess) of one side by hypothesis, looked up by bins of the excess.
 
-    `nats` has axes class (`CLASSES`, then the same as `OPENING`), variation of the path, hypothesis and bin. Hypotheses
-    are end to end, then a hidden leg of each of `HIDDEN_S`, answers that are late by each of `LATE_S` and
+    Hypotheses are end to end, then a hidden leg of each of `HIDDEN_S`, answers that are late by each of `LATE_S` and
     `LATE_RATIOS`, and those of a person. `variation_edges_s` bound the classes of variation; `variation_nats` is the
     log probability of each of them end to end and behind a split.
     """
-
-    nats: npt.NDArray[np.float32]
-    variation_edges_s: Floats
-    variation_nats: Floats
 
     END = 0
     HIDDEN = slice(1, 1 + len(HIDDEN_S))
     LATE = slice(1 + len(HIDDEN_S), 1 + len(HIDDEN_S) + len(LATE_SHARES))
     PERSON = 1 + len(HIDDEN_S) + len(LATE_SHARES)
+    HYPOTHESES = PERSON + 1
+
+    def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
+        """Tables of one side from what the learning wrote."""
+        self._learned = content["sides"][side.value]
+        self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
+        self._made: dict[tuple[int, int], Floats] = {}
+        self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
+        self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
+
+    def nats(self, kind: int, variation: int) -> Floats:
+        """Log densities of a class (`CLASSES`, then the same as `OPENING`) and variation: a row a bin of
+        `excess_bin`, a column a hypothesis; made when they are first asked for."""
+        key = (kind, variation)
+        if key not in self._made:
+            self._made[key] = self._hypotheses(kind, variation)
+        return self._made[key]
 
     def variation_class(self, variation_s: Floats) -> npt.NDArray[np.intp]:
         """The class of each variation; the last one, of all paths together, where nothing is known (NaN)."""
         return variation_class(self.variation_edges_s, variation_s)
+
+    def _hypotheses(self, kind: int, variation: int) -> Floats:
+        opening, name = kind >= OPENING, CLASSES[kind % OPENING]
+        end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
+        hidden = _Histogram.of(self._edges_s, self._learned["hidden"][name][variation])
+        above = hidden.moved(HIDDEN_S / _WITHIN, HIDDEN_S * _WITHIN)
+        if opening:
+            twice = hidden.moved(2 * HIDDEN_S / _WITHIN, 2 * HIDDEN_S * _WITHIN)
+            above = CONNECTS_LATER * twice + (1 - CONNECTS_LATER) * above
+        shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
+        late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
+        end_to_end = end.density()[None]
+        late_or_person = np.concatenate([late, _by_person()[None]])
+        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end_to_end
+        nats: Floats = np.ascontiguousarray(np.log(np.concatenate([end_to_end, above, mixed]) + _NEVER).T)
+        return nats
+
+
+@dataclass(frozen=True, slots=True)
+class _Histogram:
+    """A density that is constant between edges, by its distribution function at the edges."""
+
+    edges_s: Floats
+    below: Floats
+
+    @classmethod
+    def of(cls, edges_s: Floats, probability: Sequence[float]) -> _Histogram:
+        return cls(edges_s, np.concatenate([[0.0], np.cumsum(probability)]))
+
+    def density(self) -> Floats:
+        """At the middles of the bins of the excess."""
+        place = np.clip(np.searchsorted(self.edges_s, _MIDDLES_S, side="right") - 1, 0, len(self.below) - 2)
+        density: Floats = (np.diff(self.below) / np.diff(self.edges_s))[place]
+        return density
+
+    def moved(self, least_s: Floats, most_s: Floats) -> Floats:
+        """There, if a delay is added that is uniform between these: a row a pair of bounds."""
+        at_least, at_most = (
+            np.interp(_MIDDLES_S[None] - bound_s[:, None], self.edges_s, self.below) for bound_s in (least_s, most_s)
+        )
+        density: Floats = (at_least - at_most) / (most_s - least_s)[:, None]
+        return density
 
 
 def variation_class(edges_s: Floats, variation_s: Floats) -> npt.NDArray[np.intp]:
@@ -104,69 +159,11 @@ def excess_bin(excess_s: Floats) -> npt.NDArray[np.intp]:
 @cache
 def timing_tables(side: GroupSide) -> TimingTables:
     """The tables for captures at this side (client or server), as they are installed with the program."""
-    content = json.loads(files(__package__).joinpath("timing_tables.json").read_text("ascii"))
-    return tables_of(content, side)
+    return TimingTables(json.loads(files(__package__).joinpath("timing_tables.json").read_text("ascii")), side)
 
 
-def tables_of(content: dict[str, Any], side: GroupSide) -> TimingTables:
-    """The tables of one side from what the learning wrote."""
-    learned = content["sides"][side.value]
-    edges_s = np.asarray(content["excess_edges_s"], np.float64)
-    middle_s = (_EDGES_S[1:] + _EDGES_S[:-1]) / 2
-    by_class = [
-        [
-            _hypotheses(edges_s, end, hidden, middle_s, opening=opening)
-            for end, hidden in zip(tables[kind], learned["hidden"][kind], strict=True)
-        ]
-        for opening, tables in ((False, learned["end"]), (True, learned["end_opening"]))
-        for kind in CLASSES
-    ]
-    return TimingTables(
-        np.log(np.asarray(by_class)).astype(np.float32),
-        np.asarray(content["variation_edges_s"], np.float64),
-        np.log(np.asarray([learned["variation"]["end"], learned["variation"]["hidden"]], np.float64)),
-    )
-
-
-def _hypotheses(edges_s: Floats, end: list[float], hidden: list[float], at_s: Floats, *, opening: bool) -> Floats:
-    """Densities at these excesses by each hypothesis."""
-    end_to_end = _density(edges_s, end, at_s)
-    above = _above_legs(edges_s, hidden, at_s, 1)
-    if opening:
-        above = CONNECTS_LATER * _above_legs(edges_s, hidden, at_s, 2) + (1 - CONNECTS_LATER) * above
-    return np.concatenate([end_to_end[None], above, _late(edges_s, end, at_s), _person(end_to_end, at_s)[None]])
-
-
-def _above_legs(edges_s: Floats, hidden: list[float], at_s: Floats, crossed: int) -> Floats:
-    """Densities behind each of `HIDDEN_S`, whose round trip the answer takes `crossed` times."""
-    return np.asarray([
-        np.mean([_density(edges_s, hidden, at_s - crossed * near_s) for near_s in leg_s * _WITHIN], axis=0)
-        for leg_s in HIDDEN_S
-    ])  # fmt: skip
-
-
-def _density(edges_s: Floats, probability: list[float], at_s: Floats) -> Floats:
-    """The density of a histogram; its outermost bins reach to its outermost edges."""
-    place = np.clip(np.searchsorted(edges_s, at_s, side="right") - 1, 0, len(probability) - 1)
-    density: Floats = (np.asarray(probability) / np.diff(edges_s))[place]
-    return density
-
-
-def _late(edges_s: Floats, end: list[float], at_s: Floats) -> Floats:
-    """Densities of answers that take each of `LATE_S` or longer, on top of what they take end to end."""
-    middles = (np.arange(_PARTS) + 0.5) / _PARTS
-    late = [
-        np.mean([_density(edges_s, end, at_s - least_s * (1 + (ratio - 1) * part)) for part in middles], axis=0)
-        for least_s in LATE_S
-        for ratio in LATE_RATIOS
-    ]
-    mixed: Floats = (1 - PROMPT_SHARE) * np.asarray(late) + PROMPT_SHARE * _density(edges_s, end, at_s)[None]
-    return mixed
-
-
-def _person(end_to_end: Floats, at_s: Floats) -> Floats:
+def _by_person() -> Floats:
+    """The density of what people take, log-uniform."""
     least_s, most_s = _PERSON_S
-    taken = np.clip(at_s, least_s, None)
-    by_person = np.where((at_s >= least_s) & (at_s <= most_s), 1 / (taken * np.log(most_s / least_s)), 0.0)
-    mixed: Floats = (1 - PROMPT_SHARE) * by_person + PROMPT_SHARE * end_to_end
-    return mixed
+    taken = np.clip(_MIDDLES_S, least_s, None)
+    return np.where((taken > least_s) & (taken <= most_s), 1 / (taken * np.log(most_s / least_s)), 0.0)

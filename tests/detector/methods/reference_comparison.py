@@ -34,6 +34,7 @@ class Compared:
     of_data: ClassComparison
     emitted_acknowledgements: int
     places: PlaceCounts
+    carried_places: int
     shown: int
     uncovered: float
     uncovered_reverse: float
@@ -109,6 +110,7 @@ def compare_direction(
         acknowledgements(of_data),
         _within(acks_out, acks_in),
         count_places(acks_out.acknowledgement[asked], acks_in.acknowledgement[known], reverse_data.end, unseen),
+        len(np.unique(data_in.acknowledgement[(data_in.acknowledgement > 0) & (data_in.acknowledgement <= bulk)])),
         len(emitted) + len(reverse_data),
         _uncovered_share(data_out) if is_whole else 0.0,
         _uncovered_share(reverse_data) if is_whole else 0.0,

@@ -90,6 +90,7 @@ def compared(counts: _core.DirectionCounts) -> Compared:
         compare_acknowledgements(counts.of_data, counts.of_data_positions, LOST_SHARE),
         counts.emitted_acknowledgements,
         PlaceCounts(*counts.places),
+        counts.carried_places,
         counts.shown,
         counts.uncovered,
         counts.uncovered_reverse,

@@ -1,10 +1,13 @@
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from detector.method import Observation
 from detector.methods import ack_timing, delayed_ack, progress
 from detector.options import ClockMode, DetectOptions
+from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
 
@@ -108,6 +111,39 @@ def test_held_acknowledgements_show_who_else_answers(run_id, delay_s):
         made = evidence(delayed_ack, pair)
         assert made.finding == "acks-not-from-receiver"
         assert made.numbers["round_trip_min_s"] < made.numbers["ack_delay_s"]
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.8])
+def test_a_delay_holds_only_for_the_bytes_of_which_it_was_measured(share):
+    """Of a capture in mid-path: the queue beyond it was long while one side looked, and short while the other did."""
+    (pair,) = pairs("act_ha_ul_T2")
+    whole = evidence(delayed_ack, pair)
+    late = evidence(delayed_ack, replace(pair, server_side=begun_late(pair.server_side, share)))
+    assert 0 < late.numbers["round_trips"] < (1.1 - share) * whole.numbers["round_trips"]
+    early = replace(pair, server_side=begun_late(pair.server_side, share), client_side=ended_early(pair, share))
+    assert evidence(delayed_ack, early).outcome is Outcome.INAPPLICABLE
+
+
+def begun_late(vantage, share):
+    """The vantage without the packets in the first part of its time."""
+    return replace(vantage, packets=rows(vantage.packets, vantage.packets.time_ns >= at(vantage, share)))
+
+
+def ended_early(pair, share):
+    """The client's side up to where data reach that the server's side shows in the first part of its time."""
+    packets, server = pair.client_side.packets, pair.server_side
+    before = server.packets.time_ns < at(server, share)
+    reached = server.packets.sequence_offset[before & (server.packets.direction == Direction.UP)].max()
+    later = (packets.direction == Direction.UP) & (packets.sequence_offset >= reached)
+    return replace(pair.client_side, packets=rows(packets, np.cumsum(later) == 0))
+
+
+def at(vantage, share):
+    return np.quantile(vantage.packets.time_ns, share)
+
+
+def rows(packets, kept):
+    return PacketColumns(**{name: getattr(packets, name)[kept] for name in PacketColumns.COLUMNS})
 
 
 def test_an_ordinary_receiver_holds_nothing_back():

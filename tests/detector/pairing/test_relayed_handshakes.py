@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 import pepscope
 from detector.pairing.match import Ground
 from pepscope.captures.packets import Direction, TcpFlag
@@ -105,6 +107,26 @@ def test_equal_lengths_and_one_rhythm_make_pairs_and_the_handshake_decides(tmp_p
     assert {pair.pairing_ground for pair in result.pairs} == {Ground.LENGTHS_AND_STARTS}
     near = [pair.vantages[0].client for pair in result.pairs]
     assert near == [f"10.0.0.1:{flow.port}" for flow in FLOWS]
+
+
+def drawn_flows(count: int, draw: int) -> list[Flow]:
+    """Connections that start at random, three seconds apart in the mean."""
+    chance = random.Random(f"{count}/{draw}")
+    starts = [0.0]
+    while len(starts) < count:
+        starts.append(starts[-1] + 0.3 + chance.expovariate(1 / 3))
+    return [Flow(start, 40_001 + place) for place, start in enumerate(starts)]
+
+
+@pytest.mark.parametrize(("count", "is_judged"), [(2, False), (4, True), (6, True)])
+@pytest.mark.parametrize("draw", range(3))
+def test_four_tiny_connections_at_one_offset_suffice_and_two_do_not(
+    tmp_path: Path, count: int, is_judged: bool, draw: int
+) -> None:
+    flows = drawn_flows(count, draw)
+    found = in_both(detect(tmp_path, [at_client(flow) for flow in flows], [at_server(flow) for flow in flows]))
+    assert len(found) == count
+    assert {pair.verdict for pair in found} == {Verdict.SPLIT_TCP if is_judged else Verdict.INCONCLUSIVE}
 
 
 def test_two_runs_that_have_only_sizes_in_common_are_not_judged(tmp_path: Path) -> None:
