@@ -42,7 +42,7 @@ TALKS = st.builds(
     port=st.sampled_from([80, 443]),
 )
 SIDES = st.booleans()
-NAMES = ("split", "end", "late", "fleet", "handshakes_answered", "site")
+NAMES = ("split", "end", "late", "fleet", "handshakes_answered", "site", "holding")
 PINGS = st.lists(st.tuples(st.sampled_from(HOSTS), st.floats(1, 500)), max_size=3)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from detector.one_capture.likelihoods.answered_handshakes import handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, TimingTables, timing_tables
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, OPENING, TimingTables, timing_tables
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.made_vantages import Talk, judged
 
@@ -64,7 +64,10 @@ def test_a_reference_locates_the_leg(at_client: bool) -> None:
 
 
 def handshakes(handshake_ms: float, plain_ms: float, share: float = np.nan):
-    return handshake_nats(*(np.asarray([value]) for value in (handshake_ms / 1e3, plain_ms / 1e3, 0.001, share)))
+    handshake_s, plain_s, variation_s, answered = (
+        np.asarray([value]) for value in (handshake_ms / 1e3, plain_ms / 1e3, 0.001, share)
+    )
+    return handshake_nats(handshake_s, plain_s, np.asarray([20]), variation_s, answered)
 
 
 def test_handshakes_faster_than_any_data_are_somebody_elses() -> None:
@@ -124,9 +127,13 @@ def test_more_exchanges_of_a_connection_weigh_more_together_and_less_each(connec
 @pytest.mark.parametrize("side", SIDES)
 def test_tables_hold_finite_densities_and_classes_for_any_variation(side: GroupSide) -> None:
     tables = timing_tables(side)
-    assert np.isfinite(tables.nats).all()
-    assert tables.nats.shape[2] == TimingTables.PERSON + 1
-    assert LATE_SHARES.sum() == pytest.approx(1.0)
+    variations = len(tables.variation_edges_s) + 2
+    for kind in range(2 * OPENING):
+        for variation in range(variations):
+            nats = tables.nats(kind, variation)
+            assert np.isfinite(nats).all()
+            assert nats.shape[1] == TimingTables.PERSON + 1
+    assert LATE_SHARES.sum() == pytest.approx(1.0, abs=1e-6)
     found = tables.variation_class(np.asarray([0.0, 1e-4, 0.01, 100.0, np.nan]))
-    assert np.all((found >= 0) & (found < tables.nats.shape[1]))
-    assert found[-1] == tables.nats.shape[1] - 1
+    assert np.all((found >= 0) & (found < variations))
+    assert found[-1] == variations - 1
