@@ -74,8 +74,8 @@ def _counts(each: Asked, way: Direction) -> bool:
 
 
 def _excess(each: Asked, base_s: float | None) -> float:
-    gap_s = (each.took_ms - each.acknowledged_ms) / 1e3
-    return max(gap_s if base_s is None else each.took_ms / 1e3 - base_s, 0.0)
+    gap = (each.took_ms - each.acknowledged_ms) / 1e3
+    return max(gap if base_s is None else each.took_ms / 1e3 - base_s, 0.0)
 
 
 def _least(each: Trips, with_handshake: bool) -> float | None:

@@ -121,9 +121,9 @@ def test_the_other_sides_exchanges_say_nothing() -> None:
     assert found.excess_s.tolist() == pytest.approx([0.001])
 
 
-def test_without_any_round_trip_the_acknowledgement_tells_the_transports() -> None:
-    found, _ = judged([Asked(0, 120.0, 20.0)], [Trips()], [], [0], at_client=True)
-    assert found.excess_s.tolist() == pytest.approx([0.1])
+def test_without_any_round_trip_the_excess_is_the_gap() -> None:
+    found, _ = judged([Asked(0, 1020.0, 1019.0)], [Trips()], [], [0], at_client=True)
+    assert found.excess_s.tolist() == pytest.approx([0.001])
 
 
 def test_an_answer_sooner_than_any_known_round_trip_comes_at_the_transports_speed() -> None:
