@@ -14,12 +14,13 @@ from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import Verdict
 from tests.detector.one_capture.made_vantages import Talk, results
 
-PARTS = ("split", "end", "late", "fleet", "handshakes_answered", "site")
+PARTS = ("split", "end", "late", "fleet", "handshakes_answered", "site", "holding")
 SHARES = st.lists(st.floats(0, 1), min_size=6, max_size=6).filter(lambda drawn: sum(drawn) > 0.1)
 
 
 def explained(shares: list[float], exchanges: int = 5, least: float = 0.95) -> Explanation:
-    parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in shares), strict=True))
+    every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
+    parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
         Posterior(**parts, holding=np.zeros(1), leg_nats=np.zeros((1, 80)), member_site=np.zeros(1)),
         np.asarray([exchanges]), least_probability=least,

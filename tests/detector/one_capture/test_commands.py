@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from pepscope.cli import pepscope_command
+from detector.cli import detect as command
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.schema import load_schema
 from tests.detector.one_capture.real_networks import CAPTURES, named
@@ -20,7 +20,7 @@ OTHER = str(named("umts-nat.server").path)
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(pepscope_command, ["detect", *arguments])
+    return CliRunner().invoke(command, [*arguments])
 
 
 def groups(*arguments: str) -> list[dict[str, object]]:
