@@ -16,6 +16,9 @@ from pepscope.captures.references import References
 from pepscope.captures.senders import Senders
 from pepscope.captures.tables.connection_frame import address_texts
 
+#: Times that are multiples of this (ns) have been rounded.
+COARSEST_NS = 1_000_000_000
+
 
 @dataclass(frozen=True)
 class VantageColumns:
@@ -51,10 +54,19 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
         captures,
         {name: np.concatenate([columns[name] for columns in every]) for name in every[0]},
         np.repeat(np.arange(len(captures)), counts),
-        _joined_exchanges([capture.exchanges() for capture in captures], starts),
+        _joined_exchanges([_timed(capture.exchanges()) for capture in captures], starts),
         _joined(References, [capture.references() for capture in captures]),
         _joined(Senders, [_moved(each.senders(), start) for each, start in zip(captures, starts, strict=True)]),
     )
+
+
+def _timed(exchanges: Exchanges) -> Exchanges:
+    """The exchanges; of a capture whose times are all one, or were rounded to whole seconds, none times an answer."""
+    times_ns = np.concatenate([exchanges.question_ns, exchanges.answered_ns])
+    step_ns = int(np.gcd.reduce(times_ns - times_ns[0])) if len(times_ns) else 0
+    if 0 < step_ns < COARSEST_NS:
+        return exchanges
+    return replace(exchanges, repeated=np.ones(len(exchanges), np.bool_))
 
 
 def _joined_exchanges(every: Sequence[Exchanges], starts: npt.NDArray[np.int64]) -> Exchanges:

@@ -22,7 +22,7 @@ def explained(shares: list[float], exchanges: int = 5, least: float = 0.95) -> E
     every = [*shares, *[0.0] * (len(PARTS) - len(shares))]
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
-        Posterior(**parts, holding=np.zeros(1), leg_nats=np.zeros((1, 80)), member_site=np.zeros(1)),
+        Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1)),
         np.asarray([exchanges]), least_probability=least,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
