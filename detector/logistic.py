@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from pepscope.results.verdicts import FloatArray
+
 
 def logistic(nats: float) -> float:
     """Probability of one of two hypotheses that explains the evidence better than the other by `nats`, at even priors.
@@ -14,6 +18,12 @@ def logistic(nats: float) -> float:
         return 1.0 / (1.0 + math.exp(-nats))
     odds = math.exp(nats)
     return odds / (1.0 + odds)
+
+
+def logistics(nats: FloatArray) -> FloatArray:
+    """`logistic` of each number of an array."""
+    odds = np.exp(-np.abs(nats))
+    return np.where(nats >= 0, 1.0, odds) / (1.0 + odds)
 
 
 def log_odds(probability: float) -> float:

@@ -31,8 +31,6 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::agreement::FieldCounts;
-    #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::clocks::Constraints;
@@ -59,7 +57,7 @@ mod _core {
         TransferSpans,
     };
     #[pymodule_export]
-    use crate::pair_segments::{align_segments, DirectionCounts, PairSegments, PositionCounts};
+    use crate::pair_segments::{align_segments, segment_counts, PairSegments};
     #[pymodule_export]
     use crate::payload::{compare_payload, PayloadSample};
     #[pymodule_export]

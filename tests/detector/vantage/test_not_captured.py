@@ -20,6 +20,7 @@ from benchmarks.metamorphic.pairs import sources
 from benchmarks.variants import cut_behind_ip
 from detector.method import Observation
 from detector.methods import progress, receive_window
+from detector.methods.identity.segment_counts import segment_counts
 from detector.methods.identity.segments import windows_in_bytes
 from detector.pair import Pair, Vantage
 from detector.vantage.not_captured import cut_options, missing_packets, without_blanked
@@ -122,9 +123,8 @@ def test_streams_are_laid_over_each_other_by_ip_ids_where_timestamps_were_cut() 
 
 def partners(emitted: Segments, arrived: Segments) -> float:
     """Share of the arrived segments that agree with an emitted one in extent and IP ID, as their fields lay them."""
-    counts = laid_over(emitted, arrived, by_fields=True).compare(Direction.UP).data
-    assert counts is not None
-    return counts.ip_ids_equal / len(arrived)
+    counts = segment_counts([laid_over(emitted, arrived, by_fields=True)]).data
+    return float(counts.ip_ids_equal[Direction.UP, 0] / len(arrived))
 
 
 @pytest.mark.parametrize(("run", "sender"), [("reg_dl_cdma1x", "server"), ("reg_ul_bloat_256", "mobile")])
