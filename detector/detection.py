@@ -37,9 +37,10 @@ SERIES_LIMIT = 50
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
 
-#: Connections are judged together until their packets are so many: about as many as a part has of connections to web
-#: servers, and with what is made of them a megabyte or two beside the last connection.
-_PACKETS_TOGETHER = 16_384
+#: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
+#: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
+#: connection.
+_PACKETS_TOGETHER = 1 << 16
 
 _ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
 

@@ -780,8 +780,11 @@ class Capture:
     def link_types(self) -> list[tuple[int, str | None, int, bool]]:
         """Number, name and frames of the link-layer types in the capture, and whether they can be read."""
 
-    def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Fields of the connection, of its flow up and of its flow down."""
+    def connection(
+        self, index: int, closes: tuple[Any, ...], missing: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+        """Values of the connection, of its flow up and of its flow down, in the order of the fields in
+        `pepscope.captures.connections`; `closes` and `missing` stand for the codes of either."""
 
     def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
         """Summaries of these connections as arrays."""

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pepscope.results.evidence_columns import EvidenceColumns
-from pepscope.results.verdicts import Evidence
+from pepscope.results.evidence_columns import EvidenceColumns, Form
+from pepscope.results.finding import Finding
+from pepscope.results.verdicts import Evidence, Outcome
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,16 @@ class Found:
         """The evidence on one connection, in words."""
         return tuple([part.evidence(place) for part, place in self._by_row[row]])
 
+    def telling(self, row: int) -> list[Evidence]:
+        """The evidence on one connection that weighs, or that says what is missing."""
+        return [part.evidence(place) for part, place in self._by_row[row] if _tells(part.form)]
+
     def findings(self, row: int) -> list[str]:
         """What was found on one connection."""
         return [part.form.finding for part, _ in self._by_row[row]]
+
+
+def _tells(form: Form) -> bool:
+    if form.outcome is not Outcome.INAPPLICABLE:
+        return True
+    return isinstance(form.finding, Finding) and form.finding.row.is_missing

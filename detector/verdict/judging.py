@@ -46,7 +46,7 @@ def _judged(pair: Pair, row: int, weighed: Weighed, found: Found) -> PairResult:
     least = pair.options.least_probability
     judgement = weighed.regular(row, least)
     if judgement is None:
-        judgement = judge(_weighed(found.evidence(row)), least_probability=least)
+        judgement = judge(_weighed(found.telling(row)), least_probability=least)
     judgement = allow_for_mispairing(judgement, pair, found.findings(row))
     vantages, leg = pair.vantages, pair.datagram_leg
     stretch = stretch_of(pair)

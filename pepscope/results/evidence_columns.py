@@ -52,22 +52,27 @@ class Form:
         """Whether each connection has a sentence of its own, before its figures."""
         return self.summary is None and self.wording is None
 
-    def words(self, values: Sequence[Any]) -> Words:
-        """The words of one connection, by what is kept of it."""
-        if self.wording is not None:
-            return self.wording(dict(zip((*self.names, *self.beside), values, strict=True)))
-        return Words(values[0] if self.summary is None else self.summary, self.caveats)
+    def words(self, values: Sequence[Any], numbers: Mapping[str, Any] | None = None) -> Words:
+        """The words of one connection, by what is kept of it; `numbers` are its figures, where they are known."""
+        wording = self.wording
+        if wording is None:
+            return Words(values[0] if self.summary is None else self.summary, self.caveats)
+        if numbers is None or self.beside:
+            numbers = dict(zip(self.names + self.beside, values, strict=True))
+        return wording(numbers)
 
     def numbers(self, values: Sequence[Any]) -> dict[str, Number]:
         """The figures of one connection, by what is kept of it."""
-        return dict(zip(self.names, values[1:] if self.has_own_sentences else values, strict=False))
+        if not self.names:
+            return {}
+        # Sentences of their own stand first, and what is beside the figures last.
+        return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
 
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""
-        words = self.words(values)
-        return Evidence(
-            self.method, self.outcome, self.finding, strength, words.summary, self.numbers(values), words.caveats
-        )
+        numbers = self.numbers(values)
+        words = self.words(values, numbers)
+        return Evidence(self.method, self.outcome, self.finding, strength, words.summary, numbers, words.caveats)
 
 
 @dataclass(frozen=True, slots=True)

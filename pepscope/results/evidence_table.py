@@ -108,15 +108,7 @@ class EvidenceTable:
     def documents(self, row: int) -> list[dict[str, Any]]:
         """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
         return [
-            {
-                "method": form.method,
-                "outcome": form.outcome,
-                "finding": form.finding,
-                "strength": strength,
-                "summary": (words := form.words(values)).summary,
-                "numbers": form.numbers(values),
-                "caveats": words.caveats,
-            }
+            _document(form, strength, values)
             for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
         ]
 
@@ -173,6 +165,20 @@ def _key(form: Form) -> tuple[object, ...]:
         form.method, form.outcome, type(form.finding), form.finding, form.names, form.caveats, form.summary,
         form.wording, form.beside,
     )  # fmt: skip
+
+
+def _document(form: Form, strength: float, values: Sequence[Any]) -> dict[str, Any]:
+    numbers = form.numbers(values)
+    words = form.words(values, numbers)
+    return {
+        "method": form.method,
+        "outcome": form.outcome,
+        "finding": form.finding,
+        "strength": strength,
+        "summary": words.summary,
+        "numbers": numbers,
+        "caveats": words.caveats,
+    }
 
 
 def plain_number(value: object) -> Number:

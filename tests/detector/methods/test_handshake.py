@@ -115,7 +115,7 @@ def test_options_that_the_capture_cut_off_are_not_absent():
     (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
     server = pair.server_side
     assert server is not None
-    cut = replace(server.connection, up=replace(server.connection.up, options_captured=False, syn_options=b"\x02\x04"))
+    cut = server.connection._replace(up=server.connection.up._replace(options_captured=False, syn_options=b"\x02\x04"))
     found = examine(Observation(replace(pair, server_side=replace(server, connection=cut))))
     assert found.numbers["syn_options_arrived"] == "cut off"
     assert found.numbers["option_list"] == "equal"  # of the SYN-ACK

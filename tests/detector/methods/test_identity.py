@@ -241,8 +241,8 @@ def with_one_stream(pair, stream):
     other = "down" if stream is Direction.UP else "up"
 
     def begun_late(vantage):
-        flow = replace(getattr(vantage.connection, other), initial_sequence_number=None)
-        return replace(vantage, connection=replace(vantage.connection, **{other: flow}))
+        flow = getattr(vantage.connection, other)._replace(initial_sequence_number=None)
+        return replace(vantage, connection=vantage.connection._replace(**{other: flow}))
 
     alignment = {**pair.alignment, stream.reverse: StreamAlignment(0, 0, 0.0)}
     client, server = begun_late(pair.client_side), begun_late(pair.server_side)

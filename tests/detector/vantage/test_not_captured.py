@@ -166,9 +166,9 @@ def with_missing(run: str, kind: MissingPackets, *, scaled: bool = True) -> Pair
 
     def changed(vantage: Vantage | None) -> Vantage:
         assert vantage is not None
-        flow: FlowSummary = replace(vantage.connection.up, missing_packets=kind)
-        flow = flow if scaled else replace(flow, window_shift=None)
-        return Vantage(vantage.capture, replace(vantage.connection, up=flow), vantage.packets, vantage.payload)
+        flow: FlowSummary = vantage.connection.up._replace(missing_packets=kind)
+        flow = flow if scaled else flow._replace(window_shift=None)
+        return Vantage(vantage.capture, vantage.connection._replace(up=flow), vantage.packets, vantage.payload)
 
     return replace(pair, client_side=changed(pair.client_side), server_side=changed(pair.server_side))
 
@@ -235,9 +235,9 @@ def test_cut_options_are_reported_for_the_capture_that_lacks_them() -> None:
     assert cut_options(pair) == ""  # only acknowledgements with three SACK blocks are cut
     client = pair.client_side
     assert client is not None
-    flow = replace(client.connection.up, options_truncated_packets=client.connection.up.packets)
-    down = replace(client.connection.down, options_truncated_packets=client.connection.down.packets)
-    cut = Vantage("cut.pcap", replace(client.connection, up=flow, down=down), client.packets, client.payload)
+    flow = client.connection.up._replace(options_truncated_packets=client.connection.up.packets)
+    down = client.connection.down._replace(options_truncated_packets=client.connection.down.packets)
+    cut = Vantage("cut.pcap", client.connection._replace(up=flow, down=down), client.packets, client.payload)
     assert cut_options(replace(pair, client_side=cut)).startswith("cut.pcap cuts packets within the TCP options")
 
 
