@@ -55,6 +55,7 @@ __all__ = [
     "hop_limits",
     "is_release_build",
     "longest_pause_ns",
+    "openings",
     "packet_twins",
     "plain_round_trips",
     "read_capture",
@@ -720,6 +721,13 @@ class PairSegments:
         """The arrived data of one direction cut in two at the places that divide them into equal parts and leave
         `fewest` on either side: from which bytes on, and counts by name, a row before and one after. Empty where none
         were emitted."""
+
+def openings(clients: Sequence[PacketColumns], servers: Sequence[PacketColumns]) -> dict[str, npt.NDArray[np.int64]]:
+    """SYN and SYN-ACK (rows) of connections (columns) by the client's and the server's packets, all copies together.
+
+    Copies, hop limits of the first and least windows (0 where there is none), as they left and arrived. `windows`,
+    `tsvals`, `ip_ids` and `ecn` say whether some copies agree: 0 unknown, 1 yes, 2 no, 3 that one side has only 0;
+    `ecn_left` and `ecn_arrived` are the greatest flags."""
 
 def segment_counts(compared: Sequence[PairSegments]) -> dict[str, Any]:
     """Counts over the packets of connections by name, arrays with a row a direction and a column a connection.

@@ -40,7 +40,7 @@ mod _core {
         window_course, Abort, AbortAtSender, AckDelays, AnsweringHopLimits, Exchanges, Fins, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
-    use crate::flow_ends::{flow_ends, FlowEnds};
+    use crate::flow_ends::{flow_ends, openings, FlowEnds};
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
     #[pymodule_export]

@@ -7,6 +7,7 @@ pub mod endings;
 pub mod ends;
 pub mod exchanges;
 pub mod hop_limits;
+pub mod openings;
 pub mod sender_lead;
 pub mod staircase;
 pub mod times;
