@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,15 @@ from detector.pairing.rivals import RivalJudge
 from detector.series import flow_series
 from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
-from detector.verdict.judging import judge_observations, judge_pair
+from detector.verdict.found import Found
+from detector.verdict.judging import judge_columns, judge_pair
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
+from pepscope.results.evidence_columns import EvidenceColumns, columns_of
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
     CaptureSummary,
@@ -46,9 +49,10 @@ SERIES_LIMIT = 50
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
 
-#: Connections are judged together until their packets are so many: about as many as a part has of connections to web
-#: servers, and with what is made of them a megabyte or two beside the last connection.
-_PACKETS_TOGETHER = 4096
+#: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
+#: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
+#: connection.
+_PACKETS_TOGETHER = 1 << 16
 
 _ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
 
@@ -261,8 +265,12 @@ def _judge_all(
     def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
         pairs, members, before = PairTable(), list[Member](), bytes_read()
         for loaded in _loaded(captures[0].path, paired, absence, numbers):
-            results = _judge_together(loaded, rivals)
-            members += [Member.of(each.pair, pairs, result) for each, result in zip(loaded, results, strict=True)]
+            results, evidence, findings = _judge_together(loaded, rivals)
+            first = pairs.append_judged(results, evidence)
+            members += [
+                Member.of(each.pair, pairs, first + row, result, findings(row))
+                for row, (each, result) in enumerate(zip(loaded, results, strict=True))
+            ]
         return members, bytes_read() - before
 
     every, members = PairTable(), dict[int, Member]()
@@ -334,10 +342,26 @@ def _observation(
     return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
 
 
-def _judge_together(loaded: Sequence[_Loaded], rivals: RivalJudge) -> list[PairResult]:
-    """Judge connections, those without rivals at once."""
-    results = iter(judge_observations([each.observation for each in loaded if not each.has_rivals]))
-    return [rivals.judge(each.match) if each.has_rivals else _as_seen(each, next(results)) for each in loaded]
+def _judge_together(
+    loaded: Sequence[_Loaded], rivals: RivalJudge
+) -> tuple[list[PairResult], Sequence[EvidenceColumns], Callable[[int], Sequence[str]]]:
+    """Judge connections, those without rivals at once: results without evidence, evidence, and findings by row."""
+    alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
+    judged, found = judge_columns([loaded[row].observation for row in alone])
+    if len(alone) == len(loaded):
+        results = [_as_seen(each, result) for each, result in zip(loaded, judged, strict=True)]
+        return results, found.parts, found.findings
+    rivalled = {row: rivals.judge(each.match) for row, each in enumerate(loaded) if each.has_rivals}
+    others = iter(judged)
+    results = [
+        replace(rivalled[row], evidence=()) if row in rivalled else _as_seen(each, next(others))
+        for row, each in enumerate(loaded)
+    ]
+    in_words = zip_longest(*(rivalled[row].evidence if row in rivalled else () for row in range(len(loaded))))
+    rows = np.array(alone, np.int64)
+    evidence = [part.at(rows) for part in found.parts]
+    evidence += [part for placed in in_words for part in columns_of(placed)]
+    return results, evidence, Found(len(loaded), evidence).findings
 
 
 def _as_seen(loaded: _Loaded, result: PairResult) -> PairResult:

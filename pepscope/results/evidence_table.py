@@ -1,4 +1,7 @@
-"""The evidence on many connections, as columns: what repeats is held once, the rest is packed."""
+"""The evidence on many connections, as columns: what repeats is held once, the rest is packed.
+
+Sentences are made when they are read, but for those that came as words.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +9,23 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from pepscope.results.columns import BytesColumn
-from pepscope.results.verdicts import Evidence, Number, Outcome
+from pepscope.results.evidence_columns import EvidenceColumns, Form, columns_of
+from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
 _MOST_SENTENCES = 4096
 
-#: Connections whose sentences and figures are packed together: what they have in common is held once, and reading one
-#: of them unpacks no more than so many.
+#: Connections that are added one by one and packed together: what they have in common is held once, and reading one of
+#: them unpacks no more than so many.
 _PACKED_TOGETHER = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """What pieces of evidence of one finding have in common, whichever connection they are on."""
-
-    method: str
-    outcome: Outcome
-    finding: str
-    names: tuple[str, ...]  # of the numbers
-    caveats: tuple[str, ...]
-    summary: str | None  # None where each has a sentence of its own
 
 
 class EvidenceTable:
@@ -46,111 +38,120 @@ class EvidenceTable:
         self._ends = array("q", [0])  # of each connection's rows
         self._form = array("I")
         self._strength = array("d")
-        self._latest: list[list[object]] = []  # sentences and figures of each connection that is not packed yet
-        self._packed = BytesColumn()  # of `_PACKED_TOGETHER` connections or fewer each
+        self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
+        self._packed = BytesColumn()  # what is kept of connections that were added together
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
-        details: list[object] = []
-        for item in evidence:
-            form = self._form_number(item)
-            self._form.append(form)
-            self._strength.append(item.strength)
-            if self._forms[form].summary is None:
-                details.append(item.summary)
-            details += item.numbers.values()
-        self._ends.append(len(self._form))
-        self._latest.append(details)
+        self._latest.append(evidence)
         if len(self._latest) == _PACKED_TOGETHER:
             self._pack()
+
+    def append_columns(self, count: int, parts: Sequence[EvidenceColumns]) -> None:
+        """Add what was found on so many more connections; of each the pieces are in the order of the parts."""
+        self._pack()
+        if not count:
+            return
+        kept = [self._kept(part) for part in parts]
+        rows = np.concatenate([part.rows for part in parts] or [np.zeros(0, np.int64)])
+        order = np.argsort(rows, kind="stable")
+        forms = np.concatenate(
+            [np.full(len(part), number, np.uint32) for part, (number, _) in zip(parts, kept, strict=True)]
+            or [np.zeros(0, np.uint32)]
+        )
+        strengths = np.concatenate([part.strength for part in parts] or [np.zeros(0)])
+        self._form.frombytes(forms[order].tobytes())
+        self._strength.frombytes(strengths[order].astype(np.float64).tobytes())
+        ends = self._ends[-1] + np.cumsum(np.bincount(rows, minlength=count))
+        self._ends.frombytes(ends.astype(np.int64).tobytes())
+        block = [(part.rows.tolist(), columns) for part, (_, columns) in zip(parts, kept, strict=True)]
+        self._packed.append(zlib.compress(_PACKER.encode((count, block)), 1))
+        self._packed_until.append(len(self._ends) - 1)
 
     def extend(self, other: EvidenceTable) -> None:
         """Add the connections of another table."""
         self._pack()
         other._pack()
         row, base = len(self._ends) - 1, len(self._form)
-        forms = {
-            number: self._form_of[key] if key in self._form_of else self._add(key, other._forms[number])
-            for key, number in other._form_of.items()
-        }
-        self._form.extend(forms[number] for number in other._form)
+        forms = np.array(
+            [
+                self._form_of[key] if key in self._form_of else self._add(key, other._forms[number])
+                for key, number in other._form_of.items()
+            ],
+            np.uint32,
+        )
+        self._form.frombytes(forms[np.asarray(other._form)].tobytes() if len(other._form) else b"")
         self._strength.extend(other._strength)
-        self._ends.extend(base + end for end in other._ends[1:])
+        self._ends.frombytes((base + np.asarray(other._ends)[1:]).tobytes())
         self._packed.extend(other._packed)
         self._packed_until.extend(row + end for end in other._packed_until)
 
     def _pack(self) -> None:
-        if self._latest:
-            self._packed.append(zlib.compress(_PACKER.encode(self._latest), 1))
-            self._packed_until.append(len(self._ends) - 1)
-            self._latest = []
+        latest, self._latest = self._latest, []
+        if latest:
+            parts = [part for placed in zip_longest(*latest) for part in columns_of(placed)]
+            self.append_columns(len(latest), parts)
 
     def __getitem__(self, row: int) -> tuple[Evidence, ...]:
         """What was found on a connection."""
-        details = iter(self._details(row))
         return tuple(
-            _evidence(form, strength, details)
-            for form, strength in zip(self.forms(row), self.strengths(row), strict=True)
+            form.evidence(strength, values)
+            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
         )
 
     def item(self, row: int, place: int) -> Evidence:
         """One piece of what was found on a connection."""
-        forms = self.forms(row)
-        before = sum(len(form.names) + (form.summary is None) for form in forms[:place])
-        return _evidence(forms[place], self.strengths(row)[place], islice(self._details(row), before, None))
+        return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
 
     def documents(self, row: int) -> list[dict[str, Any]]:
         """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
-        details = iter(self._details(row))
-        # `zip` asks for the name first, so that it takes no detail beyond the last name.
         return [
-            {
-                "method": form.method,
-                "outcome": form.outcome,
-                "finding": form.finding,
-                "strength": strength,
-                "summary": next(details) if form.summary is None else form.summary,
-                "numbers": dict(zip(form.names, details)),  # noqa: B905
-                "caveats": form.caveats,
-            }
-            for form, strength in zip(self.forms(row), self.strengths(row), strict=True)
+            _document(form, strength, values)
+            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
         ]
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
+        self._pack()
         forms = self._forms
         return [forms[number] for number in self._form[self._ends[row] : self._ends[row + 1]]]
 
     def strengths(self, row: int) -> Sequence[float]:
         """How firmly each of `forms` was found."""
+        self._pack()
         return self._strength[self._ends[row] : self._ends[row + 1]]
 
-    def _details(self, row: int) -> list[Any]:
-        """Sentences and figures of a connection."""
+    def _values(self, row: int) -> list[Any]:
+        """What is kept of each piece of evidence on a connection."""
         block = bisect_right(self._packed_until, row)
         begin = self._packed_until[block - 1] if block else 0
-        if block == len(self._packed_until):
-            details: list[Any] = msgspec.msgpack.decode(_PACKER.encode(self._latest[row - begin]))  # as packed ones
-            return details
         if self._unpacked[0] != block:
-            self._unpacked = block, msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+            count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+            by_row: list[list[Any]] = [[] for _ in range(count)]
+            for rows, columns in parts:
+                values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
+                for place, each in zip(rows, values, strict=True):
+                    by_row[place].append(each)
+            self._unpacked = block, by_row
         return self._unpacked[1][row - begin]
 
-    def _form_number(self, item: Evidence) -> int:
-        names = tuple(item.numbers)
-        # A finding that a plug-in declares may have the text of another's.
-        common = (item.method, item.outcome, type(item.finding), item.finding, names, item.caveats)
-        if not names:
-            known = self._form_of.get((*common, item.summary))
-            if known is not None:
-                return known
-            if self._sentences < _MOST_SENTENCES:
-                self._sentences += 1
-                return self._add((*common, item.summary), _form(item, names, item.summary))
-        known = self._form_of.get(common)
-        return self._add(common, _form(item, names, None)) if known is None else known
+    def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
+        """The number of the form of these pieces of evidence, and what must be kept of each."""
+        form, key = part.form, _key(part.form)
+        known = self._form_of.get(key)
+        if known is not None:
+            return known, part.values
+        if form.summary is None:
+            return self._add(key, form), part.values
+        if self._sentences < _MOST_SENTENCES:
+            self._sentences += 1
+            return self._add(key, form), part.values
+        own = replace(form, summary=None)
+        key = _key(own)
+        known = self._form_of.get(key)
+        return self._add(key, own) if known is None else known, ([form.summary] * len(part), *part.values)
 
     def _add(self, key: tuple[object, ...], form: Form) -> int:
         number = self._form_of[key] = len(self._forms)
@@ -158,15 +159,26 @@ class EvidenceTable:
         return number
 
 
-def _evidence(form: Form, strength: float, details: Iterator[Any]) -> Evidence:
-    """The piece of evidence whose details come next."""
-    summary = next(details) if form.summary is None else form.summary
-    numbers = dict(zip(form.names, details))  # noqa: B905
-    return Evidence(form.method, form.outcome, form.finding, strength, summary, numbers, form.caveats)
+def _key(form: Form) -> tuple[object, ...]:
+    # A finding that a plug-in declares may have the text of another's.
+    return (
+        form.method, form.outcome, type(form.finding), form.finding, form.names, form.caveats, form.summary,
+        form.wording, form.beside,
+    )  # fmt: skip
 
 
-def _form(item: Evidence, names: tuple[str, ...], summary: str | None) -> Form:
-    return Form(item.method, item.outcome, item.finding, names, item.caveats, summary)
+def _document(form: Form, strength: float, values: Sequence[Any]) -> dict[str, Any]:
+    numbers = form.numbers(values)
+    words = form.words(values, numbers)
+    return {
+        "method": form.method,
+        "outcome": form.outcome,
+        "finding": form.finding,
+        "strength": strength,
+        "summary": words.summary,
+        "numbers": numbers,
+        "caveats": words.caveats,
+    }
 
 
 def plain_number(value: object) -> Number:
