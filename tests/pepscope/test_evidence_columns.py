@@ -48,7 +48,7 @@ def test_columns_are_worded_as_each_connection_would_be(rows: list[tuple[int, in
         "own", Kind.SHORT, np.arange(len(rows)), np.zeros(len(rows)),
         [
             Figure("bytes", np.array([size for size, *_ in rows], np.int64)),
-            Figure("hops", np.array([hops or 0 for _, hops, _ in rows]), np.array([row[1] is not None for row in rows])),
+            Figure("hops", np.array([row[1] or 0 for row in rows]), np.array([row[1] is not None for row in rows])),
         ],
         worded, [Figure("of", [of for *_, of in rows])],
     )  # fmt: skip
