@@ -43,6 +43,8 @@ pub(crate) fn flow_ends(py: Python<'_>, direction: u8, packets: PacketArrays<'_>
     Ok(py.detach(|| columns.flow_ends(direction)).into())
 }
 
+type Number = fn(&Passed) -> i64;
+
 /// What both captures show of SYN and SYN-ACK, for many connections.
 #[pyfunction]
 pub(crate) fn openings<'py>(
@@ -59,7 +61,7 @@ pub(crate) fn openings<'py>(
         found.push([passed(&near.flow_ends(0), &far.flow_ends(0)), passed(&far.flow_ends(1), &near.flow_ends(1))]);
     }
     let columns = PyDict::new(py);
-    let values: [(&str, fn(&Passed) -> i64); 12] = [
+    let values: [(&str, Number); 12] = [
         ("copies_left", |one| one.copies[0] as i64),
         ("copies_arrived", |one| one.copies[1] as i64),
         ("ttl_left", |one| one.ttl[0].into()),

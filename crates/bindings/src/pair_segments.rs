@@ -71,6 +71,10 @@ impl PairSegments {
     }
 }
 
+/// A count of a direction by its name.
+type Named<'a, T> = (&'static str, &'a dyn Fn(&pair::DirectionCounts) -> T);
+type PlaceCount = fn(places::PositionCounts) -> usize;
+
 /// Counts over the packets of both directions of many connections, as arrays with a row a direction.
 ///
 /// `most_skipped`: the widest gap between two IP identifications in which a third shows that its host sent it.
@@ -90,7 +94,7 @@ pub(crate) fn segment_counts<'py>(
     add_positions(&columns, "positions", &found, |one| one.acknowledgements.positions)?;
     add_positions(&columns, "of_data_positions", &found, |one| one.of_data.positions)?;
     let rows = |value: &dyn Fn(&pair::DirectionCounts) -> f64| two_rows(&found, value).into_pyarray(py);
-    let counts: [(&str, &dyn Fn(&pair::DirectionCounts) -> f64); 10] = [
+    let counts: [Named<'_, f64>; 10] = [
         ("emitted_acknowledgements", &|one| one.emitted_acknowledgements as f64),
         ("acknowledged_at_both", &|one| one.places.both as f64),
         ("acknowledged_where_emitted", &|one| one.places.emitted_only as f64),
@@ -131,7 +135,7 @@ fn add_positions<'py>(
 ) -> PyResult<()> {
     let py = columns.py();
     let named = PyDict::new(py);
-    let counts: [(&str, fn(places::PositionCounts) -> usize); 5] = [
+    let counts: [(&str, PlaceCount); 5] = [
         ("emitted", |one| one.emitted),
         ("possible", |one| one.possible),
         ("arrived", |one| one.arrived),
