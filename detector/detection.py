@@ -14,7 +14,7 @@ from detector.groups import Member, judge_groups, with_group_verdicts
 from detector.method import Observation
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
-from detector.one_capture.networks import read_networks
+from detector.one_capture.networks import NetworkTable, read_networks
 from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
 from detector.pair import Pair, Vantage
 from detector.pairing.absence import Absence, nothing_in_common
@@ -32,6 +32,7 @@ from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
+from pepscope.results.attention import ATTENTION
 from pepscope.results.evidence_columns import EvidenceColumns, columns_of
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
@@ -53,8 +54,6 @@ _COPIES_LOOKED_AT = 3
 #: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
 #: connection.
 _PACKETS_TOGETHER = 1 << 16
-
-_ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
 
 
 def detect(
@@ -106,12 +105,13 @@ def detect(
     paths = [first] if second is None else [first, second]
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    if second is not None and networks is not None:
+        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+    table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
-        return _one_vantage(captures, options, networks, series=series)
-    if networks is not None:
-        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+        return _one_vantage(captures, options, table, series=series)
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
@@ -152,9 +152,10 @@ def detect_vantage(
     for number, path in enumerate(paths):
         if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
+    table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    return _one_vantage(captures, options, networks, series=series)
+    return _one_vantage(captures, options, table, series=series)
 
 
 def _opened(
@@ -182,16 +183,17 @@ def _opened(
 
 
 def _one_vantage(
-    captures: Sequence[Capture], options: DetectOptions, networks: str | None, *, series: bool
+    captures: Sequence[Capture], options: DetectOptions, networks: NetworkTable | None, *, series: bool
 ) -> DetectionResult:
     """What captures of one vantage point show."""
     at_client = options.first_at_client
     pairs, groups = judge_vantage(
         captures,
         taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
-        networks=None if networks is None else read_networks(networks),
+        networks=networks,
         least_probability=options.least_probability,
         further_evidence=further_evidence(captures, options),
+        series=series,
     )
     if series:
         _add_series(ConnectionsAlone(captures, options).pair, pairs)
@@ -402,7 +404,7 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
 
 def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
     """Give the connections that deserve attention what a page draws of them."""
-    order = sorted(range(len(results)), key=lambda i: (_ATTENTION[results.verdict(i)], -results.packets(i)))
+    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
     for number in sorted(order[:SERIES_LIMIT]):
         pair = pair_of(number)
         if pair.encrypted:

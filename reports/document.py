@@ -37,14 +37,16 @@ def fill(template: str, values: dict[str, str]) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], template)
 
 
-def figure_data(index: int, flows: Sequence[Sequence[Figure]]) -> str:
-    """The element that `figures.js` reads: the figures of connection `index`, flow by flow."""
+def figure_data(key: int | str, flows: Sequence[Sequence[Figure]]) -> str:
+    """The element that `figures.js` reads: the figures of a connection or group, flow by flow."""
     document = [
         [
             {
                 "x": figure.horizontal_title,
                 "y": figure.vertical_title,
                 "zero": figure.from_zero,
+                "log": figure.logarithmic,
+                "rows": figure.rows,
                 "traces": [
                     {"role": t.role, "label": t.label, "mode": t.mode, "x": t.horizontal, "y": t.vertical}
                     for t in figure.traces
@@ -55,4 +57,4 @@ def figure_data(index: int, flows: Sequence[Sequence[Figure]]) -> str:
         for flow in flows
     ]
     text = json.dumps(document, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    return f'<script type="application/json" id="figures-{index}">{text}</script>\n'
+    return f'<script type="application/json" id="figures-{key}">{text}</script>\n'

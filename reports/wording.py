@@ -8,7 +8,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
-from pepscope.results.verdicts import CaptureSummary, GroupResult, GroupSide, Mechanism, PairResult, SplitPlace, Verdict
+from pepscope.results.verdicts import (
+    CaptureSummary,
+    GroupResult,
+    GroupSide,
+    HostResult,
+    Mechanism,
+    PairResult,
+    SplitPlace,
+    Verdict,
+)
 from reports.quantities import format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -124,6 +133,52 @@ GROUP_SENTENCES = {
 
 _PLACES = {SplitPlace.NETWORK: "in the network", SplitPlace.SERVER: "with the server"}
 
+#: Splits of one vantage point, by where they stand: one end does not show how they work.
+_ONE_ENDED = {
+    SplitPlace.NETWORK: "Connections are split in the network: a middlebox terminates them there and talks to the "
+    "other end over connections of its own.",
+    SplitPlace.SERVER: "Connections end at the server's own site, at a load balancer or web front end that talks to "
+    "the server behind it over connections of its own. The network does not split them.",
+    None: "Connections are split: a middlebox in the network or at the server's own site terminates them and talks to "
+    "the other end over connections of its own.",
+}
+
+
+def group_sentence(group: GroupResult) -> str:
+    """What the verdict on a group means."""
+    if group.by_host and group.verdict.is_split:
+        return _ONE_ENDED[group.where]
+    if group.by_host and group.verdict is Verdict.INCONCLUSIVE:
+        return "This capture does not show whether these connections are end to end or split."
+    return GROUP_SENTENCES[group.verdict]
+
+
+#: Which stretch of the path the groups of one vantage point are judged on, by side.
+STRETCHES = {
+    GroupSide.CLIENT: "Between this capture and the servers",
+    GroupSide.SERVER: "Between this capture and the clients",
+    GroupSide.BOTH: "Between both captures",
+}
+
+
+def place_name(judged: GroupResult | HostResult) -> str:
+    """Where the split point stands, in one word; `-` without a split, `?` where its place is not known."""
+    if judged.where is not None:
+        return judged.where.value
+    return "?" if judged.verdict.is_split else "-"
+
+
+def hidden_leg(judged: GroupResult | HostResult, *, interval: bool = True) -> str:
+    """The round trip of the hidden leg, with the interval in which it lies with 90 % where `interval` asks for it."""
+    if judged.hidden_round_trip_s is None:
+        return "-"
+    leg = format_seconds(judged.hidden_round_trip_s)
+    bounds = judged.hidden_round_trip_interval_s
+    if not interval or bounds is None:
+        return leg
+    low, high = (format_seconds(bound) for bound in bounds)
+    return f"{leg} ({low.split()[0]}-{high})" if low.split()[1] == high.split()[1] else f"{leg} ({low}-{high})"
+
 
 def captured_at(group: GroupResult, captures: Sequence[CaptureSummary]) -> list[str]:
     """Which side's capture alone holds a group, where there are two."""
@@ -141,7 +196,8 @@ def group_details(group: GroupResult) -> list[str]:
     if group.where is not None:
         details.append(f"split {_PLACES[group.where]}")
     if group.near_round_trip_s is not None:
-        details.append(f"handshake {format_seconds(group.near_round_trip_s)}")
+        name = "near leg" if group.by_host else "handshake"
+        details.append(f"{name} {format_seconds(group.near_round_trip_s)}")
     if group.hidden_round_trip_s is not None:
-        details.append(f"other leg {format_seconds(group.hidden_round_trip_s)}")
+        details.append(f"{'hidden' if group.by_host else 'other'} leg {hidden_leg(group)}")
     return details

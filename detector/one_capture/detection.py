@@ -12,6 +12,7 @@ from detector.one_capture import pools
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns, vantage_columns
 from detector.one_capture.evidence import exchange_evidence
+from detector.one_capture.group_series import with_series
 from detector.one_capture.judging import (
     JudgedPools,
     group_results,
@@ -60,11 +61,13 @@ def judge_vantage(
     networks: NetworkTable | None = None,
     least_probability: float,
     further_evidence: Callable[[int], Sequence[Evidence]] | None = None,
+    series: bool = False,
 ) -> tuple[PairTable, tuple[GroupResult, ...]]:
     """Judge the connections that one vantage point shows, by network and port and one by one.
 
     `taken_at` says which side the captures were taken at (None: found out), `networks` which addresses belong together.
-    `further_evidence` gives what other methods found of a connection.
+    `further_evidence` gives what other methods found of a connection. With `series` the groups that deserve attention
+    carry what a page draws of them.
     """
     vantage = vantage_columns(captures)
     table = NetworkTable() if networks is None else networks
@@ -74,6 +77,8 @@ def judge_vantage(
     ]  # fmt: skip
     pairs = _pair_table(vantage, sides, further_evidence, least_probability)
     groups = [result for side in sides for result in _group_results(side)]
+    if series:
+        groups = with_series(groups, vantage, [side.judgement for side in sides])
     for group in groups:
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue

@@ -135,7 +135,8 @@ def host_result(
     """What a group's posterior says of one of its far hosts."""
     posterior = judged.groups
     network = float(posterior.split[group])
-    site = (1 - network) * float(posterior.member_site[host])
+    end_to_end = 1 - network - float(posterior.handshakes_answered[group])
+    site = max(end_to_end, 0.0) * float(posterior.member_site[host])
     exchanges = int(members.exchanges[host])
     leg = float(members.leg_s[host])
     of_group = groups.explanation(group)

@@ -52,23 +52,31 @@ def read_networks(path: str) -> NetworkTable:
     """A table of networks from a file of lines `prefix,name`; empty lines and lines that begin with # are left out.
 
     A name may stand at several prefixes, which are judged together. Raises UsageError for a file that cannot be read
-    or a line that is not such a pair.
+    or a line that is not such a pair, or that names a prefix anew.
     """
     try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the table of networks {path} cannot be read: {error}") from error
-    networks: list[tuple[Network, str]] = []
-    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
-        if not row or not row[0].strip() or row[0].lstrip().startswith("#"):
+        text = Path(path).read_text("utf-8-sig")  # spreadsheets begin a file with a byte order mark
+    except OSError as error:
+        raise UsageError(f"the table of networks {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the table of networks {path} must be text in UTF-8: {error.reason}") from error
+    networks: dict[Network, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
-        networks.append(_network(path, number, row))
-    return NetworkTable(networks)
+        network, name = _network(path, number, line)
+        if networks.setdefault(network, name) != name:
+            raise UsageError(f"{path}, line {number}: {network} must have one name, got {name} and {networks[network]}")
+    return NetworkTable(networks.items())
 
 
-def _network(path: str, number: int, row: Sequence[str]) -> tuple[Network, str]:
+def _network(path: str, number: int, line: str) -> tuple[Network, str]:
+    try:
+        (row,) = csv.reader([line], strict=True)
+    except (csv.Error, ValueError) as error:
+        raise UsageError(f"{path}, line {number}: the line cannot be read as CSV: {error}") from error
     name = row[1].strip() if len(row) == 2 else ""
-    if not name:
+    if not name or "%" in row[0]:  # a scope is no part of a prefix (RFC 4007 section 11.7)
         raise UsageError(f"{path}, line {number}: a prefix, a comma and a name are needed, such as 192.0.2.0/24,Lab")
     try:
         return ipaddress.ip_network(row[0].strip()), name

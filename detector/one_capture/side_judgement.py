@@ -59,7 +59,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
-            timing.handshake_s, timing.plain_s, variation_s[where.member_group], _answered_share(vantage, where, far)
+            timing.handshake_s, timing.plain_s, timing.plain_counts, variation_s[where.member_group],
+            _answered_share(vantage, where, far),
         ),
         CLIENT_PRIORS if at_client else SERVER_PRIORS,
     )  # fmt: skip

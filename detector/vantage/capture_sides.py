@@ -48,9 +48,26 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     near_first, worth_first = client_nearness(first)
     near_second, worth_second = client_nearness(second)
     worth = min(worth_first, worth_second)
+    if worth < FROM_HANDSHAKE:
+        compared = _by_equal_round_trips(first, second)
+        if compared != 0.0:
+            return compared
     if worth == 0.0 or near_first == near_second:
         return (near_first - 0.5) * worth_first - (near_second - 0.5) * worth_second
     return (near_first - near_second) * worth
+
+
+def _by_equal_round_trips(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by the round trips of one direction's data in both captures: its receiver is nearer
+    where they are shorter. 0 where no direction has both."""
+    found = 0.0
+    for one, two, sign in (
+        (first.down.round_trip_time_min_ns, second.down.round_trip_time_min_ns, 1.0),
+        (first.up.round_trip_time_min_ns, second.up.round_trip_time_min_ns, -1.0),
+    ):
+        if one is not None and two is not None and max(one, two) > 0:
+            found += sign * (two - one) / max(one, two)
+    return FROM_ROUND_TRIPS * found
 
 
 def _share(far: float, near: float) -> float:

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.errors import UsageError
-from pepscope.results.encode import group_document
+from pepscope.results.encode import group_document, host_document
 from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from pepscope.results.verdicts import DetectionResult
+    from pepscope.results.verdicts import DetectionResult, GroupResult, HostResult
 
 Column: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 
@@ -41,6 +41,23 @@ _GROUP_COLUMNS = (
     "hidden_round_trip_low_s",
     "hidden_round_trip_high_s",
     "reason",
+)
+
+_HOST_COLUMNS = (
+    "group",
+    "host",
+    "connections",
+    "exchanges",
+    "verdict",
+    "probability_regular",
+    "probability_split_tcp",
+    "probability_tcp_proxy",
+    "where",
+    "near_round_trip_s",
+    "hidden_round_trip_s",
+    "hidden_round_trip_low_s",
+    "hidden_round_trip_high_s",
+    "reference_round_trip_s",
 )
 
 
@@ -110,17 +127,38 @@ def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str,
 
 def groups_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
+    rows = [
+        _group_row(group, group_document(group)) | {"hosts": " ".join(group.hosts)} for group in result.groups
+    ]  # fmt: skip
+    return _group_frame(rows, _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+
+
+def hosts_frame(result: DetectionResult) -> pd.DataFrame:
+    """One row a far host of a group; `group` is the group's row in `groups_frame`."""
+    rows = [
+        _group_row(host, host_document(host)) | {"group": number}
+        for number, group in enumerate(result.groups)
+        for host in group.by_host
+    ]
+    return _group_frame(rows, _HOST_COLUMNS, {"group": "int64"}).rename_axis("row")
+
+
+def _group_row(judged: GroupResult | HostResult, document: dict[str, Any]) -> dict[str, Any]:
+    """The plain values of a document, with probabilities and the interval as columns of their own."""
+    low, high = judged.hidden_round_trip_interval_s or (None, None)
+    return {
+        **document,
+        **{f"probability_{kind.name.lower()}": float(judged.probability.get(kind, 0.0)) for kind in JUDGED},
+        "hidden_round_trip_low_s": low,
+        "hidden_round_trip_high_s": high,
+    }
+
+
+def _group_frame(rows: list[dict[str, Any]], names: Sequence[str], whole: dict[str, str]) -> pd.DataFrame:
     import pandas as pd
 
-    rows = []
-    for group in result.groups:
-        row = {name: value for name, value in group_document(group).items() if name in _GROUP_COLUMNS}
-        row["hosts"] = " ".join(group.hosts)
-        for kind in JUDGED:
-            row[f"probability_{kind.name.lower()}"] = float(group.probability.get(kind, 0.0))
-        low, high = group.hidden_round_trip_interval_s or (None, None)
-        row |= {"hidden_round_trip_low_s": low, "hidden_round_trip_high_s": high}
-        rows.append(row)
-    frame = pd.DataFrame(rows, columns=list(_GROUP_COLUMNS)).rename_axis("group")
-    times = [name for name in _GROUP_COLUMNS if name.endswith("_s")]
-    return frame.astype({**dict.fromkeys(times, "float64"), "exchanges": "Int64"})
+    columns = {name: [row[name] for row in rows] for name in names}
+    numbers = {name: "float64" for name in names if name.endswith("_s") or name.startswith("probability")}
+    counts = {name: "int64" for name in ("port", "connections", "exchanges") if name in names}
+    texts = {name: "object" for name in names if name not in {*numbers, *counts, *whole}}
+    return pd.DataFrame(columns, columns=list(names)).astype({**texts, **numbers, **counts, **whole})

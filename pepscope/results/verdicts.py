@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Number = float | int | str | bool | None
 
 
@@ -203,6 +204,31 @@ class HostResult:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSeries:
+    """Everything a page draws of a group that one capture holds: times in seconds, NaN where nothing was measured.
+
+    Arrays of one name prefix have one length; `..._host` are places in `GroupResult.by_host`. An exchange takes
+    `exchange_s` from its question's last byte to its answer's first, of which the transport takes
+    `exchange_transport_s`: what is left is the excess that is judged. Handshakes are by connection (SYN to SYN-ACK, or
+    SYN-ACK to ACK at the server's side), references by round trip. `..._count` are how many the group has, where only
+    some are kept.
+    """
+
+    exchange_host: IntArray
+    exchange_kind: tuple[str, ...]  # such as `tls-hello`
+    exchange_s: FloatArray
+    exchange_transport_s: FloatArray
+    exchange_count: int
+    handshake_host: IntArray
+    handshake_s: FloatArray
+    handshake_count: int
+    reference_host: IntArray
+    reference_kind: tuple[str, ...]  # such as `icmp-echo`
+    reference_s: FloatArray
+    reference_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class GroupResult:
     """The verdict on the connections that one rule of the network governs: one server port, one network of clients.
 
@@ -229,6 +255,7 @@ class GroupResult:
     #: What connections found, each finding once in its firmest form, and what all together show.
     evidence: tuple[Evidence, ...]
     by_host: tuple[HostResult, ...] = ()  # the far hosts one by one, where one capture was judged
+    series: GroupSeries | None = field(default=None, compare=False, repr=False)  # only where a page is to be drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,3 +335,9 @@ class DetectionResult:
         from pepscope.results.frames import groups_frame
 
         return groups_frame(self)
+
+    def hosts_frame(self) -> pd.DataFrame:
+        """One row a far host of a group that one capture holds; `group` is its row in `groups_frame`."""
+        from pepscope.results.frames import hosts_frame
+
+        return hosts_frame(self)

@@ -80,6 +80,18 @@
     return painted;
   }
 
+  /* A logarithmic axis: tens, with 2 and 5 where it spans few; one that spans less than one stays linear. */
+  function decades(figure, axis) {
+    const values = figure.traces.flatMap((trace) => unpack(trace[axis])).filter((value) => value > 0);
+    const spanned = values.length > 0 ? Math.log10(Math.max(...values) / Math.min(...values)) : 0;
+    if (spanned < 1) return {};
+    const ticks = [];
+    for (let power = -3; power < 6; power += 1) {
+      for (const digit of spanned > 3 ? [1] : [1, 2, 5]) ticks.push(digit * 10 ** power);
+    }
+    return { type: "log", tickvals: ticks, ticktext: ticks.map((tick) => String(Number(tick.toPrecision(1)))) };
+  }
+
   function draw(plot) {
     const figure = figureOf(plot);
     const palette = colours();
@@ -110,6 +122,18 @@
         rangemode: figure.zero ? "tozero" : "normal",
       },
     };
+    if (figure.log.includes("x")) layout.xaxis = { ...layout.xaxis, ...decades(figure, "x") };
+    if (figure.log.includes("y")) layout.yaxis = { ...layout.yaxis, ...decades(figure, "y"), rangemode: "normal" };
+    if (figure.rows.length > 0) {
+      layout.yaxis = {
+        ...layout.yaxis,
+        tickvals: figure.rows.map((_, place) => place),
+        ticktext: figure.rows,
+        range: [figure.rows.length - 0.5, -0.5],
+        hoverformat: "",
+      };
+      layout.xaxis.rangemode = "tozero";
+    }
     const config = {
       responsive: true,
       displaylogo: false,

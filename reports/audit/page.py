@@ -20,7 +20,6 @@ from reports.detection.page import (
     MAX_TRACE_POINTS,
     connection_section,
 )
-from reports.detection.ranking import ATTENTION
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
@@ -31,7 +30,8 @@ from reports.wording import DIRECTION_NAMES, VERDICT_NAMES, application_name, ce
 
 if TYPE_CHECKING:
     from pepscope.captures.packets import Direction
-    from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
+    from pepscope.results.attention import ATTENTION
+from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
 
 #: Connections of one cell that get a section.
 MAX_OF_CELL = 30

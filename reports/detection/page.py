@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, Verdict
+from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
 from reports.detection.group_section import groups_section
-from reports.detection.ranking import KINDS_IN_ORDER, by_attention, count_by_verdict, verdict_probability
+from reports.detection.ranking import (
+    KINDS_IN_ORDER,
+    by_attention,
+    count_by_verdict,
+    groups_by_attention,
+    judged_alone,
+    verdict_probability,
+)
 from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
 from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
-from reports.wording import VERDICT_NAMES, verdict_sentence
+from reports.wording import VERDICT_NAMES, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
@@ -61,8 +68,9 @@ def page_text(result: DetectionResult) -> str:
     drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
     flows = [series for index in drawn for series in pairs.series(index)]
     columns = connection_columns(pairs, order, MAX_SECTIONS)
-    plotly = plotly_source() if drawn else ""
-    room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly)
+    groups = groups_section(result, order[:MAX_SECTIONS])
+    plotly = plotly_source() if drawn or groups.data else ""
+    room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
     limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
     drawn_set = set(drawn)
     sections: list[str] = []
@@ -70,7 +78,9 @@ def page_text(result: DetectionResult) -> str:
     for rank, index in enumerate(order[:MAX_SECTIONS]):
         pair = result.pairs[index]
         figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
-        sections.append(connection_section(index, pair, figures, opened=rank == 0, alone=len(order) == 1))
+        sections.append(
+            connection_section(index, pair, figures, opened=rank == 0 and not groups.data, alone=len(order) == 1)
+        )
         if figures:
             data.append(figure_data(index, figures))
     return fill(
@@ -81,13 +91,13 @@ def page_text(result: DetectionResult) -> str:
             "style": asset("page.css"),
             "headline": with_tooltips(_headline(result)),
             "captures": "".join(_capture(capture) for capture in result.captures),
-            "groups": groups_section(result, order[:MAX_SECTIONS]),
+            "groups": groups.html,
             "chips": "".join(_chips(result.verdicts)),
             "limits": _limits(len(order), len(drawn)),
             "sections_count": counted(len(sections), "connection"),
             "sections": "".join(sections),
             "columns": columns,
-            "data": "".join(data),
+            "data": groups.data + "".join(data),
             "plotly": plotly,
             "inflate_script": asset("inflate.js"),
             "table_script": asset("connections.js"),
@@ -105,6 +115,8 @@ def _headline(result: DetectionResult) -> str:
     pairs, counts = result.pairs, count_by_verdict(result.verdicts)
     if not pairs:
         return "No TCP connection was found."
+    if judged_alone(result):
+        return _headline_of_groups(result)
     if len(pairs) == 1:
         return verdict_sentence(pairs[0])
     split = sum(count for verdict, count in counts.items() if verdict.is_split)
@@ -114,6 +126,25 @@ def _headline(result: DetectionResult) -> str:
         return f"All {total} connections are end to end."
     count = "None" if split == 0 else format_count(split)
     sentence = f"{count} of {total} connections {'is' if split in (0, 1) else 'are'} split"
+    return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
+
+
+def _headline_of_groups(result: DetectionResult) -> str:
+    """One vantage point in one sentence: its networks and ports."""
+    groups = groups_by_attention(result.groups)
+    if len(groups) == 1:
+        return group_sentence(groups[0])
+    own_site = sum(group.where is SplitPlace.SERVER for group in groups)
+    split = sum(group.verdict.is_split for group in groups) - own_site
+    open_ones = sum(group.verdict is Verdict.INCONCLUSIVE for group in groups)
+    if split == own_site == open_ones == 0:
+        return f"All {format_count(len(groups))} networks and ports are end to end."
+    if split == len(groups):
+        return f"All {format_count(len(groups))} networks and ports are split."
+    count = "None" if split == 0 else format_count(split)
+    sentence = f"{count} of {format_count(len(groups))} networks and ports {'is' if split in (0, 1) else 'are'} split"
+    if own_site:
+        sentence += f"; {format_count(own_site)} at the server's own site"
     return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
 
 

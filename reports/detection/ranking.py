@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from pepscope.results.attention import ATTENTION, group_attention
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import GroupResult, PairResult, Verdict
-
-#: Splits first, then what could not be decided, then what is in order.
-ATTENTION = {Verdict.SPLIT_TCP: 0, Verdict.TCP_PROXY: 0, Verdict.INCONCLUSIVE: 1, Verdict.REGULAR: 2}
+from pepscope.results.verdicts import SPLIT_VERDICTS, DetectionResult, GroupResult, HostResult, PairResult, Verdict
 
 #: Order in which counts by verdict are shown.
 KINDS_IN_ORDER = (Verdict.SPLIT_TCP, Verdict.TCP_PROXY, Verdict.INCONCLUSIVE, Verdict.REGULAR)
@@ -21,10 +19,22 @@ def by_attention(pairs: Sequence[PairResult]) -> list[int]:
     return sorted(range(len(table)), key=lambda index: (ATTENTION[table.verdict(index)], -table.payload_bytes(index)))
 
 
+def judged_alone(result: DetectionResult) -> bool:
+    """Whether one vantage point was judged: its groups carry the verdicts, connections follow from them."""
+    return any(group.by_host for group in result.groups)
+
+
 def groups_by_attention(groups: Sequence[GroupResult]) -> list[GroupResult]:
-    """The groups of several connections, split ones first, regular ones last, larger groups first within a verdict."""
-    several = [group for group in groups if len(group.pairs) > 1]
-    return sorted(several, key=lambda group: (ATTENTION[group.verdict], -len(group.pairs)))
+    """The groups to show, split ones first, regular ones last, larger groups first within a verdict.
+
+    A group of one connection says what its connection says, but for one vantage point, where groups are what is judged.
+    """
+    return sorted((group for group in groups if len(group.pairs) > 1 or group.by_host), key=group_attention)
+
+
+def hosts_by_attention(group: GroupResult) -> list[HostResult]:
+    """The far hosts of a group, split ones first, regular ones last, those with more exchanges first."""
+    return sorted(group.by_host, key=lambda host: (ATTENTION[host.verdict], -host.exchanges, -host.connections))
 
 
 def count_by_verdict(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
@@ -33,6 +43,16 @@ def count_by_verdict(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
     return {kind: counts[kind] for kind in KINDS_IN_ORDER if counts[kind]}
 
 
-def verdict_probability(judged: PairResult | GroupResult) -> float | None:
+def verdict_probability(judged: PairResult | GroupResult | HostResult) -> float | None:
     """Probability of the verdict, in [0, 1]; none where the verdict is inconclusive."""
     return None if judged.verdict is Verdict.INCONCLUSIVE else float(judged.probability.get(judged.verdict, 0.0))
+
+
+def class_probability(judged: PairResult | GroupResult | HostResult) -> float | None:
+    """Probability of the verdict's class, end to end or split in any way; none where the verdict is inconclusive.
+
+    One vantage point does not show how a split works: what counts is that there is one.
+    """
+    if not judged.verdict.is_split:
+        return verdict_probability(judged)
+    return sum(float(judged.probability.get(kind, 0.0)) for kind in SPLIT_VERDICTS)

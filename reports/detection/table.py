@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.results.verdicts import CaptureSummary, PairResult
+from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace
 from reports.detection.group_table import group_lines
-from reports.detection.ranking import by_attention, count_by_verdict, verdict_probability
+from reports.detection.ranking import (
+    by_attention,
+    class_probability,
+    count_by_verdict,
+    judged_alone,
+    verdict_probability,
+)
+from reports.detection.vantage_table import vantage_lines
 from reports.quantities import format_bytes, format_count, format_percent
 from reports.terminal import COLOURS, FAINT, PROBABILITY_WIDTH, VERDICT_WIDTH, WARNING, faint, paint, printable, wrapped
 
@@ -16,6 +23,9 @@ if TYPE_CHECKING:
 
 #: Up to here every connection gets its reason on lines of its own; beyond it a table of single lines reads better.
 _PAIRS_WITH_REASON = 12
+
+#: Connections that follow the networks and ports of one vantage point, which have said what matters.
+_PAIRS_BELOW_NETWORKS = 10
 
 _BYTES_WIDTH = 8
 _GAPS = 4
@@ -53,9 +63,10 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
     if not result.pairs:
         yield "No TCP connection found."
         return
-    yield from group_lines(result, colour, width)
-    shown = by_attention(result.pairs)[:max_connections]
-    detailed = len(result.pairs) <= _PAIRS_WITH_REASON
+    alone = judged_alone(result)
+    yield from vantage_lines(result, colour, width) if alone else group_lines(result, colour, width)
+    shown = by_attention(result.pairs)[: min(max_connections, _PAIRS_BELOW_NETWORKS) if alone else max_connections]
+    detailed = len(result.pairs) <= _PAIRS_WITH_REASON and not alone
     endpoint_width = (width - VERDICT_WIDTH - PROBABILITY_WIDTH - _BYTES_WIDTH - _GAPS) // 2
     heading = (
         f"{'CLIENT':<{endpoint_width}} {'SERVER':<{endpoint_width}} {'VERDICT':<{VERDICT_WIDTH}} "
@@ -64,7 +75,8 @@ def _lines(result: DetectionResult, colour: bool, width: int, max_connections: i
     yield paint(heading, FAINT, colour)
     for index in shown:
         pair = result.pairs[index]
-        yield _connection_line(pair, colour, endpoint_width)
+        share = class_probability(pair) if alone else verdict_probability(pair)
+        yield _connection_line(pair, share, colour, endpoint_width)
         if detailed:
             yield from _reason_lines(pair, colour, width)
     yield ""
@@ -80,10 +92,9 @@ def _capture_lines(capture: CaptureSummary, colour: bool, width: int) -> Iterato
             yield paint(line, WARNING, colour)
 
 
-def _connection_line(pair: PairResult, colour: bool, endpoint_width: int) -> str:
+def _connection_line(pair: PairResult, share: float | None, colour: bool, endpoint_width: int) -> str:
     vantage = pair.vantages[0]
     verdict = paint(f"{pair.verdict.value:<{VERDICT_WIDTH}}", COLOURS[pair.verdict], colour)
-    share = verdict_probability(pair)
     probability = "-" if share is None else format_percent(share)
     return (
         f"{shorten_endpoint(vantage.client, endpoint_width):<{endpoint_width}} "
@@ -108,10 +119,28 @@ def _reason_lines(pair: PairResult, colour: bool, width: int) -> Iterator[str]:
     yield from wrapped(printable(pair.reason), width, "  ", "  ")
 
 
+def _networks(result: DetectionResult) -> str:
+    """How many networks and ports have each verdict, those split at the server's own site by themselves."""
+    groups = [group for group in result.groups if group.where is not SplitPlace.SERVER]
+    parts = [
+        f"{format_count(count)} {kind.value}"
+        for kind, count in count_by_verdict([group.verdict for group in groups]).items()
+    ]
+    if own := len(result.groups) - len(groups):
+        parts.append(f"{format_count(own)} split at the server's own site")
+    total = len(result.groups)
+    return (
+        f"{format_count(total)} network{'' if total == 1 else 's'} and port{'' if total == 1 else 's'}: "
+        + ", ".join(parts)
+    )
+
+
 def _closing_lines(result: DetectionResult, shown: int, colour: bool, width: int) -> Iterator[str]:
     counts = count_by_verdict(result.verdicts)
     total = len(result.pairs)
     by_verdict = ", ".join(f"{format_count(count)} {kind.value}" for kind, count in counts.items())
+    if judged_alone(result):
+        yield from wrapped(_networks(result), width, "", "  ")
     yield f"{format_count(total)} connection{'' if total == 1 else 's'}: {by_verdict}"
     if shown < total:
         text = (

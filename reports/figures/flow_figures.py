@@ -46,14 +46,19 @@ class Figure:
     vertical_title: str
     from_zero: bool  # whether the vertical axis must show zero
     traces: tuple[Trace, ...]
+    logarithmic: str = ""  # the axes that are: "x", "xy" or none
+    rows: tuple[str, ...] = ()  # names on the vertical axis at 0, 1, ..., instead of numbers
+    evenly: bool = False  # whether points that are left out were left out evenly, not by their heights
 
     @property
     def note(self) -> str:
         """What of the data is drawn."""
-        drawn = sum(trace.drawn for trace in self.traces if trace.role != "line")
-        available = sum(trace.available for trace in self.traces if trace.role != "line")
+        drawn = sum(trace.drawn for trace in self.traces if trace.mode != "line")
+        available = sum(trace.available for trace in self.traces if trace.mode != "line")
         if drawn == available:
             return f"All {format_count(available)} points drawn."
+        if self.evenly:
+            return f"Drawn {format_count(drawn)} of {format_count(available)} points, evenly chosen."
         kinds = {trace.mode for trace in self.traces if trace.drawn < trace.available}
         how = "first, minimum and maximum of each bucket"
         if self.key == "clouds":

@@ -148,7 +148,17 @@ impl CaptureReader {
     /// same.
     #[inline]
     pub fn visit_next<T>(&mut self, act: impl FnOnce(&Segment<'_>) -> T) -> Result<Option<T>, CaptureError> {
-        Ok(self.next_located().and_then(|found| self.show(found, act)))
+        while let Some(link) = self.next_frame() {
+            let frame = self.window.slice(self.span.position, self.span.captured_bytes);
+            if let Some(place) = fast_path::locate(link, frame) {
+                self.tally.tcp_segments += 1;
+                return Ok(place.show(frame, self.tally.frames - 1, self.span.time_ns, act));
+            }
+            if self.locate_on_slow_path(link) {
+                return Ok(self.show(Located::SlowPath, act));
+            }
+        }
+        Ok(None)
     }
 
     #[inline(always)]
@@ -166,8 +176,23 @@ impl CaptureReader {
         }
     }
 
-    #[inline(always)]
     fn next_located(&mut self) -> Option<Located> {
+        while let Some(link) = self.next_frame() {
+            let frame = self.window.slice(self.span.position, self.span.captured_bytes);
+            if fast_path::locate(link, frame).is_some() {
+                self.tally.tcp_segments += 1;
+                return Some(Located::FastPath(link));
+            }
+            if self.locate_on_slow_path(link) {
+                return Some(Located::SlowPath);
+            }
+        }
+        None
+    }
+
+    /// Steps to the next frame that can be read and that the filter accepts; gives its link layer.
+    #[inline(always)]
+    fn next_frame(&mut self) -> Option<LinkType> {
         if self.ended {
             return None;
         }
@@ -192,29 +217,34 @@ impl CaptureReader {
                 self.tally.unknown_link_type += 1;
                 continue;
             };
-            let bytes = self.window.slice(span.position, span.captured_bytes);
             if let Some(filter) = &self.filter {
+                let bytes = self.window.slice(span.position, span.captured_bytes);
                 if !filter.accepts(span.link_type, bytes, span.wire_bytes) {
                     self.tally.filtered_out += 1;
                     continue;
                 }
             }
-            if fast_path::locate(link, bytes).is_some() {
+            return Some(link);
+        }
+    }
+
+    /// Looks for a segment in the latest frame with the full decoder, and shows the observer what else it holds.
+    #[inline(never)]
+    fn locate_on_slow_path(&mut self, link: LinkType) -> bool {
+        let span = &self.span;
+        let frame = self.window.slice(span.position, span.captured_bytes);
+        match self.decoder.locate_on_slow_path(link, span.time_ns, frame, span.wire_bytes as usize) {
+            Ok(place) => {
                 self.tally.tcp_segments += 1;
-                return Some(Located::FastPath(link));
+                self.slow_path_position = Some(place);
+                true
             }
-            match self.decoder.locate_on_slow_path(link, span.time_ns, bytes, span.wire_bytes as usize) {
-                Ok(place) => {
-                    self.tally.tcp_segments += 1;
-                    self.slow_path_position = Some(place);
-                    return Some(Located::SlowPath);
+            Err(reject) => {
+                self.tally.count_reject(reject);
+                if reject == Reject::NotTcp && self.observer.is_some() {
+                    self.observe();
                 }
-                Err(reject) => {
-                    self.tally.count_reject(reject);
-                    if reject == Reject::NotTcp && self.observer.is_some() {
-                        self.observe();
-                    }
-                }
+                false
             }
         }
     }

@@ -64,8 +64,12 @@ impl Tally {
 
     #[inline]
     pub(crate) fn extend_time_span(&mut self, time_ns: i64) {
-        let (first, last) = self.time_span_ns.unwrap_or((time_ns, time_ns));
-        self.time_span_ns = Some((first.min(time_ns), last.max(time_ns)));
+        // Most frames only move the end.
+        match &mut self.time_span_ns {
+            Some((first, last)) if *first <= time_ns => *last = time_ns.max(*last),
+            Some((first, _)) => *first = time_ns,
+            none => *none = Some((time_ns, time_ns)),
+        }
     }
 
     /// Index in `link_types` of a link-layer type, added if it is new.

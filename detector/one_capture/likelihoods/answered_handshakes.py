@@ -12,11 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.timing_tables import Floats
 
 #: Where one host answers both: acknowledgements as fast as the handshake, delayed by Linux's timer, or by another's.
 _ALIKE, _DELAYED, _OTHERWISE = 0.75, 0.2, 0.05
 _DELAYED_S = (0.038, 0.046)
+
+#: All of several acknowledgements must be delayed otherwise for the least one to be; no share is below this one.
+_LEAST_OTHERWISE = 0.02
+
+#: No host delays an acknowledgement longer (RFC 9293 section 3.8.6.3).
+LONGEST_DELAY_S = 0.5
 
 #: Behind an answered handshake, the share whose path behind the box is too short to show.
 _NEARBY = 0.02
@@ -50,8 +57,11 @@ class HandshakeNats:
     other_sender: Floats
 
 
-def handshake_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, answered_share: Floats) -> HandshakeNats:
-    """Compare the handshakes of each member with its data; NaN stands for what is unknown."""
+def handshake_nats(
+    handshake_s: Floats, plain_s: Floats, plain_counts: Ints, variation_s: Floats, answered_share: Floats
+) -> HandshakeNats:
+    """Compare the handshakes of each member with its data; NaN stands for what is unknown. `plain_s` is the least of
+    `plain_counts` round trips of data."""
     beyond_s = plain_s - handshake_s
     known = ~np.isnan(beyond_s)
     beyond_s = np.where(known, beyond_s, 0.0)
@@ -61,7 +71,9 @@ def handshake_nats(handshake_s: Floats, plain_s: Floats, variation_s: Floats, an
     delayed = np.where((beyond_s > least_s) & (beyond_s < most_s), 1 / (most_s - least_s), 0.0)
     further_s = np.maximum(beyond_s, _LEAST_S)
     anything = np.where(beyond_s > _LEAST_S, 1 / (further_s * np.log(_MOST_S / _LEAST_S)), 0.0)
-    one_host = _ALIKE * alike + _DELAYED * delayed + _OTHERWISE * anything + _NEVER
+    otherwise = np.maximum(_OTHERWISE ** np.maximum(plain_counts, 1), _LEAST_OTHERWISE)
+    within = np.where(beyond_s < LONGEST_DELAY_S, anything, 0.0)
+    one_host = _ALIKE * alike + _DELAYED * delayed + otherwise * within + _NEVER
     answered = (1 - _NEARBY) * anything + _NEARBY * alike + _NEVER
     seen, shown = ~np.isnan(answered_share), np.nan_to_num(answered_share) > _MOSTLY
     return HandshakeNats(

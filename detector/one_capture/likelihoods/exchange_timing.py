@@ -60,8 +60,9 @@ class ExchangeTiming:
     One element an exchange: `row` in the capture's exchanges, `connection`, `member`, `kind` (a class of
     `TimingTables`), `excess_s` beyond the connection's least round trip, its handshake included, `data_excess_s` beyond
     that of its data alone, and `weight`. One element a member, NaN where nothing was measured: `near_s`, its least
-    round trip, of what kind ever; `plain_s`, the least of data that a packet without payload acknowledges;
-    `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low ones.
+    round trip, of what kind ever; `plain_s`, the least of `plain_counts` of data that packets without payload
+    acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low
+    ones.
     """
 
     row: Ints
@@ -73,6 +74,7 @@ class ExchangeTiming:
     weight: Floats
     near_s: Floats
     plain_s: Floats
+    plain_counts: Ints
     handshake_s: Floats
     variation_s: Floats
 
@@ -118,6 +120,9 @@ def exchange_timing(
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
     low_s = grouped_quantile(data_s, member, members, _LOW)
     trips_of = round_trips.connection[trips]
+    plain_counts = np.bincount(
+        places.member[trips_of], weights=round_trips.plain_count[trips] * used[trips_of], minlength=members
+    )  # fmt: skip
     measured = np.bincount(
         places.member[trips_of], weights=round_trips.count[trips] * used[trips_of], minlength=members
     )  # fmt: skip
@@ -132,6 +137,7 @@ def exchange_timing(
         weight=connection_weights(connection),
         near_s=grouped_quantile(least_s, member, members, 0.0),
         plain_s=grouped_quantile(plain_s, member, members, 0.0),
+        plain_counts=plain_counts.astype(np.int64),
         handshake_s=grouped_quantile(handshake_s, member, members, 0.0),
         variation_s=np.where(measured >= FEWEST_ROUND_TRIPS, varies_s, np.nan),
     )

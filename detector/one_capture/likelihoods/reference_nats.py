@@ -30,6 +30,9 @@ _LATE = (ReferenceKind.QUIC_INITIAL, ReferenceKind.QUIC_RETURN)
 #: and QUIC.
 _PROMPT_LATE_SHARE, _QUIC_LATE_SHARE = 0.15, 0.6
 
+#: How often a balancer answers the reference, and what TCP reaches stands further away.
+_SITE_SHARE = 0.05
+
 #: Late by (s): from what can be told from nothing to what nobody waits for.
 _LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
 
@@ -88,6 +91,10 @@ def _nats(beyond_s: Floats, blur_s: Floats, late_share: float) -> Floats:
     late = np.where(away_s > 0, 1 / (late_s * np.log(_MOST_LATE_S / _LEAST_LATE_S)), 0.0)
     # A reference that is shorter than the transport's round trip was lucky: its path was idle.
     never = 1 / (_MOST_LATE_S * 1e3)
-    nats = np.log((1 - late_share) * prompt + late_share * late + never)
+    # Behind a split point the leg may go on inside the site, from the balancer that answers the reference.
+    short_s = np.maximum(-away_s, _LEAST_LATE_S)
+    site = np.where((away_s < 0) & (legs_s > 0), 1 / (short_s * np.log(_MOST_LATE_S / _LEAST_LATE_S)), 0.0)
+    prompt_share = 1 - late_share - _SITE_SHARE
+    nats = np.log(prompt_share * prompt + late_share * late + _SITE_SHARE * site + never)
     best: Floats = nats - nats.max(axis=1, keepdims=True)
     return best

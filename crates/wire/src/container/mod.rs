@@ -66,6 +66,17 @@ impl ByteOrder {
         }
     }
 
+    /// The four 32-bit words of 16 bytes.
+    #[inline(always)]
+    pub(crate) fn words(self, bytes: &[u8; 16]) -> [u32; 4] {
+        let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let words = [word(0), word(4), word(8), word(12)];
+        match self {
+            ByteOrder::Big => words.map(u32::from_be_bytes),
+            ByteOrder::Little => words.map(u32::from_le_bytes),
+        }
+    }
+
     /// The four bytes of a 32-bit word.
     pub(crate) fn bytes(self, word: u32) -> [u8; 4] {
         match self {

@@ -58,40 +58,59 @@ impl Pcap {
         self.order
     }
 
+    /// Steps to the next frame and writes where it is; false at a clean end.
     #[inline]
     pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
+        if self.step(window, span) {
+            return Ok(true);
+        }
+        self.next_frame_after_reading(window, span)
+    }
+
+    /// Steps to the next frame where all of its record is available, which is nearly always.
+    #[inline(always)]
+    fn step(&self, window: &mut ByteWindow, span: &mut FrameSpan) -> bool {
+        let available = window.available();
+        let Some(header) = available.first_chunk::<RECORD_HEADER_BYTES>() else { return false };
+        let [seconds, fraction, captured_bytes, wire_bytes] = self.order.words(header);
+        let record_bytes = self.record_header_bytes + captured_bytes as usize;
+        if captured_bytes > self.largest_frame_bytes || record_bytes > available.len() {
+            return false;
+        }
+        let position = window.position() + self.record_header_bytes;
+        window.consume(record_bytes);
+        *span = FrameSpan {
+            position,
+            captured_bytes: captured_bytes as usize,
+            wire_bytes,
+            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction,
+            link_type: self.link_type,
+            timed: true,
+        };
+        true
+    }
+
+    /// Reads more of the file, then steps to the next frame or says why there is none.
+    #[cold]
+    #[inline(never)]
+    fn next_frame_after_reading(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
         if let Err(shortage) = window.demand(self.record_header_bytes) {
             return match shortage {
                 Shortage::Ended if window.available().is_empty() => Ok(false),
                 other => Err(Break::short(window, other, "a record header", self.record_header_bytes as u64)),
             };
         }
-        let header = &window.available()[..self.record_header_bytes];
-        let seconds = self.order.u32(header, 0);
-        let fraction = self.order.u32(header, 4);
-        let captured_bytes = self.order.u32(header, CAPTURED_BYTES_AT);
-        let wire_bytes = self.order.u32(header, 12);
+        let captured_bytes = self.order.u32(window.available(), CAPTURED_BYTES_AT);
         if captured_bytes > self.largest_frame_bytes {
             return Err(Break::new(
                 window.offset(),
                 format!("a record claims {captured_bytes} captured bytes, which no frame has"),
             ));
         }
-        let captured_bytes = captured_bytes as usize;
-        let record_bytes = self.record_header_bytes + captured_bytes;
+        let record_bytes = self.record_header_bytes + captured_bytes as usize;
         if let Err(shortage) = window.demand(record_bytes) {
             return Err(Break::short(window, shortage, "a record", record_bytes as u64));
         }
-        let position = window.position() + self.record_header_bytes;
-        window.consume(record_bytes);
-        *span = FrameSpan {
-            position,
-            captured_bytes,
-            wire_bytes,
-            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction,
-            link_type: self.link_type,
-            timed: true,
-        };
-        Ok(true)
+        Ok(self.step(window, span))
     }
 }

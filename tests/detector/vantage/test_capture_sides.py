@@ -1,0 +1,38 @@
+"""Which capture is the client's, where they lack the handshake."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from detector.vantage.capture_sides import first_is_client_side
+from tests.detector.corpus import pairs
+
+MS = 1_000_000
+
+
+def timed(connection, up_ms, down_ms):
+    """The connection without its handshake, with these least round trips (ms)."""
+    up, down = (
+        replace(flow, round_trip_time_min_ns=None if ms is None else round(ms * MS))
+        for flow, ms in ((connection.up, up_ms), (connection.down, down_ms))
+    )
+    return replace(connection, up=up, down=down, handshake_syn_ack_ns=None, handshake_ack_ns=None)
+
+
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [
+        ((None, 0.0), (179.0, 52.0)),  # a request that the server acknowledged late
+        ((None, 0.1), (None, 9.0)),  # a path shorter than 10 ms
+        ((60.0, None), (0.1, None)),
+        ((60.0, 0.1), (0.1, 60.0)),
+        ((30.0, 30.0), (5.0, 50.0)),
+    ],
+)
+def test_round_trips_of_one_direction_tell_the_captures_apart(client, server):
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near, far = timed(pair.client_side.connection, *client), timed(pair.server_side.connection, *server)
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
