@@ -101,6 +101,7 @@ bench-quick: install ## The speed of detect and inspect beside tcptrace, in five
 
 docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py
+	$(BIN)/python docs/draw_timing.py
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py
 	$(BIN)/python docs/worked_verdict.py

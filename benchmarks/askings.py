@@ -26,13 +26,18 @@ def _synchronised(run: Run) -> bool:
     return _constant_offset(run) and not run["clock"].get("mobile_offset_s")
 
 
+def _terminates(run: Run) -> bool:
+    """Whether what splits ends connections, if anything does: one capture does not show who acknowledges beyond it."""
+    return not run["id"].startswith("spl-localack")
+
+
 AS_RECORDED = "as recorded"
 
 ASKINGS: Mapping[str, Asking] = {
     AS_RECORDED: Asking(),
     "other order": Asking(("mobile", "server")),
-    "mobile's capture alone": Asking(("mobile",)),
-    "server's capture alone": Asking(("server",)),
+    "mobile's capture alone": Asking(("mobile",), fair=_terminates),
+    "server's capture alone": Asking(("server",), fair=_terminates),
     "--clocks offset": Asking(options={"clocks": "offset"}, fair=_constant_offset),
     "--clocks synchronised": Asking(options={"clocks": "synchronised"}, fair=_synchronised),
 }

@@ -140,7 +140,12 @@ _GARBAGE_THRESHOLD = 10_000
 @click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
-@click.option("--parquet", type=click.Path(dir_okay=False), metavar="FILE", help="Write a Parquet table.")
+@click.option(
+    "--parquet",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write Parquet tables: connections to FILE, evidence, groups and hosts beside it.",
+)
 @click.option(
     "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
 )

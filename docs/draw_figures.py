@@ -16,6 +16,7 @@ from reports.detection.page import write_page
 
 ROOT = Path(__file__).parent.parent
 CORPUS = ROOT / "tests" / "corpus"
+ONE_ENDED = ROOT / "tests" / "one_ended"
 FIGURES = ROOT / "docs" / "figures"
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
@@ -28,6 +29,7 @@ class Drawing:
     run: str
     title: str
     ends: tuple[str, ...] = ("srv", "mob")
+    folder: Path = CORPUS
 
 
 CLOUDS = "Can one clock explain both data and acknowledgements?"
@@ -36,6 +38,9 @@ DELAY = "One-way delay of each packet, in sending order"
 ROUND_TRIP = "Round-trip time at the sender"
 WINDOW = "Receive window"
 GROUPS = "Groups"  # the table, which is no figure
+EXCHANGES = "How long do answers take, and how long the transport?"
+REFERENCE = "What no TCP split shortens: the reference"
+HANDSHAKES = "Handshake times by host"
 
 DRAWINGS = (
     Drawing("split-clouds", "spl_ha_dl_large_umts", CLOUDS),
@@ -54,6 +59,11 @@ DRAWINGS = (
     Drawing("parallel-delay", "prx_ngx_par6", DELAY),
     Drawing("one-end-round-trip", "spl_ha_dl_large_umts", ROUND_TRIP, ("srv",)),
     Drawing("short-transfers-group", "spl_ha_dl_short10k", GROUPS),
+    Drawing("exchanges-split", "lte-split", EXCHANGES, ("mobile",), ONE_ENDED),
+    Drawing("exchanges-regular", "lte-none", EXCHANGES, ("mobile",), ONE_ENDED),
+    Drawing("reference-split", "lte-split", REFERENCE, ("mobile",), ONE_ENDED),
+    Drawing("handshakes-split", "lte-split", HANDSHAKES, ("mobile",), ONE_ENDED),
+    Drawing("handshakes-regular", "lte-none", HANDSHAKES, ("mobile",), ONE_ENDED),
 )
 
 
@@ -69,7 +79,7 @@ def main() -> None:
 
 
 def _draw(page: Page, drawing: Drawing, path: Path) -> None:
-    captures = [str(next(CORPUS.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in drawing.ends]
+    captures = [str(next(drawing.folder.glob(f"{drawing.run}.{end}.pcap*.gz"))) for end in drawing.ends]
     write_page(detect(*captures, series=True), path)
     page.goto(path.as_uri())
     if drawing.title == GROUPS:

@@ -42,7 +42,7 @@ _ONE_HOST = {
     GroupSide.SERVER: "That all connections come from one address leaves open",
 }
 
-_HELD_BACK = "unless a box holds its acknowledgements back to look far away"
+_HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
 
 
 def reason(figures: PoolFigures, explanation: Explanation) -> str:

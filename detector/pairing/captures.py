@@ -12,7 +12,7 @@ from detector.options import DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs
 from detector.pair import DatagramLeg, Pair, Vantage
 from detector.pairing.alignment import align
-from detector.pairing.confidence import CONFIDENCE, RIVALLED, leg_confidence, pairing_confidence
+from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_confidence, pairing_confidence
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
@@ -82,6 +82,7 @@ class PairedCaptures:
             related=related or self._options.same_transfers,
             asked_alike=same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP]),
             another_answer=another_answer(client_side.payload[Direction.DOWN], server_side.payload[Direction.DOWN]),
+            is_small=max(_stream_bytes(client_side), _stream_bytes(server_side)) < SMALL_BYTES,
         )
         if match.rivals and not certain:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
@@ -226,6 +227,11 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
         elif not (match.ground is Ground.ALONE and match.second in used):
             made.append(match)
     return made
+
+
+def _stream_bytes(vantage: Vantage) -> int:
+    """What both directions carried."""
+    return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
 
 
 def _addresses_in_common(one: Connection, two: Connection) -> bool:

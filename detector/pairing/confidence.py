@@ -54,6 +54,10 @@ _CONTENT = (
 )
 STRANGERS = 0.3
 
+#: Less than this in both directions together is what programs say to everybody: greetings, polls, empty answers. That
+#: two connections with no address in common say it is no sign of one transfer.
+SMALL_BYTES = 512
+
 #: Least confidence where the same object was asked for at the same time.
 SAME_REQUEST = 0.7
 
@@ -99,16 +103,18 @@ def pairing_confidence(
     related: bool,
     asked_alike: bool,
     another_answer: bool = False,
+    is_small: bool = False,
 ) -> float:
     """The ground's confidence, raised or lowered by what comparing the payload showed.
 
     `related`: the connections have an address in common; `asked_alike`: they begin with the same request;
-    `another_answer` that their answers were generated at different times.
+    `another_answer` that their answers were generated at different times; `is_small` that both directions together
+    carry less than `SMALL_BYTES`.
     """
     start = CONFIDENCE[ground]
     if ground is Ground.PACKETS:
         return start  # the same packets are the same transfer, whatever else differs
-    if ground in _CONTENT and not related and another_answer:
+    if ground in _CONTENT and not related and (another_answer or is_small):
         return min(start, STRANGERS)
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
     if not compared:

@@ -1,4 +1,4 @@
-"""Verdicts and their evidence as CSV or Parquet files, written some thousand connections at a time."""
+"""Verdicts, their evidence and groups as CSV or Parquet files, written some thousand connections at a time."""
 
 from __future__ import annotations
 
@@ -52,20 +52,36 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
 
 def evidence_path(path: str | Path) -> Path:
     """Where the evidence goes that belongs to the table at `path`: `verdicts.csv` gets `verdicts.evidence.csv`."""
+    return _beside(path, "evidence")
+
+
+def groups_path(path: str | Path) -> Path:
+    """Where the groups go that belong to the table at `path`: `verdicts.csv` gets `verdicts.groups.csv`."""
+    return _beside(path, "groups")
+
+
+def hosts_path(path: str | Path) -> Path:
+    """Where the far hosts of the groups go: `verdicts.csv` gets `verdicts.hosts.csv`."""
+    return _beside(path, "hosts")
+
+
+def _beside(path: str | Path, part: str) -> Path:
     target = Path(path)
-    return target.with_name(f"{target.stem}.evidence{target.suffix}")
+    return target.with_name(f"{target.stem}.{part}{target.suffix}")
 
 
 def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> None:
-    """Write `to_frame()` as CSV to a stream or a file; next to a file goes `evidence_frame` (see `evidence_path`)."""
+    """Write `to_frame()` as CSV to a stream or a file; next to a file go evidence, groups and hosts (`_beside`)."""
     if not isinstance(destination, (str, Path)):
         _write_rows(result, destination)
         return
     import pandas as pd
 
     try:
-        with _both_files(destination) as (table, evidence):
+        with _files(destination) as (table, evidence, groups, hosts):
             _write_rows(result, table)
+            result.groups_frame().to_csv(groups)
+            result.hosts_frame().to_csv(hosts, index=False)
             for number, columns in enumerate(_evidence_columns(result, _ROWS)):
                 pd.DataFrame(columns).to_csv(evidence, index=False, header=number == 0)
     except OSError as error:
@@ -78,15 +94,18 @@ def _write_rows(result: DetectionResult, destination: TextIO | IO[bytes]) -> Non
 
 
 def write_parquet(result: DetectionResult, path: str | Path) -> None:
-    """Write `to_frame()` to `path` and `evidence_frame` next to it, as Parquet in row groups; needs pyarrow."""
+    """Write `to_frame()` to `path`, evidence, groups and hosts next to it, as Parquet in row groups; needs pyarrow."""
     try:
+        import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ReportError(
             "Parquet output needs the package pyarrow, which is not installed: run 'pip install pyarrow' or use --csv."
         ) from error
     try:
-        with _both_files(path) as (table, evidence):
+        with _files(path) as (table, evidence, groups, hosts):
+            pq.write_table(pa.Table.from_pandas(result.groups_frame(), schema=_schema(result.groups_frame())), groups)
+            pq.write_table(pa.Table.from_pandas(result.hosts_frame(), schema=_schema(result.hosts_frame())), hosts)
             for stream, batches in ((table, _pair_batches(result)), (evidence, _evidence_batches(result))):
                 first = next(batches)
                 with pq.ParquetWriter(stream, first.schema) as writer:
@@ -98,10 +117,23 @@ def write_parquet(result: DetectionResult, path: str | Path) -> None:
 
 
 @contextmanager
-def _both_files(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The table's file and its evidence's; they appear together, when both are whole."""
-    with output_file(path) as table, output_file(evidence_path(path)) as evidence:
-        yield table, evidence
+def _files(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes], IO[bytes], IO[bytes]]]:
+    """The files of the table, of its evidence, groups and hosts; they appear together, when all are whole."""
+    with (
+        output_file(path) as table,
+        output_file(evidence_path(path)) as evidence,
+        output_file(groups_path(path)) as groups,
+        output_file(hosts_path(path)) as hosts,
+    ):
+        yield table, evidence, groups, hosts
+
+
+def _schema(frame: pd.DataFrame) -> pa.Schema:
+    """The types of a table's columns, which a column without a value does not show."""
+    import pyarrow as pa
+
+    kinds = {"float64": pa.float64(), "int64": pa.int64(), "Int64": pa.int64()}
+    return pa.schema([(str(name), kinds.get(str(kind), pa.string())) for name, kind in frame.dtypes.items()])
 
 
 def _pair_batches(result: DetectionResult) -> Iterator[pa.RecordBatch]:

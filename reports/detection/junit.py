@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from pepscope.results.verdicts import PairResult, Verdict
+from pepscope.results.verdicts import GroupResult, PairResult, Verdict
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
 from reports.terminal import printable
-from reports.wording import verdict_sentence
+from reports.wording import group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
 
 
 def write_junit(result: DetectionResult, path: str | Path) -> None:
-    """Write one test case a connection: passed = regular, failed = split-tcp or tcp-proxy, skipped = inconclusive."""
+    """Write one test case a connection: passed = regular, failed = split-tcp or tcp-proxy, skipped = inconclusive.
+
+    Of one vantage point the groups, which carry its verdicts, are test cases before the connections.
+    """
     warnings = [f"{capture.path}: {text}" for capture in result.captures for text in capture.warnings]
-    write_suite(path, "pepscope detect", result.verdicts, map(_case, result.pairs), warnings)
+    groups = [group for group in result.groups if group.by_host]
+    captures = " and ".join(capture.path for capture in result.captures)
+    verdicts = [*(group.verdict for group in groups), *result.verdicts]
+    cases = chain((_group_case(group, captures) for group in groups), map(_case, result.pairs))
+    write_suite(path, "pepscope detect", verdicts, cases, warnings)
 
 
 def write_suite(
@@ -44,6 +52,12 @@ def write_suite(
         write_output(path, "\n".join(lines) + "\n")
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def _group_case(group: GroupResult, captures: str) -> str:
+    name = f"{group.side.value} side: {group.network}, port {group.port}"
+    details = [group_sentence(group), *(item.summary for item in group.evidence)]
+    return junit_case(captures, name, 0.0, group.verdict, group.reason, details)
 
 
 def _case(pair: PairResult) -> str:

@@ -7,18 +7,36 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pepscope.results.verdicts import DetectionResult, Evidence, Outcome, PairResult, Verdict
+from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, Outcome, PairResult, Verdict
 from reports.detection.contract import read_document
-from reports.detection.ranking import by_attention, count_by_verdict, groups_by_attention, verdict_probability
+from reports.detection.ranking import (
+    by_attention,
+    class_probability,
+    count_by_verdict,
+    groups_by_attention,
+    hosts_by_attention,
+    verdict_probability,
+)
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
 from reports.terminal import printable
-from reports.wording import GROUP_SENTENCES, VERDICT_NAMES, captured_at, group_details, method_name, verdict_sentence
+from reports.wording import (
+    STRETCHES,
+    VERDICT_NAMES,
+    captured_at,
+    group_details,
+    group_sentence,
+    method_name,
+    verdict_sentence,
+)
 
 #: Connections explained in full.
 MAX_EXPLAINED = 20
 
 #: Groups explained.
 MAX_GROUPS = 10
+
+#: Far hosts named of one group.
+MAX_HOSTS = 8
 
 #: Numbers shown of one piece of evidence; methods put the most important ones first.
 MAX_NUMBERS = 10
@@ -76,21 +94,56 @@ def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
 
 
 def _groups(result: DetectionResult, width: int) -> Iterator[str]:
-    """The groups of several connections, before the single connections."""
+    """The groups, before the single connections; those of one vantage point with what they rest on."""
     groups = groups_by_attention(result.groups)
     for group in groups[:MAX_GROUPS]:
-        share = verdict_probability(group)
+        share = class_probability(group) if group.by_host else verdict_probability(group)
         certainty = "" if share is None else f" Probability: {format_percent(share)}."
         details = "; ".join([*captured_at(group, result.captures), *group_details(group)])
+        size = f"{format_count(len(group.pairs))} connection{'' if len(group.pairs) == 1 else 's'}"
         yield from _wrap(
-            f"Group of {format_count(len(group.pairs))} connections, clients in {group.network}, port {group.port} "
-            f"({details}): {VERDICT_NAMES[group.verdict]}. {GROUP_SENTENCES[group.verdict]}{certainty} {group.reason}",
+            f"Group of {size}, clients in {group.network}, port {group.port} "
+            f"({details}): {VERDICT_NAMES[group.verdict]}. {group_sentence(group)}{certainty} {group.reason}",
             width,
         )
+        if group.by_host:
+            yield from _grounds(group, width)
         yield ""
     if len(groups) > MAX_GROUPS:
         yield from _wrap(f"{format_count(len(groups) - MAX_GROUPS)} more groups are not shown here.", width)
         yield ""
+
+
+def _grounds(group: GroupResult, width: int) -> Iterator[str]:
+    """The evidence of a group that one vantage point shows, and its far hosts one by one."""
+    yield from _wrap(f"Judged: {STRETCHES[group.side][0].lower()}{STRETCHES[group.side][1:]}.", width, "  ", "  ")
+    for item in group.evidence:
+        name = method_name(item.method)
+        # The first piece says what the reason says.
+        said = "as above" if item.summary == group.reason else item.summary.removesuffix(".")
+        caveats = f" {' '.join(item.caveats)}" if item.caveats else ""
+        yield from _wrap(
+            f"- {name[:1].upper()}{name[1:]} ({_firmness(item.strength)}): {said}.{caveats}", width, "  ", "    "
+        )
+    if len(group.by_host) < 2:
+        return
+    hosts = hosts_by_attention(group)
+    for host in hosts[:MAX_HOSTS]:
+        known = (
+            ("near leg", host.near_round_trip_s),
+            ("hidden leg", host.hidden_round_trip_s),
+            ("reference", host.reference_round_trip_s),
+        )
+        times = "".join(f", {name} {format_seconds(time)}" for name, time in known if time is not None)
+        yield from _wrap(
+            f"- {host.host}: {VERDICT_NAMES[host.verdict]}, {format_count(host.exchanges)} "
+            f"exchange{'' if host.exchanges == 1 else 's'}{times}",
+            width,
+            "  ",
+            "    ",
+        )
+    if len(hosts) > MAX_HOSTS:
+        yield from _wrap(f"and {format_count(len(hosts) - MAX_HOSTS)} more hosts", width, "  ")
 
 
 def _connection(pair: PairResult, width: int) -> Iterator[str]:

@@ -62,6 +62,25 @@ def test_one_capture_is_inconclusive_and_no_success_where_a_verdict_was_asked_fo
     assert b"could be judged" in finished.stderr
 
 
+ONE_ENDED = Path(__file__).parents[1] / "one_ended"
+
+
+@pytest.mark.parametrize(("name", "status"), [("lte-split", 1), ("lte-none", 0)])
+def test_fail_on_counts_the_groups_of_one_vantage_point(name: str, status: int) -> None:
+    finished = run("detect", ONE_ENDED / f"{name}.mobile.pcap.gz", "--fail-on", "split")
+    assert finished.returncode == status
+    lines = finished.stdout.decode().splitlines()
+    start = lines.index("Between this capture and the servers:")
+    assert lines[start + 1].split()[:2] == ["NETWORK", "PORT"]
+
+
+def test_lines_of_one_vantage_point_end_with_its_groups_and_their_hosts() -> None:
+    lines = run("detect", ONE_ENDED / "lte-split.mobile.pcap.gz", "--jsonl").stdout.splitlines()
+    groups = [record for record in map(json.loads, lines) if record["record"] == "group"]
+    assert [group["port"] for group in groups] == [80, 443]
+    assert all(len(group["by_host"]) == 4 and "series" not in group for group in groups)
+
+
 def test_a_capture_may_come_from_standard_input() -> None:
     server, mobile = both("spl_ha_dl_srcip")
     finished = run("detect", server, "-", "--json", stdin=mobile.read_bytes())

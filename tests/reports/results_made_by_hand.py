@@ -12,7 +12,9 @@ from pepscope.results.verdicts import (
     FloatArray,
     FlowSeries,
     GroupResult,
+    GroupSeries,
     GroupSide,
+    HostResult,
     Mechanism,
     Outcome,
     PairResult,
@@ -123,6 +125,74 @@ def make_group(verdict: Verdict, *pairs: int, network: str = "192.0.2.0/24", rea
         hidden_round_trip_interval_s=None,
         reason=reason,
         evidence=make_pair(verdict).evidence,
+    )
+
+
+def make_vantage_group(
+    verdict: Verdict,
+    *pairs: int,
+    network: str = "192.0.2.0/24",
+    side: GroupSide = GroupSide.CLIENT,
+    where: SplitPlace | None = SplitPlace.NETWORK,
+    hosts: int = 3,
+    exchanges: int = 60,
+    series: bool = False,
+) -> GroupResult:
+    """A group that one capture holds, with far hosts 10, 20, ... ms behind a split point at 40 ms."""
+    split = verdict.is_split
+    by_host = tuple(
+        HostResult(
+            host=f"203.0.113.{number + 1}",
+            connections=2,
+            exchanges=exchanges // hosts,
+            verdict=verdict,
+            probability=PROBABILITIES[verdict],
+            where=where if split else None,
+            near_round_trip_s=0.04,
+            hidden_round_trip_s=0.01 * (number + 1) if split else None,
+            hidden_round_trip_interval_s=(0.008, 0.05) if split else None,
+            reference_round_trip_s=0.04 + 0.01 * (number + 1),
+        )
+        for number in range(hosts)
+    )
+    return GroupResult(
+        side=side,
+        network=network,
+        port=443,
+        hosts=tuple(host.host for host in by_host),
+        pairs=pairs,
+        exchanges=exchanges,
+        verdict=verdict,
+        probability=PROBABILITIES[verdict],
+        mechanism=Mechanism.UNDECIDED if split else None,
+        where=where if split else None,
+        near_round_trip_s=0.04,
+        hidden_round_trip_s=0.02 if split else None,
+        hidden_round_trip_interval_s=(0.008, 0.05) if split else None,
+        reason=REASON,
+        evidence=make_pair(verdict).evidence,
+        by_host=by_host,
+        series=make_group_series(hosts, exchanges) if series else None,
+    )
+
+
+def make_group_series(hosts: int = 3, exchanges: int = 60) -> GroupSeries:
+    """Exchanges of hosts 10, 20, ... ms behind a split point at 40 ms; the second half of all are not kept."""
+    host = np.arange(exchanges) % hosts
+    each = np.arange(hosts)
+    return GroupSeries(
+        exchange_host=host,
+        exchange_kind=tuple("tls-hello" if number % 4 == 0 else "tls-data" for number in range(exchanges)),
+        exchange_s=0.041 + 0.01 * (host + 1),
+        exchange_transport_s=np.full(exchanges, 0.04),
+        exchange_count=2 * exchanges,
+        handshake_host=each,
+        handshake_s=np.full(hosts, 0.041),
+        handshake_count=hosts,
+        reference_host=np.repeat(each, 2),
+        reference_kind=("icmp-echo", "quic-initial") * hosts,
+        reference_s=0.04 + 0.01 * (np.repeat(each, 2) + 1),
+        reference_count=2 * hosts,
     )
 
 

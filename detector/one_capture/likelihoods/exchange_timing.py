@@ -5,7 +5,8 @@ answer). The *near leg* reaches from the capture to whatever acknowledges; its l
 connection, is taken from the exchange's time. What is left is the application's time, what the path varies, and the
 round trip of a hidden leg. Path and leg differ in the *gap*, from the acknowledgement of the question to the answer:
 what delays a path delays both. An acknowledgement is held back no longer than `ACK_DELAY_S` by the hosts that relays
-run on, so that the excess is at most gap + `ACK_DELAY_S`.
+run on, so that the excess is at most gap + `ACK_DELAY_S`. It is at least zero: an answer that comes sooner than the
+least round trip that is known comes at the transport's speed.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def exchange_timing(
     def excess_s(least_s: Floats) -> Floats:
         low_s = grouped_quantile(least_s, member, members, _LOW)[places.member]
         base_s = np.where(np.isnan(least_s), low_s, least_s)[connection]
-        return np.where(np.isnan(base_s), gap_s, took_s - base_s)
+        return np.maximum(np.where(np.isnan(base_s), gap_s, took_s - base_s), 0.0)
 
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]

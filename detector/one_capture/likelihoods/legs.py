@@ -10,6 +10,9 @@ from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 #: Share of the posterior below and above the interval.
 TAIL = 0.05
 
+#: From one of `HIDDEN_S` to the border of what it stands for, as a ratio.
+_TO_BORDER = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
+
 
 def leg_estimates(leg_nats: Floats) -> tuple[Floats, Floats, Floats]:
     """Estimate (the posterior's mean on a logarithmic scale) and interval of each row, in seconds."""
@@ -17,7 +20,7 @@ def leg_estimates(leg_nats: Floats) -> tuple[Floats, Floats, Floats]:
     share /= share.sum(axis=1, keepdims=True)
     below = np.cumsum(share, axis=1)
     estimate: Floats = np.exp(share @ np.log(HIDDEN_S))
-    return estimate, _at(below, TAIL), _at(below, 1 - TAIL)
+    return estimate, _at(below, TAIL) / _TO_BORDER, _at(below, 1 - TAIL) * _TO_BORDER
 
 
 def common_leg_nats(leg_nats: Floats, member_group: npt.NDArray[np.int64], groups: int) -> Floats:

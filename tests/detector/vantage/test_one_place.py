@@ -11,7 +11,10 @@ import pytest
 
 import pepscope
 from detector.pair import Pair, Vantage
+from detector.pairing.captures import pair_captures
 from detector.vantage.one_place import one_place
+from detector.verdict.judging import judge_pair
+from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import DetectionResult, Verdict
 from tests.captures.containers import (
@@ -89,7 +92,8 @@ def test_a_capture_and_its_edited_copy_are_one_vantage_point(tmp_path: Path, nam
 
 
 def test_the_richer_copy_is_judged(tmp_path: Path) -> None:
-    whole = pepscope.detect(str(CORPUS / "spl_ha_dl_srcip.mob.pcap.gz")).pairs[0]
+    paired = pair_captures(open_capture(str(CORPUS / "spl_ha_dl_srcip.mob.pcap.gz")), None)
+    whole = judge_pair(paired.pair(paired.matches[0]))
     copy = copied(tmp_path, "spl_ha_dl_srcip.mob", "first half").pairs[0]
     numbers = {item.method: item.numbers for item in copy.evidence}
     assert numbers["single_vantage"] == {item.method: item.numbers for item in whole.evidence}["single_vantage"]

@@ -1,0 +1,93 @@
+"""The excess of exchanges in plain Python, one at a time: what `exchange_timing` must find, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from detector.one_capture.likelihoods.exchange_nats import CONNECTION_CORRELATION
+from detector.one_capture.likelihoods.exchange_timing import ACK_DELAY_S, FEWEST_ROUND_TRIPS
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.captures.packets import Direction
+from tests.detector.one_capture.made_exchanges import Asked, Trips
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One exchange as it is weighed."""
+
+    row: int
+    member: int
+    excess_s: float
+    data_excess_s: float
+    weight: float
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A member's round trips in seconds, None where nothing was measured."""
+
+    near_s: float | None
+    plain_s: float | None
+    handshake_s: float | None
+    variation_s: float | None
+
+
+def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[int], way: Direction) -> list[Found]:
+    """The exchanges that are weighed, in the order of their rows."""
+    rows = [row for row, each in enumerate(asked) if _counts(each, way)]
+    found = []
+    for row in rows:
+        each = asked[row]
+        member = member_of[each.connection]
+        of_member = [trips[c] for c, number in enumerate(member_of) if number == member]
+        mates = sum(asked[other].connection == each.connection for other in rows)
+        bases = []
+        for with_handshake in (True, False):
+            own = _least(trips[each.connection], with_handshake)
+            low = _low([_least(other, with_handshake) for other in of_member], 0.1)
+            bases.append(low if own is None else own)
+        opens = way is Direction.UP and each.first and each.kind not in (ExchangeKind.GREETING, ExchangeKind.COMMAND)
+        weight = 1 / (1 + CONNECTION_CORRELATION * (mates - 1))
+        found.append(Found(row, member, _excess(each, bases[0]), _excess(each, bases[1]), weight, opens))
+    return found
+
+
+def path(trips: Sequence[Trips]) -> Path:
+    """The path to a member whose connections have these round trips."""
+    plain = [_s(each.least_ms) for each in trips]
+    handshakes = [_s(each.handshake_ms) for each in trips]
+    low = _low([_least(each, False) for each in trips], 0.1)
+    middle = _low([_s(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips], 0.6)
+    counted = sum(each.count for each in trips if each.least_ms is not None)
+    known = counted >= FEWEST_ROUND_TRIPS and middle is not None and low is not None
+    return Path(
+        _low([_least(each, True) for each in trips], 0.0), _low(plain, 0.0), _low(handshakes, 0.0),
+        max(middle - low, 0.0) if known and middle is not None and low is not None else None,
+    )  # fmt: skip
+
+
+def _counts(each: Asked, way: Direction) -> bool:
+    return each.asked is way and each.kind is not ExchangeKind.TLS_CONTROL and not each.repeated and not each.crossed
+
+
+def _excess(each: Asked, base_s: float | None) -> float:
+    gap = (each.took_ms - each.acknowledged_ms) / 1e3 + ACK_DELAY_S
+    return max(gap if base_s is None else min(each.took_ms / 1e3 - base_s, gap), 0.0)
+
+
+def _least(each: Trips, with_handshake: bool) -> float | None:
+    data = _s(each.least_ms if each.least_of_all_ms is None else each.least_of_all_ms)
+    known = [time for time in (data, _s(each.handshake_ms) if with_handshake else None) if time is not None]
+    return min(known, default=None)
+
+
+def _low(values: Sequence[float | None], share: float) -> float | None:
+    known = sorted(value for value in values if value is not None)
+    return known[math.floor((len(known) - 1) * share)] if known else None
+
+
+def _s(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3

@@ -1,0 +1,151 @@
+"""The excess of exchanges against a slow reference, and what must not change it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.likelihoods.exchange_timing import (
+    ACK_DELAY_S,
+    ExchangeTiming,
+    exchange_timing,
+    grouped_quantile,
+)
+from detector.one_capture.likelihoods.timing_tables import OPENING
+from detector.one_capture.networks import NetworkTable, Places, places
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.captures.packets import Direction
+from tests.detector.one_capture.likelihoods import reference_timing as reference
+from tests.detector.one_capture.made_exchanges import Asked, Trips, addresses, exchanges
+
+TIMES = st.integers(0, 3000).map(lambda tenths: tenths / 10)
+TRIPS = st.builds(
+    Trips, least_ms=st.none() | TIMES, middle_ms=st.none() | TIMES, handshake_ms=st.none() | TIMES,
+    count=st.integers(1, 9),
+)  # fmt: skip
+
+
+@st.composite
+def captured(draw: st.DrawFn) -> tuple[list[Asked], list[Trips], list[Trips], list[int]]:
+    """Exchanges, round trips up and down, and the number of each connection's far host."""
+    connections = draw(st.integers(1, 6))
+    up, down = (draw(st.lists(TRIPS, min_size=connections, max_size=connections)) for _ in range(2))
+    asked = []
+    for connection in range(connections):
+        for _ in range(draw(st.integers(0, 5))):
+            took = draw(TIMES)
+            asked.append(
+                Asked(
+                    connection, took, round(took * draw(st.floats(0, 1)), 1),
+                    draw(st.sampled_from(ExchangeKind)), draw(st.sampled_from(Direction)), draw(TIMES),
+                    first=draw(st.booleans()), repeated=draw(st.integers(0, 9)) == 0,
+                    crossed=draw(st.integers(0, 9)) == 0,
+                )
+            )  # fmt: skip
+    return asked, up, down, draw(st.lists(st.integers(0, 2), min_size=connections, max_size=connections))
+
+
+def placed(hosts: list[int], at_client: bool) -> Places:
+    far, near = [f"192.0.2.{host + 1}" for host in hosts], ["192.0.2.99"] * len(hosts)
+    columns = {
+        "client_address": addresses(near if at_client else far),
+        "server_address": addresses(far if at_client else near),
+        "server_port": np.full(len(hosts), 80),
+    }
+    return places(columns, at_client=at_client, table=NetworkTable())
+
+
+def judged(asked, up, down, hosts: list[int], *, at_client: bool) -> tuple[ExchangeTiming, Places]:
+    where = placed(hosts, at_client)
+    found = exchanges(asked, up, down, connections=len(hosts))
+    return exchange_timing(found, where, np.ones(len(hosts), np.bool_), at_client=at_client), where
+
+
+def same(found: float, wanted: float | None) -> bool:
+    return math.isnan(found) if wanted is None else found == pytest.approx(wanted, abs=1e-9)
+
+
+@given(captured(), st.booleans())
+def test_timing_is_that_of_the_reference(capture, at_client: bool) -> None:
+    asked, up, down, hosts = capture
+    found, where = judged(asked, up, down, hosts, at_client=at_client)
+    trips, way = (up, Direction.UP) if at_client else (down, Direction.DOWN)
+    wanted = {each.row: each for each in reference.timed(asked, trips, where.member.tolist(), way)}
+    assert sorted(found.row.tolist()) == sorted(wanted)
+    assert np.all(np.diff(found.member) >= 0)
+    for place, row in enumerate(found.row.tolist()):
+        one = wanted[row]
+        assert found.member[place] == one.member
+        assert found.connection[place] == asked[row].connection
+        assert found.excess_s[place] == pytest.approx(one.excess_s, abs=1e-9)
+        assert found.data_excess_s[place] == pytest.approx(one.data_excess_s, abs=1e-9)
+        assert found.weight[place] == pytest.approx(one.weight)
+        assert (found.kind[place] >= OPENING) == one.opens
+    for member in range(len(where.member_group)):
+        of_member = [trips[c] for c in range(len(hosts)) if where.member[c] == member]
+        path = reference.path(of_member)
+        for name in ("near_s", "plain_s", "handshake_s", "variation_s"):
+            assert same(getattr(found, name)[member], getattr(path, name)), name
+
+
+@given(captured(), st.booleans(), st.randoms())
+def test_the_order_of_connections_does_not_matter(capture, at_client: bool, random) -> None:
+    asked, up, down, hosts = capture
+    order = list(range(len(hosts)))
+    random.shuffle(order)
+    moved = sorted(
+        (replace(each, connection=order.index(each.connection)) for each in asked), key=lambda each: each.connection
+    )
+    one, _ = judged(asked, up, down, hosts, at_client=at_client)
+    other, _ = judged(
+        moved, [up[n] for n in order], [down[n] for n in order], [hosts[n] for n in order], at_client=at_client
+    )  # fmt: skip
+
+    def rows(timing: ExchangeTiming) -> list[tuple[float, ...]]:
+        columns = (timing.member, timing.kind, timing.excess_s, timing.data_excess_s, timing.weight)
+        return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+    assert rows(one) == rows(other)
+    for name in ("near_s", "plain_s", "handshake_s", "variation_s"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_the_other_sides_exchanges_say_nothing() -> None:
+    asked = [Asked(0, 90.0, 20.0, asked=Direction.DOWN), Asked(0, 21.0, 20.0)]
+    found, _ = judged(asked, [Trips(least_ms=20.0)], [Trips(least_ms=0.1)], [0], at_client=True)
+    assert found.row.tolist() == [1]
+    assert found.excess_s.tolist() == pytest.approx([0.001])
+
+
+def test_what_delays_question_and_acknowledgement_alike_is_the_path() -> None:
+    """A stall of a second in the near leg delays the acknowledgement as it delays the answer."""
+    found, _ = judged([Asked(0, 1020.0, 1019.0)], [Trips(least_ms=20.0)], [], [0], at_client=True)
+    assert found.excess_s.tolist() == pytest.approx([0.001 + ACK_DELAY_S])
+
+
+def test_an_answer_sooner_than_any_known_round_trip_comes_at_the_transports_speed() -> None:
+    """The connection has no round trip of its own, and those to its host were slower."""
+    found, _ = judged([Asked(0, 20.0, 20.0)], [Trips(), Trips(least_ms=50.0)], [], [0, 0], at_client=True)
+    assert found.excess_s.tolist() == [0.0]
+
+
+def test_connections_that_are_not_judged_are_left_out() -> None:
+    where = placed([0, 1], True)
+    found = exchanges([Asked(0, 30.0, 20.0), Asked(1, 30.0, 20.0)], [Trips(least_ms=20.0)] * 2, connections=2)
+    timing = exchange_timing(found, where, np.asarray([False, True]), at_client=True)
+    assert timing.connection.tolist() == [1]
+    assert np.isnan(timing.near_s[where.member[0]])
+
+
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3) | st.just(math.nan), st.integers(-1, 3))), st.floats(0, 1))
+def test_grouped_quantiles_are_those_of_each_group(rows: list[tuple[float, int]], share: float) -> None:
+    values, group = np.asarray([row[0] for row in rows]), np.asarray([row[1] for row in rows], np.int64)
+    found = grouped_quantile(values, group, 4, share)
+    for number in range(4):
+        known = sorted(value for value, of in rows if of == number and not math.isnan(value))
+        assert same(float(found[number]), known[int((len(known) - 1) * share)] if known else None)

@@ -1,0 +1,168 @@
+"""What the posteriors of groups and connections must be, whatever the numbers in the tables are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detector.one_capture.hypotheses import (
+    CLIENT_PRIORS,
+    SERVER_PRIORS,
+    Posterior,
+    Priors,
+    Seen,
+    posterior,
+    sum_nats,
+)
+from detector.one_capture.likelihoods.exchange_nats import exchange_nats
+from detector.one_capture.likelihoods.reference_nats import ReferenceNats
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
+from pepscope.captures.exchanges import ExchangeKind
+from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.likelihoods.test_exchange_timing import judged as timed
+from tests.detector.one_capture.made_exchanges import Asked, Trips
+from tests.detector.one_capture.made_vantages import Talk, judged
+
+KINDS = st.sampled_from(
+    [ExchangeKind.TLS_HELLO, ExchangeKind.TLS_FINISHED, ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND]
+)
+HOSTS = ("192.0.2.1", "192.0.2.2", "192.0.2.3")
+EXCESS_MS = st.one_of(st.floats(-2, 3), st.floats(3, 1500))
+TALKS = st.builds(
+    Talk,
+    st.sampled_from(HOSTS),
+    st.lists(st.tuples(KINDS, EXCESS_MS), max_size=4),
+    st.floats(1, 200),
+    st.none() | st.floats(1, 200),
+    st.none() | st.floats(1, 400),
+    port=st.sampled_from([80, 443]),
+)
+SIDES = st.booleans()
+NAMES = ("split", "end", "late", "fleet", "handshakes_answered", "site")
+PINGS = st.lists(st.tuples(st.sampled_from(HOSTS), st.floats(1, 500)), max_size=3)
+
+
+def total(found: Posterior) -> np.ndarray:
+    every: np.ndarray = np.asarray([getattr(found, name) for name in NAMES])
+    return np.add.reduce(every)
+
+
+@settings(max_examples=60)
+@given(st.lists(TALKS, min_size=1, max_size=6), SIDES, PINGS)
+def test_posteriors_are_probabilities(talks: list[Talk], at_client: bool, pings: list[tuple[str, float]]) -> None:
+    found = judged(talks, at_client=at_client, pings=pings)
+    for each in (found.groups, found.connections):
+        np.testing.assert_allclose(total(each), 1.0, atol=1e-9)
+        for name in (*NAMES, "member_site"):
+            assert np.all((getattr(each, name) >= 0) & (getattr(each, name) <= 1 + 1e-12)), name
+        np.testing.assert_allclose(np.exp(each.leg_nats).sum(axis=1), 1.0, atol=1e-9)
+    assert len(found.connections.split) == len(talks)
+    assert len(found.groups.split) == len({talk.port for talk in talks})
+
+
+@settings(max_examples=40)
+@given(st.lists(TALKS, min_size=1, max_size=6), SIDES, PINGS, st.randoms())
+def test_order_does_not_matter(talks: list[Talk], at_client: bool, pings, random) -> None:
+    order = list(range(len(talks)))
+    random.shuffle(order)
+    backwards = [replace(talk, excess_ms=talk.excess_ms[::-1]) for talk in talks]
+    one = judged(talks, at_client=at_client, pings=pings)
+    other = judged([backwards[number] for number in order], at_client=at_client, pings=pings[::-1])
+    for name in (*NAMES, "member_site", "leg_nats"):
+        np.testing.assert_allclose(getattr(other.groups, name), getattr(one.groups, name), rtol=1e-6, atol=1e-12)
+        mine, its = getattr(one.connections, name)[order], getattr(other.connections, name)
+        np.testing.assert_allclose(its, mine, rtol=1e-6, atol=1e-12)
+
+
+@settings(max_examples=40)
+@given(st.lists(TALKS, min_size=1, max_size=5), st.lists(TALKS, min_size=1, max_size=5), SIDES)
+def test_groups_know_nothing_of_each_other(talks: list[Talk], others: list[Talk], at_client: bool) -> None:
+    talks, others = ([replace(talk, port=port) for talk in of] for of, port in ((talks, 80), (others, 8080)))
+    alone, beside = judged(talks, at_client=at_client), judged(others + talks, at_client=at_client)
+    (place,) = np.flatnonzero(beside.places.port == 80)
+    for name in NAMES:
+        assert getattr(beside.groups, name)[place] == pytest.approx(getattr(alone.groups, name)[0], rel=1e-6, abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(TALKS, SIDES, PINGS)
+def test_a_group_of_one_connection_is_judged_as_that_connection(talk: Talk, at_client: bool, pings) -> None:
+    """Where the variation of its round trips is not known: a server's group weighs it besides."""
+    found = judged([replace(talk, round_trips=2)], at_client=at_client, pings=pings)
+    for name in (*NAMES, "member_site", "leg_nats"):
+        group, connection = getattr(found.groups, name), getattr(found.connections, name)
+        np.testing.assert_allclose(connection, group, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+@pytest.mark.parametrize("kind", [ExchangeKind.TLS_HELLO, ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND])
+def test_many_late_answers_are_a_split_or_late_and_never_prompt(at_client: bool, kind: ExchangeKind) -> None:
+    talks = [Talk(host, [(kind, 80.0)]) for host in HOSTS * 6]
+    assert judged(talks, at_client=at_client).groups.end[0] < 0.05
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+@pytest.mark.parametrize("kind", [ExchangeKind.TLS_HELLO, ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND])
+def test_many_answers_at_transport_speed_are_no_split(at_client: bool, kind: ExchangeKind) -> None:
+    talks = [Talk(host, [(kind, 0.3)], 10.0 + 30 * number) for number, host in enumerate(HOSTS * 3)]
+    assert judged(talks, at_client=at_client).groups.split[0] < 0.05
+
+
+@settings(max_examples=100)
+@given(st.lists(TALKS, min_size=1, max_size=5), SIDES, KINDS, st.sampled_from(HOSTS), st.floats(-0.5, 0.5))
+def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: bool, kind, host, beyond_ms) -> None:
+    talks = [replace(talk, port=80, round_trip_ms=20.0, handshake_ms=None, middle_ms=None) for talk in talks]
+    nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
+    before = judged([*talks, nothing], at_client=at_client).groups
+    after = judged([*talks, replace(nothing, excess_ms=[(kind, beyond_ms)])], at_client=at_client).groups
+    # Splits that end TLS, or hold their acknowledgements back, answer in time as well: they stay as probable as before.
+    assert after.split[0] <= before.split[0] + 1e-4
+
+
+#: A member is prompt, or late in everything; a group may be a fleet.
+PROMPT_OR_LATE = Priors(
+    split=0.2, fleet=0.05, handshakes_answered=0.0, late=0.05, late_application=0.0, balancer=0.0, front_end=0.0,
+    too_short=0.0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+@given(KINDS, st.floats(0.06, 0.6), st.integers(2, 8), st.integers(1, 3))
+def test_the_same_late_answer_again_never_speaks_for_promptness(
+    at_client: bool, kind: ExchangeKind, excess_s: float, times: int, members: int
+) -> None:
+    found = [_of_equal_answers(kind, excess_s, number, members, at_client=at_client) for number in (times, times + 1)]
+    assert found[1].end[0] <= found[0].end[0] + 1e-9
+    assert found[1].end[0] < PROMPT_OR_LATE.split
+
+
+def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: int, *, at_client: bool) -> Posterior:
+    """A group whose members answer so many times alike, each time in a connection of its own, and nothing else."""
+    asked = [Asked(connection, 20.0 + 1e3 * excess_s, 20.0, kind) for connection in range(times * members)]
+    timing, _ = timed(asked, [Trips(20.0)] * len(asked), [], [n % members for n in range(len(asked))], at_client=True)
+    side = GroupSide.CLIENT if at_client else GroupSide.SERVER
+    nats = exchange_nats(
+        timing_tables(side), timing.member, timing.kind, np.zeros(len(asked), np.int64), timing.excess_s,
+        timing.weight, members,
+    )  # fmt: skip
+    nothing = np.zeros(1)
+    silent = ReferenceNats(np.zeros((members, 1 + len(HIDDEN_S))), np.zeros(members), np.full(members, np.nan))
+    seen = Seen(end=nothing, split=nothing, holding=nothing, handshakes_answered=nothing)
+    return posterior(nats, nats, np.zeros(members, np.int64), 1, PROMPT_OR_LATE, seen, silent)
+
+
+@pytest.mark.parametrize("priors", [CLIENT_PRIORS, SERVER_PRIORS])
+def test_priors_leave_room_for_what_is_ordinary(priors: Priors) -> None:
+    assert priors.split + 1e-9 < 0.5
+    assert priors.fleet + priors.handshakes_answered < 0.5
+    assert priors.late + priors.late_application + priors.balancer + priors.front_end < 0.5
+
+
+@given(st.lists(st.lists(st.floats(-700, 50), min_size=1, max_size=5).map(tuple), min_size=1, max_size=1))
+def test_sums_of_probabilities_are_taken_without_underflow(rows) -> None:
+    values = np.asarray(rows) - 1e4
+    assert sum_nats(values)[0] == pytest.approx(np.logaddexp.reduce(values[0]))

@@ -1,0 +1,81 @@
+"""Which ends of its connections a capture is far from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.sides import judged_sides
+from pepscope.results.verdicts import GroupSide
+
+CLIENT, SERVER = (GroupSide.CLIENT,), (GroupSide.SERVER,)
+BETWEEN = (GroupSide.CLIENT, GroupSide.SERVER)
+UNSEEN = None
+
+
+def sides(to_client_ms: list[float | None], to_server_ms: list[float | None], taken_at: GroupSide | None = None):
+    return judged_sides(columns(to_client_ms, to_server_ms), taken_at)
+
+
+def columns(to_client_ms: list[float | None], to_server_ms: list[float | None]):
+    to_client, to_server = (
+        np.asarray([-1 if each is None else round(each * 1e6) for each in times], np.int64)
+        for times in (to_client_ms, to_server_ms)
+    )
+    nothing = np.full(len(to_client), -1)
+    return {
+        "first_time_ns": np.zeros(len(to_client), np.int64),
+        "handshake_syn_ack_ns": to_server, "handshake_ack_ns": to_client,
+        "up_round_trip_time_min_ns": nothing, "down_round_trip_time_min_ns": nothing,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("to_client_ms", "to_server_ms", "wanted"),
+    [
+        ([0.05, 0.07], [20.0, 90.0], CLIENT),
+        ([20.0, 90.0], [0.05, 0.07], SERVER),
+        ([5.0, 4.0], [20.0, 30.0], BETWEEN),
+        ([40.0], [30.0], BETWEEN),
+        ([UNSEEN], [20.0], CLIENT),
+        ([20.0], [UNSEEN], SERVER),
+        ([UNSEEN], [0.05], SERVER),
+        ([0.05], [UNSEEN], CLIENT),
+        ([UNSEEN], [UNSEEN], BETWEEN),
+        ([0.05, 0.05, 30.0], [20.0, 20.0, 0.05], CLIENT),
+        ([], [], ()),
+    ],
+)
+def test_the_end_that_answers_as_fast_as_a_kernel_is_here(to_client_ms, to_server_ms, wanted) -> None:
+    assert sides(to_client_ms, to_server_ms) == wanted
+
+
+@pytest.mark.parametrize("side", GroupSide)
+def test_the_user_is_believed(side: GroupSide) -> None:
+    assert sides([0.05], [20.0], side) == sides([20.0], [0.05], side) == sides([], [], side) == (side,)
+
+
+def test_least_round_trips_of_data_stand_in_for_handshakes() -> None:
+    known = columns([UNSEEN], [UNSEEN])
+    known["up_round_trip_time_min_ns"] = np.asarray([30_000_000])
+    known["down_round_trip_time_min_ns"] = np.asarray([40_000])
+    assert judged_sides(known, None) == CLIENT
+
+
+TIMES = st.one_of(st.none(), st.floats(0.0, 1000.0))
+
+
+@given(st.lists(st.tuples(TIMES, TIMES), max_size=8), st.randoms())
+def test_neither_names_nor_order_matter(ends: list[tuple[float | None, float | None]], random) -> None:
+    to_client, to_server = [each[0] for each in ends], [each[1] for each in ends]
+    found = sides(to_client, to_server)
+    shuffled = list(ends)
+    random.shuffle(shuffled)
+    assert sides([each[0] for each in shuffled], [each[1] for each in shuffled]) == found
+    if sorted(set(ends), key=repr) != sorted({(b, a) for a, b in ends}, key=repr) and to_client != to_server:
+        mirror = {CLIENT: SERVER, SERVER: CLIENT}
+        typical = [np.median([t for t in times if t is not None] or [np.nan]) for times in (to_client, to_server)]
+        if typical[0] != typical[1]:
+            assert sides(to_server, to_client) == mirror.get(found, found)
