@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pepscope.results.attention import ATTENTION
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_output
 from reports.audit.history import history_section
@@ -30,8 +31,7 @@ from reports.wording import DIRECTION_NAMES, VERDICT_NAMES, application_name, ce
 
 if TYPE_CHECKING:
     from pepscope.captures.packets import Direction
-    from pepscope.results.attention import ATTENTION
-from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
+    from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
 
 #: Connections of one cell that get a section.
 MAX_OF_CELL = 30

@@ -124,19 +124,20 @@ def _handshakes(group: GroupResult, series: GroupSeries) -> Figure | None:
     rows = _rows(series.handshake_host)
     shown = np.isin(series.handshake_host, rows)
     least = [float(series.handshake_s[series.handshake_host == host].min()) for host in rows]
-    spread = f"{format_seconds(min(least))} to {format_seconds(max(least))}"
+    shortest, longest = format_seconds(min(least)), format_seconds(max(least))
+    spread = shortest if shortest == longest else f"{shortest} to {longest}"
     if group.side is GroupSide.SERVER:
         caption = (
             "From SYN-ACK to ACK, once for each connection: the round trip to whatever ends the clients' connections. "
-            f"The least of each client are {spread}; a network between has the access link's variation, a box beside "
+            f"The least of each client: {spread}. A network between has the access link's variation, a box beside "
             "the server has none."
         )
     elif len(rows) == 1:
-        caption = f"From SYN to SYN-ACK, once for each connection: the least is {spread.split(' to ', maxsplit=1)[0]}."
+        caption = f"From SYN to SYN-ACK, once for each connection: the least is {spread}."
     else:
         caption = (
             "From SYN to SYN-ACK, once for each connection. Hosts at different distances answer after different "
-            "times; where one box answers for all of them, the times are one. Here the least of each host are "
+            "times; where one box answers for all of them, the times are one. Here the least of each host: "
             f"{spread}. SYN proxies answer handshakes alone and split nothing."
         )
     return Figure(

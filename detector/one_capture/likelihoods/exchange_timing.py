@@ -1,12 +1,10 @@
 """The excess of every exchange: what its answer took beyond a round trip of the transport.
 
 An exchange is a burst of data (the question) and the first new byte of the other side that acknowledges all of it (the
-answer). The *near leg* reaches from the capture to whatever acknowledges; its least round trip, by data of the same
-connection, is taken from the exchange's time. What is left is the application's time, what the path varies, and the
-round trip of a hidden leg. Path and leg differ in the *gap*, from the acknowledgement of the question to the answer:
-what delays a path delays both. An acknowledgement is held back no longer than `ACK_DELAY_S` by the hosts that relays
-run on, so that the excess is at most gap + `ACK_DELAY_S`. It is at least zero: an answer that comes sooner than the
-least round trip that is known comes at the transport's speed.
+answer). The *near leg* reaches from the capture to whatever acknowledges; its least round trip, of data or handshake of
+the same connection, is taken from the exchange's time. What is left is the application's time, what the path varies,
+and the round trip of a hidden leg. It is at least zero: an answer that comes sooner than the transport's round trip
+found a faster path. Without a round trip it is the *gap*, from the acknowledgement of the question to the answer.
 """
 
 from __future__ import annotations
@@ -24,10 +22,6 @@ from pepscope.captures.exchanges import ExchangeKind, Exchanges
 from pepscope.captures.packets import Direction
 
 Ints = npt.NDArray[np.int64]
-
-#: Common stacks hold an acknowledgement for 40 to 200 ms, and a tick of their timers later it leaves; RFC 9293 section
-#: 3.8.6.3 allows 500 ms.
-ACK_DELAY_S = 0.21
 
 #: Fewer round trips do not say how much they vary.
 FEWEST_ROUND_TRIPS = 4

@@ -151,7 +151,6 @@ def test_clients_behind_one_address_keep_the_verdict(captured: Captured, tmp_pat
         assert contradicted(captured, detect(str(tmp_path / "nat.pcap"))) == []
 
 
-@pytest.mark.xfail(reason="without a reference one rule or one habit is taken for the other")
 @pytest.mark.parametrize("name", RESTS_ON_REFERENCES)
 def test_without_its_reference_a_verdict_is_withdrawn_and_not_turned(name: str) -> None:
     captured = named(name)

@@ -42,7 +42,7 @@ TALKS = st.builds(
     port=st.sampled_from([80, 443]),
 )
 SIDES = st.booleans()
-NAMES = ("split", "end", "late", "fleet", "handshakes_answered", "site")
+NAMES = ("split", "end", "late", "fleet", "handshakes_answered", "holding", "site")
 PINGS = st.lists(st.tuples(st.sampled_from(HOSTS), st.floats(1, 500)), max_size=3)
 
 
@@ -119,8 +119,8 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
     before = judged([*talks, nothing], at_client=at_client).groups
     after = judged([*talks, replace(nothing, excess_ms=[(kind, beyond_ms)])], at_client=at_client).groups
-    # Splits that end TLS, or hold their acknowledgements back, answer in time as well: they stay as probable as before.
-    assert after.split[0] <= before.split[0] + 1e-4
+    # Splits that end TLS answer in time as well, and get their part of what hypotheses of late hosts lose.
+    assert after.split[0] <= before.split[0] + 0.01
 
 
 #: A member is prompt, or late in everything; a group may be a fleet.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from detector.one_capture.likelihoods.exchange_nats import CONNECTION_CORRELATION
-from detector.one_capture.likelihoods.exchange_timing import ACK_DELAY_S, FEWEST_ROUND_TRIPS
+from detector.one_capture.likelihoods.exchange_timing import FEWEST_ROUND_TRIPS
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
 from tests.detector.one_capture.made_exchanges import Asked, Trips
@@ -74,8 +74,8 @@ def _counts(each: Asked, way: Direction) -> bool:
 
 
 def _excess(each: Asked, base_s: float | None) -> float:
-    gap = (each.took_ms - each.acknowledged_ms) / 1e3 + ACK_DELAY_S
-    return max(gap if base_s is None else min(each.took_ms / 1e3 - base_s, gap), 0.0)
+    gap = (each.took_ms - each.acknowledged_ms) / 1e3
+    return max(gap if base_s is None else each.took_ms / 1e3 - base_s, 0.0)
 
 
 def _least(each: Trips, with_handshake: bool) -> float | None:
