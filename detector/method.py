@@ -17,7 +17,7 @@ from detector.pair import Pair
 from detector.vantage.one_place import OnePlace
 from detector.vantage.watching import Watched
 from pepscope.captures.connections import Connection
-from pepscope.results.evidence_columns import EvidenceColumns, columns_of
+from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence
 

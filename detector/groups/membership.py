@@ -12,7 +12,7 @@ from functools import lru_cache
 from detector.pair import Pair
 from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.connections import Connection
-from pepscope.results.evidence_columns import Form
+from pepscope.results.evidence.columns import Form
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, PairResult, Verdict
 

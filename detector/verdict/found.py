@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pepscope.results.evidence_columns import EvidenceColumns, Form
+from pepscope.results.evidence.columns import EvidenceColumns, Form
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence, Outcome
 

@@ -18,7 +18,7 @@ from detector.verdict.found import Found
 from detector.verdict.mispairing import allow_for_mispairing
 from detector.verdict.regular import Weighed, weigh
 from detector.verdict.weighing import Judgement, judge
-from pepscope.results.evidence_columns import BoolArray, EvidenceColumns
+from pepscope.results.evidence.columns import BoolArray, EvidenceColumns
 from pepscope.results.finding import is_missing
 from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
 

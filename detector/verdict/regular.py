@@ -13,7 +13,7 @@ import numpy as np
 
 from detector.verdict.found import Found
 from detector.verdict.weighing import FAULT, HINT_NATS, Judgement
-from pepscope.results.evidence_columns import EvidenceColumns
+from pepscope.results.evidence.columns import EvidenceColumns
 from pepscope.results.finding import Finding, Weight
 from pepscope.results.hypotheses import PRIOR, Hypothesis
 from pepscope.results.verdicts import FloatArray, Outcome, Verdict

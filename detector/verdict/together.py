@@ -18,7 +18,7 @@ from detector.vantage.one_place import one_place
 from detector.vantage.stretch import stretch_of
 from detector.verdict.found import Found
 from detector.verdict.judging import judge_columns
-from pepscope.results.evidence_columns import EvidenceColumns, columns_of
+from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.verdicts import PairResult
 
 #: Connections are judged together until their packets are so many: methods that read columns ask for each column once,

@@ -12,8 +12,8 @@ from typing import Any, overload
 import msgspec
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
-from pepscope.results.evidence_columns import EvidenceColumns, Form
-from pepscope.results.evidence_table import EvidenceTable
+from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)

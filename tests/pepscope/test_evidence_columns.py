@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.results.evidence_columns import Figure, Words, evidence_columns, rounded
-from pepscope.results.evidence_table import EvidenceTable
+from pepscope.results.evidence.columns import Figure, Words, evidence_columns, rounded
+from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence
 

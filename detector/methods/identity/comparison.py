@@ -18,7 +18,7 @@ from pepscope import _core
 from pepscope.captures.connections import MissingPackets
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
-from pepscope.results.evidence_columns import BoolArray
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.verdicts import FloatArray
 
 

@@ -36,7 +36,7 @@ from detector.methods.identity.wording import FEWEST_SEGMENTS, leading_fields
 from detector.pair import Pair
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Int64Array
-from pepscope.results.evidence_columns import (
+from pepscope.results.evidence.columns import (
     BoolArray,
     EvidenceColumns,
     Figure,

@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from detector.methods.identity.agreement import ClassComparison
-from pepscope.results.evidence_columns import Figure, rounded
+from pepscope.results.evidence.columns import Figure, rounded
 from pepscope.results.verdicts import Number
 
 _PREFIX = "nats_"

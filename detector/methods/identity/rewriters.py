@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from detector.pair import Vantage
-from pepscope.results.evidence_columns import BoolArray, Figure
+from pepscope.results.evidence.columns import BoolArray, Figure
 from pepscope.results.verdicts import FloatArray
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from detector.methods.identity.comparison import Comparison
 from detector.methods.identity.rewriters import named_rewriters
-from pepscope.results.evidence_columns import Figure, Words
+from pepscope.results.evidence.columns import Figure, Words
 
 #: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
 #: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.

@@ -11,7 +11,7 @@ from detector.options import DECISION_PROBABILITY
 from detector.verdict.found import Found
 from detector.verdict.regular import weigh
 from detector.verdict.weighing import judge
-from pepscope.results.evidence_columns import columns_of
+from pepscope.results.evidence.columns import columns_of
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence, Verdict
 

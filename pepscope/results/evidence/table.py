@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from pepscope.results.columns import BytesColumn
-from pepscope.results.evidence_columns import EvidenceColumns, Form, columns_of
+from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
 from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
