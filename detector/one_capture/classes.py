@@ -35,20 +35,36 @@ class Classes:
 #: Of what is not end to end by itself, the share that must be lateness to name it.
 _LATE_SHARE = 0.2
 
+_HALF = 0.5
+
+#: No probability is surer than this: the tables hold some ten thousand exchanges.
+SUREST = 0.999
+
 #: A split point nearer to the server than this (s) stands inside its site: 100 km of fibre and back.
 OWN_SITE_S = 0.001
 
 
-def classes(posterior: Posterior, exchanges: npt.NDArray[np.int64], *, least_probability: float) -> Classes:
-    """Classes of pools; without an exchange nothing is decided."""
-    split = posterior.split + posterior.site
+def classes(
+    posterior: Posterior,
+    exchanges: npt.NDArray[np.int64],
+    *,
+    least_probability: float,
+    in_time: npt.NDArray[np.bool_] | None = None,
+) -> Classes:
+    """Classes of pools; without an exchange nothing is decided.
+
+    `in_time` says of each pool whether anything shows that no leg is hidden: answers at the transport's speed, or near
+    ends of several hosts' own (default: of all). A pool of which nothing does is not called end to end, however
+    improbable a split is.
+    """
+    split = np.clip(posterior.split + posterior.site, 1 - SUREST, SUREST)
     late = posterior.late + posterior.fleet
     answered = exchanges > 0
     explanation = np.full(len(split), Explanation.UNDECIDED, np.int64)
     explanation[(late > _LATE_SHARE) & (split > 1 - least_probability)] = Explanation.LATE_OR_SPLIT
     is_end = split + posterior.holding <= 1 - least_probability
-    explanation[is_end] = Explanation.END_TO_END
-    explanation[is_end & (posterior.handshakes_answered > 0.5)] = Explanation.HANDSHAKES_ANSWERED
+    explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
+    explanation[is_end & (posterior.handshakes_answered > _HALF)] = Explanation.HANDSHAKES_ANSWERED
     is_split = split >= least_probability
     explanation[is_split] = Explanation.NETWORK_OR_SITE
     explanation[is_split & (posterior.split >= least_probability)] = Explanation.NETWORK

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.captures.capture import Capture
-from pepscope.captures.connection_frame import address_texts
 from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
 from pepscope.captures.senders import Senders
+from pepscope.captures.tables.connection_frame import address_texts
 
 
 @dataclass(frozen=True)

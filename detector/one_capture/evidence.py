@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CERTAIN_NATS = 8.0
 
 #: Near ends are evidence for one box from so many nats, and against one.
-_ONE_END_NATS, _OWN_ENDS_NATS = 0.7, -3.0
+_ONE_END_NATS, OWN_ENDS_NATS = 0.7, -3.0
 
 #: A reference this much longer than the transport's round trip (s) shows a leg; a shorter one shows that there is none.
 _LONGER_S = 0.008
@@ -72,7 +72,7 @@ def group_evidence(
 
 def _near_ends(nats: float, figures: PoolFigures) -> list[Evidence]:
     """Whether the transport of several hosts ends in one place."""
-    if _OWN_ENDS_NATS < nats < _ONE_END_NATS:
+    if OWN_ENDS_NATS < nats < _ONE_END_NATS:
         return []
     hosts = counted(figures.hosts, "server")
     if nats > 0:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.side_judgement import SideJudgement
-from pepscope.captures.connection_frame import address_texts
 from pepscope.captures.exchanges import EXCHANGE_KINDS
 from pepscope.captures.packets import Direction
 from pepscope.captures.references import ReferenceKind
+from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.results.attention import group_attention
 from pepscope.results.verdicts import FloatArray, GroupResult, GroupSeries, GroupSide, IntArray
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
-from detector.one_capture.evidence import group_evidence
+from detector.one_capture.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.hypotheses import Posterior
+from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.pools import Pools
 from detector.one_capture.sentences import PoolFigures, reason
 from detector.one_capture.side_judgement import SideJudgement
@@ -22,6 +24,9 @@ from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechan
 #: beforehand. Handshakes of TLS and dialogues take several turns, which nothing can store and forward as one.
 _STORED_SHARE = PRIOR[Hypothesis.STORE] / (1 - PRIOR[Hypothesis.END])
 _STORED_DIALOGUES = 0.02
+
+#: Answers come at the transport's speed that come within this (s), or within twice what the path varies: hosts compute.
+IN_TIME_S = 0.02
 
 #: Probability from which a host has a leg inside its site; below one minus this it has none.
 _DECISIVE = 0.95
@@ -66,15 +71,22 @@ class JudgedPools:
 def judged_groups(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
     """The groups of a side with what explains each."""
     found = pools.of_groups(judged, members)
-    split = classes(judged.groups, found.exchanges, least_probability=least_probability)
+    in_time = _in_time(found.fast_excess_s, judged.variation_s) | (judged.near_nats < OWN_ENDS_NATS)
+    split = classes(judged.groups, found.exchanges, least_probability=least_probability, in_time=in_time)
     return JudgedPools(judged.side, found, split, judged.groups, _comes_one_way(judged))
 
 
 def judged_connections(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
     """The connections of a side with what explains each."""
     found = pools.of_connections(judged, members)
-    split = classes(judged.connections, found.exchanges, least_probability=least_probability)
+    in_time = _in_time(found.fast_excess_s, judged.variation_s[judged.places.member_group[judged.places.member]])
+    split = classes(judged.connections, found.exchanges, least_probability=least_probability, in_time=in_time)
     return JudgedPools(judged.side, found, split, judged.connections, _comes_one_way(judged))
+
+
+def _in_time(fast_excess_s: Floats, variation_s: Floats) -> npt.NDArray[np.bool_]:
+    """Whether the fast ones of a pool's answers come at the transport's speed, by what its path varies."""
+    return fast_excess_s <= np.fmax(IN_TIME_S, 2 * variation_s)
 
 
 def _comes_one_way(judged: SideJudgement) -> bool:

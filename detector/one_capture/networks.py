@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.groups.membership import PREFIX_IPV4, PREFIX_IPV6
-from pepscope.captures.connection_frame import address_texts
+from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.errors import UsageError
 
 Ints = npt.NDArray[np.int64]

@@ -94,7 +94,7 @@ def _network_or_site(figures: PoolFigures) -> str:
 def _end_to_end(figures: PoolFigures) -> str:
     near = "" if math.isnan(figures.near_s) else f" of {duration(figures.near_s)}"
     return (
-        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.fast_excess_s, 0.0))} of the "
+        f"{_extent(figures)}: the {_far(figures)} answered within {duration(max(figures.least_fast_s, 0.0))} of the "
         f"transport's round trip{near}, as nothing can behind a longer hidden leg ({_HELD_BACK})."
     )
 
@@ -186,8 +186,12 @@ def duration(seconds: float) -> str:
     if math.isnan(seconds):
         return "an unknown time"
     size = abs(seconds)
-    value, unit = (seconds, "s") if size >= 1 else (seconds * 1e3, "ms")
+    value, unit = (seconds, "s") if size >= 1 else (seconds * 1e3, "ms") if size >= _FINEST_S else (seconds * 1e6, "us")
     return f"{value:.{max(0, 2 - _magnitude(abs(value)))}f} {unit}"
+
+
+#: Shorter times are written in microseconds.
+_FINEST_S = 1e-4
 
 
 def _magnitude(value: float) -> int:

@@ -250,7 +250,7 @@ class Capture:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a connection: the columns of `connection_columns`, addresses as text, absent values as missing."""
-        from pepscope.captures.connection_frame import connection_frame
+        from pepscope.captures.tables.connection_frame import connection_frame
 
         return connection_frame(self)
 
@@ -269,7 +269,7 @@ class Capture:
             yield self._core.connections_json(start, min(start + _JSON_BATCH, count))
         yield b"],"
         if exchanges:
-            from pepscope.captures import exchange_frame
+            from pepscope.captures.tables import exchange_frame
 
             yield from exchange_frame.json_chunks(self)
             yield b","

@@ -81,7 +81,7 @@ class References:
         """One row a reference, addresses as text, kinds as categories."""
         import pandas as pd
 
-        from pepscope.captures.connection_frame import address_texts
+        from pepscope.captures.tables.connection_frame import address_texts
 
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         columns["host_address"] = address_texts(self.host_address)

@@ -78,7 +78,7 @@ def _chunks(capture: Capture, form: str | None, exchanges: bool, colour: bool) -
         for line in _lines(capture, exchanges, colour):
             yield f"{line}\n".encode()
     else:
-        from pepscope.captures import connection_frame, exchange_frame
+        from pepscope.captures.tables import connection_frame, exchange_frame
 
         frames = exchange_frame if exchanges else connection_frame
         if form == "csv":
@@ -89,9 +89,9 @@ def _chunks(capture: Capture, form: str | None, exchanges: bool, colour: bool) -
 
 def _lines(capture: Capture, exchanges: bool, colour: bool) -> Iterator[str]:
     if exchanges:
-        from pepscope.captures.exchange_table import exchange_lines
+        from pepscope.captures.tables.exchange_table import exchange_lines
 
         return exchange_lines(capture, colour=colour)
-    from pepscope.captures.connection_table import table_lines
+    from pepscope.captures.tables.connection_table import table_lines
 
     return table_lines(capture, colour=colour)

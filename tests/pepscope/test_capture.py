@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from pepscope.captures.capture import Capture, open_capture
-from pepscope.captures.connection_frame import csv_chunks, parquet_bytes
 from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
+from pepscope.captures.tables.connection_frame import csv_chunks, parquet_bytes
 from pepscope.errors import CaptureError, FilterError
 from tests.captures.containers import LINK_RAW, Frame, write_pcap
 from tests.captures.conversation import START_NS

@@ -21,6 +21,8 @@ UNCOUNTED = {"__init__.py", "py.typed"}
 LARGER = {
     "benchmarks": "scripts that are run by their names and share little; not installed",
     "benchmarks/fresh": "one file a kind of middlebox that captures are made with; not installed",
+    "benchmarks/one_ended": "one file a part of the laboratory that networks are made with; not installed",
+    "benchmarks/one_ended_simulated": "one file a part of the simulator; not installed",
     "detector/methods": "one file a method",
     "prober/experiments": "one file an experiment",
     "reference_sim/scenarios": "data: one file a scenario",

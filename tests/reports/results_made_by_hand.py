@@ -183,7 +183,7 @@ def make_group_series(hosts: int = 3, exchanges: int = 60) -> GroupSeries:
     return GroupSeries(
         exchange_host=host,
         exchange_kind=tuple("tls-hello" if number % 4 == 0 else "tls-data" for number in range(exchanges)),
-        exchange_s=0.041 + 0.01 * (host + 1),
+        exchange_s=np.asarray(0.041 + 0.01 * (host + 1), np.float64),
         exchange_transport_s=np.full(exchanges, 0.04),
         exchange_count=2 * exchanges,
         handshake_host=each,
@@ -191,7 +191,7 @@ def make_group_series(hosts: int = 3, exchanges: int = 60) -> GroupSeries:
         handshake_count=hosts,
         reference_host=np.repeat(each, 2),
         reference_kind=("icmp-echo", "quic-initial") * hosts,
-        reference_s=0.04 + 0.01 * (np.repeat(each, 2) + 1),
+        reference_s=np.asarray(0.04 + 0.01 * (np.repeat(each, 2) + 1), np.float64),
         reference_count=2 * hosts,
     )
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import pandas as pd
@@ -153,7 +154,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "light"), (1280, "dark")])
 def test_a_browser_draws_the_figures_without_a_complaint(
-    browser: Browser, tmp_path: Path, width: int, scheme: str
+    browser: Browser, tmp_path: Path, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     path = tmp_path / "page.html"
     write_page(one_of_each(series=True), path)

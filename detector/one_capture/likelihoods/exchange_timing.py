@@ -23,6 +23,9 @@ from pepscope.captures.packets import Direction
 
 Ints = npt.NDArray[np.int64]
 
+#: Clocks that tick no more often than this (ns) time no answer: exchanges end to end take less.
+COARSEST_NS = 1_000_000
+
 #: Fewer round trips do not say how much they vary.
 FEWEST_ROUND_TRIPS = 4
 
@@ -94,7 +97,9 @@ def exchange_timing(
     )  # fmt: skip
     member = np.where(used, places.member, -1)
     rows = np.flatnonzero(
-        (exchanges.asked == asked)
+        (_resolution_ns(exchanges) < COARSEST_NS)
+        & (exchanges.answered_ns > exchanges.question_ns)
+        & (exchanges.asked == asked)
         & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
         & used[exchanges.connection]
         & ~exchanges.repeated
@@ -136,6 +141,13 @@ def exchange_timing(
         handshake_s=grouped_quantile(handshake_s, member, members, 0.0),
         variation_s=np.where(measured >= FEWEST_ROUND_TRIPS, varies_s, np.nan),
     )
+
+
+def _resolution_ns(exchanges: Exchanges) -> int:
+    """What all times are multiples of, counted from the first; infinite where they are one."""
+    times_ns = np.concatenate([exchanges.question_ns, exchanges.answered_ns])
+    step_ns = int(np.gcd.reduce(times_ns - times_ns[0])) if len(times_ns) else 0
+    return step_ns or COARSEST_NS
 
 
 def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> Floats:

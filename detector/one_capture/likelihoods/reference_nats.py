@@ -17,8 +17,8 @@ from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, grouped_quantile
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 from detector.one_capture.networks import Places
-from pepscope.captures.connection_frame import address_texts
 from pepscope.captures.references import ReferenceKind, References
+from pepscope.captures.tables.connection_frame import address_texts
 
 #: Kinds whose answer takes the host no time. DNS answers may have to ask others first.
 _PROMPT = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, ReferenceKind.STUN)

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from detector.one_capture import pools
 from detector.one_capture.columns import VantageColumns
+from detector.one_capture.judging import group_results, judged_groups
 from detector.one_capture.networks import NetworkTable
 from detector.one_capture.side_judgement import SideJudgement, judge_side
+from detector.options import DECISION_PROBABILITY
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
 from pepscope.captures.references import References
-from pepscope.results.verdicts import GroupSide
+from pepscope.results.verdicts import GroupResult, GroupSide
 from tests.detector.one_capture.made_exchanges import Asked, Trips, addresses, exchanges, references
 from tests.detector.one_capture.senders.made_senders import senders
 
@@ -78,16 +81,20 @@ def nothing() -> References:
     return references(["192.0.2.1"], [1.0]).of(np.zeros(1, np.bool_))
 
 
-def judged(
-    talks: Sequence[Talk],
-    *,
-    at_client: bool,
-    pings: Sequence[tuple[str, float]] = (),
-    table: NetworkTable | None = None,
-) -> SideJudgement:
+def judged(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> SideJudgement:
     """How these connections are judged at one side."""
     side = GroupSide.CLIENT if at_client else GroupSide.SERVER
-    return judge_side(vantage(talks, at_client=at_client, pings=pings), side, table or NetworkTable())
+    return judge_side(vantage(talks, at_client=at_client, pings=pings), side, NetworkTable())
+
+
+def results(talks: Sequence[Talk], *, at_client: bool, pings: Sequence[tuple[str, float]] = ()) -> list[GroupResult]:
+    """Results by group, at the probability that is asked for by default."""
+    found = judged(talks, at_client=at_client, pings=pings)
+    members = pools.of_members(found)
+    groups = judged_groups(found, members, DECISION_PROBABILITY)
+    group = found.places.member_group[found.places.member]
+    places = [np.flatnonzero(group == number).tolist() for number in range(len(found.places.network))]
+    return group_results(found, members, groups, places)
 
 
 def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray[Any]]:

@@ -18,8 +18,8 @@ from pepscope.results.verdicts import DetectionResult
 from tests.captures.containers import Compression, Interface, compress, read_capture, write_pcap, write_pcapng
 from tests.detector.one_capture.real_networks import CAPTURES, Captured, contradicted, named
 
-#: Changed captures hold TCP alone, and these verdicts rest on references outside it.
-RESTS_ON_REFERENCES = ("wlan-relay.client", "wlan-thinking.server")
+#: Changed captures hold TCP alone, and this verdict rests on references outside it.
+RESTS_ON_REFERENCES = ("wlan-thinking.server",)
 
 EVERY = pytest.mark.parametrize("captured", CAPTURES, ids=lambda captured: captured.name)
 BY_TCP = pytest.mark.parametrize(

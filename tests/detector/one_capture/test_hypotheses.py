@@ -120,7 +120,7 @@ def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: boo
     before = judged([*talks, nothing], at_client=at_client).groups
     after = judged([*talks, replace(nothing, excess_ms=[(kind, beyond_ms)])], at_client=at_client).groups
     # Splits that end TLS answer in time as well, and get their part of what hypotheses of late hosts lose.
-    assert after.split[0] <= before.split[0] + 0.01
+    assert after.split[0] <= before.split[0] + 0.05
 
 
 #: A member is prompt, or late in everything; a group may be a fleet.

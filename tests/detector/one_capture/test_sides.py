@@ -64,7 +64,7 @@ def test_least_round_trips_of_data_stand_in_for_handshakes() -> None:
     assert judged_sides(known, None) == CLIENT
 
 
-TIMES = st.one_of(st.none(), st.floats(0.0, 1000.0))
+TIMES = st.one_of(st.none(), st.integers(0, 1_000_000).map(lambda microseconds: microseconds / 1e3))
 
 
 @given(st.lists(st.tuples(TIMES, TIMES), max_size=8), st.randoms())
@@ -74,8 +74,7 @@ def test_neither_names_nor_order_matter(ends: list[tuple[float | None, float | N
     shuffled = list(ends)
     random.shuffle(shuffled)
     assert sides([each[0] for each in shuffled], [each[1] for each in shuffled]) == found
-    if sorted(set(ends), key=repr) != sorted({(b, a) for a, b in ends}, key=repr) and to_client != to_server:
-        mirror = {CLIENT: SERVER, SERVER: CLIENT}
-        typical = [np.median([t for t in times if t is not None] or [np.nan]) for times in (to_client, to_server)]
-        if typical[0] != typical[1]:
-            assert sides(to_server, to_client) == mirror.get(found, found)
+    mirror = {CLIENT: SERVER, SERVER: CLIENT}
+    typical = [np.median([time for time in times if time is not None] or [-1.0]) for times in (to_client, to_server)]
+    if typical[0] != typical[1]:
+        assert sides(to_server, to_client) == mirror.get(found, found)

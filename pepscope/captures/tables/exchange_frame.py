@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pepscope.captures.connection_frame import address_texts, frames_as_csv, frames_as_parquet
 from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_TRIP_COLUMNS
+from pepscope.captures.tables.connection_frame import address_texts, frames_as_csv, frames_as_parquet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pepscope.captures.connection_table import BOLD, DIM, head_lines, painted, time_text
 from pepscope.captures.direction import DIRECTIONS, Direction
 from pepscope.captures.exchanges import EXCHANGE_KINDS
+from pepscope.captures.tables.connection_table import BOLD, DIM, head_lines, painted, time_text
 from pepscope.sizes import format_count
 
 if TYPE_CHECKING:

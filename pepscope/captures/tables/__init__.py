@@ -1,0 +1,1 @@
+"""Connections and exchanges of a capture as tables: for the terminal, pandas, CSV, JSON and Parquet."""

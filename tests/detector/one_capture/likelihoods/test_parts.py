@@ -1,0 +1,139 @@
+"""Near ends, references, handshakes and legs, each by itself: what they must say whatever their constants are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from detector.one_capture.likelihoods.answered_handshakes import handshake_nats
+from detector.one_capture.likelihoods.exchange_nats import connection_weights
+from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, OPENING, TimingTables, timing_tables
+from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.made_vantages import Talk, judged
+
+HOSTS = ("192.0.2.1", "198.51.100.1", "203.0.113.1", "198.18.0.1")
+SIDES = [GroupSide.CLIENT, GroupSide.SERVER]
+
+
+def silent(*round_trips_ms: float) -> list[Talk]:
+    """A connection a host, whose applications say nothing."""
+    return [Talk(host, round_trip_ms=time) for host, time in zip(HOSTS, round_trips_ms, strict=False)]
+
+
+def test_one_near_end_for_all_hosts_speaks_for_a_box_and_own_ends_against_it() -> None:
+    one, own = judged(silent(20.0, 20.1, 20.05, 20.1), at_client=True), judged(silent(12, 40, 90, 160), at_client=True)
+    assert one.near_nats[0] > 0 > own.near_nats[0]
+    assert judged(silent(20.0), at_client=True).near_nats[0] == pytest.approx(0, abs=1e-12)
+
+
+@given(st.lists(st.floats(1, 300), min_size=1, max_size=4), st.randoms())
+def test_near_ends_do_not_depend_on_the_order_of_hosts(times: list[float], random) -> None:
+    shuffled = list(times)
+    random.shuffle(shuffled)
+    one, other = (judged(silent(*each), at_client=True).near_nats[0] for each in (times, shuffled))
+    assert one == pytest.approx(other, abs=1e-9)
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+def test_a_longer_reference_raises_a_split_and_an_equal_one_lowers_it(at_client: bool) -> None:
+    talk = silent(20.0)
+    without, equal, longer = (
+        judged(talk, at_client=at_client, pings=pings).groups.split[0]
+        for pings in ([], [(HOSTS[0], 20.2)] * 8, [(HOSTS[0], 80.0)] * 8)
+    )
+    assert equal < without < longer
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+def test_references_to_other_hosts_say_nothing(at_client: bool) -> None:
+    alone = judged(silent(20.0), at_client=at_client)
+    beside = judged(silent(20.0), at_client=at_client, pings=[(HOSTS[1], 200.0)] * 5)
+    assert beside.groups.split[0] == alone.groups.split[0]
+    assert np.isnan(beside.reference_s).all()
+
+
+@pytest.mark.parametrize("at_client", [True, False])
+def test_a_reference_locates_the_leg(at_client: bool) -> None:
+    found = judged(silent(20.0), at_client=at_client, pings=[(HOSTS[0], 100.0)] * 8)
+    (leg_s,), (low_s,), (high_s,) = leg_estimates(found.groups.leg_nats)
+    assert low_s <= leg_s <= high_s
+    assert leg_s == pytest.approx(0.08, rel=0.2)
+
+
+def handshakes(handshake_ms: float, plain_ms: float, share: float = np.nan):
+    handshake_s, plain_s, variation_s, answered = (
+        np.asarray([value]) for value in (handshake_ms / 1e3, plain_ms / 1e3, 0.001, share)
+    )
+    return handshake_nats(handshake_s, plain_s, np.asarray([20]), variation_s, answered)
+
+
+def test_handshakes_faster_than_any_data_are_somebody_elses() -> None:
+    slower, alike = handshakes(10.0, 90.0), handshakes(50.0, 50.1)
+    assert slower.faster[0] > slower.as_fast[0]
+    assert alike.as_fast[0] > alike.faster[0]
+
+
+def test_a_delayed_acknowledgement_is_no_sign_of_it() -> None:
+    found = handshakes(10.0, 50.0)
+    assert found.as_fast[0] > found.faster[0]
+
+
+@pytest.mark.parametrize(("handshake_ms", "plain_ms"), [(np.nan, 20.0), (20.0, np.nan), (np.nan, np.nan)])
+def test_unknown_handshakes_say_nothing(handshake_ms: float, plain_ms: float) -> None:
+    found = handshakes(handshake_ms, plain_ms)
+    assert [float(nats[0]) for nats in (found.as_fast, found.faster, found.same_sender, found.other_sender)] == [0] * 4
+
+
+def test_another_sender_of_handshakes_shows() -> None:
+    shown, hidden = handshakes(20.0, 20.0, 1.0), handshakes(20.0, 20.0, 0.0)
+    assert shown.other_sender[0] > shown.same_sender[0]
+    assert hidden.same_sender[0] > hidden.other_sender[0]
+
+
+@given(st.lists(st.floats(-50, 0), min_size=len(HIDDEN_S), max_size=len(HIDDEN_S)))
+def test_estimates_lie_in_the_grid_and_near_their_intervals(nats: list[float]) -> None:
+    (leg_s,), (low_s,), (high_s,) = leg_estimates(np.asarray([nats]))
+    assert HIDDEN_S[0] * (1 - 1e-9) <= leg_s <= HIDDEN_S[-1] * (1 + 1e-9)
+    assert low_s < high_s
+
+
+@pytest.mark.parametrize("place", [0, 7, len(HIDDEN_S) - 1])
+def test_a_certain_leg_is_the_estimate(place: int) -> None:
+    nats = np.full((1, len(HIDDEN_S)), -200.0)
+    nats[0, place] = 0.0
+    (leg_s,), (low_s,), (high_s,) = leg_estimates(nats)
+    assert leg_s == pytest.approx(HIDDEN_S[place])
+    assert low_s < leg_s < high_s
+
+
+def test_common_legs_are_those_of_all_members() -> None:
+    nats = np.arange(6.0).reshape(3, 2)
+    assert common_leg_nats(nats, np.asarray([0, 0, 1]), 2).tolist() == [[2.0, 4.0], [4.0, 5.0]]
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_more_exchanges_of_a_connection_weigh_more_together_and_less_each(connections: list[int]) -> None:
+    weights = connection_weights(np.asarray(connections))
+    for number in set(connections):
+        own = weights[np.asarray(connections) == number]
+        assert np.all(own == own[0])
+        assert 1 - 1e-12 <= own.sum() <= len(own) + 1e-12
+        assert (own[0] < 1) == (len(own) > 1)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_tables_hold_finite_densities_and_classes_for_any_variation(side: GroupSide) -> None:
+    tables = timing_tables(side)
+    variations = len(tables.variation_edges_s) + 2
+    for kind in range(2 * OPENING):
+        for variation in range(variations):
+            nats = tables.nats(kind, variation)
+            assert np.isfinite(nats).all()
+            assert nats.shape[1] == TimingTables.PERSON + 1
+    assert LATE_SHARES.sum() == pytest.approx(1.0, abs=1e-6)
+    found = tables.variation_class(np.asarray([0.0, 1e-4, 0.01, 100.0, np.nan]))
+    assert np.all((found >= 0) & (found < variations))
+    assert found[-1] == variations - 1

@@ -1,0 +1,58 @@
+"""Several captures of one vantage point as one table of columns."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.metamorphic.records import records_of
+from benchmarks.metamorphic.writing import write
+from detector.one_capture.columns import VantageColumns, vantage_columns
+from pepscope.captures.capture import open_capture
+from pepscope.captures.exchanges import Exchanges
+from tests.captures.containers import read_capture
+from tests.detector.one_capture.real_networks import named
+
+
+def of(*paths: Path) -> VantageColumns:
+    return vantage_columns([open_capture(str(path)) for path in paths])
+
+
+def test_several_captures_equal_their_concatenation(tmp_path: Path) -> None:
+    """Connections that do not overlap in time stand in both in one order."""
+    every = records_of(read_capture(named("umts-nat.server").path), {})
+    begins = np.asarray([every.time_ns[every.connection == n].min() for n in range(every.connections)])
+    early = begins[every.connection] < np.median(begins)
+    for name, part in (("early", every.take(early)), ("late", every.take(~early)), ("whole", every)):
+        write(tmp_path / name, part, "raw")
+    parts, whole = of(tmp_path / "early", tmp_path / "late"), of(tmp_path / "whole")
+    places = np.argsort(parts.columns["first_time_ns"], kind="stable")
+    wanted = np.argsort(whole.columns["first_time_ns"], kind="stable")
+    assert len(places) == len(wanted) == every.connections
+    for name, column in whole.columns.items():
+        if name != "id":
+            np.testing.assert_array_equal(parts.columns[name][places], column[wanted], err_msg=name)
+    assert parts.capture.tolist() == sorted(parts.capture.tolist())
+    assert [parts.clients[n] for n in places] == [whole.clients[n] for n in wanted]
+    assert [parts.servers[n] for n in places] == [whole.servers[n] for n in wanted]
+    number = {int(of_parts): int(of_whole) for of_parts, of_whole in zip(places, wanted, strict=True)}
+    for mine, its in ((parts.exchanges, whole.exchanges), (parts.exchanges.round_trips, whole.exchanges.round_trips)):
+        assert len(mine) == len(its) > 0
+        renumbered = np.asarray([number[int(row)] for row in mine.connection])
+        order, other = np.lexsort((mine.asked, renumbered)), np.lexsort((its.asked, its.connection))
+        for field in fields(mine):
+            if field.name not in ("connection", "round_trips"):
+                np.testing.assert_array_equal(
+                    getattr(mine, field.name)[order], getattr(its, field.name)[other], err_msg=field.name
+                )
+
+
+def test_one_capture_is_read_as_it_is() -> None:
+    found = of(named("umts-nat.server").path)
+    assert isinstance(found.exchanges, Exchanges)
+    assert set(found.capture.tolist()) == {0}
+    assert len(found.clients) == len(found.servers) == len(found.capture)
+    assert int(found.exchanges.connection.max()) < len(found.capture)
+    assert len(found.senders) == 2 * len(found.capture)
