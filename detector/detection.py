@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from detector.clocks.relation import relate
 from detector.groups import Member, judge_groups, with_group_verdicts
-from detector.method import Observation
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
 from detector.one_capture.networks import NetworkTable, read_networks
 from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
-from detector.pair import Pair, Vantage
+from detector.pair import Pair
 from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
-from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
 from detector.series import flow_series
-from detector.vantage.one_place import one_place
-from detector.vantage.stretch import stretch_of
-from detector.verdict.judging import judge_observations, judge_pair
+from detector.verdict.judging import judge_pair
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
+from detector.verdict.together import judge_together, loaded_together
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
 from pepscope.captures.packets import Direction
@@ -36,7 +33,6 @@ from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
     GroupSide,
-    PairResult,
     TemporaryBytes,
     Verdict,
 )
@@ -46,10 +42,6 @@ SERIES_LIMIT = 50
 
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
-
-#: Connections are judged together until their packets are so many: about as many as a part has of connections to web
-#: servers, and with what is made of them a megabyte or two beside the last connection.
-_PACKETS_TOGETHER = 4096
 
 
 def detect(
@@ -262,9 +254,13 @@ def _judge_all(
 
     def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
         pairs, members, before = PairTable(), list[Member](), bytes_read()
-        for loaded in _loaded(captures[0].path, paired, absence, numbers):
-            results = _judge_together(loaded, rivals)
-            members += [Member.of(each.pair, pairs, result) for each, result in zip(loaded, results, strict=True)]
+        for loaded in loaded_together(captures[0].path, paired, absence, numbers):
+            results, evidence, findings = judge_together(loaded, rivals)
+            first = pairs.append_judged(results, evidence)
+            members += [
+                Member.of(each.pair, pairs, first + row, result, findings(row))
+                for row, (each, result) in enumerate(zip(loaded, results, strict=True))
+            ]
         return members, bytes_read() - before
 
     every, members = PairTable(), dict[int, Member]()
@@ -282,85 +278,6 @@ def _judge_all(
 def _is_split(pair: Pair) -> bool | None:
     verdict = judge_pair(pair).verdict
     return None if verdict is Verdict.INCONCLUSIVE else verdict is not Verdict.REGULAR
-
-
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    """A connection with its packets, and as methods are given it."""
-
-    match: Match
-    pair: Pair
-    observation: Observation
-
-    @property
-    def has_rivals(self) -> bool:
-        """Whether it must be judged with the connections that it might belong to instead."""
-        return bool(self.match.rivals) and self.observation.absent is None and self.observation.place is None
-
-    @property
-    def packets(self) -> int:
-        """Packets in memory."""
-        earlier = self.observation.absent.earlier if self.observation.absent else ()
-        apart = () if self.observation.pair is self.pair else (self.observation.pair,)
-        return sum(vantage.connection.packets for pair in (self.pair, *apart, *earlier) for vantage in pair.vantages)
-
-
-def _loaded(
-    first_path: str, paired: PairedCaptures, absence: Absence | None, numbers: Sequence[int]
-) -> Iterator[list[_Loaded]]:
-    """The connections to judge together, so many at a time that their packets take little memory."""
-    together, packets = list[_Loaded](), 0
-    for number in numbers:
-        match = paired.matches[number]
-        pair = paired.pair(match)
-        together.append(_Loaded(match, pair, _observation(first_path, paired, match, pair, absence)))
-        packets += together[-1].packets
-        if packets >= _PACKETS_TOGETHER:
-            yield together
-            together, packets = [], 0
-    if together:
-        yield together
-
-
-def _observation(
-    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None
-) -> Observation:
-    """The pair with the information of both captures; of captures taken at one place the one that holds more."""
-    if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
-        return Observation(pair, absent=absence.of(match, pair), candidates=paired.encrypted_candidates(match))
-    place = None if pair.encrypted else one_place(pair)
-    if place is None:
-        return Observation(pair)
-    richer = max(pair.vantages, key=_held).capture
-    alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
-    return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
-
-
-def _judge_together(loaded: Sequence[_Loaded], rivals: RivalJudge) -> list[PairResult]:
-    """Judge connections, those without rivals at once."""
-    results = iter(judge_observations([each.observation for each in loaded if not each.has_rivals]))
-    return [rivals.judge(each.match) if each.has_rivals else _as_seen(each, next(results)) for each in loaded]
-
-
-def _as_seen(loaded: _Loaded, result: PairResult) -> PairResult:
-    """The result; where one of two captures at one place was judged, with what both of them show."""
-    pair, place = loaded.pair, loaded.observation.place
-    if place is None:
-        return result
-    return replace(
-        result,
-        vantages=pair.names,
-        packets=sum(vantage.connection.packets for vantage in pair.vantages),
-        pairing_confidence=pair.pairing_confidence,
-        pairing_ground=pair.pairing_ground,
-        stretch=stretch_of(pair, place),
-    )
-
-
-def _held(vantage: Vantage) -> tuple[int, int]:
-    """How much a capture holds of a connection: packets, and bytes of payload."""
-    sampled = sum(sample.captured_bytes for sample in vantage.payload.values())
-    return vantage.connection.packets, sampled
 
 
 def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTable) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ wrapped by `by_connection`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from detector.pair import Pair
 from detector.vantage.one_place import OnePlace
 from detector.vantage.watching import Watched
 from pepscope.captures.connections import Connection
+from pepscope.results.evidence.columns import EvidenceColumns, columns_of
 from pepscope.results.finding import Finding
 from pepscope.results.verdicts import Evidence
 
@@ -60,9 +61,31 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """A method's evidence for each connection of a context, in its order; None where it has none."""
+    """A method's evidence on the connections of a context, at most one piece each.
 
-    evidence: Sequence[Evidence | None]
+    `evidence` is in words already and in the order of the context, None where there is none; `columns` are evidence
+    that is put into words when somebody reads it.
+    """
+
+    evidence: Sequence[Evidence | None] = ()
+    columns: Sequence[EvidenceColumns] = ()
+
+    @classmethod
+    def of_rows(cls, count: int, evidence: Mapping[int, Evidence], columns: Sequence[EvidenceColumns]) -> Findings:
+        """Findings on so many connections, some of which have evidence in words."""
+        return cls([evidence.get(row) for row in range(count)] if evidence else (), columns)
+
+    def as_columns(self) -> list[EvidenceColumns]:
+        """All of it as columns."""
+        return [*self.columns, *columns_of(self.evidence)]
+
+    def on(self, row: int) -> Evidence | None:
+        """The evidence on one connection of the context."""
+        for columns in self.as_columns():
+            places = (columns.rows == row).nonzero()[0].tolist()
+            if places:
+                return columns.evidence(places[0])
+        return None
 
 
 def by_connection(examine: Callable[[Observation], Evidence | None]) -> Callable[[Context], Findings]:
@@ -90,3 +113,7 @@ class Method:
     examine: Callable[[Context], Findings]
     applies: Callable[[Observation], bool] = compares_streams
     reads_datagrams: bool = False
+
+    def alone(self, observation: Observation) -> Evidence | None:
+        """What it finds on one connection that is examined by itself."""
+        return self.examine(Context([observation])).on(0)

@@ -19,8 +19,6 @@ __all__ = [
     "CaptureFrames",
     "CommonPackets",
     "Constraints",
-    "DirectionCounts",
-    "FieldCounts",
     "Fins",
     "FlowEnds",
     "FlowTimes",
@@ -29,7 +27,6 @@ __all__ = [
     "PacketColumns",
     "PairSegments",
     "PayloadSample",
-    "PositionCounts",
     "RoundTrips",
     "SenderLead",
     "Simulated",
@@ -60,11 +57,13 @@ __all__ = [
     "hop_limits",
     "is_release_build",
     "longest_pause_ns",
+    "openings",
     "packet_twins",
     "plain_round_trips",
     "read_capture",
     "read_frames",
     "reference_kinds",
+    "segment_counts",
     "sender_lead",
     "simulate",
     "sketch",
@@ -731,169 +730,26 @@ def fin_lead_ns(flow: FlowTimes, sent_ns: int, arrived_ns: int, lines: Sequence[
     allow; None where no data stand in the same piece of the clock."""
 
 @final
-class FieldCounts:
-    """In how many segments of one class header fields agree between what was emitted and what arrived."""
-
-    @property
-    def arrived(self) -> int:
-        """Arrived segments that were compared."""
-
-    @property
-    def partners(self) -> int:
-        """Those of them that have a partner among the emitted segments."""
-
-    @property
-    def tsval_shift(self) -> int: ...
-    @property
-    def tsecr_shift(self) -> int: ...
-    @property
-    def stamped(self) -> int:
-        """Partners that both have timestamps, with equal ones, and different emitted ones."""
-
-    @property
-    def stamps_equal(self) -> int: ...
-    @property
-    def stamps_distinct(self) -> int: ...
-    @property
-    def stamps_known(self) -> int:
-        """Partners of which both captures show whether there are timestamps, and those where one has none."""
-
-    @property
-    def stamps_on_one_side(self) -> int: ...
-    @property
-    def ip_ids_vary(self) -> bool: ...
-    @property
-    def whole(self) -> int:
-        """Partners of equal extent, and those of them with equal IP IDs."""
-
-    @property
-    def ip_ids_equal(self) -> int: ...
-    @property
-    def window_scale_shift(self) -> int:
-        """The power of two between most windows; then counts of windows under it."""
-
-    @property
-    def windows_equal(self) -> int: ...
-    @property
-    def windows_narrowed(self) -> int: ...
-    @property
-    def windows_shrink(self) -> int:
-        """How often emitted windows shrink from one segment to the next, and how many different ones there are."""
-
-    @property
-    def windows_distinct(self) -> int: ...
-    @property
-    def hops(self) -> int:
-        """Most common difference of the hop limits."""
-
-    @property
-    def push_clear(self) -> int:
-        """Of equal extent and no copy with another PSH, those with equal PSH, and emitted ones with it."""
-
-    @property
-    def push_equal(self) -> int: ...
-    @property
-    def push_set(self) -> int: ...
-    @property
-    def carried(self) -> int:
-        """Different acknowledgements on emitted data of equal extent, and arrived ones that no copy carried."""
-
-    @property
-    def carried_elsewhere(self) -> int: ...
-    @property
-    def boundaries_equal(self) -> int:
-        """Arrived data that begin and end where emitted data do."""
-
-    @property
-    def longest(self) -> int:
-        """Bytes of the longest data segment on either side."""
-
-@final
-class PositionCounts:
-    """Where pure acknowledgements stand, each place counted once."""
-
-    @property
-    def emitted(self) -> int:
-        """Places where they were emitted."""
-
-    @property
-    def possible(self) -> int:
-        """Ends of the data that could be acknowledged, from the first to the last place of either side."""
-
-    @property
-    def arrived(self) -> int:
-        """Places where they arrived, but for ranges in which the emitter's capture missed data."""
-
-    @property
-    def hits(self) -> int:
-        """Those of them where they were emitted too."""
-
-    @property
-    def irregular(self) -> int:
-        """Those of the hits to which the emitter's stride was not its most common one."""
-
-@final
-class DirectionCounts:
-    """Counts over one packet direction, arrived against emitted."""
-
-    @property
-    def data(self) -> FieldCounts | None:
-        """None where either side shows no data."""
-
-    @property
-    def acknowledgements(self) -> FieldCounts:
-        """Pure acknowledgements within the span that the emitter's capture covers."""
-
-    @property
-    def positions(self) -> PositionCounts | None:
-        """None where no place can be compared."""
-
-    @property
-    def of_data(self) -> FieldCounts:
-        """Those pure acknowledgements that acknowledge data within a stream, and their places."""
-
-    @property
-    def of_data_positions(self) -> PositionCounts | None: ...
-    @property
-    def emitted_acknowledgements(self) -> int:
-        """Acknowledgements emitted within the span of those that arrived."""
-
-    @property
-    def places(self) -> tuple[int, int, int, int]:
-        """Places acknowledged at both ends, where they were emitted only, where they arrived only, and at neither."""
-
-    @property
-    def missed_acknowledgements(self) -> int:
-        """Pure acknowledgements that arrived with IP IDs which the emitter's host skipped in its own capture: it sent
-        them, and they are not compared."""
-
-    @property
-    def carried_places(self) -> int:
-        """Different places within the reverse stream that the arrived data acknowledge."""
-
-    @property
-    def shown(self) -> int:
-        """Segments that the emitter's capture shows; of the reverse flow only data."""
-
-    @property
-    def uncovered(self) -> float:
-        """Share of the span of the emitter's data that its capture does not show; 0 where it is sampled."""
-
-    @property
-    def uncovered_reverse(self) -> float:
-        """The same of the data of the reverse flow, in the emitter's capture."""
-
-@final
 class PairSegments:
     """Segments of a connection at the client's and at the server's capture point, in the client side's offsets."""
 
-    def compare(self, direction: int, most_skipped: int) -> DirectionCounts:
-        """Counts over the packets of one direction; `most_skipped`: the widest gap between two IP IDs in which a third
-        shows that its host sent it."""
-
-    def cut_data(self, direction: int, parts: int, fewest: int) -> list[tuple[int, FieldCounts, FieldCounts]]:
+    def cut_data(self, direction: int, parts: int, fewest: int) -> tuple[list[int], dict[str, npt.NDArray[np.int64]]]:
         """The arrived data of one direction cut in two at the places that divide them into equal parts and leave
-        `fewest` on either side: from which byte on, and counts before and after it. Empty where none were emitted."""
+        `fewest` on either side: from which bytes on, and counts by name, a row before and one after. Empty where none
+        were emitted."""
+
+def openings(clients: Sequence[PacketColumns], servers: Sequence[PacketColumns]) -> dict[str, npt.NDArray[np.int64]]:
+    """SYN and SYN-ACK (rows) of connections (columns) by the client's and the server's packets, all copies together.
+
+    Copies, hop limits of the first and least windows (0 where there is none), as they left and arrived. `windows`,
+    `tsvals`, `ip_ids` and `ecn` say whether some copies agree: 0 unknown, 1 yes, 2 no, 3 that one side has only 0;
+    `ecn_left` and `ecn_arrived` are the greatest flags."""
+
+def segment_counts(compared: Sequence[PairSegments], most_skipped: int) -> dict[str, Any]:
+    """Counts over the packets of connections by name, arrays with a row a direction and a column a connection.
+
+    Those of fields and of places are dictionaries; all are 0 where there is nothing to compare. `most_skipped`: the
+    widest gap between two IP IDs in which a third shows that its host sent it."""
 
 def align_segments(
     client: _VantageColumns,
@@ -961,8 +817,11 @@ class Capture:
     def link_types(self) -> list[tuple[int, str | None, int, bool]]:
         """Number, name and frames of the link-layer types in the capture, and whether they can be read."""
 
-    def connection(self, index: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Fields of the connection, of its flow up and of its flow down."""
+    def connection(
+        self, index: int, closes: tuple[Any, ...], missing: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+        """Values of the connection, of its flow up and of its flow down, in the order of the fields in
+        `pepscope.captures.connections`; `closes` and `missing` stand for the codes of either."""
 
     def connection_columns(self, start: int, stop: int) -> dict[str, npt.NDArray[Any]]:
         """Summaries of these connections as arrays."""

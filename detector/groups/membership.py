@@ -12,7 +12,7 @@ from functools import lru_cache
 from detector.pair import Pair
 from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.connections import Connection
-from pepscope.results.evidence_table import Form
+from pepscope.results.evidence.columns import Form
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, PairResult, Verdict
 
@@ -47,8 +47,8 @@ class Member:
     doubtful: bool = False  # whether the captures may show two transfers
 
     @classmethod
-    def of(cls, pair: Pair, pairs: PairTable, result: PairResult) -> Member:
-        """The member that `pair` is, judged as `result`, which is added to `pairs`."""
+    def of(cls, pair: Pair, pairs: PairTable, place: int, result: PairResult, findings: Iterable[str]) -> Member:
+        """The member that `pair` is, judged as `result`, which stands at a place of `pairs`."""
         client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
         shown = next(name for name in reversed(result.vantages) if name.transport == "tcp")
         address, port = _address_and_port(shown.server)
@@ -56,13 +56,13 @@ class Member:
         far_ns = _handshake_ns(server, at_client=False)
         return cls(
             pairs,
-            pairs.append(result),
+            place,
             _key(side, _network(_address_and_port(shown.client)[0]), port),
             sys.intern(address),
             pair.vantages[0].connection.first_time_ns,
             far_ns if client is None else _handshake_ns(client, at_client=True),
             None if client is None else far_ns,
-            is_doubtful(pair, result.evidence),
+            is_doubtful(pair, findings),
         )
 
     def moved(self, pairs: PairTable, by: int) -> Member:

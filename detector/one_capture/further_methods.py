@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from detector.method import Context, Method, Observation
+from detector.method import Method, Observation
 from detector.methods import METHODS, delayed_ack, methods
 from detector.options import DetectOptions
 from detector.pair import Pair
@@ -44,7 +44,5 @@ def further_evidence(
 
 
 def _examined(asked: Sequence[Method], observation: Observation) -> tuple[Evidence, ...]:
-    found = [
-        method.examine(Context([observation])).evidence[0] for method in asked if method.applies(observation)
-    ]  # fmt: skip
+    found = [method.alone(observation) for method in asked if method.applies(observation)]
     return tuple(item for item in found if item is not None)

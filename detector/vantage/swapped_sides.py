@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from detector.pair import Vantage
@@ -20,8 +18,7 @@ def swap_guessed_sides(first: Vantage, second: Vantage) -> tuple[Vantage, Vantag
 def _with_sides_swapped(vantage: Vantage) -> Vantage:
     """The same connection with client and server exchanged."""
     old = vantage.connection
-    connection = replace(
-        old,
+    connection = old._replace(
         client_address=old.server_address,
         client_port=old.server_port,
         server_address=old.client_address,

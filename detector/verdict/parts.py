@@ -17,7 +17,7 @@ from pepscope.errors import PepscopeError
 Made = TypeVar("Made")
 
 #: Places in a part, at most: what a part costs beside the work is shared by so many.
-_MOST_PLACES = 32
+_MOST_PLACES = 1024
 #: Parts for each process, where there are enough places: a process that finishes early takes another part.
 _PARTS_EACH = 8
 

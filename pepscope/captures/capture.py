@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
-from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
+from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
 from pepscope.captures.warnings import capture_warnings
 from pepscope.errors import CaptureError, FilterError
 
@@ -298,16 +298,5 @@ class _Connections(Sequence[Connection]):
         return self._at(position)
 
     def _at(self, position: int) -> Connection:
-        fields, up, down = self._core.connection(position)
-        fields["close"] = _CLOSE[fields["close"]]
-        return Connection(**fields, up=_flow(up), down=_flow(down))
-
-
-def _flow(fields: dict[str, Any]) -> FlowSummary:
-    fields["missing_packets"] = _MISSING_PACKETS[fields["missing_packets"]]
-    return FlowSummary(**fields)
-
-
-# A dictionary finds a member of an enum several times as fast as the enum itself.
-_CLOSE = {close.value: close for close in Close}
-_MISSING_PACKETS = {kind.value: kind for kind in MissingPackets}
+        fields, up, down = self._core.connection(position, CLOSES, MISSING_PACKETS)
+        return Connection._make((*fields, FlowSummary._make(up), FlowSummary._make(down)))

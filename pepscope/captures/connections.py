@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Close(StrEnum):
@@ -30,8 +30,7 @@ MISSING_PACKETS = tuple(MissingPackets)
 TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp", "geneve")
 
 
-@dataclass(frozen=True, slots=True)
-class FlowSummary:
+class FlowSummary(NamedTuple):
     """What one side of a connection sent. Times are nanoseconds since the epoch; `None` where it was not seen."""
 
     packets: int
@@ -57,7 +56,6 @@ class FlowSummary:
     last_data_time_ns: int | None
     initial_sequence_number: int | None  # of its SYN, or by the SYN-ACK that answers it; None where both are missing
     syn_count: int
-    syn_options: bytes  # TCP option bytes of the first SYN, as far as they were captured
     maximum_segment_size: int | None
     window_scale: int | None
     window_shift: int | None  # by which windows are scaled; None where the SYN options that settle it were not captured
@@ -65,32 +63,32 @@ class FlowSummary:
     timestamps: bool
     options_captured: bool  # all of the first SYN's options: else one that is None or False may have been there
     options_truncated_packets: int
-    missing_packets: MissingPackets
     ttl: int  # of its first packet
     fin_time_ns: int | None
     reset_time_ns: int | None
+    syn_options: bytes  # TCP option bytes of the first SYN, as far as they were captured
+    missing_packets: MissingPackets
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(NamedTuple):
     """One TCP connection: `client` sent the SYN (guessed, and marked so, where no SYN and no SYN-ACK was captured)."""
 
     id: int  # rank by first packet in its capture
-    ip_version: int
     client_address: str
-    client_port: int
     server_address: str
+    ip_version: int
+    client_port: int
     server_port: int
     side_guessed: bool
     first_time_ns: int
     last_time_ns: int
     packets: int
-    close: Close
     handshake_syn_ack_ns: int | None  # SYN to SYN-ACK
     handshake_ack_ns: int | None  # SYN-ACK to the client's first ACK
-    tunnel: str  # one of TUNNELS; "udp" is an unknown header with whole IP packets behind it
     tunnel_up: int  # tunnel identifier (TEID, key, VNI) of each flow; 0 where none
     tunnel_down: int
+    close: Close
+    tunnel: str  # one of TUNNELS; "udp" is an unknown header with whole IP packets behind it
     up: FlowSummary
     down: FlowSummary
 

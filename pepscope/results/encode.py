@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.evidence_table import plain_number
+from pepscope.results.evidence.table import plain_number
 from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
 from pepscope.results.verdicts import (
     CaptureSummary,

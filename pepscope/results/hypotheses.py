@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from enum import StrEnum
 
+import numpy as np
+import numpy.typing as npt
+
 
 class Hypothesis(StrEnum):
     """What a connection may be."""
@@ -36,6 +39,12 @@ def logistic(nats: float) -> float:
         return 1.0 / (1.0 + math.exp(-nats))
     odds = math.exp(nats)
     return odds / (1.0 + odds)
+
+
+def logistics(nats: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """`logistic` of each number of an array."""
+    odds = np.exp(-np.abs(nats))
+    return np.where(nats >= 0, 1.0, odds) / (1.0 + odds)
 
 
 def log_odds(probability: float) -> float:

@@ -12,7 +12,8 @@ from typing import Any, overload
 import msgspec
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
-from pepscope.results.evidence_table import EvidenceTable, Form
+from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
@@ -102,6 +103,20 @@ class PairTable(Sequence[PairResult]):
 
     def append(self, pair: PairResult) -> int:
         """Add a pair, and return its place."""
+        number = self._append(pair)
+        self.columns.evidence.append(pair.evidence)
+        return number
+
+    def append_judged(self, pairs: Sequence[PairResult], evidence: Sequence[EvidenceColumns]) -> int:
+        """Add pairs whose evidence is in columns instead, and return the place of the first."""
+        first = len(self)
+        for pair in pairs:
+            self._append(pair)
+        self.columns.evidence.append_columns(len(pairs), evidence)
+        return first
+
+    def _append(self, pair: PairResult) -> int:
+        """Add all of a pair but its evidence."""
         columns, number = self.columns, len(self)
         for place, vantage in enumerate(columns.vantages):
             vantage.append(pair.vantages[place] if place < len(pair.vantages) else None)
@@ -119,7 +134,6 @@ class PairTable(Sequence[PairResult]):
         columns.pairing_ground.append(pair.pairing_ground)
         columns.one_place.append(_NO_STRETCH if pair.stretch is None else int(pair.stretch.one_place))
         columns.stretch.append(_packed(pair.stretch))
-        columns.evidence.append(pair.evidence)
         if pair.series:
             self._series[number] = pair.series
         return number

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.errors import UsageError
-from pepscope.results.evidence_table import EvidenceTable
+from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Evidence, Outcome, PairResult, Verdict

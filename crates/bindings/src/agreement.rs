@@ -1,48 +1,54 @@
-//! Agreement of header fields as counts.
+//! Agreement of header fields as arrays of counts.
 
+use numpy::ndarray::Array2;
+use numpy::IntoPyArray;
 use pepscope_evidence::segments::agreement::Agreement;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 macro_rules! counts {
-    ($($name:ident: $kind:ty),* $(,)?) => {
-        /// Counts over one class of segments, as the crate gives them.
-        #[pyclass(module = "pepscope._core", frozen, get_all)]
-        pub(crate) struct FieldCounts {
-            $($name: $kind),*
-        }
-
-        impl From<Agreement> for FieldCounts {
-            fn from(found: Agreement) -> Self {
-                Self { $($name: found.$name),* }
-            }
+    ($($name:ident),* $(,)?) => {
+        /// Counts of many comparisons by name, an array with two rows for each; zeros where there was none.
+        pub(crate) fn field_columns<'py>(
+            py: Python<'py>,
+            found: &[Vec<Option<Agreement>>; 2],
+        ) -> PyResult<Bound<'py, PyDict>> {
+            let columns = PyDict::new(py);
+            $(
+                let rows = Array2::from_shape_fn((2, found[0].len()), |(row, number)| {
+                    found[row][number].as_ref().map_or(0, |one| one.$name as i64)
+                });
+                columns.set_item(stringify!($name), rows.into_pyarray(py))?;
+            )*
+            Ok(columns)
         }
     };
 }
 
 counts! {
-    arrived: usize,
-    partners: usize,
-    tsval_shift: i64,
-    tsecr_shift: i64,
-    stamped: usize,
-    stamps_equal: usize,
-    stamps_distinct: usize,
-    stamps_known: usize,
-    stamps_on_one_side: usize,
-    ip_ids_vary: bool,
-    whole: usize,
-    ip_ids_equal: usize,
-    window_scale_shift: i64,
-    windows_equal: usize,
-    windows_narrowed: usize,
-    windows_shrink: usize,
-    windows_distinct: usize,
-    hops: i64,
-    push_clear: usize,
-    push_equal: usize,
-    push_set: usize,
-    carried: usize,
-    carried_elsewhere: usize,
-    boundaries_equal: usize,
-    longest: i64,
+    arrived,
+    partners,
+    tsval_shift,
+    tsecr_shift,
+    stamped,
+    stamps_equal,
+    stamps_distinct,
+    stamps_known,
+    stamps_on_one_side,
+    ip_ids_vary,
+    whole,
+    ip_ids_equal,
+    window_scale_shift,
+    windows_equal,
+    windows_narrowed,
+    windows_shrink,
+    windows_distinct,
+    hops,
+    push_clear,
+    push_equal,
+    push_set,
+    carried,
+    carried_elsewhere,
+    boundaries_equal,
+    longest,
 }

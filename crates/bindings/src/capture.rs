@@ -144,10 +144,18 @@ impl Capture {
         counts.map(|count| (count.link_type, link_type_name(count.link_type), count.frames, count.known)).collect()
     }
 
-    /// Fields of the connection, of its flow up and of its flow down.
-    fn connection<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Fields<'py>> {
+    /// Values of the connection, of its flow up and of its flow down.
+    fn connection<'py>(
+        &self,
+        py: Python<'py>,
+        index: usize,
+        closes: &Bound<'py, PyTuple>,
+        missing: &Bound<'py, PyTuple>,
+    ) -> PyResult<Fields<'py>> {
         let range = index..index.saturating_add(1);
-        self.analysed.with_summaries(range, |found| summaries::fields(py, index, &found[0])).map_err(raised)?
+        self.analysed
+            .with_summaries(range, |found| summaries::fields(py, index, &found[0], closes, missing))
+            .map_err(raised)?
     }
 
     /// Summaries of these connections as arrays.

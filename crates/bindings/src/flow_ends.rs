@@ -1,7 +1,12 @@
 //! Where a flow begins and ends, from packet columns to a record.
 
+use numpy::ndarray::Array2;
+use numpy::IntoPyArray;
 use pepscope_evidence::flows::ends::FlowEnds as Ends;
+use pepscope_evidence::flows::openings::{passed, Passed};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::packets::PacketArrays;
 
@@ -36,4 +41,43 @@ record! {
 pub(crate) fn flow_ends(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<FlowEnds> {
     let columns = packets.columns()?;
     Ok(py.detach(|| columns.flow_ends(direction)).into())
+}
+
+type Number = fn(&Passed) -> i64;
+
+/// What both captures show of SYN and SYN-ACK, for many connections.
+#[pyfunction]
+pub(crate) fn openings<'py>(
+    py: Python<'py>,
+    clients: Vec<PacketArrays<'py>>,
+    servers: Vec<PacketArrays<'py>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    if clients.len() != servers.len() {
+        return Err(PyValueError::new_err("`clients` and `servers` differ in number"));
+    }
+    let mut found: Vec<[Passed; 2]> = Vec::with_capacity(clients.len());
+    for (client, server) in clients.iter().zip(&servers) {
+        let (near, far) = (client.columns()?, server.columns()?);
+        found.push([passed(&near.flow_ends(0), &far.flow_ends(0)), passed(&far.flow_ends(1), &near.flow_ends(1))]);
+    }
+    let columns = PyDict::new(py);
+    let values: [(&str, Number); 12] = [
+        ("copies_left", |one| one.copies[0] as i64),
+        ("copies_arrived", |one| one.copies[1] as i64),
+        ("ttl_left", |one| one.ttl[0].into()),
+        ("ttl_arrived", |one| one.ttl[1].into()),
+        ("window_left", |one| one.window[0].into()),
+        ("window_arrived", |one| one.window[1].into()),
+        ("windows", |one| one.windows as i64),
+        ("tsvals", |one| one.tsvals as i64),
+        ("ip_ids", |one| one.ip_ids as i64),
+        ("ecn", |one| one.ecn as i64),
+        ("ecn_left", |one| one.most_ecn[0].into()),
+        ("ecn_arrived", |one| one.most_ecn[1].into()),
+    ];
+    for (name, value) in values {
+        let rows = Array2::from_shape_fn((2, found.len()), |(way, number)| value(&found[number][way]));
+        columns.set_item(name, rows.into_pyarray(py))?;
+    }
+    Ok(columns)
 }

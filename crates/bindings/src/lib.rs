@@ -34,8 +34,6 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::agreement::FieldCounts;
-    #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::clocks::Constraints;
@@ -48,7 +46,7 @@ mod _core {
     #[pymodule_export]
     use crate::exchanges::{connection_exchanges, exchange_kinds};
     #[pymodule_export]
-    use crate::flow_ends::{flow_ends, FlowEnds};
+    use crate::flow_ends::{flow_ends, openings, FlowEnds};
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
     #[pymodule_export]
@@ -65,7 +63,7 @@ mod _core {
         TransferSpans,
     };
     #[pymodule_export]
-    use crate::pair_segments::{align_segments, DirectionCounts, PairSegments, PositionCounts};
+    use crate::pair_segments::{align_segments, segment_counts, PairSegments};
     #[pymodule_export]
     use crate::payload::{compare_payload, PayloadSample};
     #[pymodule_export]

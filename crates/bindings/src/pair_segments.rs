@@ -1,12 +1,15 @@
 //! Segments of a connection at two capture points: packet columns in, counts out.
 
+use numpy::ndarray::Array2;
+use numpy::IntoPyArray;
 use pepscope_evidence::segments::columns::{Sampling, Vantage};
-use pepscope_evidence::segments::pair::{KnownOffsets, Limits};
-use pepscope_evidence::segments::places;
+use pepscope_evidence::segments::pair::{self, KnownOffsets, Limits};
+use pepscope_evidence::segments::{agreement, places};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::agreement::FieldCounts;
+use crate::agreement::field_columns;
 use crate::packets::PacketArrays;
 
 /// Packets, and by direction the powers of two by which windows are divided and when the flow's sender reset the
@@ -51,39 +54,99 @@ pub(crate) struct PairSegments {
 
 #[pymethods]
 impl PairSegments {
-    /// Counts over the packets of one direction.
-    fn compare(&self, py: Python<'_>, direction: usize, most_skipped: i64) -> PyResult<DirectionCounts> {
-        check(direction)?;
-        let found = py.detach(|| self.segments.compare(direction, most_skipped));
-        let places = found.places;
-        Ok(DirectionCounts {
-            data: found.data.map(|counts| Py::new(py, FieldCounts::from(counts))).transpose()?,
-            acknowledgements: Py::new(py, FieldCounts::from(found.acknowledgements.fields))?,
-            positions: handed_over(py, found.acknowledgements.positions)?,
-            of_data: Py::new(py, FieldCounts::from(found.of_data.fields))?,
-            of_data_positions: handed_over(py, found.of_data.positions)?,
-            emitted_acknowledgements: found.emitted_acknowledgements,
-            places: (places.both, places.emitted_only, places.arrived_only, places.neither),
-            missed_acknowledgements: found.missed_acknowledgements,
-            carried_places: found.carried_places,
-            shown: found.shown,
-            uncovered: found.uncovered,
-            uncovered_reverse: found.uncovered_reverse,
-        })
-    }
-
-    /// The data of one direction cut in two at several places: from which byte on, and counts before and after it.
-    fn cut_data(
+    /// The data of one direction cut in two at several places: from which bytes on, and counts as arrays with a row for
+    /// what is before and one for what is after.
+    fn cut_data<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         direction: usize,
         parts: usize,
         fewest: usize,
-    ) -> PyResult<Vec<(i64, FieldCounts, FieldCounts)>> {
+    ) -> PyResult<(Vec<i64>, Bound<'py, PyDict>)> {
         check(direction)?;
         let found = py.detach(|| self.segments.cut_data(direction, parts, fewest));
-        Ok(found.into_iter().map(|cut| (cut.from_byte, cut.before.into(), cut.after.into())).collect())
+        let from_bytes = found.iter().map(|cut| cut.from_byte).collect();
+        let (before, after) = found.into_iter().map(|cut| (Some(cut.before), Some(cut.after))).unzip();
+        Ok((from_bytes, field_columns(py, &[before, after])?))
     }
+}
+
+/// A count of a direction by its name.
+type Named<'a, T> = (&'static str, &'a dyn Fn(&pair::DirectionCounts) -> T);
+type PlaceCount = fn(places::PositionCounts) -> usize;
+
+/// Counts over the packets of both directions of many connections, as arrays with a row a direction.
+///
+/// `most_skipped`: the widest gap between two IP identifications in which a third shows that its host sent it.
+#[pyfunction]
+pub(crate) fn segment_counts<'py>(
+    py: Python<'py>,
+    compared: Vec<PyRef<'py, PairSegments>>,
+    most_skipped: i64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let segments: Vec<_> = compared.iter().map(|one| &one.segments).collect();
+    let found: [Vec<pair::DirectionCounts>; 2] =
+        py.detach(|| [0, 1].map(|way| segments.iter().map(|one| one.compare(way, most_skipped)).collect()));
+    let columns = PyDict::new(py);
+    add_fields(&columns, "data", &found, |one| one.data.as_ref())?;
+    add_fields(&columns, "acknowledgements", &found, |one| Some(&one.acknowledgements.fields))?;
+    add_fields(&columns, "of_data", &found, |one| Some(&one.of_data.fields))?;
+    add_positions(&columns, "positions", &found, |one| one.acknowledgements.positions)?;
+    add_positions(&columns, "of_data_positions", &found, |one| one.of_data.positions)?;
+    let rows = |value: &dyn Fn(&pair::DirectionCounts) -> f64| two_rows(&found, value).into_pyarray(py);
+    let counts: [Named<'_, f64>; 10] = [
+        ("emitted_acknowledgements", &|one| one.emitted_acknowledgements as f64),
+        ("acknowledged_at_both", &|one| one.places.both as f64),
+        ("acknowledged_where_emitted", &|one| one.places.emitted_only as f64),
+        ("acknowledged_where_arrived", &|one| one.places.arrived_only as f64),
+        ("acknowledged_at_neither", &|one| one.places.neither as f64),
+        ("missed_acknowledgements", &|one| one.missed_acknowledgements as f64),
+        ("carried_places", &|one| one.carried_places as f64),
+        ("shown", &|one| one.shown as f64),
+        ("uncovered", &|one| one.uncovered),
+        ("uncovered_reverse", &|one| one.uncovered_reverse),
+    ];
+    for (name, value) in counts {
+        columns.set_item(name, rows(value))?;
+    }
+    Ok(columns)
+}
+
+fn two_rows<T, U: Copy>(found: &[Vec<T>; 2], value: impl Fn(&T) -> U) -> Array2<U> {
+    Array2::from_shape_fn((2, found[0].len()), |(way, number)| value(&found[way][number]))
+}
+
+/// Counts of one class of segments by name; zeros where there is none.
+fn add_fields<'py>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+    found: &[Vec<pair::DirectionCounts>; 2],
+    class: impl Fn(&pair::DirectionCounts) -> Option<&agreement::Agreement>,
+) -> PyResult<()> {
+    let by_way = [0, 1].map(|way: usize| found[way].iter().map(|one| class(one).cloned()).collect::<Vec<_>>());
+    columns.set_item(name, field_columns(columns.py(), &by_way)?)
+}
+
+fn add_positions<'py>(
+    columns: &Bound<'py, PyDict>,
+    name: &str,
+    found: &[Vec<pair::DirectionCounts>; 2],
+    of: impl Fn(&pair::DirectionCounts) -> Option<places::PositionCounts>,
+) -> PyResult<()> {
+    let py = columns.py();
+    let named = PyDict::new(py);
+    let counts: [(&str, PlaceCount); 5] = [
+        ("emitted", |one| one.emitted),
+        ("possible", |one| one.possible),
+        ("arrived", |one| one.arrived),
+        ("hits", |one| one.hits),
+        ("irregular", |one| one.irregular),
+    ];
+    for (count, value) in counts {
+        let rows = two_rows(found, |one| of(one).map_or(0, |counts| value(counts) as i64));
+        named.set_item(count, rows.into_pyarray(py))?;
+    }
+    columns.set_item(name, named)
 }
 
 fn check(direction: usize) -> PyResult<()> {
@@ -92,43 +155,4 @@ fn check(direction: usize) -> PyResult<()> {
     } else {
         Err(PyValueError::new_err(format!("`direction` must be 0 or 1, got {direction}")))
     }
-}
-
-fn handed_over(py: Python<'_>, counts: Option<places::PositionCounts>) -> PyResult<Option<Py<PositionCounts>>> {
-    let counts = counts.map(|found| PositionCounts {
-        emitted: found.emitted,
-        possible: found.possible,
-        arrived: found.arrived,
-        hits: found.hits,
-        irregular: found.irregular,
-    });
-    counts.map(|counts| Py::new(py, counts)).transpose()
-}
-
-/// Counts over one packet direction, as the crate gives them.
-#[pyclass(module = "pepscope._core", frozen, get_all)]
-pub(crate) struct DirectionCounts {
-    data: Option<Py<FieldCounts>>,
-    acknowledgements: Py<FieldCounts>,
-    positions: Option<Py<PositionCounts>>,
-    of_data: Py<FieldCounts>,
-    of_data_positions: Option<Py<PositionCounts>>,
-    emitted_acknowledgements: usize,
-    /// Acknowledged at both ends, where they were emitted only, where they arrived only, at neither.
-    places: (usize, usize, usize, usize),
-    missed_acknowledgements: usize,
-    carried_places: usize,
-    shown: usize,
-    uncovered: f64,
-    uncovered_reverse: f64,
-}
-
-/// Counts of the places of acknowledgements, as the crate gives them.
-#[pyclass(module = "pepscope._core", frozen, get_all)]
-pub(crate) struct PositionCounts {
-    emitted: usize,
-    possible: usize,
-    arrived: usize,
-    hits: usize,
-    irregular: usize,
 }

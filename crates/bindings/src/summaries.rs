@@ -4,9 +4,9 @@ use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray};
 use pepscope_connections::{address_text, tunnel_name, Close, ConnectionSummary, FlowSummary, MissingPackets};
 use pepscope_connections::{for_each_connection_field, for_each_flow_field};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::IntoPyObjectExt;
 
 /// A value in a column of NumPy's; -1 and NaN stand for what was not seen.
 trait Cell {
@@ -108,36 +108,50 @@ pub(crate) fn columns<'py>(py: Python<'py>, summaries: &[ConnectionSummary<'_>])
     Ok(columns)
 }
 
-fn flow<'py>(py: Python<'py>, flow: &FlowSummary<'_>) -> PyResult<Bound<'py, PyDict>> {
-    let fields = PyDict::new(py);
-    macro_rules! flow_entries {
-        ($($field:ident),*) => {
-            $(fields.set_item(intern!(py, stringify!($field)), flow.$field)?;)*
-        };
-    }
-    for_each_flow_field!(flow_entries);
-    fields.set_item(intern!(py, "syn_options"), PyBytes::new(py, flow.syn_options))?;
-    fields.set_item(intern!(py, "missing_packets"), flow.missing_packets.name())?;
-    Ok(fields)
+/// Values of a summary in the order of its fields in `pepscope.captures.connections`.
+type Values<'py> = Bound<'py, PyTuple>;
+
+fn object<'py, T: IntoPyObjectExt<'py>>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>> {
+    value.into_bound_py_any(py)
 }
 
-/// Fields of a connection, of its flow up and of its flow down, named as in `pepscope.captures.connections`.
-pub(crate) type Fields<'py> = (Bound<'py, PyDict>, Bound<'py, PyDict>, Bound<'py, PyDict>);
-
-/// The fields of one connection.
-pub(crate) fn fields<'py>(py: Python<'py>, index: usize, summary: &ConnectionSummary<'_>) -> PyResult<Fields<'py>> {
-    let fields = PyDict::new(py);
-    fields.set_item(intern!(py, "id"), index)?;
-    let address = |address| address_text(address, summary.ip_version);
-    fields.set_item(intern!(py, "client_address"), address(summary.client_address))?;
-    fields.set_item(intern!(py, "server_address"), address(summary.server_address))?;
-    macro_rules! connection_entries {
+fn flow<'py>(py: Python<'py>, flow: &FlowSummary<'_>, missing: &Bound<'py, PyTuple>) -> PyResult<Values<'py>> {
+    let mut values = Vec::with_capacity(40);
+    macro_rules! flow_values {
         ($($field:ident),*) => {
-            $(fields.set_item(intern!(py, stringify!($field)), summary.$field)?;)*
+            $(values.push(object(py, flow.$field)?);)*
         };
     }
-    for_each_connection_field!(connection_entries);
-    fields.set_item(intern!(py, "close"), summary.close.name())?;
-    fields.set_item(intern!(py, "tunnel"), tunnel_name(summary.tunnel))?;
-    Ok((fields, flow(py, &summary.up)?, flow(py, &summary.down)?))
+    for_each_flow_field!(flow_values);
+    values.push(PyBytes::new(py, flow.syn_options).into_any());
+    values.push(missing.get_item(usize::from(missing_code(flow.missing_packets)))?);
+    PyTuple::new(py, values)
+}
+
+/// Values of a connection but for its flows, of its flow up and of its flow down.
+pub(crate) type Fields<'py> = (Values<'py>, Values<'py>, Values<'py>);
+
+/// The values of one connection; `closes` and `missing` are the members of enums that stand for codes.
+pub(crate) fn fields<'py>(
+    py: Python<'py>,
+    index: usize,
+    summary: &ConnectionSummary<'_>,
+    closes: &Bound<'py, PyTuple>,
+    missing: &Bound<'py, PyTuple>,
+) -> PyResult<Fields<'py>> {
+    let address = |address| address_text(address, summary.ip_version);
+    let mut values = vec![
+        object(py, index)?,
+        object(py, address(summary.client_address))?,
+        object(py, address(summary.server_address))?,
+    ];
+    macro_rules! connection_values {
+        ($($field:ident),*) => {
+            $(values.push(object(py, summary.$field)?);)*
+        };
+    }
+    for_each_connection_field!(connection_values);
+    values.push(closes.get_item(usize::from(close_code(summary.close)))?);
+    values.push(object(py, tunnel_name(summary.tunnel))?);
+    Ok((PyTuple::new(py, values)?, flow(py, &summary.up, missing)?, flow(py, &summary.down, missing)?))
 }

@@ -7,7 +7,7 @@ from detector.methods.handshake import without_server
 from detector.methods.handshake.examination import NAME, HandshakeFinding, examine
 from detector.methods.handshake.without_server import WithoutServerFinding
 
-METHOD = Method(NAME, "handshake", (HandshakeFinding,), by_connection(examine))
+METHOD = Method(NAME, "handshake", (HandshakeFinding,), examine)
 WITHOUT_SERVER = Method(NAME, "handshake", (WithoutServerFinding,), by_connection(without_server.examine))
 
 __all__ = ["METHOD", "WITHOUT_SERVER", "HandshakeFinding", "WithoutServerFinding", "examine"]

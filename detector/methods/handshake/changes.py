@@ -17,7 +17,7 @@ from detector.methods.handshake.opening import (
     SACK_PERMITTED,
     TIMESTAMPS,
     WINDOW_SCALE,
-    Opening,
+    Passed,
     SynOptions,
 )
 from pepscope.captures.packets import Direction
@@ -108,23 +108,23 @@ _RANKS = {field: {what: rank for rank, what in enumerate(rows)} for field, rows 
 #: Changes that are looked at once: most handshakes of a path change alike.
 _REMEMBERED = 4096
 
-_ZERO = frozenset({0})
-
 #: Beyond this the table, not the data, is in doubt.
 MOST_NATS = 12.0
 
-Openings = Mapping[Direction, tuple[Opening, Opening]]  # as it left, as it arrived
+#: SYN and SYN-ACK, where both captures hold them; those of most connections of a path pass alike.
+Openings = tuple[tuple[Direction, Passed], ...]
 
 
-def changes(openings: Openings) -> dict[str, str]:
+@lru_cache(_REMEMBERED)
+def changes(openings: Openings) -> Mapping[str, str]:
     """Field -> what happened to it, for the fields that both captures hold."""
     found = {"sequence numbers": _sequence_numbers(openings)}
-    for direction, (left, came) in openings.items():
-        for field, happened in _of_segment(direction, left, came):
+    for direction, passed in openings:
+        for field, happened in _of_segment(direction, passed):
             known = found.get(field)
             if known is None or _RANKS[field][happened] < _RANKS[field][known]:
                 found[field] = happened
-    return found
+    return MappingProxyType(found)
 
 
 def relay_nats(found: Mapping[str, str]) -> float:
@@ -141,25 +141,25 @@ def _relay_nats(found: tuple[tuple[str, str], ...]) -> float:
     return max(-MOST_NATS, min(MOST_NATS, math.log(relay / whole)))
 
 
-def _of_segment(direction: Direction, left: Opening, came: Opening) -> list[tuple[str, str]]:
+def _of_segment(direction: Direction, passed: Passed) -> list[tuple[str, str]]:
     """What happened to the fields of a SYN or a SYN-ACK."""
     found: list[tuple[str, str]] = []
-    if left.options is not None and came.options is not None and came.copies <= left.copies:
+    left, came = passed.options
+    if left is not None and came is not None and not passed.lacks_copies:
         # With fewer copies than arrived the capture missed some, and hosts try again with fewer options.
-        found += _options("SYN" if direction is Direction.UP else "SYN-ACK", left.options, came.options)
-    found.append(("window", "equal" if left.windows & came.windows else "other"))
-    if left.tsvals and came.tsvals:
-        found.append(("TSval", "equal" if left.tsvals & came.tsvals else "other"))
-    ip_id = _ip_id(left.ip_ids, came.ip_ids)
-    if ip_id is not None:
-        found.append(("IP ID", ip_id))
-    found.append(("TTL", "raised" if came.ttl > left.ttl else "not raised"))
-    found.append(("ECN", _ecn(left.ecn, came.ecn)))
+        found += _options("SYN" if direction is Direction.UP else "SYN-ACK", left, came)
+    found.append(("window", "equal" if passed.same_window else "other"))
+    if passed.same_tsval is not None:
+        found.append(("TSval", "equal" if passed.same_tsval else "other"))
+    if passed.ip_id is not None:
+        found.append(("IP ID", passed.ip_id))
+    found.append(("TTL", "raised" if passed.is_ttl_raised else "not raised"))
+    found.append(("ECN", passed.ecn))
     return found
 
 
 def _sequence_numbers(openings: Openings) -> str:
-    other = [direction for direction, (left, came) in openings.items() if left.sequence_number != came.sequence_number]
+    other = [direction for direction, passed in openings if not passed.same_number]
     if not other:
         return "equal"
     if len(openings) == 1:
@@ -200,19 +200,3 @@ def _added(kind: int, segment: str) -> str:
     if kind == SACK_PERMITTED:
         return "SACK added"
     return "segment size added" if kind == MAXIMUM_SEGMENT_SIZE else "unknown option added"
-
-
-def _ip_id(left: frozenset[int], came: frozenset[int]) -> str | None:
-    """None where a side has none or both leave it 0, as many stacks do in a SYN-ACK."""
-    if not left or not came or left | came == _ZERO:
-        return None
-    if came == _ZERO or left == _ZERO:
-        return "zeroed"
-    return "equal" if (left & came) - _ZERO else "other"
-
-
-def _ecn(left: frozenset[int], came: frozenset[int]) -> str:
-    """Retransmitted SYNs go without ECN (RFC 3168, 6.1.1.1), so any copy that agrees will do."""
-    if left & came:
-        return "equal"
-    return "set" if max(came) > max(left) else "cleared"

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import NamedTuple
 
-from detector.method import Observation
+from detector.method import Context, Findings
 from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
-from detector.methods.handshake.opening import Opening, read_opening
+from detector.methods.handshake.opening import Counts, Passed, passed
 from detector.pair import Pair, Vantage
 from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
+from pepscope import _core
+from pepscope.captures.connections import Connection
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
 from pepscope.results.hypotheses import logistic
@@ -19,6 +23,8 @@ from pepscope.results.verdicts import Evidence, Number
 NAME = "handshake"
 #: Lists of options that are written once.
 _REMEMBERED = 1024
+#: IPv6 has no IP ID.
+_WITH_IP_IDS = 4
 _NUMBER_NAMES = {field: field.lower().replace(" ", "_") for field in TABLE}
 #: Natural-log likelihood ratio that decides what made the handshake, as in the identity method: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
@@ -57,37 +63,74 @@ class HandshakeFinding(Finding):
     NEEDS_SECOND_CAPTURE = inapplicable("needs-second-capture", is_missing=True)
 
 
-def examine(observation: Observation) -> Evidence:
+class _Opened(NamedTuple):
+    """The handshake of a connection: what passed, and the least windows of SYN and SYN-ACK as they left and arrived."""
+
+    openings: Openings
+    windows: tuple[tuple[int, int], ...]
+
+
+def examine(context: Context) -> Findings:
     """Compare SYN and SYN-ACK as they left with what arrived."""
-    pair = observation.pair
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None:
-        return HandshakeFinding.NEEDS_SECOND_CAPTURE.undecided(
-            NAME, "Only one capture holds this connection: no handshake to compare."
-        )
-    openings = read_openings(client, server)
-    if not openings:
-        return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
-    found = changes(openings)
+    both = [
+        (row, observation.pair, client, server)
+        for row, observation in enumerate(context.observations)
+        if (client := observation.pair.client_side) is not None and (server := observation.pair.server_side) is not None
+    ]
+    evidence: list[Evidence | None] = [_needs_second_capture()] * len(context.observations)
+    counts = _core.openings([each[2].packets for each in both], [each[3].packets for each in both])
+    names, by_direction = (
+        list(counts),
+        [zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS],
+    )
+    for (row, pair, client, server), up, down in zip(both, *by_direction, strict=True):
+        seen = dict(zip(names, up, strict=True)), dict(zip(names, down, strict=True))
+        evidence[row] = _compare(pair, client, server, seen)
+    return Findings(evidence)
+
+
+@cache
+def _needs_second_capture() -> Evidence:
+    return HandshakeFinding.NEEDS_SECOND_CAPTURE.undecided(
+        NAME, "Only one capture holds this connection: no handshake to compare."
+    )
+
+
+@cache
+def _no_handshake() -> Evidence:
+    return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
+
+
+def _compare(pair: Pair, client: Vantage, server: Vantage, counts: tuple[Counts, Counts]) -> Evidence:
+    opened = _opened(client.connection, server.connection, counts, swapped=False)
+    if not opened.openings:
+        return _no_handshake()
+    found = changes(opened.openings)
     nats = relay_nats(found)
     if not _sides_are_sure(pair, client, server):
         # An option removed in one order of the captures is added in the other: take the milder reading.
-        swapped = {direction: (came, left) for direction, (left, came) in openings.items()}
-        found_swapped = changes(swapped)
+        swapped = _opened(client.connection, server.connection, counts, swapped=True)
+        found_swapped = changes(swapped.openings)
         nats_swapped = relay_nats(found_swapped)
         if nats_swapped < nats:
-            openings, found, nats = swapped, found_swapped, nats_swapped
-    return _judge(pair, openings, found, nats)
+            opened, found, nats = swapped, found_swapped, nats_swapped
+    return _judge(pair, opened, found, nats)
 
 
-def read_openings(client: Vantage, server: Vantage) -> Openings:
-    """SYN and SYN-ACK as they left and as they arrived, where both captures hold them."""
-    found: dict[Direction, tuple[Opening, Opening]] = {}
-    for direction, emitter, arriver in ((Direction.UP, client, server), (Direction.DOWN, server, client)):
-        left, came = read_opening(emitter, direction), read_opening(arriver, direction)
-        if left is not None and came is not None:
-            found[direction] = (left, came)
-    return found
+def _opened(client: Connection, server: Connection, counts: tuple[Counts, Counts], *, swapped: bool) -> _Opened:
+    """SYN and SYN-ACK where both captures hold them."""
+    has_ip_ids = client.ip_version == server.ip_version == _WITH_IP_IDS
+    openings: list[tuple[Direction, Passed]] = []
+    windows: list[tuple[int, int]] = []
+    for direction, left, came in ((Direction.UP, client.up, server.up), (Direction.DOWN, server.down, client.down)):
+        seen = counts[direction]
+        if left.initial_sequence_number is None or came.initial_sequence_number is None:
+            continue
+        if seen["copies_left"] and seen["copies_arrived"]:
+            openings.append((direction, passed(left, came, seen, has_ip_ids, swapped=swapped)))
+            between = seen["window_left"], seen["window_arrived"]
+            windows.append(between[::-1] if swapped else between)
+    return _Opened(tuple(openings), tuple(windows))
 
 
 def _sides_are_sure(pair: Pair, client: Vantage, server: Vantage) -> bool:
@@ -97,9 +140,9 @@ def _sides_are_sure(pair: Pair, client: Vantage, server: Vantage) -> bool:
     return min(near[1], far[1]) >= FROM_HANDSHAKE and near[0] - far[0] >= SURE_OF_SIDES
 
 
-def _judge(pair: Pair, openings: Openings, found: Mapping[str, str], nats: float) -> Evidence:
-    numbers = _numbers(openings, found, nats)
-    changed = _in_words({field: what for field, what in found.items() if what not in ("equal", "not raised")})
+def _judge(pair: Pair, opened: _Opened, found: Mapping[str, str], nats: float) -> Evidence:
+    numbers = _numbers(opened, found, nats)
+    changed = _in_words(found)
     strength = logistic(abs(nats))
     if nats >= DECISIVE_NATS:
         return HandshakeFinding.HANDSHAKE_OF_ANOTHER_STACK.evidence(
@@ -128,19 +171,19 @@ def _judge(pair: Pair, openings: Openings, found: Mapping[str, str], nats: float
     )
 
 
-def _in_words(changed: Mapping[str, str]) -> str:
-    return ", ".join(f"{field} {what}" for field, what in changed.items())
+def _in_words(found: Mapping[str, str]) -> str:
+    return ", ".join([f"{field} {what}" for field, what in found.items() if what not in ("equal", "not raised")])
 
 
-def _numbers(openings: Openings, found: Mapping[str, str], nats: float) -> dict[str, Number]:
-    numbers: dict[str, Number] = {"relay_nats": round(nats, 2), "segments": len(openings)}
+def _numbers(opened: _Opened, found: Mapping[str, str], nats: float) -> dict[str, Number]:
+    numbers: dict[str, Number] = {"relay_nats": round(nats, 2), "segments": len(opened.openings)}
     for field, what in found.items():
         numbers[_NUMBER_NAMES[field]] = what
-    for direction, (left, came) in openings.items():
+    for (direction, passed_on), windows in zip(opened.openings, opened.windows, strict=True):
         name = "syn" if direction is Direction.UP else "syn_ack"
-        for when, opening in (("left", left), ("arrived", came)):
-            numbers[f"{name}_options_{when}"] = "cut off" if opening.options is None else _listed(opening.options.kinds)
-            numbers[f"{name}_window_{when}"] = min(opening.windows)
+        for when, options, window in zip(("left", "arrived"), passed_on.options, windows, strict=True):
+            numbers[f"{name}_options_{when}"] = "cut off" if options is None else _listed(options.kinds)
+            numbers[f"{name}_window_{when}"] = window
     return numbers
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from detector.pair import Vantage
-from detector.streams.flow_ends import flow_ends
-from pepscope.captures.packets import Direction
+from pepscope.captures.connections import FlowSummary
 
 #: TCP option kinds (IANA registry); end of list and no-operation are padding.
 END_OF_LIST, PADDING = 0, 1
@@ -30,38 +29,51 @@ class SynOptions(NamedTuple):
     segment_size: bytes | None
 
 
-class Opening(NamedTuple):
-    """The SYN (or SYN-ACK) of one direction at one vantage, all its copies together.
+class Passed(NamedTuple):
+    """A SYN or a SYN-ACK as it left and as it arrived, all its copies together.
 
-    `options` are those of the first copy; `None` where the capture cut them off. `windows` (unscaled), `ip_ids`,
-    `tsvals` and `ecn` hold what each copy had; `ip_ids` and `tsvals` are empty where there is none.
+    `options` are those of the first copies; `None` where a capture cut them off. `lacks_copies`: more copies arrived
+    than the emitter's capture shows. `same_tsval` and `ip_id` are `None` where nothing is to be compared.
     """
 
-    sequence_number: int
-    copies: int
-    options: SynOptions | None
-    windows: frozenset[int]
-    ip_ids: frozenset[int]
-    tsvals: frozenset[int]
-    ecn: frozenset[int]
-    ttl: int
+    same_number: bool
+    options: tuple[SynOptions | None, SynOptions | None]
+    lacks_copies: bool
+    same_window: bool
+    same_tsval: bool | None
+    ip_id: str | None
+    is_ttl_raised: bool
+    ecn: str
 
 
-def read_opening(vantage: Vantage, direction: Direction) -> Opening | None:
-    """The SYN (up) or SYN-ACK (down) that this capture holds; `None` without one."""
-    flow, seen = vantage.flow(direction), vantage.derived(flow_ends, direction)
-    if flow.initial_sequence_number is None or seen.syn_copies == 0:
-        return None
-    counted = vantage.connection.ip_version == 4
-    return Opening(
-        sequence_number=flow.initial_sequence_number,
-        copies=seen.syn_copies,
-        options=read_options(flow.syn_options) if flow.options_captured else None,
-        windows=frozenset(seen.syn_windows),
-        ip_ids=frozenset(seen.syn_ip_ids if counted else ()),
-        tsvals=frozenset(seen.syn_tsvals),
-        ecn=frozenset(seen.syn_ecn),
-        ttl=seen.syn_ttl,
+#: What a capture shows of the segment that opens one direction, by name: see `pepscope._core.openings`.
+Counts = Mapping[str, int]
+
+_IP_IDS = (None, "equal", "other", "zeroed")
+_EQUAL = 1
+_UNKNOWN = 0
+
+
+def passed(left: FlowSummary, came: FlowSummary, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Passed:
+    """What both captures show of a segment that opens a direction, which both hold.
+
+    `swapped`: what the one calls left arrived.
+    """
+    first, then = ("arrived", "left") if swapped else ("left", "arrived")
+    most, most_then = counts[f"ecn_{first}"], counts[f"ecn_{then}"]
+    tsvals = counts["tsvals"]
+    options = read_options(left.syn_options) if left.options_captured else None
+    options_came = read_options(came.syn_options) if came.options_captured else None
+    return Passed(
+        left.initial_sequence_number == came.initial_sequence_number,
+        (options_came, options) if swapped else (options, options_came),
+        counts[f"copies_{then}"] > counts[f"copies_{first}"],
+        counts["windows"] == _EQUAL,
+        None if tsvals == _UNKNOWN else tsvals == _EQUAL,
+        _IP_IDS[counts["ip_ids"]] if has_ip_ids else None,
+        counts[f"ttl_{then}"] > counts[f"ttl_{first}"],
+        # Retransmitted SYNs go without ECN (RFC 3168, 6.1.1.1), so any copy that agrees will do.
+        "equal" if counts["ecn"] == _EQUAL else "set" if most_then > most else "cleared",
     )
 
 

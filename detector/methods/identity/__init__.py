@@ -10,7 +10,7 @@ from detector.methods.identity.field_weights import ClassField, class_field_name
 from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.transport import TransportFinding
 
-METHOD = Method(NAME, "packet identity", (IdentityFinding,), by_connection(examine))
+METHOD = Method(NAME, "packet identity", (IdentityFinding,), examine)
 TRANSPORT = Method(NAME, "packet identity", (TransportFinding,), by_connection(transport.examine), reads_datagrams=True)
 
 __all__ = [

@@ -8,23 +8,18 @@ agree, but for the few that a capture mistook for one another.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
     ClassComparison,
+    FieldAgreement,
     sum_fields,
     total_nats,
 )
-from detector.pair import Pair
-from pepscope.captures.connections import MissingPackets
-from pepscope.captures.packets import Direction
-
-if TYPE_CHECKING:
-    from detector.methods.identity.examination import DirectionComparison
+from detector.methods.identity.segment_counts import Integers, Reals, Truths
 
 #: Twenty to one that the acknowledgements of a direction are the receiver's own: one that agrees in timestamps gives it
 #: nearly, two do. One is not enough: of a middlebox's acknowledgements beside the receiver's, a filter may leave that
@@ -39,11 +34,10 @@ _REWRITTEN = 0.05
 #: From two to one on for two makers the acknowledgements of data are not taken for the receiver's; one of five that
 #: differs is a mistaken counterpart.
 TWO_MAKERS_NATS = math.log(2.0)
-#: Counts whose likelihood ratio is remembered: most connections of a capture are short and have the same few.
-_REMEMBERED = 4096
+_NOT_COMPARED = FieldAgreement(0, 0.0, 0.0, is_compared=np.False_)
 
 
-def other_maker_nats(segments: ClassComparison, lost_share: float, beside: ClassComparison | None = None) -> float:
+def other_maker_nats(segments: ClassComparison, lost_share: Reals, beside: ClassComparison | None = None) -> Reals:
     """Natural-log likelihood ratio of two makers against the far end alone, over segments with a counterpart.
 
     With k of n that agree, the far end alone explains them with q^k (1 - q)^(n - k), for any q from `SAME`, less what
@@ -51,63 +45,70 @@ def other_maker_nats(segments: ClassComparison, lost_share: float, beside: Class
     another, with B(k + 1, n - k + 1). 0 where no field distinguishes senders. `beside` are the data segments that
     travel with acknowledgements: a middlebox that gives IP IDs gives them to both.
     """
-    agreement = segments.fields.get("timestamps")
-    if agreement is None or segments.tsval_shift or segments.tsecr_shift:
-        agreement = segments.fields.get("ip-id")
-        if agreement is None or (agreement.agreeing < _REWRITTEN and not _keeps_ip_ids(beside)):
-            return 0.0
-    return two_makers_nats(agreement.compared, round(agreement.agreeing * agreement.compared), lost_share)
+    stamps, ids = segments.fields.get("timestamps", _NOT_COMPARED), segments.fields.get("ip-id", _NOT_COMPARED)
+    by_stamps = stamps.is_compared & ((segments.tsval_shift == 0) & (segments.tsecr_shift == 0))
+    by_ids = ids.is_compared & ((ids.agreeing >= _REWRITTEN) | _keeps_ip_ids(beside))
+    compared: Integers = np.where(by_stamps, stamps.compared, ids.compared)
+    agreeing = np.rint(np.where(by_stamps, stamps.agreeing, ids.agreeing) * compared)
+    return np.where(by_stamps | by_ids, two_makers_nats(compared, agreeing, lost_share), 0.0)
 
 
-def _keeps_ip_ids(data: ClassComparison | None) -> bool:
-    ids = data.fields.get("ip-id") if data is not None else None
-    return ids is not None and ids.nats >= OWN_ACKNOWLEDGEMENT_NATS
+def _keeps_ip_ids(data: ClassComparison | None) -> Truths:
+    if data is None:
+        return np.False_
+    ids = data.fields.get("ip-id", _NOT_COMPARED)
+    return ids.is_compared & (ids.nats >= OWN_ACKNOWLEDGEMENT_NATS)
 
 
-@lru_cache(_REMEMBERED)
-def two_makers_nats(compared: int, agreeing: int, lost_share: float) -> float:
+def two_makers_nats(compared: Integers, agreeing: Integers, lost_share: Reals) -> Reals:
     """Natural-log likelihood ratio of two makers against one, where so many of the compared ones are the far end's."""
-    same = max(SAME * (1.0 - lost_share), agreeing / max(compared, 1))
+    same = np.maximum(SAME * (1.0 - lost_share), agreeing / np.maximum(compared, 1))
     alone = _log_likelihood(agreeing, same) + _log_likelihood(compared - agreeing, 1.0 - same)
-    mixed = math.lgamma(agreeing + 1) + math.lgamma(compared - agreeing + 1) - math.lgamma(compared + 2)
+    mixed = _log_factorial(agreeing) + _log_factorial(compared - agreeing) - _log_factorial(compared + 1)
     return mixed - alone
 
 
-def _log_likelihood(times: int, probability: float) -> float:
-    return times * math.log(probability) if times else 0.0
+def _log_likelihood(times: Integers, probability: Reals) -> Reals:
+    return times * np.log(np.where(times > 0, probability, 1.0))
+
+
+def _log_factorial(of: Integers) -> Reals:
+    values, places = np.unique(of, return_inverse=True)
+    return np.array([math.lgamma(value + 1) for value in values.tolist()])[places].reshape(np.shape(of))
 
 
 def own_acknowledgement_nats(
-    pair: Pair, comparisons: Mapping[Direction, DirectionComparison], lost_shares: Mapping[Direction, float]
-) -> float:
+    data: ClassComparison,
+    acknowledgements: ClassComparison,
+    of_data: ClassComparison,
+    carried_places: Integers,
+    lacks_packets: Truths,
+    lost_shares: Reals,
+) -> Reals:
     """How surely the acknowledgements of the larger direction, and of one with several segments, are the receiver's own
     (natural-log likelihood ratio, the lesser of both directions).
 
     0 where a capture lacks some, or where more than a capture is known to have lost stand where the receiver sent none:
-    a middlebox may make them that forwards the data unchanged. `lost_shares` are what the capture near the emitter of
-    each packet direction lost: only that one can lack the counterpart of what arrived.
+    a middlebox may make them that forwards the data unchanged. The first of two rows is the direction up.
+    `carried_places`: different places within the other direction that its data acknowledge. `lacks_packets`: either
+    capture lacks packets of a direction. `lost_shares` are what the capture near the emitter of each packet direction
+    lost: only that one can lack the counterpart of what arrived.
     """
-    least = math.inf
-    larger = max(comparisons, key=lambda direction: comparisons[direction].data.arrived)
-    for direction, both in comparisons.items():
-        if direction is not larger and both.data.arrived < SEVERAL_SEGMENTS:
-            continue
-        reverse = direction.reverse
-        for vantage in pair.vantages:
-            if vantage.flow(reverse).missing_packets is not MissingPackets.NONE:
-                return 0.0
-        back, lost = comparisons[reverse], lost_shares[reverse]
-        places = back.acknowledgements
-        if two_makers_nats(places.arrived, places.with_candidate, lost) > 0:
-            return 0.0
-        of_data = back.of_data()
-        if of_data.arrived > 0 and other_maker_nats(of_data, lost, back.data) > TWO_MAKERS_NATS:
-            return 0.0
-        pure = total_nats(sum_fields([of_data]))
+    least: Reals = math.inf
+    for way in (0, 1):
+        back = 1 - way
+        is_larger = data.arrived[way] > data.arrived[back] if way else data.arrived[way] >= data.arrived[back]
+        counts = is_larger | (data.arrived[way] >= SEVERAL_SEGMENTS)
+        lost = lost_shares[back]
+        with_data, back_data = of_data.at(back), data.at(back)
+        others = two_makers_nats(acknowledgements.arrived[back], acknowledgements.with_candidate[back], lost) > 0
+        others |= (with_data.arrived > 0) & (other_maker_nats(with_data, lost, back_data) > TWO_MAKERS_NATS)
+        pure = total_nats(sum_fields([with_data]))
         # One segment of data, a request, may have left before what it would acknowledge; and all that acknowledge one
         # place, the end, may be the answer, sent after a middlebox acknowledged the data. What acknowledges an answer
         # of few segments is not asked for its places: who acknowledges both directions shows in the larger one.
-        carrying = back.counts.carried_places if direction is larger else back.data.arrived
-        carried = total_nats(sum_fields([back.data]), HARD_FIELDS) if carrying >= SEVERAL_SEGMENTS else 0.0
-        least = min(least, max(pure, carried, 0.0))
+        carrying = np.where(is_larger, carried_places[back], back_data.arrived)
+        carried = np.where(carrying >= SEVERAL_SEGMENTS, total_nats(sum_fields([back_data]), HARD_FIELDS), 0.0)
+        own = np.where(lacks_packets[back] | others, 0.0, np.maximum(np.maximum(pure, carried), 0.0))
+        least = np.minimum(least, np.where(counts, own, math.inf))
     return least

@@ -1,14 +1,19 @@
-"""How far arrived segments agree, field by field, with the emitted ones, as a likelihood ratio."""
+"""How far arrived segments agree, field by field, with the emitted ones, as a likelihood ratio.
+
+Everything here is an array, an element a comparison: of one connection, of all that are examined together, or of both
+of their directions. Numbers do as well.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pepscope import _core
+import numpy as np
+
+from detector.methods.identity.segment_counts import FieldCounts, Integers, PositionCounts, Reals, Truths
 
 #: Share of segments that agree in a field if they are the same packets: captures are rarely better than this, and
 #: which of several copies arrived is sometimes ambiguous.
@@ -41,33 +46,44 @@ RENUMBERED_NATS = math.log(10.0)
 LOCKSTEP_NATS = math.log(40.0)
 #: Bound of one field's sum: beyond this a wrong model is likelier than the data.
 MOST_NATS = 60.0
-#: Counts whose agreement is remembered: most connections of a capture are short and have the same few.
-_REMEMBERED = 4096
 
 
 class FieldAgreement(NamedTuple):
     """One field over one class of segments: how many informative ones were compared, the share that agrees, and the
-    natural-log likelihood ratio of same packets against different ones."""
+    natural-log likelihood ratio of same packets against different ones, 0 where the field was not compared."""
 
-    compared: int
-    agreeing: float
-    nats: float
+    compared: Integers
+    agreeing: Reals
+    nats: Reals
     #: The same against a different stack that has the same clock; `None` for fields that no clock makes.
-    shared_clock_nats: float | None = None
+    shared_clock_nats: Reals | None = None
+    is_compared: Truths = True
 
 
 class ClassComparison(NamedTuple):
     """Data segments or pure acknowledgements of one packet direction, arrived against emitted."""
 
-    arrived: int  # within the span that both captures cover
-    with_candidate: int
+    arrived: Integers  # within the span that both captures cover
+    with_candidate: Integers
     fields: Mapping[str, FieldAgreement] = MappingProxyType({})
-    tsval_shift: int = 0
-    tsecr_shift: int = 0
-    window_scale_shift: int = 0
-    narrowed_windows: float = 0.0  # share of windows that arrived smaller than they left
-    length_changes: float = 0.0  # share of segments whose length differs from the emitted segment that holds it
-    hops: int | None = None
+    tsval_shift: Integers = 0
+    tsecr_shift: Integers = 0
+    window_scale_shift: Integers = 0
+    narrowed_windows: Reals = 0.0  # share of windows that arrived smaller than they left
+    length_changes: Reals = 0.0  # share of segments whose length differs from the emitted segment that holds it
+    hops: Integers = 0  # of those with a candidate
+
+    def at(self, *place: int | slice) -> ClassComparison:
+        """The comparisons at one place of these arrays."""
+        fields = {
+            name: FieldAgreement(*(None if each is None else np.asarray(each)[place] for each in agreement))
+            for name, agreement in self.fields.items()
+        }
+        arrived, with_candidate, _, *others = self
+        return ClassComparison(
+            np.asarray(arrived)[place], np.asarray(with_candidate)[place], fields,
+            *(np.asarray(each)[place] for each in others),
+        )  # fmt: skip
 
 
 #: Fields whose agreement a relay's stack cannot reproduce by acting alike.
@@ -77,217 +93,209 @@ HARD_FIELDS = frozenset({"timestamps", "ip-id"})
 class FieldSums(NamedTuple):
     """Log-likelihood ratios of some classes of segments, summed by field."""
 
-    by_field: Mapping[str, float]
-    shared_clock_nats: float  # of timestamps, against a relay with the same clock
+    by_field: Mapping[str, Reals]
+    shared_clock_nats: Reals  # of timestamps, against a relay with the same clock
 
 
 def sum_fields(parts: Iterable[ClassComparison]) -> FieldSums:
     """Sum every field over classes of segments."""
-    by_field: dict[str, float] = {}
-    shared_clock = 0.0
+    by_field: dict[str, Reals] = {}
+    shared_clock: Reals = 0.0
     for part in parts:
         for name, agreement in part.fields.items():
             by_field[name] = by_field.get(name, 0.0) + agreement.nats
-            shared_clock += agreement.shared_clock_nats or 0.0
+            if agreement.shared_clock_nats is not None:
+                shared_clock = shared_clock + agreement.shared_clock_nats
     return FieldSums(by_field, shared_clock)
 
 
-def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_places: float = math.inf) -> float:
+def total_nats(sums: FieldSums, only: frozenset[str] | None = None, most_for_places: Reals = math.inf) -> Reals:
     """Sum over fields (`only` some), positive for same packets; a rewriter explains all disagreement of the fields that
     it rewrites. Places of acknowledgements that agree count for `most_for_places` at most."""
-    total = habits = excused = 0.0
+    total: Reals = 0.0
+    habits: Reals = 0.0
+    excused: Reals = 0.0
     for name, nats in sums.by_field.items():
         if only is not None and name not in only:
             continue
-        if name in HABITS and nats > 0:
-            habits += nats
-        elif name in REWRITABLE_FIELDS and nats < 0:
-            excused += nats
-        elif name == "timestamps":
-            total += _unless_shared_clock(nats, sums.shared_clock_nats)
+        same, other = np.maximum(nats, 0.0), np.minimum(nats, 0.0)
+        if name == "timestamps":
+            same = _unless_shared_clock(same, sums.shared_clock_nats)
         elif name == "acknowledgement":
-            total += min(nats, most_for_places)
+            same = np.minimum(same, most_for_places)
+        if name in HABITS:
+            habits = habits + same
         else:
-            total += nats
-    return total + max(excused, -REWRITABLE_NATS) + min(habits, FITTED_NATS)
+            total = total + same
+        if name in REWRITABLE_FIELDS:
+            excused = excused + other
+        else:
+            total = total + other
+    return total + np.maximum(excused, -REWRITABLE_NATS) + np.minimum(habits, FITTED_NATS)
 
 
-def _unless_shared_clock(nats: float, against_relay: float) -> float:
+def _unless_shared_clock(nats: Reals, against_relay: Reals) -> Reals:
     """What timestamps say for same packets, at most what they say against a relay with the same clock, but no less
     than nothing."""
-    return nats if nats <= 0 else max(0.0, min(nats, against_relay + SHARED_CLOCK_NATS))
+    return np.maximum(0.0, np.minimum(nats, against_relay + SHARED_CLOCK_NATS))
 
 
-def log_likelihood_ratio(units: float, share: float, same: float, chance: float) -> float:
+def log_likelihood_ratio(units: Reals, share: Reals, same: Reals, chance: Reals) -> Reals:
     """Of `units` independent comparisons of which `share` agree: log P(same packets) / P(different packets)."""
-    chance = min(max(chance, LEAST_CHANCE), 0.95)
-    if units <= 0 or same <= chance:
-        return 0.0
-    gain = share * math.log(same / chance) + (1 - share) * math.log((1 - same) / (1 - chance))
-    return max(-MOST_NATS, min(MOST_NATS, units * gain))
+    chance = np.minimum(np.maximum(chance, LEAST_CHANCE), 0.95)
+    gain = share * np.log(same / chance) + (1 - share) * np.log((1 - same) / (1 - chance))
+    nats = np.maximum(-MOST_NATS, np.minimum(MOST_NATS, units * gain))
+    return np.where((units <= 0) | (same <= chance), 0.0, nats)
 
 
-def compare_data(counts: _core.FieldCounts | None, largest_payload: int, lost_share: float = 0.0) -> ClassComparison:
+def compare_data(counts: FieldCounts, largest_payload: Integers, lost_share: Reals = 0.0) -> ClassComparison:
     """Compare data segments; more than `largest_payload` bytes in one is an offload's super-packet.
 
     The candidates for an arrived segment are the emitted ones that hold its first byte; the one that agrees in most
     fields is its partner, timestamps first. Before that a constant shift of the timestamps is taken off, which the
-    segments show whose candidates all have one timestamp. `crates/evidence` counts; None where a side shows no data.
+    segments show whose candidates all have one timestamp. `crates/evidence` counts; all counts are 0 where a side shows
+    no data.
 
     `lost_share` is what the emitter's capture is known to have missed: the copy that arrived may be one of those, where
     only another copy was captured.
     """
-    if counts is None:
-        return ClassComparison(0, 0)
     fields = _common_fields(counts, lost_share)
-    if counts.push_clear:
-        fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
-    if counts.whole:
-        fields["carried-acknowledgement"] = _carried_agreement(counts.carried, counts.carried_elsewhere)
-    if counts.longest <= largest_payload:
-        fields["boundaries"] = _boundary_agreement(counts.partners, counts.boundaries_equal)
-    return _comparison(counts, fields, 1 - counts.whole / counts.partners if counts.partners else 0.0)
+    fields["push"] = _push_agreement(counts.push_clear, counts.push_equal, counts.push_set, lost_share)
+    fields["carried-acknowledgement"] = _carried_agreement(counts.whole, counts.carried, counts.carried_elsewhere)
+    is_on_wire = (counts.longest > 0) & (counts.longest <= largest_payload)
+    fields["boundaries"] = _boundary_agreement(counts.partners, counts.boundaries_equal, is_on_wire)
+    return _comparison(counts, fields, np.where(counts.partners > 0, 1 - _share(counts.whole, counts.partners), 0.0))
 
 
-def compare_acknowledgements(
-    counts: _core.FieldCounts, positions: _core.PositionCounts | None, lost_share: float
-) -> ClassComparison:
+def compare_acknowledgements(counts: FieldCounts, positions: PositionCounts, lost_share: Reals) -> ClassComparison:
     """Compare pure acknowledgements: candidates have the same sequence and acknowledgement numbers.
 
-    `lost_share` is what the emitter's capture may have missed.
+    `lost_share` is what the emitter's capture may have missed. Where there is no place to compare all counts of
+    `positions` are 0.
     """
     fields = _common_fields(counts, 0.0)
-    if positions is not None:
-        fields["acknowledgement"] = _position_agreement(
-            positions.emitted, positions.possible, positions.arrived, positions.hits, positions.irregular, lost_share
-        )
-    return _comparison(counts, fields, 0.0)
+    fields["acknowledgement"] = _position_agreement(positions, lost_share)
+    return _comparison(counts, fields, np.zeros(np.shape(counts.partners)))
 
 
-def _comparison(counts: _core.FieldCounts, fields: dict[str, FieldAgreement], length_changes: float) -> ClassComparison:
-    partners = counts.partners
-    narrowed = counts.windows_narrowed / partners if partners else 0.0
+def _comparison(counts: FieldCounts, fields: dict[str, FieldAgreement], length_changes: Reals) -> ClassComparison:
     return ClassComparison(
-        counts.arrived, partners, fields, counts.tsval_shift, counts.tsecr_shift, counts.window_scale_shift,
-        narrowed, length_changes, counts.hops if partners else None,
+        counts.arrived, counts.partners, fields, counts.tsval_shift, counts.tsecr_shift, counts.window_scale_shift,
+        _share(counts.windows_narrowed, counts.partners), length_changes, counts.hops,
     )  # fmt: skip
 
 
-def _common_fields(counts: _core.FieldCounts, lost_share: float) -> dict[str, FieldAgreement]:
+def _share(part: Integers, of: Integers) -> Reals:
+    """The share, 0 of nothing."""
+    return part / np.maximum(of, 1)
+
+
+def _agreement(
+    is_compared: Truths, compared: Integers, share: Reals, nats: Reals, shared_clock_nats: Reals | None = None
+) -> FieldAgreement:
+    """The agreement where a field was compared, and nothing elsewhere."""
+    shared = None if shared_clock_nats is None else np.where(is_compared, shared_clock_nats, 0.0)
+    return FieldAgreement(compared, share, np.where(is_compared, nats, 0.0), shared, is_compared)
+
+
+def _common_fields(counts: FieldCounts, lost_share: Reals) -> dict[str, FieldAgreement]:
     """Fields that data and acknowledgements share, over matched segments."""
     same = SAME * (1 - lost_share)
-    stamped, whole, partners = counts.stamped, counts.whole, counts.partners
-    fields: dict[str, FieldAgreement] = {}
-    if stamped:
-        is_shifted = counts.tsval_shift != 0 or counts.tsecr_shift != 0
-        fields["timestamps"] = _timestamp_agreement(
-            stamped, counts.stamps_equal, counts.stamps_distinct, is_shifted, same
-        )
-    if counts.stamps_on_one_side:
-        fields["timestamps-present"] = _presence_agreement(counts.stamps_known, counts.stamps_on_one_side)
-    if whole and counts.ip_ids_vary:
-        fields["ip-id"] = _ip_id_agreement(whole, counts.ip_ids_equal, same)
-    if partners:
-        fields["window"] = _window_agreement(
-            partners, counts.windows_equal, counts.windows_shrink, counts.windows_distinct
-        )
-    return fields
+    return {
+        "timestamps": _timestamp_agreement(counts, same),
+        "timestamps-present": _presence_agreement(counts.stamps_known, counts.stamps_on_one_side),
+        "ip-id": _ip_id_agreement(counts, same),
+        "window": _window_agreement(counts),
+    }
 
 
-@lru_cache(_REMEMBERED)
-def _timestamp_agreement(stamped: int, equal: int, distinct: int, is_shifted: bool, same: float) -> FieldAgreement:
-    """Agreement of (TSval, TSecr), of which so many emitted ones are distinct; `same` is the share that agrees in the
-    same packets."""
-    share = equal / stamped
-    if not is_shifted:
-        nats = log_likelihood_ratio(distinct, share, same, LEAST_CHANCE)
-        return FieldAgreement(distinct, share, nats, log_likelihood_ratio(distinct, share, same, share))
+def _timestamp_agreement(counts: FieldCounts, same: Reals) -> FieldAgreement:
+    """Agreement of (TSval, TSecr), among emitted ones that differ; `same` is the share that agrees in the same
+    packets."""
+    distinct, share = counts.stamps_distinct, _share(counts.stamps_equal, counts.stamped)
+    is_shifted = (counts.tsval_shift != 0) | (counts.tsecr_shift != 0)
     # Where delay hardly varies two stacks' clocks too differ by a near constant, and where captures lost copies a
     # firewall's true shift holds for a part of them only: a fitted shift supports what other fields say, either way.
-    nats = max(-FITTED_NATS, min(FITTED_NATS, log_likelihood_ratio(distinct, share, same, 0.9)))
-    return FieldAgreement(distinct, share, nats, nats)
+    fitted = np.maximum(-FITTED_NATS, np.minimum(FITTED_NATS, log_likelihood_ratio(distinct, share, same, 0.9)))
+    nats = np.where(is_shifted, fitted, log_likelihood_ratio(distinct, share, same, LEAST_CHANCE))
+    shared = np.where(is_shifted, fitted, log_likelihood_ratio(distinct, share, same, share))
+    return _agreement(counts.stamped > 0, distinct, share, nats, shared)
 
 
-@lru_cache(_REMEMBERED)
-def _presence_agreement(known: int, on_one_side: int) -> FieldAgreement:
+def _presence_agreement(known: Integers, on_one_side: Integers) -> FieldAgreement:
     """Agreement in having timestamps: neither stack leaves the option out once it was negotiated (RFC 7323 section
     3.2)."""
-    share = 1 - on_one_side / known
-    return FieldAgreement(known, share, min(log_likelihood_ratio(known, share, SAME, 0.5), 0.0))
+    share = 1 - _share(on_one_side, known)
+    return _agreement(on_one_side > 0, known, share, np.minimum(log_likelihood_ratio(known, share, SAME, 0.5), 0.0))
 
 
-@lru_cache(_REMEMBERED)
-def _ip_id_agreement(whole: int, equal: int, same: float) -> FieldAgreement:
+def _ip_id_agreement(counts: FieldCounts, same: Reals) -> FieldAgreement:
     """Agreement of IP IDs of segments of equal extent; `same` is the share that agrees in the same packets."""
-    share = equal / whole
+    whole, share = counts.whole, _share(counts.ip_ids_equal, counts.whole)
     nats = log_likelihood_ratio(whole, share, same, LEAST_CHANCE)
-    return FieldAgreement(whole, share, min(IP_ID_NATS * min(1.0, whole / 4), nats))
+    is_compared = (whole > 0) & (counts.ip_ids_vary != 0)
+    return _agreement(is_compared, whole, share, np.minimum(IP_ID_NATS * np.minimum(1.0, whole / 4), nats))
 
 
-@lru_cache(_REMEMBERED)
-def _window_agreement(partners: int, equal: int, shrink: int, distinct: int) -> FieldAgreement:
+def _window_agreement(counts: FieldCounts) -> FieldAgreement:
     """Agreement of windows, up to a power of two (a capture that missed the SYN does not know the scale)."""
-    share = equal / partners
+    partners, share = counts.partners, _share(counts.windows_equal, counts.partners)
     # Kernels grow windows alike over the same stream, so only narrowing shows who really made it.
-    units = min(partners, shrink) if share >= 0.5 else distinct - 1
-    return FieldAgreement(partners, share, min(WINDOW_NATS, log_likelihood_ratio(units, share, SAME, 0.5)))
+    units = np.where(share >= 0.5, np.minimum(partners, counts.windows_shrink), counts.windows_distinct - 1)
+    nats = np.minimum(WINDOW_NATS, log_likelihood_ratio(units, share, SAME, 0.5))
+    return _agreement(partners > 0, partners, share, nats)
 
 
-@lru_cache(_REMEMBERED)
-def _push_agreement(clear: int, equal: int, emitted_set: int, lost_share: float) -> FieldAgreement:
+def _push_agreement(clear: Integers, equal: Integers, emitted_set: Integers, lost_share: Reals) -> FieldAgreement:
     """Agreement of PSH on segments of equal extent: no middlebox has a reason to change it.
 
     A first copy cut from a longer write goes without PSH, its retransmission with it, and which of them arrived may be
     unknown: segments whose copies differ do not count.
     """
     same = 0.99 * (1 - lost_share)
-    share = equal / clear
+    share = _share(equal, clear)
     against = log_likelihood_ratio(clear, share, same, 0.5)
     # A relay of an application's writes pushes where they end too: pushes that agree convince less than pushes that
     # differ, and in a dialogue, where every segment is pushed, not at all.
-    rarer = min(emitted_set, clear - emitted_set)
-    nats = against if against < 0 else min(FITTED_NATS, max(0.0, log_likelihood_ratio(rarer, share, same, 0.9)))
-    return FieldAgreement(clear, share, nats)
+    rarer = np.minimum(emitted_set, clear - emitted_set)
+    agreeing = np.minimum(FITTED_NATS, np.maximum(0.0, log_likelihood_ratio(rarer, share, same, 0.9)))
+    return _agreement(clear > 0, clear, share, np.where(against < 0, against, agreeing))
 
 
-@lru_cache(_REMEMBERED)
-def _carried_agreement(carried: int, elsewhere: int) -> FieldAgreement:
+def _carried_agreement(whole: Integers, carried: Integers, elsewhere: Integers) -> FieldAgreement:
     """Agreement of the acknowledgements that data of equal extent carry: nothing on the way moves them elsewhere.
 
     Where copies carried different ones, which of them arrived may be unknown, and any of them will do.
     """
-    units = max(carried, elsewhere)
-    share = 1.0 - elsewhere / units if units else 0.0
+    units = np.maximum(carried, elsewhere)
+    share = np.where(units > 0, 1.0 - _share(elsewhere, units), 0.0)
     # In a dialogue each side has received everything before it answers, through a relay too: only disagreement counts.
-    return FieldAgreement(units, share, min(log_likelihood_ratio(units, share, SAME, 0.5), 0.0))
+    nats = np.minimum(log_likelihood_ratio(units, share, SAME, 0.5), 0.0)
+    return _agreement(whole > 0, units, share, nats)
 
 
-@lru_cache(_REMEMBERED)
-def _boundary_agreement(partners: int, equal: int) -> FieldAgreement:
+def _boundary_agreement(partners: Integers, equal: Integers, is_on_wire: Truths) -> FieldAgreement:
     """Whether each arrived segment, of bytes that the emitter's capture holds, begins and ends where emitted ones do
     (captures without super-packets; receive offload may join whole segments)."""
-    share = equal / partners if partners else 0.0
+    share = _share(equal, partners)
     # Two stacks cut a bulk stream alike, so agreement proves nothing; cuts at other places do.
-    return FieldAgreement(partners, share, min(log_likelihood_ratio(partners, share, SAME, 0.9), 0.0))
+    return _agreement(is_on_wire, partners, share, np.minimum(log_likelihood_ratio(partners, share, SAME, 0.9), 0.0))
 
 
-@lru_cache(_REMEMBERED)
-def _position_agreement(
-    emitted: int, possible: int, arrived: int, hits: int, irregular: int, lost_share: float
-) -> FieldAgreement:
+def _position_agreement(positions: PositionCounts, lost_share: Reals) -> FieldAgreement:
     """Whether acknowledgements stand where the emitter put them.
 
     They may stand at the ends of the data segments that they acknowledge, but for ranges in which the emitter's capture
     missed data, and so perhaps acknowledgements too.
     """
+    emitted, arrived, hits = positions.emitted, positions.arrived, positions.hits
     # How densely the emitter acknowledged is how often another stack's choice coincides with its own.
-    chance = emitted / max(possible, emitted)
-    hit = hits / arrived
+    chance = _share(emitted, np.maximum(positions.possible, emitted))
+    hit = _share(hits, arrived)
     same = SAME * (1 - lost_share)
     nats = log_likelihood_ratio(arrived, hit, same, chance)
-    if nats > 0:
-        # All stacks that acknowledge every second segment do so alike: only irregular strides identify the sender.
-        counted = irregular + arrived - hits
-        share = irregular / counted if counted else 0.0
-        nats = max(0.0, log_likelihood_ratio(counted, share, same, max(chance, 0.5)))
-    return FieldAgreement(arrived, hit, nats)
+    # All stacks that acknowledge every second segment do so alike: only irregular strides identify the sender.
+    counted = positions.irregular + arrived - hits
+    share = _share(positions.irregular, counted)
+    stride = np.maximum(0.0, log_likelihood_ratio(counted, share, same, np.maximum(chance, 0.5)))
+    return _agreement(arrived > 0, arrived, hit, np.where(nats > 0, stride, nats))

@@ -1,13 +1,16 @@
-"""What the comparison of the two captures' segments means for the connection."""
+"""What the comparison of the two captures' segments means for connections: all of them at once, as columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any
 
-from detector.method import Observation
+import numpy as np
+
+from detector.method import Context, Findings
+from detector.methods.identity import wording
 from detector.methods.identity.acknowledger import (
     OWN_ACKNOWLEDGEMENT_NATS,
     other_maker_nats,
@@ -17,196 +20,198 @@ from detector.methods.identity.agreement import (
     HARD_FIELDS,
     SAME,
     ClassComparison,
-    FieldSums,
-    compare_acknowledgements,
-    compare_data,
     sum_fields,
     total_nats,
 )
-from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, probable_loss
-from detector.methods.identity.field_weights import field_numbers
+from detector.methods.identity.comparison import Aligned, Comparison, compare, largest_payload
+from detector.methods.identity.dropped_acks import one_receiver_nats, probable_loss
+from detector.methods.identity.field_weights import field_figures
 from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.normaliser import weigh
-from detector.methods.identity.rewriters import name_rewriters
-from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS, align_segments, thinning_for
-from detector.pair import Pair, Vantage
-from pepscope import _core
-from pepscope.captures.connections import FlowSummary, MissingPackets
-from pepscope.captures.packets import Direction
-from pepscope.results.hypotheses import logistic
-from pepscope.results.verdicts import Evidence, Number
+from detector.methods.identity.rewriters import rewriter_figures
+from detector.methods.identity.segment_counts import Truths
+from detector.methods.identity.segments import align_segments, thinning_for
+from detector.methods.identity.wording import FEWEST_SEGMENTS, leading_fields
+from detector.pair import Pair
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import (
+    BoolArray,
+    EvidenceColumns,
+    Figure,
+    Wording,
+    evidence_columns,
+    rounded,
+)
+from pepscope.results.hypotheses import logistics
+from pepscope.results.verdicts import Evidence
 
 #: Natural-log likelihood ratio that decides: a thousand to one.
 DECISIVE_NATS = math.log(1000.0)
 #: Below this share of equal IP IDs in every class of segments another host gave them.
 SHARED_IP_IDS = 0.5
-#: Fewer arrived segments than this in the common span are not compared at all: one agrees or differs by chance in what
-#: is counted from it (offsets, shifts), and from two on the likelihood ratio itself decides whether they are enough.
-FEWEST_SEGMENTS = 2
 
 
-class DirectionComparison(NamedTuple):
-    """One packet direction: data segments and pure acknowledgements, arrived against emitted."""
-
-    data: ClassComparison
-    acknowledgements: ClassComparison
-    counts: _core.DirectionCounts
-    is_whole: bool  # the emitter's capture lacks no packets of this direction
-    probably_lost: float  # share of acknowledgements that the emitter's capture may have missed
-
-    def places(self) -> PlaceCounts:
-        """Where acknowledgements stand; none where the emitter's capture lacks packets."""
-        return PlaceCounts(*self.counts.places) if self.is_whole else PlaceCounts(0, 0, 0, 0)
-
-    def of_data(self) -> ClassComparison:
-        """Those of the pure acknowledgements that acknowledge data within a stream."""
-        return compare_acknowledgements(self.counts.of_data, self.counts.of_data_positions, self.probably_lost)
-
-
-def examine(observation: Observation) -> Evidence:
+def examine(context: Context) -> Findings:
     """Compare the segments of both directions at both vantages."""
-    pair = observation.pair
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None:
-        return IdentityFinding.NEEDS_SECOND_CAPTURE.undecided(
-            NAME, "Only one capture holds this connection: no segments to compare."
-        )
-    segments = align_segments(pair, client, server)
-    if segments is None:
-        return IdentityFinding.NOT_ALIGNED.undecided(
-            NAME,
-            "The captures' byte offsets cannot be aligned (no SYN, no payload and no packet in common): capture from "
-            "the start of the connection, or with a larger snap length.",
-        )
-    comparisons = {
-        direction: _compare_direction(emitter, arriver, direction, segments.compare(direction, MOST_SKIPPED_IP_IDS))
-        for direction, emitter, arriver in ((Direction.UP, client, server), (Direction.DOWN, server, client))
-    }
-    arrived = sum([part.arrived for part in _classes(comparisons).values()])
-    if arrived < FEWEST_SEGMENTS:
-        return IdentityFinding.TOO_FEW_SEGMENTS.undecided(
-            NAME,
-            f"The captures share {arrived} comparable segments of this connection; {FEWEST_SEGMENTS} are needed.",
-            field_numbers(_data_sums(comparisons), _acknowledgement_sums(comparisons)),
-        )
-    return _judge(pair, client, server, comparisons, segments, arrived)
+    alone: dict[int, Evidence] = {}
+    aligned: list[Aligned] = []
+    for row, observation in enumerate(context.observations):
+        pair = observation.pair
+        client, server = pair.client_side, pair.server_side
+        if client is None or server is None:
+            alone[row] = _needs_second_capture()
+            continue
+        segments = align_segments(pair, client, server)
+        if segments is None:
+            alone[row] = _not_aligned()
+        else:
+            aligned.append(Aligned(row, pair, client, server, segments))
+    columns = []
+    if aligned:
+        with np.errstate(divide="ignore", invalid="ignore"):  # where a share is of nothing, nothing is read of it
+            compared = compare(aligned)
+            columns = _judge(compared, alone)
+    return Findings.of_rows(len(context.observations), alone, columns)
 
 
-def _compare_direction(
-    emitter: Vantage, arriver: Vantage, direction: Direction, counts: _core.DirectionCounts
-) -> DirectionComparison:
-    """What the counts over the packets of one direction mean, by what the captures are known to have missed."""
-    lost_data = max(_missed_share(emitter), min(0.5, counts.uncovered))
-    lost = probable_loss(max(lost_data, min(0.5, counts.uncovered_reverse)), counts.shown)
-    return DirectionComparison(
-        compare_data(counts.data, _largest_payload(emitter, arriver, direction), lost_data),
-        compare_acknowledgements(counts.acknowledgements, counts.positions, lost),
-        counts,
-        emitter.flow(direction).missing_packets is MissingPackets.NONE,
-        lost,
+@cache
+def _needs_second_capture() -> Evidence:
+    return IdentityFinding.NEEDS_SECOND_CAPTURE.undecided(
+        NAME, "Only one capture holds this connection: no segments to compare."
     )
 
 
-def _missed_share(vantage: Vantage) -> float:
-    """Share of stream bytes that this capture is known to have missed, at most a half."""
-    up, down = vantage.connection.up, vantage.connection.down
-    return min(0.5, max(_missed_of_stream(up), _missed_of_stream(down)))
-
-
-def _missed_of_stream(flow: FlowSummary) -> float:
-    return flow.missed_bytes / flow.stream_bytes if flow.stream_bytes > 0 else 0.0
-
-
-def _lost_share(vantage: Vantage) -> float:
-    """Share of all bytes of both streams that this capture is known to have missed."""
-    up, down = vantage.connection.up, vantage.connection.down
-    return min(0.5, (up.missed_bytes + down.missed_bytes) / max(1, up.stream_bytes + down.stream_bytes))
-
-
-def _largest_payload(emitter: Vantage, arriver: Vantage, direction: Direction) -> int:
-    """Payload that a wire segment can hold at most; more is an offload's super-packet."""
-    reverse = direction.reverse
-    first, second = emitter.flow(reverse).maximum_segment_size, arriver.flow(reverse).maximum_segment_size
-    return min(first, second) if first and second else first or second or 1460
-
-
-def _judge(
-    pair: Pair,
-    client: Vantage,
-    server: Vantage,
-    comparisons: Mapping[Direction, DirectionComparison],
-    segments: _core.PairSegments,
-    arrived: int,
-) -> Evidence:
-    classes = _classes(comparisons)
-    data_sums, acknowledgement_sums = _data_sums(comparisons), _acknowledgement_sums(comparisons)
-    data, acks = total_nats(data_sums), total_nats(acknowledgement_sums)
-    syn_numbers = _syn_numbers_equal(client, server)
-    total = weigh(
-        sum_fields(classes.values()),
-        numbers_kept=syn_numbers.count(True),
-        renumbered=syn_numbers == [False, False],
-        other_ip_ids=_has_other_ip_ids(classes.values()),
-        one_receiver=lambda: one_receiver_nats(
-            {direction: both.places() for direction, both in comparisons.items()},
-            *(probable_loss(_missed_share(vantage), len(vantage.packets)) for vantage in (client, server)),
-        ),
-    )
-    lost = {Direction.UP: _lost_share(client), Direction.DOWN: _lost_share(server)}
-    change = _change_of_maker(client, server, segments, comparisons, lost)
-    if change is not None:
-        return change
-    most_lost = max(lost.values())
-    others = max([other_maker_nats(both.acknowledgements, most_lost, both.data) for both in comparisons.values()])
-    numbers = {
-        "data_nats": round(data, 2),
-        "acknowledgement_nats": round(acks, 2),
-        **_class_numbers(classes),
-        **field_numbers(data_sums, acknowledgement_sums),
-        "sampled_every": thinning_for(len(client.packets)),
-        "other_acknowledger_nats": round(others, 2),
-        **_missed_numbers(comparisons),
-    }
-    acks_alone_differ = data >= DECISIVE_NATS and (acks <= -DECISIVE_NATS or others > 0)
-    if acks_alone_differ and total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS:
-        return IdentityFinding.ACKS_NOBODY_SENT.evidence(
-            NAME, logistic(abs(data)),
-            "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
-            "middlebox makes or rewrites ACKs.", numbers,
-        )  # fmt: skip
-    data_alone_differ = data <= -DECISIVE_NATS and acks >= DECISIVE_NATS
-    if data_alone_differ and total_nats(acknowledgement_sums, HARD_FIELDS) >= DECISIVE_NATS:
-        return IdentityFinding.PARTLY_SAME.undecided(
-            NAME,
-            "The far end made the acknowledgements, but not the data segments: a middlebox may resegment the data, or "
-            "the captures do not belong together.", numbers,
-        )  # fmt: skip
-    if total >= DECISIVE_NATS:
-        rewriters = name_rewriters(client, server, comparisons)
-        but = f" (on the way: {', '.join(r.key for r in rewriters)})" if rewriters else ""
-        is_own = own_acknowledgement_nats(pair, comparisons, lost) >= OWN_ACKNOWLEDGEMENT_NATS
-        finding = IdentityFinding.SAME_PACKETS if is_own else IdentityFinding.SAME_DATA
-        return finding.evidence(
-            NAME, logistic(abs(total)),
-            f"The segments that arrive are the segments that left: {_field_words(classes.values(), agreeing=True)} "
-            f"agree over {arrived} segments{but}.",
-            {**numbers, "rewriters": ", ".join([r.key for r in rewriters])}, [r.caveat for r in rewriters],
-        )  # fmt: skip
-    if total <= -DECISIVE_NATS:
-        finding = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
-        return finding.evidence(
-            NAME, logistic(abs(total)) * pair.pairing_confidence,
-            f"{'The same bytes' if _same_bytes(pair) else 'Bytes'} arrive in segments that the far end never sent: of "
-            f"{arrived} segments, {_field_words(classes.values(), agreeing=False)} differ.", numbers,
-            () if pair.pairing_confidence >= 0.99 else ("The pairing of the two connections is not certain.",),
-        )  # fmt: skip
-    return IdentityFinding.TOO_ALIKE.undecided(
+@cache
+def _not_aligned() -> Evidence:
+    return IdentityFinding.NOT_ALIGNED.undecided(
         NAME,
-        f"{arrived} segments were compared, but they could be the same packets as well as a relay's own; TCP "
-        "timestamps or a longer transfer would decide.",
-        numbers,
+        "The captures' byte offsets cannot be aligned (no SYN, no payload and no packet in common): capture from "
+        "the start of the connection, or with a larger snap length.",
     )
+
+
+def _judge(compared: Comparison, alone: dict[int, Evidence]) -> list[EvidenceColumns]:
+    """The evidence on aligned connections; what concerns a part of a connection goes to `alone`."""
+    data_sums, acknowledgement_sums = _summed(compared.data), _summed(compared.acknowledgements)
+    data, acks = total_nats(data_sums), total_nats(acknowledgement_sums)
+    near, far = (flows["initial_sequence_number"] for flows in (compared.client, compared.server))
+    other_number = (near != far) & ~np.isnan(near) & ~np.isnan(far)
+    total = weigh(
+        sum_fields(compared.classes.values()),
+        numbers_kept=(near == far).sum(axis=0),
+        renumbered=other_number.all(axis=0),
+        other_ip_ids=_has_other_ip_ids(compared),
+        one_receiver=lambda number: _one_receiver(compared, number),
+    )
+    others = np.maximum(
+        *(
+            other_maker_nats(compared.acknowledgements.at(way), compared.lost.max(axis=0), compared.data.at(way))
+            for way in DIRECTIONS
+        )
+    )
+    arrived = compared.arrived
+    # Each connection has the first of these findings that fits it.
+    few = arrived < FEWEST_SEGMENTS
+    changes = _changes_of_maker(compared, ~few)
+    for number, change in changes.items():
+        alone[compared.aligned[number].row] = change
+    changed = np.isin(np.arange(len(arrived)), list(changes))
+    acks_differ = (data >= DECISIVE_NATS) & ((acks <= -DECISIVE_NATS) | (others > 0))
+    acks_differ &= total_nats(data_sums, HARD_FIELDS) >= DECISIVE_NATS
+    data_differ = (data <= -DECISIVE_NATS) & (acks >= DECISIVE_NATS)
+    data_differ &= total_nats(acknowledgement_sums, HARD_FIELDS) >= DECISIVE_NATS
+    own = own_acknowledgement_nats(
+        compared.data,
+        compared.acknowledgements,
+        compared.of_data,
+        compared.counts.carried_places,
+        compared.lacks_packets,
+        compared.lost,
+    )
+    is_own = own >= OWN_ACKNOWLEDGEMENT_NATS
+    same, other = total >= DECISIVE_NATS, total <= -DECISIVE_NATS
+    found = np.select(
+        [few, changed, acks_differ, data_differ, same & is_own, same, other & (data < 0), other],
+        [_FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS],
+        _TOO_ALIKE,
+    )
+    fields = [*field_figures("data", compared.data), *field_figures("acks", compared.acknowledgements)]
+    numbers = [
+        Figure("data_nats", rounded(data, 2)),
+        Figure("acknowledgement_nats", rounded(acks, 2)),
+        *_class_figures(compared),
+        *fields,
+        Figure("sampled_every", [thinning_for(len(each.client.packets)) for each in compared.aligned]),
+        Figure("other_acknowledger_nats", rounded(others, 2)),
+        *_missed_figures(compared),
+    ]
+    confidence = np.array([each.pair.pairing_confidence for each in compared.aligned])
+    strengths = {
+        _ACKS_NOBODY_SENT: logistics(np.abs(data)),
+        _SAME_PACKETS: logistics(np.abs(total)),
+        _SAME_DATA: logistics(np.abs(total)),
+        _OTHER_PACKETS: logistics(np.abs(total)) * confidence,
+        _OTHER_ACKS: logistics(np.abs(total)) * confidence,
+    }
+    nothing = np.zeros(len(arrived))
+    rows = np.array([each.row for each in compared.aligned], np.int64)
+    made: list[EvidenceColumns] = []
+    for code, (finding, words) in _FORMS.items():
+        at = np.flatnonzero(found == code)
+        if not len(at):
+            continue
+        figures, beside = fields if code == _FEW else numbers, list[Figure]()
+        if code == _FEW:
+            beside = [Figure("arrived", arrived)]
+        elif code in (_SAME_PACKETS, _SAME_DATA):
+            rewriters, beside = rewriter_figures(compared, found == code)
+            figures = [*figures, rewriters]
+            beside = [*beside, *leading_fields(compared, agreeing=True)]
+        elif code in (_OTHER_PACKETS, _OTHER_ACKS):
+            beside = [
+                *leading_fields(compared, agreeing=False),
+                Figure("same_bytes", [_same_bytes(each.pair) for each in compared.aligned]),
+                Figure("pairing_confidence", confidence),
+            ]
+        strength = strengths.get(code, nothing)[at]
+        made += evidence_columns(NAME, finding, rows[at], strength, _taken(figures, at), words, _taken(beside, at))
+    return made
+
+
+def _taken(figures: Sequence[Figure], at: Int64Array) -> list[Figure]:
+    """The figures of some connections."""
+    return [
+        Figure(
+            name,
+            values[at] if isinstance(values, np.ndarray) else [values[place] for place in at.tolist()],
+            None if is_known is None else is_known[at],
+        )
+        for name, values, is_known in figures
+    ]
+
+
+def _summed(part: ClassComparison) -> Any:
+    return sum_fields([part.at(way) for way in DIRECTIONS])
+
+
+def _one_receiver(compared: Comparison, number: int) -> float:
+    """What the places of a connection's acknowledgements say for one receiver."""
+    each = compared.aligned[number]
+    packets = (len(vantage.packets) for vantage in (each.client, each.server))
+    losses = [
+        probable_loss(float(share), count) for share, count in zip(compared.missed[:, number], packets, strict=True)
+    ]
+    return one_receiver_nats(compared.places(number), *losses)
+
+
+def _has_other_ip_ids(compared: Comparison) -> Truths:
+    """Whether another host gave the IP IDs, as every class of segments shows that has any to compare."""
+    parts = [part.fields["ip-id"] for part in (compared.data, compared.acknowledgements)]
+    known = np.concatenate([ids.is_compared for ids in parts])
+    differ = np.concatenate([ids.agreeing for ids in parts]) < SHARED_IP_IDS
+    return known.any(axis=0) & (differ | ~known).all(axis=0)
 
 
 def _same_bytes(pair: Pair) -> bool:
@@ -214,108 +219,71 @@ def _same_bytes(pair: Pair) -> bool:
     return all(alignment.compared == 0 or alignment.matched >= 0.5 for alignment in pair.alignment.values())
 
 
-def _change_of_maker(
-    client: Vantage,
-    server: Vantage,
-    segments: _core.PairSegments,
-    comparisons: Mapping[Direction, DirectionComparison],
-    lost_shares: Mapping[Direction, float],
-) -> Evidence | None:
-    """The finding that a middlebox splits a part of the connection; None where one stack made all the data."""
-    for direction, both in comparisons.items():
-        lost = lost_shares[direction]
-        # Where the emitter's capture lacks segments their neighbours look alike but for their place.
-        held = both.data.arrived > 0 and both.data.with_candidate >= SAME * (1 - lost) * both.data.arrived
-        if not held or other_maker_nats(both.data, lost) <= 0:
+def _changes_of_maker(compared: Comparison, judged: BoolArray) -> dict[int, Evidence]:
+    """The findings that a middlebox splits a part of a connection; none where one stack made all the data."""
+    data, lost = compared.data, compared.lost
+    # Where the emitter's capture lacks segments their neighbours look alike but for their place.
+    held = (data.arrived > 0) & (data.with_candidate >= SAME * (1 - lost) * data.arrived)
+    asked = judged & held & (other_maker_nats(data, lost) > 0)
+    largest = largest_payload(compared.client, compared.server)
+    found: dict[int, Evidence] = {}
+    for way, number in np.argwhere(asked).tolist():
+        if number in found:
             continue
-        upward = direction is Direction.UP
-        emitter, arriver = (client, server) if upward else (server, client)
-        largest = _largest_payload(emitter, arriver, direction)
-        change = change_of_maker(segments, direction, largest, DECISIVE_NATS)
+        direction = DIRECTIONS[way]
+        change = change_of_maker(compared.aligned[number].segments, direction, int(largest[way, number]), DECISIVE_NATS)
         if change is None:
             continue
         unchanged, other = "as they left", "as another stack makes them"
         first, then = (unchanged, other) if change.same_first else (other, unchanged)
-        return IdentityFinding.MAKER_CHANGES.evidence(
-            NAME, logistic(abs(change.nats)),
+        found[number] = IdentityFinding.MAKER_CHANGES.evidence(
+            NAME, float(logistics(np.abs(change.nats))),
             f"Up to byte {change.from_byte} of the {direction.name.lower()} stream segments arrive {first}, from there "
             f"on {then}: a middlebox splits a part of the connection.",
             {"direction": direction.name.lower(), "from_byte": change.from_byte, "same_first": change.same_first},
         )  # fmt: skip
-    return None
+    return found
 
 
-def _syn_numbers_equal(client: Vantage, server: Vantage) -> list[bool | None]:
-    """For each direction whether its SYN left and arrived with one sequence number; None where a capture lacks it."""
-    near, far = client.connection, server.connection
-    return [_is_number_kept(near.up, far.up), _is_number_kept(near.down, far.down)]
-
-
-def _is_number_kept(at_client: FlowSummary, at_server: FlowSummary) -> bool | None:
-    first, second = at_client.initial_sequence_number, at_server.initial_sequence_number
-    return None if first is None or second is None else first == second
-
-
-def _has_other_ip_ids(parts: Iterable[ClassComparison]) -> bool:
-    shares = [part.fields["ip-id"].agreeing for part in parts if "ip-id" in part.fields]
-    return bool(shares) and max(shares) < SHARED_IP_IDS
-
-
-def _classes(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, ClassComparison]:
-    """The four classes of segments by their names among an evidence's numbers."""
-    up, down = comparisons[Direction.UP], comparisons[Direction.DOWN]
-    return {
-        "up_data": up.data,
-        "up_acks": up.acknowledgements,
-        "down_data": down.data,
-        "down_acks": down.acknowledgements,
-    }
-
-
-def _data_sums(comparisons: Mapping[Direction, DirectionComparison]) -> FieldSums:
-    return sum_fields([both.data for both in comparisons.values()])
-
-
-def _acknowledgement_sums(comparisons: Mapping[Direction, DirectionComparison]) -> FieldSums:
-    return sum_fields([both.acknowledgements for both in comparisons.values()])
-
-
-def _field_words(parts: Iterable[ClassComparison], *, agreeing: bool) -> str:
-    """The fields that support the conclusion, those of largest weight first, with the share that agrees."""
-    weights: dict[str, float] = {}
-    compared: dict[str, int] = {}
-    equal: dict[str, float] = {}
-    for part in parts:
-        for name, agreement in part.fields.items():
-            if agreement.nats and (agreement.nats > 0) == agreeing:
-                weights[name] = weights.get(name, 0.0) + abs(agreement.nats)
-                compared[name] = compared.get(name, 0) + agreement.compared
-                equal[name] = equal.get(name, 0.0) + agreement.compared * agreement.agreeing
-    ranked = sorted(weights, key=weights.__getitem__, reverse=True)[:3]
-    return ", ".join([f"{name.replace('-', ' ')} ({equal[name] / compared[name]:.0%} equal)" for name in ranked])
-
-
-def _class_numbers(classes: Mapping[str, ClassComparison]) -> dict[str, Number]:
+def _class_figures(compared: Comparison) -> list[Figure]:
     """What was compared in each class of segments, and the share of each field that agrees."""
-    numbers: dict[str, Number] = {}
-    for label, part in classes.items():
-        if part.arrived == 0:
-            continue
-        numbers[f"{label}_segments"] = part.arrived
-        numbers[f"{label}_with_counterpart"] = part.with_candidate
-        if part.hops is not None:
-            numbers[f"{label}_hops"] = part.hops
-        for name, agreement in part.fields.items():
-            numbers[_agreement_name(label, name)] = round(agreement.agreeing, 4)
-    return numbers
+    figures: list[Figure] = []
+    for label, part in compared.classes.items():
+        arrived = part.arrived > 0
+        figures += [
+            Figure(f"{label}_segments", part.arrived, arrived),
+            Figure(f"{label}_with_counterpart", part.with_candidate, arrived),
+            Figure(f"{label}_hops", part.hops, arrived & (part.with_candidate > 0)),
+        ]
+        figures += [
+            Figure(_agreement_name(label, name), rounded(agreement.agreeing, 4), arrived & agreement.is_compared)
+            for name, agreement in part.fields.items()
+        ]
+    return figures
 
 
-def _missed_numbers(comparisons: Mapping[Direction, DirectionComparison]) -> dict[str, Number]:
+def _missed_figures(compared: Comparison) -> list[Figure]:
     """Acknowledgements of each direction that arrived, and that the emitter's capture missed by its host's IP IDs."""
-    missed = {direction: both.counts.missed_acknowledgements for direction, both in comparisons.items()}
-    return {f"{direction.name.lower()}_acks_missed": count for direction, count in missed.items() if count}
+    counts = compared.counts.missed_acknowledgements.astype(np.int64)
+    return [Figure(f"{way.name.lower()}_acks_missed", counts[way], counts[way] > 0) for way in DIRECTIONS]
 
 
 @cache
 def _agreement_name(label: str, field: str) -> str:
     return f"{label}_{field.replace('-', '_')}_agreement"
+
+
+#: Codes of what was found of a connection, and the finding and its wording.
+_FEW, _CHANGED, _ACKS_NOBODY_SENT, _PARTLY, _SAME_PACKETS, _SAME_DATA, _OTHER_PACKETS, _OTHER_ACKS, _TOO_ALIKE = range(
+    9
+)
+_FORMS: Mapping[int, tuple[IdentityFinding, Wording]] = {
+    _FEW: (IdentityFinding.TOO_FEW_SEGMENTS, wording.too_few),
+    _ACKS_NOBODY_SENT: (IdentityFinding.ACKS_NOBODY_SENT, wording.acks_nobody_sent),
+    _PARTLY: (IdentityFinding.PARTLY_SAME, wording.partly_same),
+    _SAME_PACKETS: (IdentityFinding.SAME_PACKETS, wording.same_segments),
+    _SAME_DATA: (IdentityFinding.SAME_DATA, wording.same_segments),
+    _OTHER_PACKETS: (IdentityFinding.OTHER_PACKETS, wording.other_segments),
+    _OTHER_ACKS: (IdentityFinding.OTHER_ACKNOWLEDGEMENTS, wording.other_segments),
+    _TOO_ALIKE: (IdentityFinding.TOO_ALIKE, wording.too_alike),
+}

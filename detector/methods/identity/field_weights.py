@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from detector.methods.identity.agreement import FieldSums
+from detector.methods.identity.agreement import ClassComparison
+from pepscope.results.evidence.columns import Figure, rounded
 from pepscope.results.verdicts import Number
 
 _PREFIX = "nats_"
@@ -29,17 +30,16 @@ def _name(of: str, field: str) -> str:
     return f"{_PREFIX}{of}_{field.replace('-', '_')}"
 
 
-def field_numbers(data: FieldSums, acks: FieldSums) -> dict[str, Number]:
-    """Natural-log likelihood ratios for same packets by class of segments and field, summed over directions."""
-    numbers: dict[str, Number] = {}
-    for of, sums in (("data", data), ("acks", acks)):
-        for name, nats in sums.by_field.items():
-            numbers[_name(of, name)] = round(nats, 2)
-    return numbers
+def field_figures(of: str, comparison: ClassComparison) -> list[Figure]:
+    """Natural-log likelihood ratios for same packets in one class of segments, summed over directions (its rows)."""
+    return [
+        Figure(_name(of, name), rounded(agreement.nats[0] + agreement.nats[1], 2), agreement.is_compared.any(axis=0))
+        for name, agreement in comparison.fields.items()
+    ]
 
 
 def field_nats(numbers: Mapping[str, Number]) -> dict[ClassField, float]:
-    """The ratios that `field_numbers` wrote; empty where nothing was compared."""
+    """The ratios that `field_figures` wrote; empty where nothing was compared."""
     return {
         ClassField(of, name.replace("_", "-")): float(nats)
         for of in ("data", "acks")

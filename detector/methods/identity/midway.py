@@ -6,9 +6,13 @@ name) leaves the handshake and the first segments alone. Compared as a whole, su
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from detector.methods.identity.agreement import compare_data, sum_fields, total_nats
+from detector.methods.identity.segment_counts import field_counts
 from pepscope import _core
 from pepscope.captures.packets import Direction
 
@@ -32,10 +36,11 @@ def change_of_maker(
     segments: _core.PairSegments, direction: Direction, largest_payload: int, least_nats: float
 ) -> Change | None:
     """The cut at which one part of the data is the same packets and the other is not, each by `least_nats` or more."""
-    found: list[Change] = []
-    for from_byte, before, after in segments.cut_data(direction, PARTS, FEWEST_SEGMENTS):
-        early, late = (total_nats(sum_fields([compare_data(part, largest_payload)])) for part in (before, after))
-        nats = min(abs(early), abs(late))
-        if early * late < 0 and nats >= least_nats:
-            found.append(Change(from_byte, early > 0, nats))
-    return max(found, key=lambda change: change.nats, default=None)
+    from_bytes, columns = segments.cut_data(direction, PARTS, FEWEST_SEGMENTS)
+    if not from_bytes:
+        return None
+    early, late = total_nats(sum_fields([compare_data(field_counts(columns), largest_payload)]))
+    weaker = np.minimum(np.abs(early), np.abs(late))
+    decided = np.where((early * late < 0) & (weaker >= least_nats), weaker, -math.inf)
+    best = int(decided.argmax())
+    return Change(from_bytes[best], bool(early[best] > 0), float(weaker[best])) if decided[best] > 0 else None

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from detector.methods.identity.agreement import (
     LOCKSTEP_NATS,
     RENUMBERED_NATS,
@@ -20,6 +22,7 @@ from detector.methods.identity.agreement import (
     FieldSums,
     total_nats,
 )
+from detector.methods.identity.segment_counts import Integers, Reals, Truths
 
 #: Fields that no middlebox rewrites must reach this sum against the same packets before fields that middleboxes rewrite
 #: are added: as much as decides without it. Otherwise a capture made by a filter and a normaliser, each harmless, make
@@ -36,30 +39,31 @@ _PLACES = frozenset({"acknowledgement"})
 def weigh(
     sums: FieldSums,
     *,
-    numbers_kept: int,
-    renumbered: bool,
-    other_ip_ids: bool,
-    one_receiver: Callable[[], float],
-) -> float:
-    """Natural-log likelihood ratio of the same packets, normalised or not, against a relay's own.
+    numbers_kept: Integers,
+    renumbered: Truths,
+    other_ip_ids: Truths,
+    one_receiver: Callable[[int], float],
+) -> Reals:
+    """Natural-log likelihood ratio of the same packets, normalised or not, against a relay's own, by connection.
 
     `sums` are those of all classes of segments. `renumbered`: both SYNs arrived with other sequence numbers;
     `other_ip_ids`: IP IDs are others in every class of segments. `one_receiver` gives what the places of
-    acknowledgements say at least for the same packets, lossy captures considered
+    acknowledgements of a connection say at least for the same packets, lossy captures considered
     (`detector.methods.identity.dropped_acks`).
     """
-    total = total_nats(sums, most_for_places=math.inf if numbers_kept else LOCKSTEP_NATS)
-    if total > 0:
-        # Of the middleboxes that shift sequence numbers, few give packets IP IDs of their own as well.
-        doubts = (2 if other_ip_ids else 1) if renumbered else 0
-        return max(0.0, total - doubts * RENUMBERED_NATS)
+    total = total_nats(sums, most_for_places=np.where(numbers_kept, math.inf, LOCKSTEP_NATS))
+    # Of the middleboxes that shift sequence numbers, few give packets IP IDs of their own as well.
+    doubts = np.where(renumbered, np.where(other_ip_ids, 2, 1), 0)
+    same = np.maximum(0.0, total - doubts * RENUMBERED_NATS)
     places = total_nats(sums, _PLACES)
     structure = total_nats(sums, frozenset(sums.by_field) - REWRITABLE_FIELDS - _PLACES)
     # Stacks of one kind widen windows alike, however many classes of segments show it.
-    rewritten = total_nats(sums, REWRITABLE_FIELDS - _WINDOW) + min(total_nats(sums, _WINDOW), WINDOW_NATS)
-    rewritten -= RENUMBERED_NATS if renumbered else 0.0
-    rewritten = max(rewritten, -REWRITABLE_NATS)
-    if places < 0 and structure + rewritten <= -CERTAIN_NATS:
-        return structure + rewritten
-    structure += max(places, min(one_receiver(), 0.0)) if places < 0 else places
-    return structure + rewritten if structure <= -STRUCTURE_NATS else max(total, -DOUBT_NATS)
+    rewritten = total_nats(sums, REWRITABLE_FIELDS - _WINDOW) + np.minimum(total_nats(sums, _WINDOW), WINDOW_NATS)
+    rewritten = np.maximum(rewritten - np.where(renumbered, RENUMBERED_NATS, 0.0), -REWRITABLE_NATS)
+    is_certain = (places < 0) & (structure + rewritten <= -CERTAIN_NATS)
+    excused = np.array(places, np.float64)
+    for row in np.flatnonzero((total <= 0) & (places < 0) & ~is_certain).tolist():
+        excused.flat[row] = max(float(np.ravel(places)[row]), min(one_receiver(row), 0.0))
+    weighed = structure + excused
+    other = np.where(weighed <= -STRUCTURE_NATS, weighed + rewritten, np.maximum(total, -DOUBT_NATS))
+    return np.where(total > 0, same, np.where(is_certain, structure + rewritten, other))

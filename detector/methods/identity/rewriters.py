@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from detector.pair import Vantage
-from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import BoolArray, Figure
+from pepscope.results.verdicts import FloatArray
 
 if TYPE_CHECKING:
-    from detector.methods.identity.examination import DirectionComparison
+    from detector.methods.identity.comparison import Comparison
 
 #: Below this share of equal windows or IP IDs in packets that are otherwise the same, a middlebox rewrites them.
 _REWRITTEN = 0.5
@@ -26,76 +29,109 @@ class Rewriter:
     caveat: str
 
 
-def name_rewriters(
-    client: Vantage, server: Vantage, comparisons: Mapping[Direction, DirectionComparison]
-) -> tuple[Rewriter, ...]:
-    """Name every harmless rewriter that shows between two captures of the same packets."""
-    found: list[Rewriter] = []
-    a, b = client.connection, server.connection
-    if (a.client_address, a.client_port, a.server_address, a.server_port) != (
-        b.client_address, b.client_port, b.server_address, b.server_port,
-    ):  # fmt: skip
-        found.append(Rewriter("nat", f"A NAT translates addresses or ports: {a.client} appears as {b.client}."))
-    found += _handshake_rewriters(client, server)
-    found += _segment_rewriters(comparisons)
-    found += _thinning(comparisons)
-    return tuple(found)
-
-
-def _handshake_rewriters(client: Vantage, server: Vantage) -> list[Rewriter]:
-    found: list[Rewriter] = []
-    clamped = isn = sack = False
-    near, far = client.connection, server.connection
-    for out, into in ((near.up, far.up), (far.down, near.down)):
-        if out.initial_sequence_number is None or into.initial_sequence_number is None:
-            continue
-        isn |= out.initial_sequence_number != into.initial_sequence_number
-        clamped |= (out.maximum_segment_size or 0) > (into.maximum_segment_size or 0) > 0
-        sack |= out.sack_permitted and into.options_captured and not into.sack_permitted
-    if clamped:
-        found.append(Rewriter("mss-clamping", "A middlebox lowers the MSS option of the handshake."))
-    if isn:
-        found.append(Rewriter("isn-randomising", "A firewall shifts sequence numbers by a constant."))
-    if sack:
-        found.append(Rewriter("sack-stripping", "A middlebox removes the SACK option of the handshake."))
-    return found
-
-
-def _segment_rewriters(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewriter]:
-    found: list[Rewriter] = []
-    timestamps = ip_ids = lengths = False
-    narrowed: list[float] = []  # share of the windows that are smaller, where windows are rewritten
-    for both in comparisons.values():
-        for part in (both.data, both.acknowledgements):
-            if not part.with_candidate:
-                continue
-            timestamps |= part.tsval_shift != 0 or part.tsecr_shift != 0
-            ip_ids |= "ip-id" in part.fields and part.fields["ip-id"].agreeing < _REWRITTEN
-            lengths |= part.length_changes > 0.01
-            if part.fields["window"].agreeing < _REWRITTEN:
-                narrowed.append(part.narrowed_windows)
-    if timestamps:
-        found.append(Rewriter("timestamp-modulating", "A firewall shifts TCP timestamps by a constant."))
-    if narrowed and min(narrowed) > _REWRITTEN:
-        found.append(Rewriter("window-regulator", "A middlebox lowers the advertised receive windows."))
-    elif narrowed:
-        found.append(Rewriter("window-rewriting", "A middlebox rewrites the advertised receive windows."))
-    if ip_ids:
-        found.append(Rewriter("ip-id-rewriting", "A middlebox rewrites IP IDs."))
-    if lengths:
-        found.append(Rewriter("offload", "A capturing host shows offload super-packets, not the segments on the wire."))
-    return found
-
-
-def _thinning(comparisons: Mapping[Direction, DirectionComparison]) -> list[Rewriter]:
-    for direction, both in comparisons.items():
-        emitted, arrived = both.counts.emitted_acknowledgements, both.acknowledgements.arrived
-        if emitted >= 20 and 1 - arrived / emitted > _THINNED:
-            share = 1 - arrived / emitted
-            return [
-                Rewriter(
-                    "ack-thinning",
-                    f"{share:.0%} of acknowledgements sent {direction.name.lower()} do not arrive (thinned or lost).",
-                )
+def rewriter_figures(compared: Comparison, asked: BoolArray) -> tuple[Figure, list[Figure]]:
+    """The keys of every harmless rewriter that shows between the captures of the asked connections, and what
+    `named_rewriters` needs beside them."""
+    present = {**_handshake_rewriters(compared), **_segment_rewriters(compared)}
+    thinned, shares = _thinned(compared)
+    nats = [
+        _translated(each.client, each.server) if is_asked else ""
+        for each, is_asked in zip(compared.aligned, asked.tolist(), strict=True)
+    ]
+    keys = [
+        ", ".join(
+            [
+                *(["nat"] if nat else []),
+                *(key for key, is_there in zip(present, shown, strict=True) if is_there),
+                *(["ack-thinning"] if way else []),
             ]
-    return []
+        )
+        for nat, shown, way in zip(nats, np.array(list(present.values())).T.tolist(), thinned, strict=True)
+    ]
+    beside = [Figure("translated", nats), Figure("thinned", thinned), Figure("thinned_share", shares)]
+    return Figure("rewriters", keys), beside
+
+
+def named_rewriters(figures: Mapping[str, Any]) -> tuple[Rewriter, ...]:
+    """The rewriters of one connection."""
+    keys = figures["rewriters"].split(", ") if figures["rewriters"] else []
+    return tuple([Rewriter(key, _caveat(key, figures)) for key in keys])
+
+
+def _caveat(key: str, figures: Mapping[str, Any]) -> str:
+    if key == "nat":
+        return f"A NAT translates addresses or ports: {figures['translated']}."
+    if key == "ack-thinning":
+        share, way = figures["thinned_share"], figures["thinned"]
+        return f"{share:.0%} of acknowledgements sent {way} do not arrive (thinned or lost)."
+    return _CAVEATS[key]
+
+
+_CAVEATS = {
+    "mss-clamping": "A middlebox lowers the MSS option of the handshake.",
+    "isn-randomising": "A firewall shifts sequence numbers by a constant.",
+    "sack-stripping": "A middlebox removes the SACK option of the handshake.",
+    "timestamp-modulating": "A firewall shifts TCP timestamps by a constant.",
+    "window-regulator": "A middlebox lowers the advertised receive windows.",
+    "window-rewriting": "A middlebox rewrites the advertised receive windows.",
+    "ip-id-rewriting": "A middlebox rewrites IP IDs.",
+    "offload": "A capturing host shows offload super-packets, not the segments on the wire.",
+}
+
+
+def _translated(client: Vantage, server: Vantage) -> str:
+    """The client as either capture shows it, where an address or a port differs."""
+    a, b = client.connection, server.connection
+    same = (a.client_address, a.client_port, a.server_address, a.server_port) == (
+        b.client_address, b.client_port, b.server_address, b.server_port,
+    )  # fmt: skip
+    return "" if same else f"{a.client} appears as {b.client}"
+
+
+def _handshake_rewriters(compared: Comparison) -> dict[str, BoolArray]:
+    """What was changed of the handshake's segments, as they left and as they arrived, where both captures hold them."""
+
+    def at(name: str) -> tuple[FloatArray, FloatArray]:
+        near, far = compared.client[name], compared.server[name]
+        return np.array([near[0], far[1]]), np.array([far[0], near[1]])
+
+    (numbers_out, numbers_in), (sizes_out, sizes_in) = at("initial_sequence_number"), at("maximum_segment_size")
+    known = ~np.isnan(numbers_out) & ~np.isnan(numbers_in)
+    sizes_out, sizes_in = np.nan_to_num(sizes_out), np.nan_to_num(sizes_in)
+    sack_out, sack_in = at("sack_permitted")
+    removed = (sack_out > 0) & (at("options_captured")[1] > 0) & (sack_in == 0)
+    return {
+        "mss-clamping": (known & (sizes_out > sizes_in) & (sizes_in > 0)).any(axis=0),
+        "isn-randomising": (known & (numbers_out != numbers_in)).any(axis=0),
+        "sack-stripping": (known & removed).any(axis=0),
+    }
+
+
+def _segment_rewriters(compared: Comparison) -> dict[str, BoolArray]:
+    timestamps = ip_ids = lengths = rewritten = np.zeros(len(compared.aligned), np.bool_)
+    narrowest = np.full(len(compared.aligned), np.inf)  # share of the windows that are smaller, where they are others
+    for part in compared.classes.values():
+        there = part.with_candidate > 0
+        ids, windows = part.fields["ip-id"], there & (part.fields["window"].agreeing < _REWRITTEN)
+        timestamps = timestamps | (there & ((part.tsval_shift != 0) | (part.tsecr_shift != 0)))
+        ip_ids = ip_ids | (there & ids.is_compared & (ids.agreeing < _REWRITTEN))
+        lengths = lengths | (there & (part.length_changes > 0.01))
+        rewritten = rewritten | windows
+        narrowest = np.where(windows, np.minimum(narrowest, part.narrowed_windows), narrowest)
+    regulated = rewritten & (narrowest > _REWRITTEN)
+    return {
+        "timestamp-modulating": timestamps,
+        "window-regulator": regulated,
+        "window-rewriting": rewritten & ~regulated,
+        "ip-id-rewriting": ip_ids,
+        "offload": lengths,
+    }
+
+
+def _thinned(compared: Comparison) -> tuple[list[str], FloatArray]:
+    """The direction in which acknowledgements were thinned, the first of two, and the share that does not arrive."""
+    emitted = compared.counts.emitted_acknowledgements
+    share = 1 - compared.acknowledgements.arrived / np.maximum(emitted, 1)
+    is_thinned = (emitted >= 20) & (share > _THINNED)
+    ways = np.where(is_thinned[0], "up", np.where(is_thinned[1], "down", ""))
+    return ways.tolist(), np.where(is_thinned[0], share[0], share[1])

@@ -28,7 +28,7 @@ def test_both_ends_measure_one_path():
 
 def test_a_syn_that_waited_at_one_end_is_not_the_path():
     (pair,) = pairs("reg_dl_cubic_lte")
-    waited = replace(pair.client_side.connection, handshake_syn_ack_ns=3_000_000_000)
+    waited = pair.client_side.connection._replace(handshake_syn_ack_ns=3_000_000_000)
     slow = replace(pair, client_side=replace(pair.client_side, connection=waited))
     assert handshake_round_trip_ns(slow, Direction.UP) < 1_000_000_000
 

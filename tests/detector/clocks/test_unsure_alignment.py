@@ -26,8 +26,8 @@ def test_payload_alone_has_to_agree_nearly_everywhere(began, matched, compared, 
     (pair,) = pairs("reg_dl_cubic_lte")
     if not began:
         server = pair.server_side
-        down = replace(server.connection.down, initial_sequence_number=None)
-        pair = replace(pair, server_side=replace(server, connection=replace(server.connection, down=down)))
+        down = server.connection.down._replace(initial_sequence_number=None)
+        pair = replace(pair, server_side=replace(server, connection=server.connection._replace(down=down)))
     alignment = {**pair.alignment, Direction.DOWN: StreamAlignment(0, compared, matched)}
     found = flow_clouds(replace(pair, alignment=alignment), Direction.DOWN)
     assert (found is not None) == is_timed

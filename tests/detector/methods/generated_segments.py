@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from detector.methods.identity.agreement import ClassComparison, compare_acknowledgements, compare_data
+from detector.methods.identity.agreement import (
+    ClassComparison,
+    FieldAgreement,
+    compare_acknowledgements,
+    compare_data,
+)
+from detector.methods.identity.segment_counts import segment_counts
 from detector.methods.identity.segments import COPIES, FEWEST_JOINED, MAJORITY
 from pepscope import _core
 from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
@@ -139,14 +145,28 @@ def laid_over(emitted: Segments, arrived: Segments, *, by_fields: bool = False) 
     return found
 
 
+def alone(comparison: ClassComparison, *place: int) -> ClassComparison:
+    """One of many comparisons in plain numbers, with the fields that were compared."""
+    part = comparison.at(*place)
+    fields = {
+        name: FieldAgreement(*(None if number is None else number.item() for number in agreement))
+        for name, agreement in part.fields.items()
+        if agreement.is_compared
+    }
+    plain = {name: getattr(part, name).item() for name in part._fields if name != "fields"}
+    return ClassComparison(fields=fields, **{**plain, "hops": plain["hops"] if part.with_candidate else 0})
+
+
 def compared_data(
     emitted: Segments, arrived: Segments, largest_payload: int = 1460, lost_share: float = 0.0
 ) -> ClassComparison:
     """What the fields of these data say."""
-    return compare_data(laid_over(emitted, arrived).compare(Direction.UP, 0).data, largest_payload, lost_share)
+    counts = segment_counts([laid_over(emitted, arrived)], 0)
+    return alone(compare_data(counts.data, largest_payload, lost_share), Direction.UP, 0)
 
 
 def compared_acknowledgements(emitted: Segments, arrived: Segments, lost_share: float = 0.0) -> ClassComparison:
     """What the fields of these pure acknowledgements say."""
-    counts = laid_over(emitted, arrived).compare(Direction.UP, 0)
-    return compare_acknowledgements(counts.acknowledgements, counts.positions, lost_share)
+    counts = segment_counts([laid_over(emitted, arrived)], 0)
+    found = compare_acknowledgements(counts.acknowledgements, counts.positions, lost_share)
+    return alone(found, Direction.UP, 0)

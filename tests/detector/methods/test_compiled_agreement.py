@@ -7,9 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.methods.identity.agreement import compare_data
+from detector.methods.identity.segment_counts import field_counts
 from pepscope.captures.packets import Direction
 from tests.detector.methods import reference_agreement
 from tests.detector.methods.generated_segments import (
+    alone,
     arrived,
     changes,
     compared_acknowledgements,
@@ -40,13 +42,14 @@ def test_parts_of_the_data_agree_as_if_alone(seed, count, how, parts, fewest):
     came = arrived(random, emitted, how)
     ordered = came.take(np.argsort(came.start, kind="stable"))
     even = np.unique(np.linspace(0, len(came), parts + 1)[1:-1].astype(np.int64)).tolist()
-    found = laid_over(emitted, came).cut_data(Direction.UP, parts, fewest)
-    places = [place for place in even if fewest <= place <= len(came) - fewest]
-    if len(emitted):
-        assert [cut[0] for cut in found] == ordered.start[places].tolist()
-    for (_, *halves), place in zip(found, places, strict=bool(len(emitted))):
-        for half, rows in zip(halves, (np.arange(place), np.arange(place, len(came))), strict=True):
-            assert compare_data(half, 1460) == reference_agreement.compare_data(emitted, ordered.take(rows), 1460)
+    from_bytes, columns = laid_over(emitted, came).cut_data(Direction.UP, parts, fewest)
+    places = [place for place in even if fewest <= place <= len(came) - fewest] if len(emitted) else []
+    assert from_bytes == ordered.start[places].tolist()
+    found = compare_data(field_counts(columns), 1460)
+    for number, place in enumerate(places):
+        for half, rows in enumerate((np.arange(place), np.arange(place, len(came)))):
+            wanted = reference_agreement.compare_data(emitted, ordered.take(rows), 1460)
+            assert alone(found, half, number) == wanted
 
 
 @settings(deadline=None)

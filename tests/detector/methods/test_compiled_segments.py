@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 
 from detector.methods.identity.agreement import compare_acknowledgements, compare_data
 from detector.methods.identity.dropped_acks import PlaceCounts
+from detector.methods.identity.segment_counts import SegmentCounts, segment_counts
 from detector.methods.identity.segments import COPIES, FEWEST_JOINED, MAJORITY
 from pepscope import _core
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
-from tests.detector.methods.generated_segments import arrived, changes, emitted_data, packets_of, seeds, together
+from tests.detector.methods.generated_segments import (
+    alone,
+    arrived,
+    changes,
+    emitted_data,
+    packets_of,
+    seeds,
+    together,
+)
 from tests.detector.methods.reference_comparison import Compared, aligned_segments, compare_direction
 from tests.detector.methods.reference_segments import Segments, VantageColumns, read_segments
 
@@ -83,18 +92,23 @@ def counted(
     )  # fmt: skip
 
 
-def compared(counts: _core.DirectionCounts) -> Compared:
+def compared(counts: SegmentCounts, way: Direction) -> Compared:
+    acknowledgements = compare_acknowledgements(counts.acknowledgements, counts.positions, LOST_SHARE)
+    of_data = compare_acknowledgements(counts.of_data, counts.of_data_positions, LOST_SHARE)
     return Compared(
-        compare_data(counts.data, LARGEST_PAYLOAD, LOST_SHARE),
-        compare_acknowledgements(counts.acknowledgements, counts.positions, LOST_SHARE),
-        compare_acknowledgements(counts.of_data, counts.of_data_positions, LOST_SHARE),
-        counts.emitted_acknowledgements,
-        PlaceCounts(*counts.places),
-        counts.carried_places,
-        counts.shown,
-        counts.uncovered,
-        counts.uncovered_reverse,
-    )
+        alone(compare_data(counts.data, LARGEST_PAYLOAD, LOST_SHARE), way, 0),
+        alone(acknowledgements, way, 0),
+        alone(of_data, way, 0),
+        counts.emitted_acknowledgements[way, 0],
+        PlaceCounts(
+            counts.acknowledged_at_both[way, 0], counts.acknowledged_where_emitted[way, 0],
+            counts.acknowledged_where_arrived[way, 0], counts.acknowledged_at_neither[way, 0],
+        ),
+        counts.carried_places[way, 0],
+        counts.shown[way, 0],
+        counts.uncovered[way, 0],
+        counts.uncovered_reverse[way, 0],
+    )  # fmt: skip
 
 
 @settings(deadline=None, max_examples=200)
@@ -116,7 +130,7 @@ def test_pairs_are_laid_over_each_other_and_compared_as_in_the_reference(
         return
     for way in Direction:
         wanted = compare_direction(sides, way, LARGEST_PAYLOAD, LOST_SHARE, is_whole=every == 1)
-        assert compared(found.compare(way, 0)) == wanted
+        assert compared(segment_counts([found], 0), way) == wanted
 
 
 @pytest.mark.parametrize("supported", [(False, False), (True, True)])
@@ -127,11 +141,9 @@ def test_streams_are_found_wherever_they_lie(supported):
     found = counted((client, (0, 0), (None, None)), (server, (0, 0), (None, None)), shifts=(0, 0), supported=supported)
     assert found is not None
     for way in Direction:
-        counts = found.compare(way, 0)
-        assert counts.data is not None
-        assert counts.data.partners > 30
-        assert counts.positions is not None
-        assert counts.positions.hits > 0
+        counts = segment_counts([found], 0)
+        assert counts.data.partners[way, 0] > 30
+        assert counts.positions.hits[way, 0] > 0
 
 
 def test_half_of_the_regions_are_sampled():
@@ -143,9 +155,8 @@ def test_half_of_the_regions_are_sampled():
     columns = (whole, (0, 0), (None, None))
     found = counted(columns, columns, 2, shifts=(0, 0), supported=(True, True))
     assert found is not None
-    counts = found.compare(Direction.UP, 0)
-    assert counts.data is not None
-    assert counts.data.arrived == counts.shown == len(sampled)
+    counts = segment_counts([found], 0)
+    assert counts.data.arrived[Direction.UP, 0] == counts.shown[Direction.UP, 0] == len(sampled)
 
 
 def test_other_directions_are_refused():
@@ -154,4 +165,4 @@ def test_other_directions_are_refused():
     found = counted((whole, (0, 0), (None, None)), (whole, (0, 0), (None, None)), **known)
     assert found is not None
     with pytest.raises(ValueError, match="`direction` must be 0 or 1, got 2"):
-        found.compare(2, 0)
+        found.cut_data(2, 2, 1)

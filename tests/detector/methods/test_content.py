@@ -65,8 +65,8 @@ def downloaded(pair: Pair, server_shift: int, bodies: tuple[bytes, bytes], sizes
         offsets = np.array([0, *(1000 + 1448 * place + shift for place in range(len(body) // 16))])
         pieces = (HEAD, *(body[place : place + 16] for place in range(0, len(body), 16)))
         payload = {**vantage.payload, Direction.DOWN: PayloadSample(offsets, pieces)}
-        down = replace(vantage.connection.down, stream_bytes=size)
-        sides.append(replace(vantage, payload=payload, connection=replace(vantage.connection, down=down)))
+        down = vantage.connection.down._replace(stream_bytes=size)
+        sides.append(replace(vantage, payload=payload, connection=vantage.connection._replace(down=down)))
     return replace(pair, client_side=sides[0], server_side=sides[1])
 
 
@@ -157,9 +157,9 @@ def test_a_missing_syn_is_no_other_sequence_number():
     assert examine_unpaired(alone, [other], RAN, never_split).finding == "served-from-cache"
     near, far = other.client_side.connection, other.server_side.connection
     known = {name: getattr(near, name).initial_sequence_number for name in ("up", "down")}
-    same = {name: replace(getattr(far, name), initial_sequence_number=number) for name, number in known.items()}
-    for flows in (same, {"up": replace(far.up, initial_sequence_number=None), "down": same["down"]}):
-        late = replace(other, server_side=replace(other.server_side, connection=replace(far, **flows)))
+    same = {name: getattr(far, name)._replace(initial_sequence_number=number) for name, number in known.items()}
+    for flows in (same, {"up": far.up._replace(initial_sequence_number=None), "down": same["down"]}):
+        late = replace(other, server_side=replace(other.server_side, connection=far._replace(**flows)))
         assert examine_unpaired(alone, [late], RAN, never_split).finding == "no-counterpart"
 
 

@@ -106,7 +106,7 @@ def test_a_dialogue_through_a_relay_is_never_called_regular(talk):
 @pytest.mark.parametrize("ids", [None, rw.own_ip_id])
 def test_acknowledgements_that_the_server_never_sent_give_a_relay_away(seed, ids):
     pair = rw.changed(dialogue(RELAY, seed, 10, 200, 0.3, 0.02), None, ids)
-    assert identity.examine(Observation(pair)).outcome is Outcome.SPLIT
+    assert identity.METHOD.alone(Observation(pair)).outcome is Outcome.SPLIT
 
 
 def test_places_are_counted_where_both_captures_look():

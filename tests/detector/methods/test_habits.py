@@ -9,11 +9,11 @@ from detector.methods.identity.agreement import FITTED_NATS, ClassComparison, Fi
 from detector.methods.identity.examination import DECISIVE_NATS
 
 voices = st.dictionaries(
-    st.sampled_from(("push", "window")), st.builds(FieldAgreement, st.just(50), st.just(1.0), st.floats(0.0, 60.0))
+    st.sampled_from(("push", "window")), st.floats(0.0, 60.0).map(lambda nats: FieldAgreement(50, 1.0, nats))
 )
 
 
-@given(st.lists(st.builds(ClassComparison, st.just(50), st.just(50), voices), min_size=1, max_size=4))
+@given(st.lists(voices.map(lambda fields: ClassComparison(50, 50, fields)), min_size=1, max_size=4))
 def test_pushes_and_windows_that_agree_convince_once(parts: list[ClassComparison]) -> None:
     assert total_nats(sum_fields(parts)) <= FITTED_NATS < DECISIVE_NATS
 

@@ -10,31 +10,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from detector.method import Observation
-from detector.methods.handshake import examine
+from detector.methods.handshake import METHOD
 from detector.methods.handshake.changes import PRIOR, TABLE, changes, relay_nats
 from detector.methods.handshake.examination import DECISIVE_NATS
 from detector.methods.handshake.opening import (
     MAXIMUM_SEGMENT_SIZE,
     WINDOW_SCALE,
-    Opening,
     SynOptions,
     parse_options,
-    read_opening,
     read_options,
 )
+from detector.methods.handshake.opening import passed as read_passed
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
 from detector.verdict.weighing import judge
+from pepscope import _core
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction, TcpFlag
-from pepscope.results.verdicts import Outcome, Verdict
+from pepscope.results.verdicts import Evidence, Outcome, Verdict
 from tests.captures import containers
 from tests.captures.conversation import Conversation, Endpoint, stream
 from tests.captures.segments import Segment
+from tests.detector import rewriting as rw
 from tests.detector.corpus import RUNS, end_points, pairs, truth
+from tests.detector.methods.reference_handshake import Opening, openings_of, passed, read_opening
 
 UP, DOWN = Direction.UP, Direction.DOWN
+
+
+def examined(observation: Observation) -> Evidence:
+    """What the method finds on one connection."""
+    found = METHOD.alone(observation)
+    assert found is not None
+    return found
+
+
 PHONE = Endpoint("10.5.28.116", 40_000, 36_433, window_scale=None, sack_permitted=False, timestamps=False, ttl=40)
 SERVER = Endpoint("192.0.2.80", 80, 12_345, window_scale=None, sack_permitted=False, timestamps=False)
 
@@ -79,7 +90,7 @@ def test_options_that_the_client_never_sent_are_another_tcps(tmp_path):
     )
     answer = replace(SERVER, initial_sequence_number=3_129_246_091, ttl=60)
     pair = paired(tmp_path, talk(PHONE, answer), talk(relay, SERVER, at_server=True, syn_window=32_850, counter=9))
-    found = examine(Observation(pair))
+    found = examined(Observation(pair))
     assert found.finding == "handshake-of-another-stack"
     assert found.numbers["option_list"] == "scaling or timestamps added to the SYN"
     assert judge([found]).verdict in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
@@ -87,7 +98,7 @@ def test_options_that_the_client_never_sent_are_another_tcps(tmp_path):
 
 def test_a_handshake_that_arrives_as_it_left_supports_end_to_end_without_deciding(tmp_path):
     pair = paired(tmp_path, talk(PHONE, replace(SERVER, ttl=60)), talk(replace(PHONE, ttl=30), SERVER, at_server=True))
-    found = examine(Observation(pair))
+    found = examined(Observation(pair))
     assert (found.outcome, found.finding) == (Outcome.INTACT, "handshake-same-segments")
     assert judge([found]).verdict is Verdict.INCONCLUSIVE
 
@@ -99,7 +110,7 @@ def test_a_normaliser_that_strips_every_option_is_no_split_for_either_side(tmp_p
     near, far = talk(client, shifted), talk(stripped, SERVER, at_server=True, syn_window=20_000, counter=700)
     for swapped in (False, True):
         pair = paired(tmp_path, near, far, swapped=swapped)
-        assert judge([examine(Observation(pair))]).verdict not in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+        assert judge([examined(Observation(pair))]).verdict not in (Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
 
 def test_sides_given_by_the_user_are_used(tmp_path):
@@ -107,25 +118,25 @@ def test_sides_given_by_the_user_are_used(tmp_path):
     near, far = talk(PHONE, SERVER), talk(client, replace(SERVER, initial_sequence_number=9))
     unsure = paired(tmp_path, near, far)
     sure = paired(tmp_path, near, far, DetectOptions(first_at_client=True))
-    assert examine(Observation(unsure)).numbers["option_list"] == "options removed"
-    assert examine(Observation(sure)).numbers["option_list"] == "scaling or timestamps added to the SYN"
+    assert examined(Observation(unsure)).numbers["option_list"] == "options removed"
+    assert examined(Observation(sure)).numbers["option_list"] == "scaling or timestamps added to the SYN"
 
 
 def test_options_that_the_capture_cut_off_are_not_absent():
     (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
     server = pair.server_side
     assert server is not None
-    cut = replace(server.connection, up=replace(server.connection.up, options_captured=False, syn_options=b"\x02\x04"))
-    found = examine(Observation(replace(pair, server_side=replace(server, connection=cut))))
+    cut = server.connection._replace(up=server.connection.up._replace(options_captured=False, syn_options=b"\x02\x04"))
+    found = examined(Observation(replace(pair, server_side=replace(server, connection=cut))))
     assert found.numbers["syn_options_arrived"] == "cut off"
     assert found.numbers["option_list"] == "equal"  # of the SYN-ACK
 
 
 def test_one_capture_or_no_syn_decides_nothing():
     (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
-    assert examine(Observation(replace(pair, server_side=None))).finding == "needs-second-capture"
+    assert examined(Observation(replace(pair, server_side=None))).finding == "needs-second-capture"
     (late,) = pairs("spl_ha_dl_small_umts__mid")
-    assert examine(Observation(late)).finding == "no-handshake"
+    assert examined(Observation(late)).finding == "no-handshake"
 
 
 @pytest.mark.parametrize("run_id", RUNS)
@@ -134,7 +145,7 @@ def test_no_handshake_of_the_corpus_contradicts_the_truth(run_id):
     for pair in pairs(run_id):
         if len(pair.vantages) == 2:
             regular = flows[end_points(pair)]["class"] == "regular"
-            outcome = examine(Observation(pair)).outcome
+            outcome = examined(Observation(pair)).outcome
             assert outcome is not (Outcome.SPLIT if regular else Outcome.INTACT)
 
 
@@ -182,14 +193,14 @@ def test_whatever_a_normaliser_does_to_a_handshake_never_decides(data):
     for direction in Direction:
         left = data.draw(openings())
         both[direction] = (left, data.draw(normalised(left)))
-    found = changes(both)
+    found = changes(openings_of(both))
     nats = relay_nats(found)
     assert nats < DECISIVE_NATS, found
 
 
 @given(openings(), openings(), openings(), openings())
 def test_two_handshakes_with_nothing_in_common_never_pass_for_one(syn, other_syn, syn_ack, other_syn_ack):
-    found = changes({UP: (syn, other_syn), DOWN: (syn_ack, other_syn_ack)})
+    found = changes(openings_of({UP: (syn, other_syn), DOWN: (syn_ack, other_syn_ack)}))
     if found["sequence numbers"] == "both other" and found["IP ID"] == "other":
         assert relay_nats(found) > -1.0
 
@@ -201,8 +212,8 @@ def test_a_zeroed_scale_is_a_routers_fault_and_another_one_a_tcps(left: Opening)
         kinds = (*(kind for kind in left.options.kinds if kind != WINDOW_SCALE), WINDOW_SCALE)
         return left._replace(options=left.options._replace(kinds=kinds, window_scale=bytes([value])))
 
-    assert changes({UP: (with_scale(7), with_scale(0))})["window scale"] == "zeroed"
-    assert changes({UP: (with_scale(7), with_scale(8))})["window scale"] == "other in the SYN"
+    assert changes(openings_of({UP: (with_scale(7), with_scale(0))}))["window scale"] == "zeroed"
+    assert changes(openings_of({UP: (with_scale(7), with_scale(8))}))["window scale"] == "other in the SYN"
 
 
 def test_syns_sent_again_with_fewer_options_add_nothing():
@@ -211,8 +222,8 @@ def test_syns_sent_again_with_fewer_options_add_nothing():
         frozenset({65_000}), frozenset({1}), frozenset(), frozenset({0}), 64,
     )  # fmt: skip
     again = first._replace(options=SynOptions((2,), None, b"\x05\xb4"))
-    assert changes({UP: (first._replace(copies=2), again)})["option list"] == "options removed"
-    assert "option list" not in changes({UP: (again, first._replace(copies=2))})
+    assert changes(openings_of({UP: (first._replace(copies=2), again)}))["option list"] == "options removed"
+    assert "option list" not in changes(openings_of({UP: (again, first._replace(copies=2))}))
 
 
 def test_every_field_of_the_table_is_a_distribution_or_less():
@@ -240,3 +251,25 @@ def test_the_handshakes_segments_are_read_as_the_wire_had_them(tmp_path):
     assert (syn.sequence_number, syn.copies, syn.options and syn.options.kinds) == (36_433, 1, (2,))
     assert [sorted(held) for held in (syn.windows, syn.ip_ids, syn.tsvals)] == [[64_240], [101], []]
     assert syn.ttl == 40
+
+
+@pytest.mark.parametrize("run", ["reg_dl_cubic_lte", "spl_ha_dl_small_umts", "reg_dl_v6", "reg_dl_nots_nosack"])
+@pytest.mark.parametrize("change", [None, rw.own_ip_id, rw.without_ip_id])
+def test_what_passed_is_what_each_capture_shows(run, change):
+    for pair in pairs(run):
+        pair = rw.changed(pair, None, change)
+        client, server = pair.client_side, pair.server_side
+        assert client is not None
+        assert server is not None
+        counts = _core.openings([client.packets], [server.packets])
+        has_ip_ids = client.connection.ip_version == 4
+        for direction, emitter, arriver in ((UP, client, server), (DOWN, server, client)):
+            left, came = read_opening(emitter, direction), read_opening(arriver, direction)
+            seen = {name: int(column[direction, 0]) for name, column in counts.items()}
+            assert (left is not None, came is not None) == (seen["copies_left"] > 0, seen["copies_arrived"] > 0)
+            if left is None or came is None:
+                continue
+            flows = emitter.flow(direction), arriver.flow(direction)
+            assert read_passed(*flows, seen, has_ip_ids, swapped=False) == passed(left, came)
+            assert read_passed(*flows, seen, has_ip_ids, swapped=True) == passed(came, left)
+            assert (seen["window_left"], seen["window_arrived"]) == (min(left.windows), min(came.windows))

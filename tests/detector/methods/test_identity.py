@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from detector.method import Observation
-from detector.methods.identity import examine
+from detector.methods.identity import METHOD
 from detector.methods.identity.agreement import (
     LEAST_CHANCE,
     MOST_NATS,
@@ -32,6 +32,13 @@ FEW = (
     "reg_dl_bloat_1M__mid", "reg_dl_nots_nosack", "reg_dl_v6", "reg_bidir", "spl_ha_chat", "spl_ha_dl_short10k",
     "spl_ha_dl_fastcell", "spl_ha_ul_cellslow", "spl_ha_dl_srcip__mid", "spl_ha_mixed", "prx_ngx_2M_umts",
 )  # fmt: skip
+
+
+def examine(observation):
+    """What identity finds on one connection."""
+    return METHOD.alone(observation)
+
+
 BOTH = rw.in_sequence(rw.without_timestamps, rw.without_ip_id)
 VARIANTS = {
     "no timestamps": (rw.without_timestamps, rw.without_timestamps),
@@ -163,7 +170,7 @@ def test_places_of_acknowledgements_that_agree_decide_nothing_alone():
             numbers_kept=numbers_kept,
             renumbered=False,
             other_ip_ids=False,
-            one_receiver=lambda: -MOST_NATS,
+            one_receiver=lambda _: -MOST_NATS,
         )
 
     assert 0 < weighed(same) < DECISIVE_NATS
@@ -234,8 +241,8 @@ def with_one_stream(pair, stream):
     other = "down" if stream is Direction.UP else "up"
 
     def begun_late(vantage):
-        flow = replace(getattr(vantage.connection, other), initial_sequence_number=None)
-        return replace(vantage, connection=replace(vantage.connection, **{other: flow}))
+        flow = getattr(vantage.connection, other)._replace(initial_sequence_number=None)
+        return replace(vantage, connection=vantage.connection._replace(**{other: flow}))
 
     alignment = {**pair.alignment, stream.reverse: StreamAlignment(0, 0, 0.0)}
     client, server = begun_late(pair.client_side), begun_late(pair.server_side)

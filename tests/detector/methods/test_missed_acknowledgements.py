@@ -44,7 +44,7 @@ def examined(run_id: str, one_in: tuple[int, int], *, random_ids: bool = False):
         ThinnedAcknowledgements(server, one_in[1]),
         DetectOptions(),
     )
-    return identity.examine(Observation(pair))
+    return identity.METHOD.alone(Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", ["reg_dl_cubic_lte", "reg_dl_bloat_1M", "reg_ul_cubic_lte", "reg_ul_bloat_256"])

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -46,10 +44,10 @@ class Stripped(WithoutDatagrams):
     @staticmethod
     def _other(connection):
         flows = {
-            name: replace(getattr(connection, name), initial_sequence_number=77 + connection.id)
+            name: getattr(connection, name)._replace(initial_sequence_number=77 + connection.id)
             for name in ("up", "down")
         }
-        return replace(connection, client_port=40000 - connection.id, client_address="192.0.2.9", **flows)
+        return connection._replace(client_port=40000 - connection.id, client_address="192.0.2.9", **flows)
 
     def payload(self, number):
         nothing = PayloadSample(np.zeros(0, np.int64), ())
@@ -126,7 +124,7 @@ class Delayed(WithoutDatagrams):
         shift = round(seconds * 1e9)
         self.path, self.payload = source.path, source.payload
         self.connections = [
-            replace(c, first_time_ns=c.first_time_ns + shift, last_time_ns=c.last_time_ns + shift)
+            c._replace(first_time_ns=c.first_time_ns + shift, last_time_ns=c.last_time_ns + shift)
             for c in source.connections
         ]
         self._source, self._shift = source, shift
@@ -179,7 +177,7 @@ class Recut(Stripped):
     def __init__(self, source, pieces, *, disguise):
         super().__init__(source, disguise=disguise)
         self.connections = [
-            replace(connection, down=replace(connection.down, stream_bytes=connection.down.stream_bytes + disguise))
+            connection._replace(down=connection.down._replace(stream_bytes=connection.down.stream_bytes + disguise))
             for connection in self.connections[:1]
         ]
         self._sample = PayloadSample(np.array([at for at, _ in pieces], np.int64), tuple(data for _, data in pieces))

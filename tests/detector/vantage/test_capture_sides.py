@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from detector.vantage.capture_sides import first_is_client_side
@@ -15,10 +13,10 @@ MS = 1_000_000
 def timed(connection, up_ms, down_ms):
     """The connection without its handshake, with these least round trips (ms)."""
     up, down = (
-        replace(flow, round_trip_time_min_ns=None if ms is None else round(ms * MS))
+        flow._replace(round_trip_time_min_ns=None if ms is None else round(ms * MS))
         for flow, ms in ((connection.up, up_ms), (connection.down, down_ms))
     )
-    return replace(connection, up=up, down=down, handshake_syn_ack_ns=None, handshake_ack_ns=None)
+    return connection._replace(up=up, down=down, handshake_syn_ack_ns=None, handshake_ack_ns=None)
 
 
 @pytest.mark.parametrize(

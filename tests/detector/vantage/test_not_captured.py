@@ -20,6 +20,7 @@ from benchmarks.metamorphic.pairs import sources
 from benchmarks.variants import cut_behind_ip
 from detector.method import Observation
 from detector.methods import progress, receive_window
+from detector.methods.identity.segment_counts import segment_counts
 from detector.methods.identity.segments import windows_in_bytes
 from detector.pair import Pair, Vantage
 from detector.vantage.not_captured import cut_options, missing_packets, without_blanked
@@ -122,9 +123,8 @@ def test_streams_are_laid_over_each_other_by_ip_ids_where_timestamps_were_cut() 
 
 def partners(emitted: Segments, arrived: Segments) -> float:
     """Share of the arrived segments that agree with an emitted one in extent and IP ID, as their fields lay them."""
-    counts = laid_over(emitted, arrived, by_fields=True).compare(Direction.UP, 0).data
-    assert counts is not None
-    return counts.ip_ids_equal / len(arrived)
+    counts = segment_counts([laid_over(emitted, arrived, by_fields=True)], 0).data
+    return float(counts.ip_ids_equal[Direction.UP, 0] / len(arrived))
 
 
 @pytest.mark.parametrize(("run", "sender"), [("reg_dl_cdma1x", "server"), ("reg_ul_bloat_256", "mobile")])
@@ -166,9 +166,9 @@ def with_missing(run: str, kind: MissingPackets, *, scaled: bool = True) -> Pair
 
     def changed(vantage: Vantage | None) -> Vantage:
         assert vantage is not None
-        flow: FlowSummary = replace(vantage.connection.up, missing_packets=kind)
-        flow = flow if scaled else replace(flow, window_shift=None)
-        return Vantage(vantage.capture, replace(vantage.connection, up=flow), vantage.packets, vantage.payload)
+        flow: FlowSummary = vantage.connection.up._replace(missing_packets=kind)
+        flow = flow if scaled else flow._replace(window_shift=None)
+        return Vantage(vantage.capture, vantage.connection._replace(up=flow), vantage.packets, vantage.payload)
 
     return replace(pair, client_side=changed(pair.client_side), server_side=changed(pair.server_side))
 
@@ -235,9 +235,9 @@ def test_cut_options_are_reported_for_the_capture_that_lacks_them() -> None:
     assert cut_options(pair) == ""  # only acknowledgements with three SACK blocks are cut
     client = pair.client_side
     assert client is not None
-    flow = replace(client.connection.up, options_truncated_packets=client.connection.up.packets)
-    down = replace(client.connection.down, options_truncated_packets=client.connection.down.packets)
-    cut = Vantage("cut.pcap", replace(client.connection, up=flow, down=down), client.packets, client.payload)
+    flow = client.connection.up._replace(options_truncated_packets=client.connection.up.packets)
+    down = client.connection.down._replace(options_truncated_packets=client.connection.down.packets)
+    cut = Vantage("cut.pcap", client.connection._replace(up=flow, down=down), client.packets, client.payload)
     assert cut_options(replace(pair, client_side=cut)).startswith("cut.pcap cuts packets within the TCP options")
 
 

@@ -114,8 +114,8 @@ def bridged(pair: Pair) -> Pair:
 
 def with_ttl(vantage: Vantage) -> Vantage:
     packets = vantage.packets.replaced(ttl=np.full_like(vantage.packets.ttl, 64))
-    flows = {name: replace(getattr(vantage.connection, name), ttl=64) for name in ("up", "down")}
-    return replace(vantage, packets=packets, connection=replace(vantage.connection, **flows))
+    flows = {name: getattr(vantage.connection, name)._replace(ttl=64) for name in ("up", "down")}
+    return replace(vantage, packets=packets, connection=vantage.connection._replace(**flows))
 
 
 def same_place_pair(run_id: str = "reg_dl_short10k") -> Pair:

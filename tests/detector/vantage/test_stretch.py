@@ -64,8 +64,8 @@ def test_both_sides_and_the_round_trip_are_named() -> None:
     assert pair.client_side is not None
     assert pair.server_side is not None
     connection = pair.server_side.connection
-    far = replace(
-        connection, handshake_syn_ack_ns=25_000_000, up=replace(connection.up, round_trip_time_min_ns=24_000_000)
+    far = connection._replace(
+        handshake_syn_ack_ns=25_000_000, up=connection.up._replace(round_trip_time_min_ns=24_000_000)
     )
     midway = replace(
         pair,

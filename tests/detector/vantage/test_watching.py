@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from detector.vantage.watching import Watch, Watched
@@ -43,8 +41,7 @@ def seen(begin_s: float, end_s: float, *, client: str = CLIENT, server: str = SE
 def at_server(near: Connection, ahead_ns: int = AHEAD_NS) -> Connection:
     """The same connection as the far capture shows it."""
     moved = ahead_ns + DELAY_NS
-    return replace(
-        near,
+    return near._replace(
         first_time_ns=near.first_time_ns + moved,
         last_time_ns=near.last_time_ns + ahead_ns - DELAY_NS,
         up=moved_flow(near.up, moved),
@@ -55,7 +52,7 @@ def at_server(near: Connection, ahead_ns: int = AHEAD_NS) -> Connection:
 def moved_flow(summary: FlowSummary, later_ns: int) -> FlowSummary:
     """The flow with its data later."""
     first_ns, last_ns = (time or 0 for time in (summary.first_data_time_ns, summary.last_data_time_ns))
-    return replace(summary, first_data_time_ns=first_ns + later_ns, last_data_time_ns=last_ns + later_ns)
+    return summary._replace(first_data_time_ns=first_ns + later_ns, last_data_time_ns=last_ns + later_ns)
 
 
 def span(begin_s: float, end_s: float) -> tuple[int, int]:
@@ -105,13 +102,13 @@ def test_the_clock_uncertainty_counts() -> None:
 
 
 def test_pairs_before_and_after_need_no_clock() -> None:
-    blind = [replace(c, up=replace(c.up, initial_sequence_number=None)) for c in (EARLIER, LATER)]
+    blind = [c._replace(up=c.up._replace(initial_sequence_number=None)) for c in (EARLIER, LATER)]
     assert watch(None, *blind).was_watching(ALONE).proven
     assert not watch(None, blind[0]).was_watching(ALONE).proven
 
 
 def test_clocks_that_nothing_relates_prove_nothing() -> None:
-    blind = replace(EARLIER, up=replace(EARLIER.up, initial_sequence_number=None))
+    blind = EARLIER._replace(up=EARLIER.up._replace(initial_sequence_number=None))
     answer = watch(span(-1000, 1000), blind).was_watching(ALONE)
     assert not answer.proven
     assert "the clock offset is unknown" in answer.why
@@ -119,7 +116,7 @@ def test_clocks_that_nothing_relates_prove_nothing() -> None:
 
 
 def test_data_that_the_sender_did_not_capture_do_not_bind_the_clocks() -> None:
-    lost = replace(EARLIER, up=replace(EARLIER.up, missed_bytes=10))
+    lost = EARLIER._replace(up=EARLIER.up._replace(missed_bytes=10))
     assert watch(span(-1, 120), lost).offset_bounds_ns(ALONE)[1] == float("inf")
 
 
@@ -138,9 +135,9 @@ def test_the_last_data_bind_the_clocks_where_the_end_was_captured(
 
     def ended(summary: FlowSummary) -> FlowSummary:
         last_ns = (summary.first_data_time_ns or 0) + 4 * SECOND
-        return replace(summary, last_data_time_ns=last_ns, **late)  # type: ignore[arg-type]
+        return summary._replace(last_data_time_ns=last_ns, **late)  # type: ignore[arg-type]
 
-    begun_late = replace(EARLIER, up=ended(EARLIER.up), down=ended(EARLIER.down))
+    begun_late = EARLIER._replace(up=ended(EARLIER.up), down=ended(EARLIER.down))
     low, high = watch(span(-1, 120), begun_late, drift_limit=0.0).offset_bounds_ns(ALONE)
     assert low <= AHEAD_NS <= high
     assert (high - low) / SECOND == pytest.approx(width_s)
@@ -183,7 +180,7 @@ def test_it_must_not_be_limited_to_other_clients() -> None:
 
 def test_it_must_show_both_directions() -> None:
     far = at_server(EARLIER)
-    one_way = Watch(span(-1, 300), [(EARLIER, replace(far, up=replace(far.up, packets=0)))], asker_at_client=True)
+    one_way = Watch(span(-1, 300), [(EARLIER, far._replace(up=far.up._replace(packets=0)))], asker_at_client=True)
     assert "lacks one direction" in one_way.was_watching(ALONE).why
 
 
@@ -191,7 +188,7 @@ def test_it_must_show_both_directions() -> None:
 def test_what_it_lost_elsewhere_must_be_less_than_the_connection(missed: int, proven: bool) -> None:
     far = at_server(EARLIER)
     lossy = Watch(
-        span(-1, 300), [(EARLIER, replace(far, up=replace(far.up, missed_bytes=missed)))], asker_at_client=True
+        span(-1, 300), [(EARLIER, far._replace(up=far.up._replace(missed_bytes=missed)))], asker_at_client=True
     )
     assert lossy.was_watching(ALONE).proven is proven
 

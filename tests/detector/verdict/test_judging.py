@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from detector import detection
 from detector.detection import detect
 from detector.method import Context, Findings, Method, Observation, compares_streams
 from detector.pair import Pair
-from detector.verdict import judging
+from detector.verdict import judging, together
 from detector.verdict.judging import examine, judge_observations, judge_pair
 from pepscope.results.verdicts import Evidence
 from tests.detector.corpus import CORPUS, pairs
@@ -24,9 +23,9 @@ def several() -> list[Pair]:
 
 
 def test_pairs_that_are_judged_together_get_the_results_that_each_gets_alone(several: list[Pair]) -> None:
-    together = judge_observations([Observation(pair) for pair in several])
-    assert together == [judge_pair(pair) for pair in several]
-    assert len({result.verdict for result in together}) > 1
+    results = judge_observations([Observation(pair) for pair in several])
+    assert results == [judge_pair(pair) for pair in several]
+    assert len({result.verdict for result in results}) > 1
     assert judge_observations(()) == []
 
 
@@ -64,7 +63,7 @@ def test_results_do_not_depend_on_how_many_are_judged_together(
     names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = [str(CORPUS / f"{name}.pcap.gz") for name in names]
-    together = detect(*paths)
-    assert len(together.pairs) > 3
-    monkeypatch.setattr(detection, "_PACKETS_TOGETHER", 1)
-    assert detect(*paths) == together
+    at_once = detect(*paths)
+    assert len(at_once.pairs) > 3
+    monkeypatch.setattr(together, "_PACKETS_TOGETHER", 1)
+    assert detect(*paths) == at_once

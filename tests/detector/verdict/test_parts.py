@@ -58,7 +58,7 @@ def test_a_stretch_is_the_work_of_one_process(jobs: int, stretches: list[int]) -
     for length in stretches:
         assert len({process for _, process in made[begin : begin + length]}) == 1
         begin += length
-    assert all(len(part) <= 32 for part, _ in found)
+    assert all(len(part) <= max(1, len(places) // (8 * jobs)) for part, _ in found)
 
 
 def test_who_stops_asking_leaves_no_process_behind() -> None:

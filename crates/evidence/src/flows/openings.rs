@@ -1,0 +1,94 @@
+//! SYN (or SYN-ACK) of one direction in two captures, as it left and as it arrived.
+
+use crate::flows::ends::FlowEnds;
+
+/// Whether two sets of numbers have one in common: equal, other, or unknown where a side has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Common {
+    #[default]
+    Unknown,
+    Equal,
+    Other,
+    /// One side has nothing but 0.
+    Zeroed,
+}
+
+/// What all copies of an opening segment together show in two captures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Copies in the emitter's capture and in the other one; 0 where it holds none.
+    pub copies: [usize; 2],
+    /// Hop limits of the first copies, and the least windows.
+    pub ttl: [u8; 2],
+    pub window: [u32; 2],
+    pub windows: Common,
+    pub tsvals: Common,
+    /// Unknown too where both sides leave it 0.
+    pub ip_ids: Common,
+    /// Whether any copies have the same ECN flags, and the greatest ones of either side.
+    pub ecn: Common,
+    pub most_ecn: [u16; 2],
+}
+
+/// Compares an opening segment at its emitter with the same one in the other capture.
+pub fn passed(left: &FlowEnds, came: &FlowEnds) -> Passed {
+    let sides = [left, came];
+    Passed {
+        copies: sides.map(|side| side.syn_copies),
+        ttl: sides.map(|side| side.syn_ttl),
+        window: sides.map(|side| side.syn_windows.iter().min().copied().unwrap_or(0)),
+        windows: common(&left.syn_windows, &came.syn_windows),
+        tsvals: common(&left.syn_tsvals, &came.syn_tsvals),
+        ip_ids: ip_ids(&left.syn_ip_ids, &came.syn_ip_ids),
+        ecn: common(&left.syn_ecn, &came.syn_ecn),
+        most_ecn: sides.map(|side| side.syn_ecn.iter().max().copied().unwrap_or(0)),
+    }
+}
+
+fn common<T: PartialEq>(left: &[T], came: &[T]) -> Common {
+    if left.is_empty() || came.is_empty() {
+        Common::Unknown
+    } else if left.iter().any(|number| came.contains(number)) {
+        Common::Equal
+    } else {
+        Common::Other
+    }
+}
+
+fn ip_ids(left: &[u16], came: &[u16]) -> Common {
+    let [left_is_zero, came_is_zero] = [left, came].map(|ids| ids.iter().all(|&id| id == 0));
+    match (left_is_zero, came_is_zero) {
+        _ if left.is_empty() || came.is_empty() => Common::Unknown,
+        (true, true) => Common::Unknown,
+        (true, false) | (false, true) => Common::Zeroed,
+        (false, false) if left.iter().any(|id| *id != 0 && came.contains(id)) => Common::Equal,
+        (false, false) => Common::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opening(ids: &[u16], windows: &[u32]) -> FlowEnds {
+        FlowEnds { syn_copies: 1, syn_ip_ids: ids.to_vec(), syn_windows: windows.to_vec(), ..FlowEnds::default() }
+    }
+
+    #[test]
+    fn identifications_that_both_leave_out_say_nothing() {
+        let ids = |left: &[u16], came: &[u16]| passed(&opening(left, &[1]), &opening(came, &[1])).ip_ids;
+        assert_eq!(ids(&[0], &[0]), Common::Unknown);
+        assert_eq!(ids(&[7], &[0]), Common::Zeroed);
+        assert_eq!(ids(&[0, 7], &[0, 8]), Common::Other);
+        assert_eq!(ids(&[7, 8], &[9, 8]), Common::Equal);
+        assert_eq!(ids(&[], &[8]), Common::Unknown);
+    }
+
+    #[test]
+    fn any_copy_that_agrees_will_do() {
+        let found = passed(&opening(&[1], &[600, 512]), &opening(&[1], &[512]));
+        assert_eq!((found.windows, found.window), (Common::Equal, [512, 512]));
+        assert_eq!(passed(&opening(&[1], &[600]), &opening(&[1], &[512])).windows, Common::Other);
+        assert_eq!(passed(&opening(&[1], &[600]), &FlowEnds::default()).windows, Common::Unknown);
+    }
+}

@@ -1,0 +1,129 @@
+"""What the counts over the segments of aligned connections mean, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from detector.methods.identity.agreement import ClassComparison, compare_acknowledgements, compare_data
+from detector.methods.identity.dropped_acks import PlaceCounts, probable_loss
+from detector.methods.identity.segment_counts import SegmentCounts, segment_counts
+from detector.methods.identity.segments import MOST_SKIPPED_IP_IDS
+from detector.pair import Pair, Vantage
+from detector.streams.flow_figures import FlowFigures
+from pepscope import _core
+from pepscope.captures.connections import MissingPackets
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import FloatArray
+
+
+class Aligned(NamedTuple):
+    """A connection whose segments in both captures lie over each other."""
+
+    row: int
+    pair: Pair
+    client: Vantage
+    server: Vantage
+    segments: _core.PairSegments
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What fields say of aligned connections: rows of arrays are packet directions, columns connections."""
+
+    aligned: Sequence[Aligned]
+    counts: SegmentCounts
+    client: FlowFigures
+    server: FlowFigures
+    data: ClassComparison
+    acknowledgements: ClassComparison
+    of_data: ClassComparison  # those of the pure acknowledgements that acknowledge data within a stream
+    lacks_packets: BoolArray  # either capture lacks packets of a direction
+    is_whole: BoolArray  # the emitter's capture lacks none
+    missed: FloatArray  # share of a stream that a capture is known to have missed: the client's, the server's
+    lost: FloatArray  # share of both streams together
+
+    @property
+    def arrived(self) -> Int64Array:
+        """Segments that arrived within what both captures cover."""
+        return np.asarray((self.data.arrived + self.acknowledgements.arrived).sum(axis=0))
+
+    @property
+    def classes(self) -> dict[str, ClassComparison]:
+        """The four classes of segments by their names among an evidence's numbers."""
+        return {
+            f"{direction.name.lower()}_{name}": part.at(direction)
+            for direction in DIRECTIONS
+            for name, part in (("data", self.data), ("acks", self.acknowledgements))
+        }
+
+    def places(self, number: int) -> dict[Direction, PlaceCounts]:
+        """Where acknowledgements of a connection stand; none where the emitter's capture lacks packets."""
+        counts = self.counts
+        return {
+            direction: PlaceCounts(
+                int(counts.acknowledged_at_both[direction, number]),
+                int(counts.acknowledged_where_emitted[direction, number]),
+                int(counts.acknowledged_where_arrived[direction, number]),
+                int(counts.acknowledged_at_neither[direction, number]),
+            )
+            if self.is_whole[direction, number]
+            else PlaceCounts(0, 0, 0, 0)
+            for direction in DIRECTIONS
+        }
+
+
+def compare(aligned: Sequence[Aligned]) -> Comparison:
+    """What the counts over the packets of each direction mean, by what the captures are known to have missed."""
+    names = (
+        "missed_bytes", "stream_bytes", "initial_sequence_number", "maximum_segment_size", "sack_permitted",
+        "options_captured",
+    )  # fmt: skip
+    client = FlowFigures([each.client for each in aligned], *names)
+    server = FlowFigures([each.server for each in aligned], *names)
+    lacking = np.array(
+        [
+            [
+                [flow.missing_packets is not MissingPackets.NONE for flow in (v.connection.up, v.connection.down)]
+                for v in each[2:4]
+            ]
+            for each in aligned
+        ]
+    ).transpose(1, 2, 0)
+    missed = np.array([_missed_share(client), _missed_share(server)])
+    counts = segment_counts([each.segments for each in aligned], MOST_SKIPPED_IP_IDS)
+    lost_data = np.maximum(missed, np.minimum(0.5, counts.uncovered))
+    probably = probable_loss(np.maximum(lost_data, np.minimum(0.5, counts.uncovered_reverse)), counts.shown)
+    return Comparison(
+        aligned, counts, client, server,
+        compare_data(counts.data, largest_payload(client, server), lost_data),
+        compare_acknowledgements(counts.acknowledgements, counts.positions, probably),
+        compare_acknowledgements(counts.of_data, counts.of_data_positions, probably),
+        np.asarray(lacking.any(axis=0)), ~np.array([lacking[0, 0], lacking[1, 1]]), missed,
+        np.array([_lost_share(client), _lost_share(server)]),
+    )  # fmt: skip
+
+
+def _missed_share(flows: FlowFigures) -> FloatArray:
+    """Share of stream bytes that this capture is known to have missed, at most a half."""
+    of_streams = flows["missed_bytes"] / np.maximum(flows["stream_bytes"], 1)
+    return np.asarray(np.minimum(0.5, np.where(flows["stream_bytes"] > 0, of_streams, 0.0).max(axis=0)))
+
+
+def _lost_share(flows: FlowFigures) -> FloatArray:
+    """Share of all bytes of both streams that this capture is known to have missed."""
+    missed, streams = flows["missed_bytes"].sum(axis=0), flows["stream_bytes"].sum(axis=0)
+    return np.asarray(np.minimum(0.5, missed / np.maximum(1, streams)))
+
+
+def largest_payload(client: FlowFigures, server: FlowFigures) -> FloatArray:
+    """Payload that a wire segment can hold at most, by the direction of data; more is an offload's super-packet."""
+    # A host announces what the other may send it.
+    sizes = np.nan_to_num(np.array([flows["maximum_segment_size"][::-1] for flows in (client, server)]))
+    most, least = sizes.max(axis=0), sizes.min(axis=0)
+    return np.where(least > 0, least, np.where(most > 0, most, 1460.0))

@@ -1,0 +1,45 @@
+"""What all methods found on the connections that were examined together, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.finding import Finding
+from pepscope.results.verdicts import Evidence, Outcome
+
+
+@dataclass(frozen=True)
+class Found:
+    """Evidence on so many connections, in the order of the registry; of one method a connection has one piece."""
+
+    count: int
+    parts: Sequence[EvidenceColumns]
+
+    @cached_property
+    def _by_row(self) -> list[list[tuple[EvidenceColumns, int]]]:
+        by_row: list[list[tuple[EvidenceColumns, int]]] = [[] for _ in range(self.count)]
+        for part in self.parts:
+            for place, row in enumerate(part.rows.tolist()):
+                by_row[row].append((part, place))
+        return by_row
+
+    def evidence(self, row: int) -> tuple[Evidence, ...]:
+        """The evidence on one connection, in words."""
+        return tuple([part.evidence(place) for part, place in self._by_row[row]])
+
+    def telling(self, row: int) -> list[Evidence]:
+        """The evidence on one connection that weighs, or that says what is missing."""
+        return [part.evidence(place) for part, place in self._by_row[row] if _tells(part.form)]
+
+    def findings(self, row: int) -> list[str]:
+        """What was found on one connection."""
+        return [part.form.finding for part, _ in self._by_row[row]]
+
+
+def _tells(form: Form) -> bool:
+    if form.outcome is not Outcome.INAPPLICABLE:
+        return True
+    return isinstance(form.finding, Finding) and form.finding.row.is_missing

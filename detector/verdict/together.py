@@ -1,0 +1,122 @@
+"""Connections that are loaded and judged together, each with what both captures show of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+
+import numpy as np
+
+from detector.method import Observation
+from detector.pair import Pair, Vantage
+from detector.pairing.absence import Absence
+from detector.pairing.captures import PairedCaptures
+from detector.pairing.match import Match
+from detector.pairing.rivals import RivalJudge
+from detector.vantage.one_place import one_place
+from detector.vantage.stretch import stretch_of
+from detector.verdict.found import Found
+from detector.verdict.judging import judge_columns
+from pepscope.results.evidence.columns import EvidenceColumns, columns_of
+from pepscope.results.verdicts import PairResult
+
+#: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
+#: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
+#: connection.
+_PACKETS_TOGETHER = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A connection with its packets, and as methods are given it."""
+
+    match: Match
+    pair: Pair
+    observation: Observation
+
+    @property
+    def has_rivals(self) -> bool:
+        """Whether it must be judged with the connections that it might belong to instead."""
+        return bool(self.match.rivals) and self.observation.absent is None and self.observation.place is None
+
+    @property
+    def packets(self) -> int:
+        """Packets in memory."""
+        earlier = self.observation.absent.earlier if self.observation.absent else ()
+        apart = () if self.observation.pair is self.pair else (self.observation.pair,)
+        return sum(vantage.connection.packets for pair in (self.pair, *apart, *earlier) for vantage in pair.vantages)
+
+
+def loaded_together(
+    first_path: str, paired: PairedCaptures, absence: Absence | None, numbers: Sequence[int]
+) -> Iterator[list[Loaded]]:
+    """The connections to judge together, so many at a time that their packets take little memory."""
+    together, packets = list[Loaded](), 0
+    for number in numbers:
+        match = paired.matches[number]
+        pair = paired.pair(match)
+        together.append(Loaded(match, pair, _observation(first_path, paired, match, pair, absence)))
+        packets += together[-1].packets
+        if packets >= _PACKETS_TOGETHER:
+            yield together
+            together, packets = [], 0
+    if together:
+        yield together
+
+
+def _observation(
+    first_path: str, paired: PairedCaptures, match: Match, pair: Pair, absence: Absence | None
+) -> Observation:
+    """The pair with the information of both captures; of captures taken at one place the one that holds more."""
+    if absence is not None and len(pair.vantages) == 1 and pair.datagram_leg is None:
+        return Observation(pair, absent=absence.of(match, pair), candidates=paired.encrypted_candidates(match))
+    place = None if pair.encrypted else one_place(pair)
+    if place is None:
+        return Observation(pair)
+    richer = max(pair.vantages, key=_held).capture
+    alone = replace(match, second=None) if richer == first_path else replace(match, first=None)
+    return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
+
+
+def judge_together(
+    loaded: Sequence[Loaded], rivals: RivalJudge
+) -> tuple[list[PairResult], Sequence[EvidenceColumns], Callable[[int], Sequence[str]]]:
+    """Judge connections, those without rivals at once: results without evidence, evidence, and findings by row."""
+    alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
+    judged, found = judge_columns([loaded[row].observation for row in alone])
+    if len(alone) == len(loaded):
+        results = [_as_seen(each, result) for each, result in zip(loaded, judged, strict=True)]
+        return results, found.parts, found.findings
+    rivalled = {row: rivals.judge(each.match) for row, each in enumerate(loaded) if each.has_rivals}
+    others = iter(judged)
+    results = [
+        replace(rivalled[row], evidence=()) if row in rivalled else _as_seen(each, next(others))
+        for row, each in enumerate(loaded)
+    ]
+    in_words = zip_longest(*(rivalled[row].evidence if row in rivalled else () for row in range(len(loaded))))
+    rows = np.array(alone, np.int64)
+    evidence = [part.at(rows) for part in found.parts]
+    evidence += [part for placed in in_words for part in columns_of(placed)]
+    return results, evidence, Found(len(loaded), evidence).findings
+
+
+def _as_seen(loaded: Loaded, result: PairResult) -> PairResult:
+    """The result; where one of two captures at one place was judged, with what both of them show."""
+    pair, place = loaded.pair, loaded.observation.place
+    if place is None:
+        return result
+    return replace(
+        result,
+        vantages=pair.names,
+        packets=sum(vantage.connection.packets for vantage in pair.vantages),
+        pairing_confidence=pair.pairing_confidence,
+        pairing_ground=pair.pairing_ground,
+        stretch=stretch_of(pair, place),
+    )
+
+
+def _held(vantage: Vantage) -> tuple[int, int]:
+    """How much a capture holds of a connection: packets, and bytes of payload."""
+    sampled = sum(sample.captured_bytes for sample in vantage.payload.values())
+    return vantage.connection.packets, sampled

@@ -1,0 +1,212 @@
+"""Evidence on many connections as columns, put into words for those that somebody reads.
+
+A method says of each connection what it found, how firmly, and by which figures. A sentence follows from these, so it
+is made when it is read: the finding has a `Wording`, a function of the figures of one connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pepscope.results.verdicts import Evidence, FloatArray, Number, Outcome
+
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Words(NamedTuple):
+    """What is said of one piece of evidence: one sentence, and what could have misled the method."""
+
+    summary: str
+    caveats: tuple[str, ...] = ()
+
+
+#: Makes words of figures. A function of a module, so that tables of evidence can be sent to another process.
+Wording = Callable[[Mapping[str, Any]], Words]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What pieces of evidence of one finding have in common, whichever connection they are on.
+
+    The sentence is `summary` where all have the same, or what `wording` makes; without either each has one of its own.
+    `beside` names figures that only the wording reads.
+    """
+
+    method: str
+    outcome: Outcome
+    finding: str
+    names: tuple[str, ...]  # of the numbers
+    caveats: tuple[str, ...]
+    summary: str | None
+    wording: Wording | None = None
+    beside: tuple[str, ...] = ()
+
+    @property
+    def has_own_sentences(self) -> bool:
+        """Whether each connection has a sentence of its own, before its figures."""
+        return self.summary is None and self.wording is None
+
+    def words(self, values: Sequence[Any], numbers: Mapping[str, Any] | None = None) -> Words:
+        """The words of one connection, by what is kept of it; `numbers` are its figures, where they are known."""
+        wording = self.wording
+        if wording is None:
+            return Words(values[0] if self.summary is None else self.summary, self.caveats)
+        if numbers is None or self.beside:
+            numbers = dict(zip(self.names + self.beside, values, strict=True))
+        return wording(numbers)
+
+    def numbers(self, values: Sequence[Any]) -> dict[str, Number]:
+        """The figures of one connection, by what is kept of it."""
+        if not self.names:
+            return {}
+        # Sentences of their own stand first, and what is beside the figures last.
+        return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
+
+    def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
+        """The piece of evidence on one connection."""
+        numbers = self.numbers(values)
+        words = self.words(values, numbers)
+        return Evidence(self.method, self.outcome, self.finding, strength, words.summary, numbers, words.caveats)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceColumns:
+    """Evidence of one form: rows are connections by their place among those that were examined together, ascending.
+
+    `values` are columns: sentences where each has its own, figures in the order of the form's names, and what is kept
+    beside them.
+    """
+
+    form: Form
+    rows: Int64Array
+    strength: FloatArray
+    values: tuple[Sequence[Any], ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def evidence(self, place: int) -> Evidence:
+        """The piece of evidence on one connection; `place` counts the rows."""
+        return self.form.evidence(float(self.strength[place]), [column[place] for column in self.values])
+
+    def words(self, place: int) -> Words:
+        """What is said of one connection; `place` counts the rows."""
+        return self.form.words([column[place] for column in self.values])
+
+    def of(self, kept: BoolArray) -> EvidenceColumns:
+        """The evidence on some of the rows."""
+        places = np.flatnonzero(kept)
+        values = tuple([column[place] for place in places.tolist()] for column in self.values)
+        return EvidenceColumns(self.form, self.rows[places], self.strength[places], values)
+
+    def at(self, rows: Int64Array) -> EvidenceColumns:
+        """The same where the examined connections have other places: connection i that of `rows[i]`."""
+        return EvidenceColumns(self.form, rows[self.rows], self.strength, self.values)
+
+
+class Figure(NamedTuple):
+    """A number of many connections; `is_known` says of which (None: of all)."""
+
+    name: str
+    values: npt.NDArray[Any] | Sequence[Any]
+    is_known: BoolArray | None = None
+
+
+def rounded(values: FloatArray, digits: int) -> FloatArray:
+    """Numbers rounded as `round` rounds each: to the decimal that is nearest, which scaling does not always give."""
+    scale = 10.0**digits
+    scaled = values * scale
+    near = np.rint(scaled) / scale
+    halfway = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) < 1e-6
+    for place in np.flatnonzero(halfway).tolist():
+        near.flat[place] = round(float(values.flat[place]), digits)
+    return np.asarray(near)
+
+
+def evidence_columns(
+    method: str,
+    finding: Any,
+    rows: Int64Array,
+    strength: FloatArray,
+    figures: Sequence[Figure],
+    wording: Wording,
+    beside: Sequence[Figure] = (),
+) -> list[EvidenceColumns]:
+    """Evidence of a `pepscope.results.finding.Finding` on the connections `rows`: a form for each set of known figures.
+
+    Figures have a value for each of the rows.
+    """
+    kept: list[EvidenceColumns] = []
+    for names, places in _by_known_figures(figures, len(rows)):
+        chosen = [figure for figure in figures if figure.name in names]
+        form = Form(
+            method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), (), None, wording,
+            tuple(figure.name for figure in beside),
+        )  # fmt: skip
+        values = tuple(_column(figure.values, places) for figure in (*chosen, *beside))
+        kept.append(EvidenceColumns(form, rows[places], strength[places], values))
+    return kept
+
+
+def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[frozenset[str], Int64Array]]:
+    """The rows that have the same figures, and the names of these."""
+    if not count:
+        return []
+    always = [figure.name for figure in figures if figure.is_known is None]
+    sometimes = [figure for figure in figures if figure.is_known is not None]
+    if not sometimes:
+        return [(frozenset(always), np.arange(count))]
+    known = np.array([figure.is_known for figure in sometimes])
+    packed = np.packbits(known, axis=0)
+    marks = np.ascontiguousarray(packed.T).view(np.dtype((np.void, packed.shape[0]))).ravel()
+    _, first, places = np.unique(marks, return_index=True, return_inverse=True)
+    return [
+        (
+            frozenset(
+                [*always, *(figure.name for figure, is_known in zip(sometimes, known[:, at], strict=True) if is_known)]
+            ),
+            np.flatnonzero(places == number),
+        )
+        for number, at in enumerate(first.tolist())
+    ]
+
+
+def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> Sequence[Any]:
+    if isinstance(values, np.ndarray):
+        chosen: list[Any] = values[places].tolist()
+        return chosen
+    return [values[place] for place in places.tolist()]
+
+
+def columns_of(evidence: Sequence[Evidence | None]) -> list[EvidenceColumns]:
+    """Evidence that is already in words as columns: an item for each connection, None where there is none."""
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for row, item in enumerate(evidence):
+        if item is not None:
+            rows.setdefault(form_key(item), []).append(row)
+    return [_in_words(evidence, places) for places in rows.values()]
+
+
+def form_key(item: Evidence) -> tuple[object, ...]:
+    """What pieces of evidence have in common that share a form."""
+    names = tuple(item.numbers)
+    # A finding that a plug-in declares may have the text of another's.
+    common = (item.method, item.outcome, type(item.finding), item.finding, names, item.caveats)
+    return common if names else (*common, item.summary)
+
+
+def _in_words(evidence: Sequence[Evidence | None], rows: Sequence[int]) -> EvidenceColumns:
+    items = [item for row in rows if (item := evidence[row]) is not None]
+    first = items[0]
+    names = tuple(first.numbers)
+    form = Form(first.method, first.outcome, first.finding, names, first.caveats, None if names else first.summary)
+    values = [[item.numbers[name] for item in items] for name in names]
+    if names:
+        values.insert(0, [item.summary for item in items])
+    return EvidenceColumns(form, np.array(rows, np.int64), np.array([item.strength for item in items]), tuple(values))

@@ -1,0 +1,192 @@
+"""The evidence on many connections, as columns: what repeats is held once, the rest is packed.
+
+Sentences are made when they are read, but for those that came as words.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from pepscope.results.columns import BytesColumn
+from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
+from pepscope.results.verdicts import Evidence, Number
+
+#: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
+_MOST_SENTENCES = 4096
+
+#: Connections that are added one by one and packed together: what they have in common is held once, and reading one of
+#: them unpacks no more than so many.
+_PACKED_TOGETHER = 32
+
+
+class EvidenceTable:
+    """Evidence by connection; appended once, made again when it is asked for."""
+
+    def __init__(self) -> None:
+        self._forms: list[Form] = []
+        self._form_of: dict[tuple[object, ...], int] = {}
+        self._sentences = 0
+        self._ends = array("q", [0])  # of each connection's rows
+        self._form = array("I")
+        self._strength = array("d")
+        self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
+        self._packed = BytesColumn()  # what is kept of connections that were added together
+        self._packed_until = array("q")  # the row after the last one of each of these
+        self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
+
+    def append(self, evidence: Sequence[Evidence]) -> None:
+        """Add what was found on one more connection."""
+        self._latest.append(evidence)
+        if len(self._latest) == _PACKED_TOGETHER:
+            self._pack()
+
+    def append_columns(self, count: int, parts: Sequence[EvidenceColumns]) -> None:
+        """Add what was found on so many more connections; of each the pieces are in the order of the parts."""
+        self._pack()
+        if not count:
+            return
+        kept = [self._kept(part) for part in parts]
+        rows = np.concatenate([part.rows for part in parts] or [np.zeros(0, np.int64)])
+        order = np.argsort(rows, kind="stable")
+        forms = np.concatenate(
+            [np.full(len(part), number, np.uint32) for part, (number, _) in zip(parts, kept, strict=True)]
+            or [np.zeros(0, np.uint32)]
+        )
+        strengths = np.concatenate([part.strength for part in parts] or [np.zeros(0)])
+        self._form.frombytes(forms[order].tobytes())
+        self._strength.frombytes(strengths[order].astype(np.float64).tobytes())
+        ends = self._ends[-1] + np.cumsum(np.bincount(rows, minlength=count))
+        self._ends.frombytes(ends.astype(np.int64).tobytes())
+        block = [(part.rows.tolist(), columns) for part, (_, columns) in zip(parts, kept, strict=True)]
+        self._packed.append(zlib.compress(_PACKER.encode((count, block)), 1))
+        self._packed_until.append(len(self._ends) - 1)
+
+    def extend(self, other: EvidenceTable) -> None:
+        """Add the connections of another table."""
+        self._pack()
+        other._pack()
+        row, base = len(self._ends) - 1, len(self._form)
+        forms = np.array(
+            [
+                self._form_of[key] if key in self._form_of else self._add(key, other._forms[number])
+                for key, number in other._form_of.items()
+            ],
+            np.uint32,
+        )
+        self._form.frombytes(forms[np.asarray(other._form)].tobytes() if len(other._form) else b"")
+        self._strength.extend(other._strength)
+        self._ends.frombytes((base + np.asarray(other._ends)[1:]).tobytes())
+        self._packed.extend(other._packed)
+        self._packed_until.extend(row + end for end in other._packed_until)
+
+    def _pack(self) -> None:
+        latest, self._latest = self._latest, []
+        if latest:
+            parts = [part for placed in zip_longest(*latest) for part in columns_of(placed)]
+            self.append_columns(len(latest), parts)
+
+    def __getitem__(self, row: int) -> tuple[Evidence, ...]:
+        """What was found on a connection."""
+        return tuple(
+            form.evidence(strength, values)
+            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
+        )
+
+    def item(self, row: int, place: int) -> Evidence:
+        """One piece of what was found on a connection."""
+        return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
+
+    def documents(self, row: int) -> list[dict[str, Any]]:
+        """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
+        return [
+            _document(form, strength, values)
+            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
+        ]
+
+    def forms(self, row: int) -> list[Form]:
+        """What was found on a connection, without strength and figures."""
+        self._pack()
+        forms = self._forms
+        return [forms[number] for number in self._form[self._ends[row] : self._ends[row + 1]]]
+
+    def strengths(self, row: int) -> Sequence[float]:
+        """How firmly each of `forms` was found."""
+        self._pack()
+        return self._strength[self._ends[row] : self._ends[row + 1]]
+
+    def _values(self, row: int) -> list[Any]:
+        """What is kept of each piece of evidence on a connection."""
+        block = bisect_right(self._packed_until, row)
+        begin = self._packed_until[block - 1] if block else 0
+        if self._unpacked[0] != block:
+            count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+            by_row: list[list[Any]] = [[] for _ in range(count)]
+            for rows, columns in parts:
+                values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
+                for place, each in zip(rows, values, strict=True):
+                    by_row[place].append(each)
+            self._unpacked = block, by_row
+        return self._unpacked[1][row - begin]
+
+    def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
+        """The number of the form of these pieces of evidence, and what must be kept of each."""
+        form, key = part.form, _key(part.form)
+        known = self._form_of.get(key)
+        if known is not None:
+            return known, part.values
+        if form.summary is None:
+            return self._add(key, form), part.values
+        if self._sentences < _MOST_SENTENCES:
+            self._sentences += 1
+            return self._add(key, form), part.values
+        own = replace(form, summary=None)
+        key = _key(own)
+        known = self._form_of.get(key)
+        return self._add(key, own) if known is None else known, ([form.summary] * len(part), *part.values)
+
+    def _add(self, key: tuple[object, ...], form: Form) -> int:
+        number = self._form_of[key] = len(self._forms)
+        self._forms.append(form)
+        return number
+
+
+def _key(form: Form) -> tuple[object, ...]:
+    # A finding that a plug-in declares may have the text of another's.
+    return (
+        form.method, form.outcome, type(form.finding), form.finding, form.names, form.caveats, form.summary,
+        form.wording, form.beside,
+    )  # fmt: skip
+
+
+def _document(form: Form, strength: float, values: Sequence[Any]) -> dict[str, Any]:
+    numbers = form.numbers(values)
+    words = form.words(values, numbers)
+    return {
+        "method": form.method,
+        "outcome": form.outcome,
+        "finding": form.finding,
+        "strength": strength,
+        "summary": words.summary,
+        "numbers": numbers,
+        "caveats": words.caveats,
+    }
+
+
+def plain_number(value: object) -> Number:
+    """A scalar of NumPy, which encoders do not know, as Python's; TypeError for what is no figure."""
+    if isinstance(value, np.generic):
+        number: Number = value.item()
+        return number
+    raise TypeError(f"a figure must be a number, a text or None, got {value!r}")
+
+
+_PACKER = msgspec.msgpack.Encoder(enc_hook=plain_number)

@@ -1,0 +1,71 @@
+"""Evidence in columns: figures as they would be of one connection, and words when they are read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pepscope.results.evidence.columns import Figure, Words, evidence_columns, rounded
+from pepscope.results.evidence.table import EvidenceTable
+from pepscope.results.finding import Finding, inapplicable
+from pepscope.results.verdicts import Evidence
+
+decimals = st.integers(-10_000, 10_000).map(lambda thousandths: thousandths / 1000)
+
+
+class Kind(Finding):
+    """Found in these tests."""
+
+    SHORT = inapplicable("too-short", is_missing=True)
+
+
+def worded(figures: Mapping[str, Any]) -> Words:
+    return Words(f"{figures['bytes']} bytes of {figures['of']}, {figures.get('hops')} hops.", (figures["of"],))
+
+
+@given(st.lists(st.floats(-1e6, 1e6) | decimals, max_size=20), st.sampled_from([2, 4]))
+def test_numbers_are_rounded_as_each_alone(values: list[float], digits: int) -> None:
+    assert rounded(np.array(values, np.float64), digits).tolist() == [round(value, digits) for value in values]
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(0, 9), st.text(max_size=3)), max_size=12))
+def test_columns_are_worded_as_each_connection_would_be(rows: list[tuple[int, int | None, str]]) -> None:
+    wanted = [
+        Kind.SHORT.undecided(
+            "own",
+            f"{size} bytes of {of}, {hops} hops.",
+            {"bytes": size} | ({} if hops is None else {"hops": hops}),
+            (of,),
+        )
+        for size, hops, of in rows
+    ]
+    parts = evidence_columns(
+        "own", Kind.SHORT, np.arange(len(rows)), np.zeros(len(rows)),
+        [
+            Figure("bytes", np.array([size for size, *_ in rows], np.int64)),
+            Figure("hops", np.array([row[1] or 0 for row in rows]), np.array([row[1] is not None for row in rows])),
+        ],
+        worded, [Figure("of", [of for *_, of in rows])],
+    )  # fmt: skip
+    made: dict[int, Evidence] = {}
+    for part in parts:
+        made |= {row: part.evidence(place) for place, row in enumerate(part.rows.tolist())}
+    assert [made[row] for row in range(len(rows))] == wanted
+    table = EvidenceTable()
+    table.append_columns(len(rows), parts)
+    joined = EvidenceTable()
+    joined.append(wanted[:1])
+    joined.extend(pickle.loads(pickle.dumps(table)))
+    assert [joined[row + 1] for row in range(len(rows))] == [(item,) for item in wanted]
+    for row, item in enumerate(wanted):
+        (document,) = joined.documents(row + 1)
+        assert (document["summary"], document["numbers"], document["caveats"]) == (
+            item.summary,
+            item.numbers,
+            item.caveats,
+        )
