@@ -212,6 +212,16 @@ def detect(
             f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
             "at one."
         )
+    if one_vantage and len(captures) > 1:
+        of_two_ends = {
+            "--clocks": clocks != "general",
+            "--same-transfers": same_transfers,
+            "--drift-limit": drift_limit != DRIFT_LIMIT_PPM,
+            "--least-pairing": least_pairing != LEAST_PAIRING_CONFIDENCE,
+        }
+        for name, is_given in of_two_ends.items():
+            if is_given:
+                raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
     from detector.verdict.parts import usable_processors

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.one_ended_score.connections import ConnectionJudgement, connection_judgements
 from benchmarks.one_ended_score.truths import GroupTruth, read_truths
 from detector.detection import detect
 from pepscope.errors import PepscopeError
-from pepscope.results.verdicts import GroupResult, GroupSide, SplitPlace, Verdict
+from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, SplitPlace, Verdict
 
 #: An estimate of a round trip is right within this time or this share, whichever is more.
 RIGHT_WITHIN_S, RIGHT_WITHIN_SHARE = 0.006, 0.2
@@ -98,9 +98,8 @@ def score_capture(path: Path, truths: Sequence[GroupTruth]) -> CaptureScore:
         result = detect(str(path))
     except PepscopeError as error:
         return CaptureScore(tuple(_unjudged(truth) for truth in truths), 0, 0, f"{path}: {error}")
-    by_host: Sequence[GroupResult] = getattr(result, "by_host", ())
     rows = {_key(group, None): group for group in result.groups}
-    rows |= {_key(group, group.hosts[0]): group for group in by_host if len(group.hosts) == 1}
+    rows |= {_key(group, host.host): _alone(group, host) for group in result.groups for host in group.by_host}
     judgements, known = [], set()
     for truth in truths:
         key = (truth.side, truth.prefix, truth.port, truth.host)
@@ -113,6 +112,14 @@ def score_capture(path: Path, truths: Sequence[GroupTruth]) -> CaptureScore:
     splits = sum(group.verdict.is_split for group in strays)
     single = connection_judgements(str(path), truths, result)
     return CaptureScore(tuple(judgements), len(strays), splits, None, single)
+
+
+def _alone(group: GroupResult, host: HostResult) -> GroupResult:
+    """One host of a group as a group."""
+    fields = ("exchanges", "verdict", "probability", "where", "near_round_trip_s", "hidden_round_trip_s")
+    interval = host.hidden_round_trip_interval_s
+    own = {name: getattr(host, name) for name in fields}
+    return replace(group, hosts=(host.host,), by_host=(), hidden_round_trip_interval_s=interval, **own)
 
 
 def _key(group: GroupResult, host: str | None) -> tuple[str, str, int, str | None]:
