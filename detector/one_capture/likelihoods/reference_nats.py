@@ -26,9 +26,9 @@ _PROMPT = (ReferenceKind.ICMP_ECHO, ReferenceKind.UDP_ECHO, ReferenceKind.NTP, R
 #: A QUIC handshake takes cryptography and datagrams of 1,200 bytes: late more often than not.
 _LATE = (ReferenceKind.QUIC_INITIAL, ReferenceKind.QUIC_RETURN)
 
-#: How often a reference is late by anything, by class: prompt hosts that answer echo when they have nothing else to do,
-#: and QUIC.
-_PROMPT_LATE_SHARE, _QUIC_LATE_SHARE = 0.15, 0.6
+#: How often the least of several references is late, by class: of hosts that answer echo when they have nothing else to
+#: do, and of QUIC.
+_PROMPT_LATE_SHARE, _QUIC_LATE_SHARE = 0.03, 0.6
 
 #: How often a balancer answers the reference, and what TCP reaches stands further away.
 _SITE_SHARE = 0.05

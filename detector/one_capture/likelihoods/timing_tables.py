@@ -30,13 +30,13 @@ Floats = npt.NDArray[np.float64]
 #: themselves; line protocols; HTTP/1; encrypted turns; other turns.
 CLASSES = ("handshake", "line", "http", "encrypted", "turn")
 
-#: What is added to the code of a class where the exchange is the first that a server answers in its connection. A
-#: relay that connects to the server only when it has accepted the client makes it wait for two round trips of the
-#: hidden leg: for the handshake there, and for the answer.
+#: What is added to the code of a class where the exchange is the first that a server answers in its connection.
 OPENING = len(CLASSES)
 
-#: Share of relays that connect only then.
-CONNECTS_LATER = 0.5
+#: How often the first answer crosses the hidden leg, and the share of split points where it does. Once where the split
+#: point connects to the server beside the client's handshake, twice where it does so afterwards, and once more where it
+#: sends a head and waits before it sends the rest.
+CROSSINGS = {1: 0.4, 2: 0.4, 3: 0.2}
 
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
 HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 80)
@@ -106,10 +106,14 @@ class TimingTables:
         opening, name = kind >= OPENING, CLASSES[kind % OPENING]
         end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
         hidden = _Histogram.of(self._edges_s, self._learned["hidden"][name][variation])
-        above = hidden.moved(HIDDEN_S / _WITHIN, HIDDEN_S * _WITHIN)
-        if opening:
-            twice = hidden.moved(2 * HIDDEN_S / _WITHIN, 2 * HIDDEN_S * _WITHIN)
-            above = CONNECTS_LATER * twice + (1 - CONNECTS_LATER) * above
+        crossings = CROSSINGS if opening else {1: 1.0}
+        above: Floats = np.sum(
+            [
+                share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN)
+                for times, share in crossings.items()
+            ],
+            axis=0,
+        )
         shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
         late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
         end_to_end = end.density()[None]
