@@ -8,6 +8,7 @@ A *member* is what has a hidden leg of its own: a server's address at the client
   balancer that relays everything, or behind a front end that answers TLS handshakes itself;
 - a split in the network: a hidden leg at every member, some of them too short to show; TLS may end at the split point;
 - a fleet: clients of one make, all of which take their time before every answer;
+- busy hosts: most members are late, each in its own way;
 - handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
 
 Probabilities multiply over exchanges, tempered within a connection (`CONNECTION_CORRELATION`), because what delays one
@@ -16,7 +17,8 @@ exchange of a connection often delays the next one. Delays and legs that are not
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -33,13 +35,16 @@ class Priors:
     """Probabilities before any evidence, and what they are made of. Shares are of members."""
 
     split: float  # of a group: split in the network
-    fleet: float  # of a group that is end to end: all its clients are late in every answer
+    fleet: float  # of a group that is end to end: all its members are late alike, or the capture's own host is
+    busy: float  # of a group that is end to end: most of its members are late, each in its own way
     handshakes_answered: float  # of a group that is end to end: something answers its handshakes
     late: float  # of a member: late in all answers, its TLS library's as well
     late_application: float  # of a member: late where an application answers, or a person
     balancer: float  # of a member: a leg inside the server's own site, which everything crosses
     front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
     too_short: float  # of a member of a split group: a hidden leg that is shorter than the shortest that shows
+    shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
+    common_leg: float  # of split groups: one leg for all members, rather than legs of their own
 
 
 #: At the client's side. One server in ten has pages that are slow to make, one in ten a front end that fetches them
@@ -47,15 +52,18 @@ class Priors:
 #: handshake takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large
 #: sites are.
 CLIENT_PRIORS = Priors(
-    split=0.2, fleet=0.0, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03, front_end=0.1,
-    too_short=0.25,
+    split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03,
+    front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
 )  # fmt: skip
 
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
 SERVER_PRIORS = Priors(
-    split=0.2, fleet=0.03, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0, front_end=0.0,
-    too_short=0.0,
+    split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0,
+    front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
 )  # fmt: skip
+
+#: Of busy hosts, those that are late; half of them in all answers.
+_BUSY_SHARE = 0.7
 
 #: Of late applications, those where a person answers.
 _PERSONS = 0.5
@@ -72,11 +80,11 @@ _ENDS_TLS = 0.1
 class Posterior:
     """Probabilities of groups (one element a group) and of their members' hidden legs.
 
-    `split`, `end`, `late` (end to end, and every member late in all answers), `fleet`, `handshakes_answered`, `holding`
-    (a split whose acknowledgements are held back) and `site` (a leg inside the server's own site at every member) sum
-    to one. `leg_nats` is the log posterior of each member's
-    leg over `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the
-    group is end to end.
+    `split`, `end`, `late` (end to end, and every member late in all answers, or most of them in their own ways),
+    `fleet`, `handshakes_answered`, `holding` (a split whose acknowledgements are held back) and `site` (a leg inside
+    the server's own site at every member) sum to one. `leg_nats` is the log posterior of each member's leg over
+    `HIDDEN_S` given that it has one; `member_site` the probability of a leg inside its site given that the group is end
+    to end.
     """
 
     split: Floats
@@ -88,6 +96,13 @@ class Posterior:
     site: Floats
     leg_nats: Floats
     member_site: Floats
+
+
+def joined(parts: Sequence[Posterior]) -> Posterior:
+    """The posteriors of groups one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Posterior(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Posterior)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +133,20 @@ def posterior(
     parts = _end_parts(nats, priors)
     member_end = sum_nats(parts.T) + without
     leg_nats = _leg_nats(nats, priors) + within
-    split = _split_nats(leg_nats, sum_nats(parts[:3].T) + without, group, groups, priors.too_short)
+    split = _split_nats(leg_nats, sum_nats(parts[:3].T) + without, group, groups, priors)
     late = _by_group(parts[2] + without, group, groups)
     fleet = _late(nats.by_group(group, groups)) + _by_group(without, group, groups)
+    busy = _by_group(_busy(parts, priors) + without, group, groups)
     passed = _by_group(sum_nats(_end_parts(by_data, priors).T) + reference.by_data, group, groups)
     whole = _log(1.0 - priors.split)
-    plain = _log(1.0 - priors.fleet - priors.handshakes_answered)
+    plain = _log(1.0 - priors.fleet - priors.busy - priors.handshakes_answered)
     logs = np.stack([
         _log(priors.split * (1 - _HOLDS_ACKS)) + split + seen.split,
         whole + plain + _by_group(member_end, group, groups) + seen.end,
         whole + _log(priors.fleet) + fleet + seen.end,
         whole + _log(priors.handshakes_answered) + passed + seen.handshakes_answered,
         _log(priors.split * _HOLDS_ACKS) + passed + seen.holding,
+        whole + _log(priors.busy) + busy + seen.end,
     ])  # fmt: skip
     shares = np.exp(logs - sum_nats(logs.T))
     every_end = _by_group(member_end, group, groups)
@@ -138,7 +155,7 @@ def posterior(
     return Posterior(
         split=shares[0],
         end=shares[1] * np.maximum(1.0 - all_late - all_site, 0.0),
-        late=shares[1] * all_late,
+        late=shares[1] * all_late + shares[5],
         fleet=shares[2],
         handshakes_answered=shares[3],
         holding=shares[4],
@@ -146,6 +163,15 @@ def posterior(
         leg_nats=leg_nats - sum_nats(leg_nats)[:, None],
         member_site=np.exp(parts[3] + without - member_end),
     )
+
+
+def _busy(parts: Floats, priors: Priors) -> Floats:
+    """Log-likelihoods by member where most of a group are late."""
+    prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
+    before = (prompt, priors.late_application, priors.late)
+    now = (1 - _BUSY_SHARE, _BUSY_SHARE / 2, _BUSY_SHARE / 2)
+    moved = [_log(after / share) if share else 0.0 for after, share in zip(now, before, strict=True)]
+    return sum_nats((parts[:3] + np.asarray(moved)[:, None]).T)
 
 
 def _end_parts(nats: ExchangeNats, priors: Priors) -> Floats:
@@ -183,15 +209,17 @@ def _leg_nats(nats: ExchangeNats, priors: Priors) -> Floats:
     prompt = _log(1.0 - priors.late_application) + application
     crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
     any_way: Floats = np.logaddexp(crossing, _log(_ENDS_TLS) + nats.handshake[:, :1] + application)
-    return any_way
+    return np.where(priors.shortest_s <= HIDDEN_S, any_way, -np.inf)
 
 
-def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int, too_short: float) -> Floats:
-    """Log-likelihood of a split by group: legs of the members' own, or one leg that all have.
+def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int, priors: Priors) -> Floats:
+    """Log-likelihood of a split by group: legs of the members' own, or one leg that all have, as clients of one access
+    network do.
 
     Members whose leg is too short to show look end to end; but not all of a group, which then could not be told from
     one that is.
     """
+    too_short = priors.too_short
     short = _log(too_short) + without_leg
     either = np.logaddexp(_log(1.0 - too_short) + _any_leg(leg_nats), short)
     count = np.bincount(group, minlength=groups)
@@ -202,7 +230,7 @@ def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int,
     first = np.flatnonzero(np.diff(group, prepend=-1))
     common = np.full(groups, -np.inf)
     common[group[first]] = _any_leg(np.add.reduceat(leg_nats, first, axis=0))
-    either_way: Floats = np.logaddexp(own, common) - np.log(2.0)
+    either_way: Floats = np.logaddexp(_log(1 - priors.common_leg) + own, _log(priors.common_leg) + common)
     return either_way
 
 

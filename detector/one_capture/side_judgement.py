@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, posterior
+from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, joined, posterior
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
@@ -29,6 +29,10 @@ _VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
 
 #: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
 _NEARER_NATS = 2.0
+
+
+#: Groups that are weighed at once: some ten kilobytes each.
+_GROUPS_TOGETHER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,27 @@ class _Shown:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
         `seen` what else is seen of each group, end to end and split."""
         order = np.argsort(unit, kind="stable")
+        parts = []
+        for first in range(0, max(groups, 1), _GROUPS_TOGETHER):
+            last = min(first + _GROUPS_TOGETHER, groups)
+            begin, end = np.searchsorted(group, [first, last])
+            inside = order[slice(*np.searchsorted(unit[order], [begin, end]))]
+            of_part = seen[0][first:last], seen[1][first:last]
+            parts.append(
+                self._weighed(
+                    inside, unit[inside] - begin, member[begin:end], group[begin:end] - first, last - first, of_part
+                )
+            )
+        return joined(parts)
+
+    def _weighed(
+        self, order: Ints, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]
+    ) -> Posterior:
+        """The posterior of some groups; `order` are the rows of their exchanges, by unit."""
         timing = self.timing
         nats = [
             exchange_nats(
-                self.tables, unit[order], timing.kind[order], self.variation[timing.member[order]], excess_s[order],
+                self.tables, unit, timing.kind[order], self.variation[timing.member[order]], excess_s[order],
                 timing.weight[order], len(member),
             )
             for excess_s in (timing.excess_s, timing.data_excess_s)
