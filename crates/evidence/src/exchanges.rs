@@ -21,6 +21,7 @@ pub use kind::Kind;
 pub use round_trips::{RoundTrips, QUANTILES};
 pub use turns::{find_turns, Turn};
 
+use crate::columns::by_connection_columns;
 use crate::packets::Packets;
 use crate::payload::sample::PayloadSample;
 use round_trips::Samples;
@@ -72,22 +73,10 @@ macro_rules! for_each_round_trip_column {
 
 macro_rules! exchange_columns {
     ($($name:ident: $element:ty,)*) => {
-        /// Exchanges as columns of one length; `pepscope.captures.exchanges.Exchanges` says what they hold.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct ExchangeColumns {
-            $(pub $name: Vec<$element>,)*
-        }
-
-        impl ExchangeColumns {
-            /// The same rows by connection; rows of one connection keep their order.
-            pub fn by_connection(&mut self) {
-                if self.connection.is_sorted() {
-                    return;
-                }
-                let mut order: Vec<usize> = (0..self.connection.len()).collect();
-                order.sort_by_key(|&row| self.connection[row]);
-                $(self.$name = order.iter().map(|&row| self.$name[row]).collect();)*
-            }
+        by_connection_columns! {
+            /// Exchanges as columns of one length; `pepscope.captures.exchanges.Exchanges` says what they hold.
+            #[derive(Clone, Debug, Default, PartialEq, Eq)]
+            pub struct ExchangeColumns { $($name: $element,)* }
         }
     };
 }
@@ -95,22 +84,10 @@ for_each_exchange_column!(exchange_columns);
 
 macro_rules! round_trip_columns {
     ($($name:ident: $element:ty,)*) => {
-        /// Round trips as columns of one length, two rows a connection: of its data up, and down.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct RoundTripColumns {
-            $(pub $name: Vec<$element>,)*
-        }
-
-        impl RoundTripColumns {
-            /// The same rows by connection; rows of one connection keep their order.
-            pub fn by_connection(&mut self) {
-                if self.connection.is_sorted() {
-                    return;
-                }
-                let mut order: Vec<usize> = (0..self.connection.len()).collect();
-                order.sort_by_key(|&row| self.connection[row]);
-                $(self.$name = order.iter().map(|&row| self.$name[row]).collect();)*
-            }
+        by_connection_columns! {
+            /// Round trips as columns of one length, two rows a connection: of its data up, and down.
+            #[derive(Clone, Debug, Default, PartialEq, Eq)]
+            pub struct RoundTripColumns { $($name: $element,)* }
         }
     };
 }

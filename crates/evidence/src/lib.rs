@@ -4,6 +4,7 @@
 //! an argument. Columns come in as slices and go out as vectors.
 
 pub mod clocks;
+mod columns;
 mod distinct;
 pub mod exchanges;
 pub mod flows;

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use crate::columns::by_connection_columns;
 use crate::packets::{flag, mark, Packets, NO_ACKNOWLEDGEMENT};
 
 /// Segments in flight that are remembered; of more, the oldest are forgotten.
@@ -46,25 +47,15 @@ macro_rules! load_columns {
             $(pub $name: $element,)*
         }
 
-        /// Load responses as columns of one length, two rows a connection: of data up, and down.
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct LoadColumns {
-            $(pub $name: Vec<$element>,)*
+        by_connection_columns! {
+            /// Load responses as columns of one length, two rows a connection: of data up, and down.
+            #[derive(Clone, Debug, Default, PartialEq)]
+            pub struct LoadColumns { $($name: $element,)* }
         }
 
         impl LoadColumns {
             pub fn push(&mut self, response: &LoadResponse) {
                 $(self.$name.push(response.$name);)*
-            }
-
-            /// The same rows by connection; rows of one connection keep their order.
-            pub fn by_connection(&mut self) {
-                if self.connection.is_sorted() {
-                    return;
-                }
-                let mut order: Vec<usize> = (0..self.connection.len()).collect();
-                order.sort_by_key(|&row| self.connection[row]);
-                $(self.$name = order.iter().map(|&row| self.$name[row]).collect();)*
             }
         }
     };

@@ -1,9 +1,10 @@
-//! What tells of the stack and of the place of who sends in one direction: hop limits, windows, IP IDs and timestamps
+//! The sender in one direction of a connection, by its stack and its place: hop limits, windows, IP IDs and timestamps
 //! of its SYN, and of what it sent later.
 //!
 //! A SYN that a firewall answers for a host (SYN proxy) differs from the host's later segments; hosts that are one box
 //! share a stack. Resets are left out: anything in the network sends them in a host's name.
 
+use crate::columns::by_connection_columns;
 use crate::packets::{flag, mark, Packets};
 
 /// Calls a macro with the columns of senders: name and type.
@@ -42,25 +43,15 @@ macro_rules! sender_columns {
             $(pub $name: $element,)*
         }
 
-        /// Senders as columns of one length, two rows a connection: up, and down.
-        #[derive(Clone, Debug, Default, PartialEq, Eq)]
-        pub struct SenderColumns {
-            $(pub $name: Vec<$element>,)*
+        by_connection_columns! {
+            /// Senders as columns of one length, two rows a connection: up, and down.
+            #[derive(Clone, Debug, Default, PartialEq, Eq)]
+            pub struct SenderColumns { $($name: $element,)* }
         }
 
         impl SenderColumns {
             pub fn push(&mut self, sender: &Sender) {
                 $(self.$name.push(sender.$name);)*
-            }
-
-            /// The same rows by connection; rows of one connection keep their order.
-            pub fn by_connection(&mut self) {
-                if self.connection.is_sorted() {
-                    return;
-                }
-                let mut order: Vec<usize> = (0..self.connection.len()).collect();
-                order.sort_by_key(|&row| self.connection[row]);
-                $(self.$name = order.iter().map(|&row| self.$name[row]).collect();)*
             }
         }
     };
