@@ -64,7 +64,7 @@ class Findings:
     """A method's evidence on the connections of a context, at most one piece each.
 
     `evidence` is in words already and in the order of the context, None where there is none; `columns` are evidence
-    that is put into words when somebody reads it.
+    that is put into words when it is read.
     """
 
     evidence: Sequence[Evidence | None] = ()

@@ -107,7 +107,7 @@ def _harmless(inside: Sequence[Judgement]) -> Counts:
         ("not split, client thinks", "false alarm", share(thinking, lambda each: each.false_alarm)),
         ("not split, SYN proxy", "false alarm", share(handshakes, lambda each: each.false_alarm)),
         ("not split", "cleared", share(harmless, lambda each: each.cleared)),
-        ("regular, nobody thinks", "cleared", share(plain, lambda each: each.cleared)),
+        ("regular, no think time", "cleared", share(plain, lambda each: each.cleared)),
     ]
 
 

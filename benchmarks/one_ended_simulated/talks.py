@@ -29,7 +29,7 @@ class ClientHabits:
     """How long a client's program takes: each a draw in seconds."""
 
     finish: Draw  # its part of a TLS handshake
-    next_request: Draw  # from an answer to the next request, where nobody thinks
+    next_request: Draw  # from an answer to the next request, without the client's think time
     answer: Draw  # any other automatic answer
 
 

@@ -114,7 +114,7 @@ def server_finished() -> bytes:
 
 
 def tickets(size_bytes: int = 250) -> bytes:
-    """TLS 1.3: two session tickets, sent when the client's Finished has come, asked for by nobody."""
+    """TLS 1.3: two session tickets, which the server sends unasked when the client's Finished has come."""
     return _record(_DATA, body(size_bytes)) * 2
 
 

@@ -172,7 +172,7 @@ def _towards_clients(name: str, line: Line, site: Site, server: Server) -> _Seen
     thinks = site.thinks[line.session.client]
     client, middle = line.names_at[name].client, site.middle
     if name != server.name and server.front is not None:
-        # A middle that speaks TLS itself asks nobody for its part of a handshake.
+        # A middle that speaks TLS itself makes its part of a handshake alone.
         itself = (
             middle.kind is MiddleKind.TLS_INTERCEPTION and middle.splits(line.port) and line.port in server.versions
         )

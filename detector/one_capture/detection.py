@@ -11,7 +11,6 @@ import numpy as np
 from detector.one_capture import pools
 from detector.one_capture.classes import Explanation
 from detector.one_capture.columns import VantageColumns, vantage_columns
-from detector.one_capture.evidence import exchange_evidence
 from detector.one_capture.group_series import with_series
 from detector.one_capture.judging import (
     JudgedPools,
@@ -22,7 +21,8 @@ from detector.one_capture.judging import (
     verdict_of,
 )
 from detector.one_capture.networks import NetworkTable
-from detector.one_capture.sentences import at_odds, group_verdict_remark, leg_too_short, reason
+from detector.one_capture.reasons.evidence import exchange_evidence
+from detector.one_capture.reasons.sentences import at_odds, group_verdict_remark, leg_too_short, reason
 from detector.one_capture.side_judgement import SideJudgement, judge_side
 from detector.one_capture.sides import judged_sides
 from detector.verdict.weighing import Judgement, judge
@@ -162,10 +162,8 @@ def _of_connection(
     split = [each for each in found if each.verdict.is_split]
     undecided = [each for each in found if each.verdict is Verdict.INCONCLUSIVE]
     shown = (split or undecided or found)[0]
-    why = shown.why
-    if len(found) > 1:
-        why = f"Between this capture and the {shown.side.value}s: " if shown.verdict.is_split else ""
-        why = f"{why}{shown.why}"
+    is_placed = len(found) > 1 and shown.verdict.is_split
+    why = f"Between this capture and the {shown.side.value}s: {shown.why}" if is_placed else shown.why
     split_anywhere = 1.0 - math.prod(1.0 - each.split for each in found)
     probability = probability_of(split_anywhere, dialogues=shown.dialogues)
     return shown.verdict, probability, why, tuple(each.evidence for each in found)

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, Floats, TimingTables
+from pepscope.results.verdicts import GroupSide
 
 Ints = npt.NDArray[np.int64]
 
@@ -47,20 +48,20 @@ class Priors:
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
 
 
-#: At the client's side. One server in ten has pages that are slow to make, one in ten a front end that fetches them
-#: from afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS
-#: handshake takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large
-#: sites are.
-CLIENT_PRIORS = Priors(
-    split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03,
-    front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
-)  # fmt: skip
-
+#: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
+#: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
+#: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
-SERVER_PRIORS = Priors(
-    split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0,
-    front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
-)  # fmt: skip
+PRIORS = {
+    GroupSide.CLIENT: Priors(
+        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03,
+        front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
+    ),
+    GroupSide.SERVER: Priors(
+        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0,
+        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
+    ),
+}  # fmt: skip
 
 #: Of busy hosts, those that are late; half of them in all answers.
 _BUSY_SHARE = 0.7

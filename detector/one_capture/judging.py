@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
-from detector.one_capture.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.hypotheses import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.pools import Pools
-from detector.one_capture.sentences import PoolFigures, reason
+from detector.one_capture.reasons.evidence import OWN_ENDS_NATS, group_evidence
+from detector.one_capture.reasons.sentences import PoolFigures, reason
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.results.hypotheses import PRIOR, Hypothesis
 from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechanism, SplitPlace, Verdict

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
+from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.results.verdicts import GroupSide
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ def of_groups(judged: SideJudgement, members: Pools) -> Pools:
     group, count = places.member_group, len(places.network)
 
     def least(values: Floats) -> Floats:
-        return grouped_quantile(values, group, count, 0.0)
+        return quantiles(values, group, count, 0.0)
 
     if judged.side is GroupSide.SERVER:
         legs = leg_estimates(common_leg_nats(judged.groups.leg_nats, group, count))
@@ -71,9 +69,9 @@ def of_groups(judged: SideJudgement, members: Pools) -> Pools:
             for each in (members.leg_s, members.leg_low_s, members.leg_high_s)
         ]
         legs = (
-            grouped_quantile(timed[0], group, count, 0.5),
+            quantiles(timed[0], group, count, 0.5),
             least(timed[1]),
-            grouped_quantile(timed[2], group, count, 1.0),
+            quantiles(timed[2], group, count, 1.0),
         )  # fmt: skip
     later = _where_most(members.plain_s - members.handshake_s, group, count)
     longer = _where_most(members.reference_s - members.near_s, group, count)
@@ -82,7 +80,7 @@ def of_groups(judged: SideJudgement, members: Pools) -> Pools:
         np.bincount(group[places.member], minlength=count),
         least(members.near_s), _taken(members.handshake_s, later), _taken(members.plain_s, later),
         _taken(members.reference_s, longer), _fast_s(judged, group[timing.member], count),
-        least(members.fast_excess_s), grouped_quantile(members.fast_excess_s, group, count, 1.0), *legs,
+        least(members.fast_excess_s), quantiles(members.fast_excess_s, group, count, 1.0), *legs,
     )  # fmt: skip
 
 
@@ -100,7 +98,7 @@ def of_connections(judged: SideJudgement, members: Pools) -> Pools:
 
 
 def _fast_s(judged: SideJudgement, pool: Ints, count: int) -> Floats:
-    return grouped_quantile(judged.timing.excess_s, pool, count, 0.2)
+    return quantiles(judged.timing.excess_s, pool, count, 0.2)
 
 
 def _dialogues(timing: ExchangeTiming, pool: Ints, count: int) -> Ints:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.hypotheses import CLIENT_PRIORS, SERVER_PRIORS, Posterior, Priors, Seen, joined, posterior
+from detector.one_capture.hypotheses import PRIORS, Posterior, Priors, Seen, joined, posterior
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
@@ -26,10 +26,8 @@ from pepscope.results.verdicts import GroupSide
 #: a wire; so is a fibre to the home, and a wire may be busy.
 _VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
 
-
 #: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
 _NEARER_NATS = 2.0
-
 
 #: Groups that are weighed at once: some ten kilobytes each.
 _GROUPS_TOGETHER = 4096
@@ -66,7 +64,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
             timing.handshake_s, timing.plain_s, timing.plain_counts, variation_s[where.member_group],
             _answered_share(vantage, where, far),
         ),
-        CLIENT_PRIORS if at_client else SERVER_PRIORS,
+        PRIORS[side],
     )  # fmt: skip
     if at_client:
         stacks = group_stacks(

@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.timing_tables import CLASSES, OPENING, Floats
+from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.exchanges import ExchangeKind, Exchanges
 from pepscope.captures.packets import Direction
-
-Ints = npt.NDArray[np.int64]
 
 #: Fewer round trips do not say how much they vary.
 FEWEST_ROUND_TRIPS = 4
@@ -75,7 +74,7 @@ class ExchangeTiming:
 
     def of_groups(self, values: Floats, member_group: Ints, groups: int) -> Floats:
         """The middle value of the members of each group; NaN where none is known."""
-        return grouped_quantile(values, member_group, groups, 0.5)
+        return quantiles(values, member_group, groups, 0.5)
 
 
 def exchange_timing(
@@ -106,14 +105,14 @@ def exchange_timing(
     gap_s = (exchanges.answered_ns[rows] - exchanges.acknowledged_ns[rows]) / 1e9
 
     def excess_s(least_s: Floats) -> Floats:
-        low_s = grouped_quantile(least_s, member, members, _LOW)[places.member]
+        low_s = quantiles(least_s, member, members, _LOW)[places.member]
         base_s = np.where(np.isnan(least_s), low_s, least_s)[connection]
         return np.maximum(np.where(np.isnan(base_s), gap_s, took_s - base_s), 0.0)
 
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
-    low_s = grouped_quantile(data_s, member, members, _LOW)
+    low_s = quantiles(data_s, member, members, _LOW)
     trips_of = round_trips.connection[trips]
     plain_counts = np.bincount(
         places.member[trips_of], weights=round_trips.plain_count[trips] * used[trips_of], minlength=members
@@ -121,7 +120,7 @@ def exchange_timing(
     measured = np.bincount(
         places.member[trips_of], weights=round_trips.count[trips] * used[trips_of], minlength=members
     )  # fmt: skip
-    varies_s = np.maximum(grouped_quantile(middle_s, member, members, _MIDDLE) - low_s, 0.0)
+    varies_s = np.maximum(quantiles(middle_s, member, members, _MIDDLE) - low_s, 0.0)
     return ExchangeTiming(
         row=rows,
         connection=connection,
@@ -130,24 +129,12 @@ def exchange_timing(
         excess_s=excess_s(least_s),
         data_excess_s=excess_s(data_s),
         weight=connection_weights(connection),
-        near_s=grouped_quantile(least_s, member, members, 0.0),
-        plain_s=grouped_quantile(plain_s, member, members, 0.0),
+        near_s=quantiles(least_s, member, members, 0.0),
+        plain_s=quantiles(plain_s, member, members, 0.0),
         plain_counts=plain_counts.astype(np.int64),
-        handshake_s=grouped_quantile(handshake_s, member, members, 0.0),
+        handshake_s=quantiles(handshake_s, member, members, 0.0),
         variation_s=np.where(measured >= FEWEST_ROUND_TRIPS, varies_s, np.nan),
     )
-
-
-def grouped_quantile(values: Floats, group: Ints, groups: int, share: float) -> Floats:
-    """The lower quantile of the known values of each group; NaN where there is none, negative groups are left out."""
-    known = np.flatnonzero(~np.isnan(values) & (group >= 0))
-    order = known[np.lexsort((values[known], group[known]))]
-    count = np.bincount(group[order], minlength=groups)
-    first = np.cumsum(count) - count
-    some = np.flatnonzero(count)
-    found = np.full(groups, np.nan)
-    found[some] = values[order[first[some] + ((count[some] - 1) * share).astype(np.int64)]]
-    return found
 
 
 def _by_connection(times_ns: Ints, connection: npt.NDArray[Any], rows: Ints, connections: int) -> Floats:

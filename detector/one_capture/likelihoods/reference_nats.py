@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.one_capture.likelihoods.exchange_nats import Ints
-from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, grouped_quantile
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
+from detector.one_capture.members import quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.references import ReferenceKind, References
 from pepscope.captures.tables.connection_frame import address_texts
@@ -33,7 +34,7 @@ _PROMPT_LATE_SHARE, _QUIC_LATE_SHARE = 0.03, 0.6
 #: How often a balancer answers the reference, and what TCP reaches stands further away.
 _SITE_SHARE = 0.05
 
-#: Late by (s): from what can be told from nothing to what nobody waits for.
+#: Late by (s): from the least that shows to the longest that a program waits.
 _LEAST_LATE_S, _MOST_LATE_S = 0.001, 1.0
 
 #: What hosts blur the difference of two low quantiles by (s), beside what the path varies.
@@ -67,7 +68,7 @@ def reference_nats(references: References, places: Places, timing: ExchangeTimin
     shown_s = np.full(len(host), np.nan)
     for kinds, late_share in ((_LATE, _QUIC_LATE_SHARE), (_PROMPT, _PROMPT_LATE_SHARE)):
         round_trip_s = np.where(np.isin(tied.kind, kinds), tied.round_trip_ns / 1e9, np.nan)
-        low_s = grouped_quantile(round_trip_s, answering, len(hosts), _LOW)[host]
+        low_s = quantiles(round_trip_s, answering, len(hosts), _LOW)[host]
         shown_s = np.where(np.isnan(low_s), shown_s, low_s)
         for table, transport_s in ((nats, timing.near_s), (by_data, timing.plain_s)):
             known = np.flatnonzero(~np.isnan(low_s) & ~np.isnan(transport_s))

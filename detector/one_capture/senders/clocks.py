@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.clocks.host_clock import RATE_TOLERANCE, STRETCH_TICKS, TICK_RATES_HZ
-from detector.one_capture.senders.members import Floats, Ints, quantiles
+from detector.one_capture.members import Floats, Ints, quantiles
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import Senders
 

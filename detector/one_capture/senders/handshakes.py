@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.senders.members import Floats, Ints, quantiles, seconds, shares
+from detector.one_capture.members import Floats, Ints, quantiles, seconds, shares
 from pepscope.captures.direction import Direction
 from pepscope.captures.exchanges import RoundTripColumns
 from pepscope.captures.senders import Senders
@@ -41,7 +41,7 @@ class HandshakeSigns:
 
 
 def handshake_signs(senders: Senders, round_trips: RoundTripColumns, far: Direction) -> HandshakeSigns:
-    """Signs of each connection that somebody else made the far end's part of the handshake.
+    """Signs of each connection that a box in the path made the far end's part of the handshake.
 
     `far` is the direction that the far host sends in: down in captures at the client's side.
     """
@@ -68,7 +68,7 @@ class MemberHandshakes:
 
     @property
     def answered_share(self) -> Floats:
-        """How much of the handshakes somebody else answered, by whichever sign shows most."""
+        """The share of handshakes that a box in the path answered, by the sign that shows most."""
         return np.fmax(self.moved_share, self.shut_share)
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.one_capture.senders.members import Floats, Ints, quantiles, seconds
+from detector.one_capture.members import Floats, Ints, quantiles, seconds
 from pepscope.captures.direction import Direction
 from pepscope.captures.exchanges import Exchanges
 from pepscope.captures.senders import LoadResponses

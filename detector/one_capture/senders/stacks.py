@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.senders.members import Floats, Ints, most_frequent
+from detector.one_capture.members import Floats, Ints, most_frequent
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import Senders
 
@@ -48,7 +48,7 @@ _INITIAL_HOP_LIMITS = np.asarray([32, 64, 128, 255])
 
 def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: Direction) -> Ints:
     """A number for the form of each connection's far SYN, equal for equal ones; -1 where it was not captured whole, or
-    where the hop limit changes behind it (somebody else made it).
+    where the hop limit changes behind it (a box in the path made it).
 
     `columns` are those of `Capture.connection_columns`, `far` the direction that the far host sends in.
     """

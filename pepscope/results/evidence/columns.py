@@ -1,4 +1,4 @@
-"""Evidence on many connections as columns, put into words for those that somebody reads.
+"""Evidence on many connections as columns, put into words for those that are read.
 
 A method says of each connection what it found, how firmly, and by which figures. A sentence follows from these, so it
 is made when it is read: the finding has a `Wording`, a function of the figures of one connection.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from detector.one_capture.hypotheses import (
-    CLIENT_PRIORS,
-    SERVER_PRIORS,
+    PRIORS,
     Posterior,
     Priors,
     Seen,
@@ -113,15 +113,27 @@ def test_many_answers_at_transport_speed_are_no_split(at_client: bool, kind: Exc
     assert judged(talks, at_client=at_client).groups.split[0] < 0.05
 
 
+#: A host is prompt, or behind a split.
+PROMPT = Priors(
+    split=0.2, fleet=0.0, busy=0.0, handshakes_answered=0.0, late=0.0, late_application=0.0, balancer=0.0,
+    front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.0,
+)  # fmt: skip
+
+
 @settings(max_examples=100)
 @given(st.lists(TALKS, min_size=1, max_size=5), SIDES, KINDS, st.sampled_from(HOSTS), st.floats(-0.5, 0.5))
+@example(
+    [Talk(HOSTS[0])] * 4 + [Talk(HOSTS[1], [(ExchangeKind.TLS_HELLO, 0.0), (ExchangeKind.TLS_HELLO, 986.0)])],
+    True, ExchangeKind.TLS_HELLO, HOSTS[1], 0.0,
+)  # fmt: skip
 def test_an_answer_at_transport_speed_never_raises_a_split(talks, at_client: bool, kind, host, beyond_ms) -> None:
+    """Against hosts that are prompt. What hypotheses of late hosts lose, splits that end TLS gain in part."""
     talks = [replace(talk, port=80, round_trip_ms=20.0, handshake_ms=None, middle_ms=None) for talk in talks]
     nothing = Talk(host)  # its round trips are there before and after: only the exchange is new
-    before = judged([*talks, nothing], at_client=at_client).groups
-    after = judged([*talks, replace(nothing, excess_ms=[(kind, beyond_ms)])], at_client=at_client).groups
-    # Splits that end TLS answer in time as well, and get their part of what hypotheses of late hosts lose.
-    assert after.split[0] * before.end[0] <= 1.02 * before.split[0] * after.end[0] + 1e-9
+    answered = replace(nothing, excess_ms=[(kind, beyond_ms)])
+    with patch.dict(PRIORS, {side: replace(PROMPT, too_short=own.too_short) for side, own in PRIORS.items()}):
+        before, after = (judged([*talks, more], at_client=at_client).groups for more in (nothing, answered))
+    assert after.split[0] * before.end[0] <= (1 + 1e-9) * before.split[0] * after.end[0] + 1e-12
 
 
 #: A member is prompt, or late in everything; a group may be a fleet.
@@ -156,7 +168,7 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     return posterior(nats, nats, np.zeros(members, np.int64), 1, PROMPT_OR_LATE, seen, silent)
 
 
-@pytest.mark.parametrize("priors", [CLIENT_PRIORS, SERVER_PRIORS])
+@pytest.mark.parametrize("priors", PRIORS.values())
 def test_priors_leave_room_for_what_is_ordinary(priors: Priors) -> None:
     assert priors.split + 1e-9 < 0.5
     assert priors.fleet + priors.handshakes_answered < 0.5

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.likelihoods.exchange_timing import (
-    ExchangeTiming,
-    exchange_timing,
-    grouped_quantile,
-)
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.timing_tables import OPENING
 from detector.one_capture.networks import NetworkTable, Places, places
 from pepscope.captures.exchanges import ExchangeKind
@@ -138,12 +134,3 @@ def test_connections_that_are_not_judged_are_left_out() -> None:
     timing = exchange_timing(found, where, np.asarray([False, True]), at_client=True)
     assert timing.connection.tolist() == [1]
     assert np.isnan(timing.near_s[where.member[0]])
-
-
-@given(st.lists(st.tuples(st.floats(-1e3, 1e3) | st.just(math.nan), st.integers(-1, 3))), st.floats(0, 1))
-def test_grouped_quantiles_are_those_of_each_group(rows: list[tuple[float, int]], share: float) -> None:
-    values, group = np.asarray([row[0] for row in rows]), np.asarray([row[1] for row in rows], np.int64)
-    found = grouped_quantile(values, group, 4, share)
-    for number in range(4):
-        known = sorted(value for value, of in rows if of == number and not math.isnan(value))
-        assert same(float(found[number]), known[int((len(known) - 1) * share)] if known else None)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes, ranges
-from detector.one_capture.senders.members import most_frequent, quantiles, seconds, shares
 from pepscope.captures.direction import Direction
 from pepscope.captures.exchanges import RoundTripColumns
 from tests.detector.one_capture.senders.made_senders import senders
@@ -49,16 +48,3 @@ def test_ranges_need_two_members_of_which_both_are_known() -> None:
     assert found.members.tolist() == [2, 1]
     assert (found.handshake_s[0], found.other_s[0]) == pytest.approx((0.001, 0.08))
     assert np.isnan([found.handshake_s[1], found.other_s[1]]).all()
-
-
-def test_numbers_by_member() -> None:
-    member = np.asarray([1, 1, -1, 1, 0])
-    values = np.asarray([3.0, 1.0, 9.0, np.nan, np.nan])
-    assert np.nan_to_num(quantiles(values, member, 3, 0.5), nan=-1).tolist() == [-1, 1, -1]
-    assert np.nan_to_num(quantiles(values, member, 3, 1.0), nan=-1).tolist() == [-1, 3, -1]
-    happens, known = np.asarray([True, False, True, True, True]), np.asarray([True, True, True, False, True])
-    assert np.nan_to_num(shares(happens, known, member, 3), nan=-1).tolist() == [1, 0.5, -1]
-    assert most_frequent(np.asarray([7, 5, 9, -1, -1]), member, 3).tolist() == [-1, 5, -1]
-    assert most_frequent(np.asarray([7, 5, 9, 7, 2]), member, 3).tolist() == [2, 7, -1]
-    assert most_frequent(np.asarray([-1]), np.asarray([0]), 1).tolist() == [-1]
-    assert np.isnan(seconds(np.asarray([-1]))).all()

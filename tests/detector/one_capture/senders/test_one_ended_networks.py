@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from detector.one_capture.members import Floats, Ints, quantiles, seconds
 from detector.one_capture.senders.clocks import member_clocks
 from detector.one_capture.senders.handshakes import MemberHandshakes, handshake_signs, member_handshakes, ranges
-from detector.one_capture.senders.members import Floats, Ints, quantiles, seconds
 from detector.one_capture.senders.stacks import GroupStacks, form_codes, group_stacks
 from pepscope.captures.capture import Capture, open_capture
 from pepscope.captures.direction import Direction

@@ -1,4 +1,4 @@
-"""Numbers of connections as numbers of members: the far hosts that connections of one group lead to."""
+"""Numbers of connections as those of members, the far hosts that connections of one group lead to; and of groups."""
 
 from __future__ import annotations
 

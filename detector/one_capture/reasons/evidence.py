@@ -6,14 +6,14 @@ import math
 from typing import TYPE_CHECKING
 
 from detector.one_capture.classes import Explanation
-from detector.one_capture.findings import (
+from detector.one_capture.reasons.findings import (
     NAME,
     AnsweredHandshakeFinding,
     ExchangeFinding,
     NearEndFinding,
     ReferenceFinding,
 )
-from detector.one_capture.sentences import PoolFigures, counted, duration, numbers_of, reason
+from detector.one_capture.reasons.sentences import PoolFigures, counted, duration, numbers_of, reason
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:

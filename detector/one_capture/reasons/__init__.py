@@ -1,0 +1,1 @@
+"""Why a group or a connection has its verdict: findings, evidence, sentences."""
