@@ -33,6 +33,23 @@ EDGES_MS = (
 #: Classes of how much round trips vary: a wire, a wireless LAN, a mobile cell, a cell with queues or wake-ups.
 VARIATION_EDGES_MS = (1.5, 6, 20)
 
+#: Natures of hidden legs, by how much answers across them vary (10 to 60 % quantile): wires, wireless LANs, cells,
+#: queues.
+NATURE_EDGES_MS = (3, 7, 16)
+
+#: Groups with so many exchanges across a leg show its nature.
+NATURE_EXCHANGES = 8
+
+#: Natures of paths and hosts that are end to end, by how much what libraries answer varies: the same, and a queue.
+END_NATURE_EDGES_MS = (3, 7, 16, 50)
+
+#: Paths and hosts that are end to end take up to so much longer than round trips of the transport, in each answer;
+#: what is later is a habit, which is a hypothesis of its own.
+MOST_SHIFT_S = 0.03
+
+#: Groups with so many exchanges that libraries answer (handshakes, line protocols) show by how much.
+SHIFT_EXCHANGES = 6
+
 #: Exchanges that a density of a class of its own is worth before any was seen.
 PRIOR_EXCHANGES = 12.0
 
@@ -41,9 +58,6 @@ PRIOR_GROUPS = 2.0
 
 #: What takes longer beyond path and leg (s) says nothing of them.
 PEOPLE_S = 0.2
-
-#: Sums of two excesses that are drawn where both parts are known, but not their sum.
-_DRAWN = 20_000
 
 #: The density that is left where nothing was ever seen: one exchange in so many.
 FLOOR = 2_000.0
@@ -58,6 +72,54 @@ class Sample:
     variation: int
     excess_s: Floats
     hidden_s: Floats
+
+    @property
+    def crosses(self) -> np.ndarray:
+        """Which exchanges cross a hidden leg once."""
+        crosses: np.ndarray = (self.hidden_s >= HIDDEN_S[0]) & (self.kind < OPENING)
+        return crosses
+
+    @property
+    def nature(self) -> int | None:
+        """The class of the hidden leg by the spread of what answers take beyond it; None end to end, or of few."""
+        above_s = (self.excess_s - self.hidden_s)[self.crosses]
+        above_s = above_s[above_s < PEOPLE_S]
+        if len(above_s) < NATURE_EXCHANGES:
+            return None
+        low_s, high_s = np.quantile(above_s, [0.1, 0.6])
+        return int(np.searchsorted(np.asarray(NATURE_EDGES_MS) / 1e3, high_s - low_s, side="right"))
+
+    @property
+    def by_library_s(self) -> Floats | None:
+        """The excess of what libraries answered end to end; None of few."""
+        by_library = np.isin(self.kind % OPENING, [CLASSES.index(name) for name in ("handshake", "line")])
+        if not np.isnan(self.hidden_s).all() or by_library.sum() < SHIFT_EXCHANGES:
+            return None
+        taken_s: Floats = self.excess_s[by_library]
+        return taken_s
+
+    @property
+    def end_nature(self) -> int | None:
+        """The class of what is end to end by how much the answers of libraries vary; None behind a leg, or of few."""
+        if self.by_library_s is None:
+            return None
+        low_s, high_s = np.quantile(self.by_library_s, [0.1, 0.6])
+        return int(np.searchsorted(np.asarray(END_NATURE_EDGES_MS) / 1e3, high_s - low_s, side="right"))
+
+    @property
+    def is_late(self) -> bool:
+        """Whether even the fast answers of libraries are late, and the path does not explain it."""
+        if self.by_library_s is None or self.variation == len(VARIATION_EDGES_MS):
+            return False
+        return float(np.quantile(self.by_library_s, 0.2)) >= MOST_SHIFT_S
+
+    @property
+    def shift_s(self) -> float | None:
+        """By how much the fast answers of libraries exceed the transport's round trips end to end; None of few."""
+        if self.by_library_s is None:
+            return None
+        shift_s = float(np.quantile(self.by_library_s, 0.2))
+        return shift_s if shift_s < MOST_SHIFT_S else None
 
 
 def samples(directory: Path) -> Iterator[Sample]:
@@ -101,10 +163,14 @@ def _by_group(
             yield Sample(side, timing.kind[wanted], int(class_of[number]), timing.excess_s[wanted], leg_s)
 
 
+#: What does not let all exchanges cross its hidden leg, or hides it: parts of mechanisms' names.
+_HIDES = ("tls", "web", "holding")
+
+
 def _is_ordinary(truth: dict[str, Any]) -> bool:
-    """Whether answers are neither thought about nor from a cache, and handshakes the host's own."""
-    ends_tls = "tls" in str(truth.get("mechanism"))
-    return not (truth.get("thinks") or truth.get("cache") or ends_tls or truth["class"] == "syn-proxy")
+    """Whether answers are neither thought about nor from a cache nor a front end, and handshakes the host's own."""
+    hides = any(part in str(truth.get("mechanism")) for part in _HIDES)
+    return not (truth.get("thinks") or truth.get("cache") or hides or truth["class"] == "syn-proxy")
 
 
 def _leg_s(truth: Any, hosts: np.ndarray) -> Floats:
@@ -120,7 +186,7 @@ def learned(found: Sequence[Sample]) -> dict[str, Any]:
         "excess_edges_s": edges_s.tolist(),
         "variation_edges_s": [edge / 1e3 for edge in VARIATION_EDGES_MS],
         "sides": {
-            side.value: _side(edges_s, [sample for sample in found if sample.side is side])
+            side.value: _side(edges_s, [sample for sample in found if sample.side is side and not sample.is_late])
             for side in (GroupSide.CLIENT, GroupSide.SERVER)
         },
     }
@@ -130,16 +196,23 @@ def _side(edges_s: Floats, found: Sequence[Sample]) -> dict[str, Any]:
     split = [bool(len(each.hidden_s) and not np.isnan(each.hidden_s).all()) for each in found]
     kind = np.concatenate([each.kind for each in found])
     excess_s = np.concatenate([each.excess_s for each in found])
-    hidden_s = np.concatenate([each.hidden_s for each in found])
     variation = np.concatenate([np.full(len(each.kind), each.variation) for each in found])
     whole = np.concatenate([np.full(len(each.kind), not is_split) for each, is_split in zip(found, split, strict=True)])
-    legs = hidden_s >= HIDDEN_S[0]
     end = _end_tables(edges_s, kind, excess_s, variation, whole, 0)
     return {
-        "exchanges": {"end": int(whole.sum()), "hidden": int(legs.sum())},
+        "exchanges": {
+            "end": int(whole.sum()),
+            "hidden": sum(int((each.hidden_s >= HIDDEN_S[0]).sum()) for each in found),
+        },
         "end": end,
         "end_opening": _end_tables(edges_s, kind, excess_s, variation, whole, OPENING),
-        "hidden": _hidden_tables(edges_s, kind, excess_s, hidden_s, variation, whole, end),
+        "hidden": _hidden_tables(edges_s, found, end),
+        "natures": _shares_by_variation([(each.variation, each.nature) for each in found], len(NATURE_EDGES_MS) + 1),
+        "end_by_nature": _by_nature_tables(edges_s, found, end),
+        "end_natures": _shares_by_variation(
+            [(each.variation, each.end_nature) for each in found], len(END_NATURE_EDGES_MS) + 1
+        ),
+        "shifts": _shift_shares(found),
         "variation": {
             "end": _shares([each.variation for each, is_split in zip(found, split, strict=True) if not is_split]),
             "hidden": _shares([each.variation for each, is_split in zip(found, split, strict=True) if is_split]),
@@ -165,33 +238,76 @@ def _end_tables(
 
 
 def _hidden_tables(
-    edges_s: Floats, kind: np.ndarray, excess_s: Floats, hidden_s: Floats, variation: np.ndarray, whole: np.ndarray,
-    end: dict[str, list[list[float]]],
-) -> dict[str, list[list[float]]]:  # fmt: skip
-    """By class of exchanges and of variation. What is rare borrows from near legs that do not vary, to which it adds
-    what exchanges show end to end over paths of its own class."""
-    legs = (hidden_s >= HIDDEN_S[0]) & (kind < OPENING)
-    above_s = excess_s - hidden_s
-    every = _smoothed(_counts(edges_s, above_s[legs]), np.full(len(edges_s) - 1, 1.0))
-    random = np.random.default_rng(1)
+    edges_s: Floats, found: Sequence[Sample], end: dict[str, list[list[float]]]
+) -> dict[str, list[list[float]]]:
+    """By class of exchanges and nature of the leg; what is rare borrows from all classes of that nature."""
+    by_nature = [[each for each in found if each.nature == number] for number in range(len(NATURE_EDGES_MS) + 1)]
+    every = [_smoothed(_above_counts(edges_s, of), np.full(len(edges_s) - 1, 1.0)) for of in by_nature]
     tables = {}
     for code, name in enumerate(CLASSES):
-        of_kind = legs & (kind == code)
-        steady = above_s[of_kind & (variation == 0)]
-        by_variation = [_smoothed(_counts(edges_s, steady), every)]
-        for number in range(1, len(VARIATION_EDGES_MS) + 1):
-            varied = excess_s[whole & (kind == code) & (variation == number)]
-            prior = by_variation[0]
-            if len(steady) and len(varied):
-                drawn = random.choice(steady, _DRAWN) + np.maximum(random.choice(varied, _DRAWN), 0.0)
-                prior = _smoothed(_counts(edges_s, drawn), every)
-            by_variation.append(_smoothed(_counts(edges_s, above_s[of_kind & (variation == number)]), prior))
-        by_variation.append(_smoothed(_counts(edges_s, above_s[of_kind]), every))
+        own = [_smoothed(_above_counts(edges_s, of, code), prior) for of, prior in zip(by_nature, every, strict=True)]
+        if name != "handshake":
+            own = [_with_tail(edges_s, table, np.asarray(end[name][-1])) for table in own]
+        tables[name] = [table.tolist() for table in own]
+    return tables
+
+
+def _above_counts(edges_s: Floats, found: Sequence[Sample], code: int | None = None) -> Floats:
+    """How many exchanges, of one class or all, took so much longer than their leg."""
+    counts = np.zeros(len(edges_s) - 1)
+    for each in found:
+        wanted = each.crosses if code is None else each.crosses & (each.kind == code)
+        counts += _counts(edges_s, (each.excess_s - each.hidden_s)[wanted])
+    return counts
+
+
+def _by_nature_tables(
+    edges_s: Floats, found: Sequence[Sample], end: dict[str, list[list[float]]]
+) -> dict[str, list[list[float]]]:
+    """End to end, by class of exchanges (of a connection's first ones behind the others) and nature."""
+    natures = [[each for each in found if each.end_nature == number] for number in range(len(END_NATURE_EDGES_MS) + 1)]
+    tables: dict[str, list[list[float]]] = {}
+    for code, name in enumerate(CLASSES):
+        every = np.asarray(end[name][-1])
         tables[name] = [
-            _with_tail(edges_s, table, np.asarray(other)).tolist()
-            for table, other in zip(by_variation, end[name], strict=True)
+            _smoothed(_end_counts(edges_s, of, opening + code), every).tolist()
+            for opening in (0, OPENING)
+            for of in natures
         ]
     return tables
+
+
+def _end_counts(edges_s: Floats, found: Sequence[Sample], code: int) -> Floats:
+    counts = np.zeros(len(edges_s) - 1)
+    for each in found:
+        counts += _counts(edges_s, each.excess_s[each.kind == code])
+    return counts
+
+
+def _shares_by_variation(found: Sequence[tuple[int, int | None]], natures: int) -> list[list[float]]:
+    """How frequent each nature is among groups, by how much their round trips vary; then among all of them."""
+    known = [(variation, nature) for variation, nature in found if nature is not None]
+    every = np.bincount([nature for _, nature in known], minlength=natures) + PRIOR_GROUPS
+    rows = [
+        np.bincount([nature for of, nature in known if of == number], minlength=natures)
+        + PRIOR_GROUPS * natures * every / every.sum()
+        for number in range(len(VARIATION_EDGES_MS) + 1)
+    ]
+    return [(row / row.sum()).tolist() for row in (*rows, every)]
+
+
+def _shift_shares(found: Sequence[Sample]) -> list[list[float]]:
+    """How frequent it is that a group's answers are shifted end to end: not at all, then by as much as each leg of
+    `HIDDEN_S`; by how much round trips vary, then of all paths."""
+    edges_s = np.concatenate([[-np.inf], HIDDEN_S / np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]), [np.inf]])
+    known = [(each.variation, shift_s) for each in found if (shift_s := each.shift_s) is not None]
+    every = np.histogram([shift_s for _, shift_s in known], edges_s)[0]
+    rows = [
+        np.histogram([shift_s for of, shift_s in known if of == number], edges_s)[0]
+        + PRIOR_EXCHANGES * every / every.sum()
+        for number in range(len(VARIATION_EDGES_MS) + 1)
+    ]
+    return [(row / row.sum()).tolist() for row in (*rows, every)]
 
 
 def _with_tail(edges_s: Floats, table: Floats, other: Floats) -> Floats:
@@ -210,7 +326,8 @@ def _smoothed(counts: Floats, prior: Floats) -> Floats:
     """Probabilities by bin: as seen, with `PRIOR_EXCHANGES` of the prior and a floor in every bin."""
     shares = (counts + PRIOR_EXCHANGES * prior / prior.sum()) / (counts.sum() + PRIOR_EXCHANGES)
     floored = shares + 1.0 / FLOOR / len(shares)
-    return floored / floored.sum()
+    probabilities: Floats = floored / floored.sum()
+    return probabilities
 
 
 def _shares(classes: Sequence[int]) -> list[float]:

@@ -16,34 +16,37 @@ from reports.figures.svg_chart import chart_svg
 
 FIGURES = Path(__file__).parent / "figures"
 
-#: Round trip of the hidden leg that the second curve of a side has (ms), as an example.
+#: Round trip of the hidden legs that are drawn (ms), as an example.
 EXAMPLE_LEG_MS = 40.0
 
 #: What is drawn of the excess (ms).
 _FROM_MS, _TO_MS = 0.5, 1000.0
 
-_NAMES = {"handshake": "TLS handshakes", "http": "HTTP/1 answers", "encrypted": "encrypted turns"}
+_KIND = "handshake"
+_NATURES = ("steady as a wire", "varies like a wireless LAN", "varies like a cell", "with stalls or queues")
 
 
 def chart(side: str) -> Chart:
-    """The share of exchanges of one side that took no longer than so much beyond the transport's round trip."""
+    """The share of TLS handshake flights of one side that took no longer than so much beyond the transport's round
+    trip, end to end and behind a hidden leg of each nature."""
     tables = json.loads(
         files("detector.one_capture.likelihoods").joinpath("timing_tables.json").read_text("ascii")
     )  # fmt: skip
     edges_ms = np.asarray(tables["excess_edges_s"]) * 1e3
     learned = tables["sides"][side]
     at_ms = np.geomspace(_FROM_MS, _TO_MS, 200)
+    # The last table end to end is that of all paths together.
+    drawn = [("end to end", learned["end"][_KIND][-1], 0.0)]
+    for name, table in zip(_NATURES, learned["hidden"][_KIND], strict=True):
+        drawn.append((f"hidden leg of {EXAMPLE_LEG_MS:.0f} ms, {name}", table, EXAMPLE_LEG_MS))
     lines = []
-    for kind, name in _NAMES.items():
-        for truth, leg_ms in (("end", 0.0), ("hidden", EXAMPLE_LEG_MS)):
-            # The last table is that of all paths together.
-            below = np.concatenate([[0.0], np.cumsum(learned[truth][kind][-1])])
-            share = np.interp(at_ms - leg_ms, edges_ms, below / below[-1])
-            suffix = f", hidden leg of {leg_ms:.0f} ms" if leg_ms else ", end to end"
-            lines.append(Line(name + suffix, at_ms.tolist(), share.tolist(), is_dense=True))
+    for name, table, leg_ms in drawn:
+        below = np.concatenate([[0.0], np.cumsum(table)])
+        share = np.interp(at_ms - leg_ms, edges_ms, below / below[-1])
+        lines.append(Line(name, at_ms.tolist(), share.tolist(), is_dense=True))
     return Chart(
         f"excess-{side}",
-        f"Excess of exchanges at the {side}s",
+        f"Excess of TLS handshake flights at the {side}s",
         "excess over the transport's round trip (ms)",
         "share of exchanges",
         tuple(lines),

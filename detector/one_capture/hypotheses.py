@@ -7,7 +7,8 @@ A *member* is what has a hidden leg of its own: a server's address at the client
   application or a person gives, or, where servers are judged, have a leg inside the server's own site: behind a
   balancer that relays everything, or behind a front end that answers TLS handshakes itself;
 - a split in the network: a hidden leg at every member, some of them too short to show; TLS may end at the split point;
-- a fleet: clients of one make, all of which take their time before every answer;
+- a fleet: clients of one make, all of which take their time before every answer, or before those of applications;
+- hosts that are alike: one sort of path delays all their answers by the same short time;
 - busy hosts: most members are late, each in its own way;
 - handshakes answered for others (SYN proxies and cookies): data pass end to end, but the handshake says nothing.
 
@@ -25,7 +26,7 @@ import numpy.typing as npt
 
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, Floats, TimingTables
+from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, NATURES, Floats, TimingTables
 from pepscope.results.verdicts import GroupSide
 
 Ints = npt.NDArray[np.int64]
@@ -54,14 +55,23 @@ class Priors:
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
 PRIORS = {
     GroupSide.CLIENT: Priors(
-        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.1, balancer=0.03,
+        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
     ),
     GroupSide.SERVER: Priors(
-        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.03, late_application=0.2, balancer=0.0,
+        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.05, late_application=0.1, balancer=0.0,
         front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
     ),
 }  # fmt: skip
+
+#: Of networks that are end to end, those whose members are alike: one link and one sort of application.
+_ALIKE = 0.5
+
+#: Stands for a probability of zero.
+_NEVER = 1e-30
+
+#: Natures of legs between a balancer and what it balances, which are wires: so many of the steadiest.
+_WIRED = 2
 
 #: Of busy hosts, those that are late; half of them in all answers.
 _BUSY_SHARE = 0.7
@@ -107,6 +117,26 @@ def joined(parts: Sequence[Posterior]) -> Posterior:
 
 
 @dataclass(frozen=True, slots=True)
+class Paths:
+    """What is known of members' paths beforehand, as log probabilities by member: of each nature of a hidden leg, of
+    each nature end to end, and of answers that are shifted end to end (by nothing, then by each of `HIDDEN_S`)."""
+
+    natures: Floats
+    end_natures: Floats
+    shifts: Floats
+
+    def of(self, members: Ints) -> Paths:
+        """Those of some members."""
+        return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
+
+    def by_group(self, group: Ints, groups: int) -> Paths:
+        """Those of a member of each group; a group without one has those of the first."""
+        member = np.zeros(groups, np.int64)
+        member[group] = np.arange(len(group))
+        return self.of(member)
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """Log-likelihoods of what else is seen, by group: end to end, behind a split, behind one that holds its
     acknowledgements back, and with answered handshakes."""
@@ -125,43 +155,56 @@ def posterior(
     priors: Priors,
     seen: Seen,
     reference: ReferenceNats,
+    paths: Paths,
 ) -> Posterior:
     """Weigh the hypotheses of groups; `group` is the group of each member, and ascends.
 
     `nats` are of exchanges beyond all round trips, handshakes included; `by_data` beyond those of data alone.
     """
     without, within = reference.nats[:, 0], reference.nats[:, 1:]
-    parts = _end_parts(nats, priors)
+    no_leg = _by_group(without, group, groups)
+    parts = _end_parts(nats, priors, paths)
     member_end = sum_nats(parts.T) + without
-    leg_nats = _leg_nats(nats, priors) + within
-    split = _split_nats(leg_nats, sum_nats(parts[:3].T) + without, group, groups, priors)
+    every_end = _by_group(member_end, group, groups)
+    legs = _leg_nats(nats, priors, paths) + within
+    if len(group) == groups:  # as connections are
+        habits, common, fleet = parts, legs, np.full(groups, -np.inf)
+    else:
+        alike, alike_paths = nats.by_group(group, groups), paths.by_group(group, groups)
+        habits = _end_parts(alike, priors, alike_paths)
+        common = _leg_nats(alike, priors, alike_paths) + _legs_by_group(within, group, groups)
+        fleet = _late(alike) + no_leg
+    split = _split_nats(legs, _any_leg(common), sum_nats(parts[:3].T) + without, group, groups, priors)
     late = _by_group(parts[2] + without, group, groups)
-    fleet = _late(nats.by_group(group, groups)) + _by_group(without, group, groups)
     busy = _by_group(_busy(parts, priors) + without, group, groups)
-    passed = _by_group(sum_nats(_end_parts(by_data, priors).T) + reference.by_data, group, groups)
+    passed = _by_group(_passed(nats, by_data, parts, priors, paths) + reference.by_data, group, groups)
     whole = _log(1.0 - priors.split)
-    plain = _log(1.0 - priors.fleet - priors.busy - priors.handshakes_answered)
+    # What one member does, is no habit of many.
+    answering = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
+    together = np.where(_by_group(answering.astype(np.float64), group, groups) > 1, 1.0, _NEVER)
+    plain = np.log(1.0 - together * (priors.fleet + priors.busy) - priors.handshakes_answered)
     logs = np.stack([
         _log(priors.split * (1 - _HOLDS_ACKS)) + split + seen.split,
-        whole + plain + _by_group(member_end, group, groups) + seen.end,
-        whole + _log(priors.fleet) + fleet + seen.end,
+        whole + plain + np.log(1 - _ALIKE * together) + every_end + seen.end,
+        whole + np.log(together) + _log(priors.fleet) + fleet + seen.end,
         whole + _log(priors.handshakes_answered) + passed + seen.handshakes_answered,
         _log(priors.split * _HOLDS_ACKS) + passed + seen.holding,
-        whole + _log(priors.busy) + busy + seen.end,
+        whole + np.log(together) + _log(priors.busy) + busy + seen.end,
+        whole + plain + np.log(_ALIKE * together) + habits[0] + no_leg + seen.end,
+        whole + plain + np.log(_ALIKE * together) + habits[1] + no_leg + seen.end,
     ])  # fmt: skip
     shares = np.exp(logs - sum_nats(logs.T))
-    every_end = _by_group(member_end, group, groups)
     all_late = np.exp(late - every_end)
     all_site = np.exp(_by_group(parts[3] + without, group, groups) - every_end)
     return Posterior(
         split=shares[0],
-        end=shares[1] * np.maximum(1.0 - all_late - all_site, 0.0),
+        end=shares[1] * np.maximum(1.0 - all_late - all_site, 0.0) + shares[6],
         late=shares[1] * all_late + shares[5],
-        fleet=shares[2],
+        fleet=shares[2] + shares[7],
         handshakes_answered=shares[3],
         holding=shares[4],
         site=shares[1] * all_site,
-        leg_nats=leg_nats - sum_nats(leg_nats)[:, None],
+        leg_nats=legs - sum_nats(legs)[:, None],
         member_site=np.exp(parts[3] + without - member_end),
     )
 
@@ -175,17 +218,22 @@ def _busy(parts: Floats, priors: Priors) -> Floats:
     return sum_nats((parts[:3] + np.asarray(moved)[:, None]).T)
 
 
-def _end_parts(nats: ExchangeNats, priors: Priors) -> Floats:
+def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included."""
-    balancer = _any_leg(nats.all[:, TimingTables.HIDDEN])
-    front_end = nats.handshake[:, TimingTables.END] + _any_leg(nats.application[:, TimingTables.HIDDEN])
+    every, application = (_by_nature(each) + paths.natures[:, None] for each in (nats.all, nats.application))
+    balancer = _any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
+    prompt_handshakes = _end_nats(nats.handshake, paths)
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
     return np.stack([
-        _log(prompt) + nats.all[:, TimingTables.END],
-        _log(priors.late_application) + nats.handshake[:, TimingTables.END] + _late_application(nats),
+        _log(prompt)
+        + _prompt(_end_nats(nats.all, paths), sum_nats(every), paths.shifts),
+        _log(priors.late_application) + prompt_handshakes + _late_application(nats),
         _log(priors.late) + _late(nats),
-        np.logaddexp(_log(priors.balancer) + balancer, _log(priors.front_end) + front_end),
+        np.logaddexp(
+            _log(priors.balancer) + balancer,
+            _log(priors.front_end) + prompt_handshakes + _any_leg(sum_nats(application)),
+        ),
     ])  # fmt: skip
 
 
@@ -203,19 +251,56 @@ def _late_application(nats: ExchangeNats) -> Floats:
     return np.logaddexp(_log(1 - _PERSONS) + by_delay, _log(_PERSONS) + nats.application[:, TimingTables.PERSON])
 
 
-def _leg_nats(nats: ExchangeNats, priors: Priors) -> Floats:
+def _passed(nats: ExchangeNats, by_data: ExchangeNats, parts: Floats, priors: Priors, paths: Paths) -> Floats:
+    """Log-likelihoods by member of data that pass end to end; `parts` are those by all round trips."""
+    summed = sum_nats(parts.T)
+    (other,) = np.nonzero(
+        np.any(nats.handshake != by_data.handshake, axis=1) | np.any(nats.application != by_data.application, axis=1)
+    )
+    if len(other):
+        summed[other] = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
+    return summed
+
+
+def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by member and leg: all exchanges cross it, or applications are late too, or TLS ends there."""
-    handshake, application = (each[:, TimingTables.HIDDEN] for each in (nats.handshake, nats.application))
-    late = _log(priors.late_application) + _late_application(nats)[:, None]
+    handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
+    late = _log(priors.late_application) + _late_application(nats)[:, None, None]
     prompt = _log(1.0 - priors.late_application) + application
     crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
-    any_way: Floats = np.logaddexp(crossing, _log(_ENDS_TLS) + nats.handshake[:, :1] + application)
-    return np.where(priors.shortest_s <= HIDDEN_S, any_way, -np.inf)
+    any_way = np.logaddexp(crossing, _log(_ENDS_TLS) + _end_nats(nats.handshake, paths)[:, None, None] + application)
+    of_any_nature = sum_nats(any_way + paths.natures[:, None])
+    return np.where(priors.shortest_s <= HIDDEN_S, of_any_nature, -np.inf)
 
 
-def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int, priors: Priors) -> Floats:
-    """Log-likelihood of a split by group: legs of the members' own, or one leg that all have, as clients of one access
-    network do.
+def _by_nature(rows: Floats) -> Floats:
+    """Of the columns of hypotheses the legs, by member, leg and nature."""
+    return rows[:, TimingTables.HIDDEN].reshape(-1, len(HIDDEN_S), NATURES)
+
+
+def _legs_by_group(rows: Floats, group: Ints, groups: int) -> Floats:
+    """Sums over the members of each group, by leg."""
+    summed = np.zeros((groups, rows.shape[1]))
+    np.add.at(summed, group, rows)
+    return summed
+
+
+def _end_nats(rows: Floats, paths: Paths) -> Floats:
+    """Log-likelihoods of being end to end, in any nature."""
+    return sum_nats(rows[:, TimingTables.END_BY_NATURE] + paths.end_natures)
+
+
+def _prompt(end: Floats, shifted: Floats, shift_nats: Floats) -> Floats:
+    """Log-likelihoods of answers at the transport's speed; `shifted` are those of answers that all take longer by each
+    of `HIDDEN_S`, as slow links make them whose round trips were measured with short packets."""
+    return sum_nats(np.concatenate([end[:, None], shifted], axis=1) + shift_nats)
+
+
+def _split_nats(
+    leg_nats: Floats, common: Floats, without_leg: Floats, group: Ints, groups: int, priors: Priors
+) -> Floats:
+    """Log-likelihood of a split by group: legs of the members' own, or one leg that all have (`common`), as clients of
+    one access network do.
 
     Members whose leg is too short to show look end to end; but not all of a group, which then could not be told from
     one that is.
@@ -228,9 +313,6 @@ def _split_nats(leg_nats: Floats, without_leg: Floats, group: Ints, groups: int,
     no_leg = _by_group(short, group, groups)
     own = any_leg + np.log1p(-np.exp(np.minimum(no_leg - any_leg, -1e-12)))
     own -= np.log1p(-np.power(too_short, count))
-    first = np.flatnonzero(np.diff(group, prepend=-1))
-    common = np.full(groups, -np.inf)
-    common[group[first]] = _any_leg(np.add.reduceat(leg_nats, first, axis=0))
     either_way: Floats = np.logaddexp(_log(1 - priors.common_leg) + own, _log(priors.common_leg) + common)
     return either_way
 
@@ -248,8 +330,11 @@ def _by_group(values: Floats, group: Ints, groups: int) -> Floats:
 
 def sum_nats(rows: Floats) -> Floats:
     """The logarithm of the sum of the probabilities along the last axis."""
-    most = rows.max(axis=-1)
-    summed: Floats = most + np.log(np.exp(rows - most[..., None]).sum(axis=-1))
+    most = rows.max(axis=-1, keepdims=True)
+    shares = rows - most
+    np.exp(shares, out=shares)
+    summed: Floats = np.log(shares.sum(axis=-1))
+    summed += most[..., 0]
     return summed
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.hypotheses import PRIORS, Posterior, Priors, Seen, joined, posterior
+from detector.one_capture.hypotheses import PRIORS, Paths, Posterior, Priors, Seen, joined, posterior
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
@@ -24,13 +24,13 @@ from pepscope.results.verdicts import GroupSide
 
 #: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
 #: a wire; so is a fibre to the home, and a wire may be busy.
-_VARIATION_AGAINST, _VARIATION_FOR = -3.0, 1.0
+_VARIATION_AGAINST, _VARIATION_FOR = -3.0, 0.7
 
 #: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
 _NEARER_NATS = 2.0
 
-#: Groups that are weighed at once: some ten kilobytes each.
-_GROUPS_TOGETHER = 4096
+#: Members that are weighed at once: some ten kilobytes each.
+_MEMBERS_TOGETHER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,7 @@ class _Shown:
         `seen` what else is seen of each group, end to end and split."""
         order = np.argsort(unit, kind="stable")
         parts = []
-        for first in range(0, max(groups, 1), _GROUPS_TOGETHER):
-            last = min(first + _GROUPS_TOGETHER, groups)
+        for first, last in _together(group, groups):
             begin, end = np.searchsorted(group, [first, last])
             inside = order[slice(*np.searchsorted(unit[order], [begin, end]))]
             of_part = seen[0][first:last], seen[1][first:last]
@@ -142,7 +141,24 @@ class _Shown:
             holding=nearer + same,
             handshakes_answered=nearer + other,
         )
-        return posterior(nats[0], nats[1], group, groups, self.priors, further, self.reference.of(member))
+        variation = self.variation[member]
+        tables = self.tables
+        paths = Paths(
+            tables.nature_nats[variation], tables.end_nature_nats[variation], tables.shift_nats[variation]
+        )  # fmt: skip
+        return posterior(nats[0], nats[1], group, groups, self.priors, further, self.reference.of(member), paths)
+
+
+def _together(group: Ints, groups: int) -> Iterator[tuple[int, int]]:
+    """Ranges of groups that are weighed at once: their members, or one group that is larger."""
+    first = 0
+    while first < groups:
+        begin = int(np.searchsorted(group, first))
+        last = groups
+        if begin + _MEMBERS_TOGETHER < len(group):
+            last = max(int(group[begin + _MEMBERS_TOGETHER]), first + 1)
+        yield first, last
+        first = last
 
 
 def _answered_share(vantage: VantageColumns, where: Places, far: Direction) -> Floats:

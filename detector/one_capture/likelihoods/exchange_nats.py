@@ -33,6 +33,10 @@ class ExchangeNats:
         """Of all exchanges."""
         return self.handshake + self.application
 
+    def of(self, members: Ints) -> ExchangeNats:
+        """The rows of some members."""
+        return ExchangeNats(self.handshake[members], self.application[members])
+
     def by_group(self, group: Ints, groups: int) -> ExchangeNats:
         """Sums over the members of each group."""
         return ExchangeNats(_summed(self.handshake, group, groups), _summed(self.application, group, groups))
@@ -64,7 +68,7 @@ def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) ->
 
 def _summed(rows: Floats, group: Ints, groups: int) -> Floats:
     table = np.zeros((groups, rows.shape[1]))
-    np.add.at(table, group, rows)
+    _add_by(table, group, rows)
     return table
 
 

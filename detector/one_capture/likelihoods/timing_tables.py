@@ -39,24 +39,33 @@ OPENING = len(CLASSES)
 CROSSINGS = {1: 0.4, 2: 0.4, 3: 0.2}
 
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
-HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 80)
+HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 48)
 
 #: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.
 _WITHIN = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
 
+#: Natures of hidden legs, by how much answers vary that cross one, and of paths and hosts that are end to end: each has
+#: a density of its own.
+NATURES = 4
+END_NATURES = 5
+
 #: Shortest delays that may be common to all answers of an application (s), and how many times as long it may take; the
-#: delay is uniform in between.
+#: delay is uniform in between. What thinks varies: a delay that is nearly constant is rare.
 LATE_S: Floats = np.geomspace(0.003, 4.0, 40)
-LATE_RATIOS = (1.25, 1.6, 2.2)
+LATE_RATIOS = (1.25, 1.6, 2.2, 4.0)
+_RATIO_SHARES = (0.1, 0.4, 0.4, 0.1)
 
 #: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is half as frequent.
-LATE_SHARES: Floats = np.repeat(LATE_S**-0.3 / (LATE_S**-0.3).sum() / len(LATE_RATIOS), len(LATE_RATIOS))
+LATE_SHARES: Floats = np.outer(LATE_S**-0.3 / (LATE_S**-0.3).sum(), _RATIO_SHARES).ravel()
 
 #: What people take to answer (s); log-uniform.
 _PERSON_S = (0.1, 100.0)
 
 #: Share of the answers of a late application that come as if it were not.
 PROMPT_SHARE = 0.03
+
+#: Share of the answers behind a hidden leg that come as if there were none: they answer something else.
+UNASKED_SHARE = 0.003
 
 #: Excess is looked up in bins, as fine as the densities can differ: 3 % wide, symmetric around zero.
 _FINEST_S = 0.0002
@@ -71,16 +80,20 @@ _NEVER = 1e-9
 class TimingTables:
     """Log densities (nats per second of excess) of one side by hypothesis, looked up by bins of the excess.
 
-    Hypotheses are end to end, then a hidden leg of each of `HIDDEN_S`, answers that are late by each of `LATE_S` and
-    `LATE_RATIOS`, and those of a person. `variation_edges_s` bound the classes of variation; `variation_nats` is the
-    log probability of each of them end to end and behind a split.
+    Hypotheses are end to end, then a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each
+    other), answers that are late by each of `LATE_S` and `LATE_RATIOS`, those of a person, and end to end in each
+    nature. `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
+    of each of them end to end and behind a split. By class of variation, `nature_nats` and `end_nature_nats` are those
+    of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as behind each of
+    `HIDDEN_S`.
     """
 
     END = 0
-    HIDDEN = slice(1, 1 + len(HIDDEN_S))
-    LATE = slice(1 + len(HIDDEN_S), 1 + len(HIDDEN_S) + len(LATE_SHARES))
-    PERSON = 1 + len(HIDDEN_S) + len(LATE_SHARES)
-    HYPOTHESES = PERSON + 1
+    HIDDEN = slice(1, 1 + len(HIDDEN_S) * NATURES)
+    LATE = slice(HIDDEN.stop, HIDDEN.stop + len(LATE_SHARES))
+    PERSON = LATE.stop
+    END_BY_NATURE = slice(PERSON + 1, PERSON + 1 + END_NATURES)
+    HYPOTHESES = END_BY_NATURE.stop
 
     def __init__(self, content: Mapping[str, Any], side: GroupSide) -> None:
         """Tables of one side from what the learning wrote."""
@@ -88,6 +101,9 @@ class TimingTables:
         self._edges_s = np.asarray(content["excess_edges_s"], np.float64)
         self._made: dict[tuple[int, int], Floats] = {}
         self.variation_edges_s = np.asarray(content["variation_edges_s"], np.float64)
+        self.nature_nats: Floats = np.log(self._learned["natures"])
+        self.end_nature_nats: Floats = np.log(self._learned["end_natures"])
+        self.shift_nats: Floats = np.log(np.maximum(self._learned["shifts"], _NEVER))
         self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
 
     def nats(self, kind: int, variation: int) -> Floats:
@@ -105,21 +121,29 @@ class TimingTables:
     def _hypotheses(self, kind: int, variation: int) -> Floats:
         opening, name = kind >= OPENING, CLASSES[kind % OPENING]
         end = _Histogram.of(self._edges_s, self._learned["end_opening" if opening else "end"][name][variation])
-        hidden = _Histogram.of(self._edges_s, self._learned["hidden"][name][variation])
         crossings = CROSSINGS if opening else {1: 1.0}
-        above: Floats = np.sum(
-            [
-                share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN)
-                for times, share in crossings.items()
-            ],
-            axis=0,
-        )
+        natures = [_Histogram.of(self._edges_s, table) for table in self._learned["hidden"][name]]
+        by_nature = [
+            np.sum(
+                [
+                    share * hidden.moved(times * HIDDEN_S / _WITHIN, times * HIDDEN_S * _WITHIN)
+                    for times, share in crossings.items()
+                ],
+                axis=0,
+            )
+            for hidden in natures
+        ]
+        above: Floats = np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1)
+        above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density()
         shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
         late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
         end_to_end = end.density()[None]
         late_or_person = np.concatenate([late, _by_person()[None]])
         mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end_to_end
-        nats: Floats = np.ascontiguousarray(np.log(np.concatenate([end_to_end, above, mixed]) + _NEVER).T)
+        tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
+        end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density() for table in tables])
+        every = np.concatenate([end_to_end, above, mixed, end_by_nature])
+        nats: Floats = np.ascontiguousarray(np.log(every + _NEVER).T)
         return nats
 
 

@@ -201,7 +201,7 @@ def test_whatever_a_normaliser_does_to_a_handshake_never_decides(data):
 @given(openings(), openings(), openings(), openings())
 def test_two_handshakes_with_nothing_in_common_never_pass_for_one(syn, other_syn, syn_ack, other_syn_ack):
     found = changes(openings_of({UP: (syn, other_syn), DOWN: (syn_ack, other_syn_ack)}))
-    if found["sequence numbers"] == "both other" and found["IP ID"] == "other":
+    if found["sequence numbers"] == "both other" and found["IP ID"] == "other" and found.get("TSval") != "equal":
         assert relay_nats(found) > -1.0
 
 

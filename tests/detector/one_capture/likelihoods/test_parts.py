@@ -132,7 +132,7 @@ def test_tables_hold_finite_densities_and_classes_for_any_variation(side: GroupS
         for variation in range(variations):
             nats = tables.nats(kind, variation)
             assert np.isfinite(nats).all()
-            assert nats.shape[1] == TimingTables.PERSON + 1
+            assert nats.shape[1] == TimingTables.HYPOTHESES
     assert LATE_SHARES.sum() == pytest.approx(1.0, abs=1e-6)
     found = tables.variation_class(np.asarray([0.0, 1e-4, 0.01, 100.0, np.nan]))
     assert np.all((found >= 0) & (found < variations))
