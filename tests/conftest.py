@@ -20,8 +20,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# How long an example takes says how busy the machine is, nothing of what is tested. Two runs of one commit have the same
-# examples, so that a failure is the change's; PEPSCOPE_SEARCH=1 looks for new ones.
+# How long an example takes says how busy the machine is, nothing of what is tested. Two runs of one commit have the
+# same examples, so that a failure is the change's; PEPSCOPE_SEARCH=1 looks for new ones.
 settings.register_profile("repeatable", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("search", settings.get_profile("repeatable"), derandomize=False)
 settings.load_profile("search" if os.environ.get("PEPSCOPE_SEARCH") else "repeatable")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +15,13 @@ from detector.one_capture import pools
 from detector.one_capture.classes import OWN_SITE_S, Classes, Explanation, classes
 from detector.one_capture.hypotheses import Posterior
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
 from detector.one_capture.pools import Pools
 from detector.one_capture.reasons.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.reasons.sentences import PoolFigures, reason
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.results.hypotheses import PRIOR, Hypothesis
+from pepscope.results.pair_table import JUDGED
 from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechanism, SplitPlace, Verdict
 
 #: Where a split is seen from one end, HTTP does not show whether it stores: the share of stores among splits
@@ -36,7 +40,7 @@ _WHOLE = (Explanation.END_TO_END, Explanation.HANDSHAKES_ANSWERED)
 _PLACES = {Explanation.NETWORK: SplitPlace.NETWORK, Explanation.SITE: SplitPlace.SERVER}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JudgedPools:
     """Pools of one sort with what explains each."""
 
@@ -46,26 +50,61 @@ class JudgedPools:
     posterior: Posterior
     comes_one_way: bool  # all connections come from one address, as behind a balancer or a NAT
 
-    def explanation(self, place: int) -> Explanation:
-        """What explains a pool. A split point beside the server is the server's own; further away it may be so too
+    @cached_property
+    def explanations(self) -> Ints:
+        """What explains each pool. A split point beside the server is the server's own; further away it may be so too
         where all clients have one address, the split point's."""
-        found = Explanation(int(self.classes.explanation[place]))
-        if self.side is GroupSide.CLIENT or found not in _SPLITS:
+        found = self.classes.explanation
+        if self.side is GroupSide.CLIENT:
             return found
-        if self.pools.near_s[place] < OWN_SITE_S:
-            return Explanation.SITE
-        return Explanation.NETWORK_OR_SITE if self.comes_one_way else found
+        elsewhere = np.full(len(found), Explanation.NETWORK_OR_SITE) if self.comes_one_way else found
+        of_split = np.where(self.pools.near_s < OWN_SITE_S, Explanation.SITE, elsewhere)
+        return np.where(np.isin(found, _SPLITS), of_split, found)
+
+    def explanation(self, place: int) -> Explanation:
+        """What explains a pool."""
+        return Explanation(int(self.explanations[place]))
 
     def figures(self, place: int, hosts: int) -> PoolFigures:
         """A pool in figures."""
-        of, late = self.pools, self.posterior.late[place] + self.posterior.fleet[place]
-        return PoolFigures(
-            self.side, hosts, int(of.connections[place]), int(of.exchanges[place]), float(of.near_s[place]),
-            float(of.handshake_s[place]), float(of.plain_s[place]), float(of.reference_s[place]),
-            float(of.fast_excess_s[place]), float(of.least_fast_s[place]), float(of.most_fast_s[place]),
-            float(of.leg_s[place]), float(of.leg_low_s[place]), float(of.leg_high_s[place]),
-            float(self.classes.split[place]), float(late), int(of.dialogues[place]),
-        )  # fmt: skip
+        columns = self.figure_columns(slice(place, place + 1), hosts)
+        return PoolFigures(*(column[0] for column in columns.values()))
+
+    def figure_columns(self, rows: slice, hosts: int = 1) -> dict[str, list[Any]]:
+        """Some pools in figures, of so many hosts each: the fields of `PoolFigures` as columns."""
+        of = self.pools
+        late = self.posterior.late[rows] + self.posterior.fleet[rows]
+        count = len(late)
+        measured = {
+            name: getattr(of, name)[rows].tolist()
+            for name in (
+                "connections", "exchanges", "near_s", "handshake_s", "plain_s", "reference_s", "fast_excess_s",
+                "least_fast_s", "most_fast_s", "leg_s", "leg_low_s", "leg_high_s",
+            )
+        }  # fmt: skip
+        return {
+            "side": [self.side] * count,
+            "hosts": [hosts] * count,
+            **measured,
+            "split": self.classes.split[rows].tolist(),
+            "late": late.tolist(),
+            "dialogues": of.dialogues[rows].tolist(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedSide:
+    """One judged side with its pools."""
+
+    judgement: SideJudgement
+    members: Pools
+    groups: JudgedPools
+    connections: JudgedPools
+
+    @property
+    def side(self) -> GroupSide:
+        """Which one."""
+        return self.judgement.side
 
 
 def judged_groups(judged: SideJudgement, members: Pools, least_probability: float) -> JudgedPools:
@@ -181,12 +220,14 @@ def verdict_of(explanation: Explanation) -> Verdict:
 
 def probability_of(split: float, *, dialogues: bool) -> dict[Verdict, float]:
     """Class probabilities; one end does not show whether a split point stores, unless it relays `dialogues`."""
-    stored = _STORED_DIALOGUES if dialogues else _STORED_SHARE
-    return {
-        Verdict.REGULAR: 1.0 - split,
-        Verdict.SPLIT_TCP: split * (1.0 - stored),
-        Verdict.TCP_PROXY: split * stored,
-    }
+    columns = probability_columns(np.asarray([split]), np.asarray([dialogues]))
+    return {kind: float(share[0]) for kind, share in zip(JUDGED, columns, strict=True)}
+
+
+def probability_columns(split: Floats, dialogues: npt.NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+    """Class probabilities by pool, as `JUDGED` has them."""
+    stored = np.where(dialogues, _STORED_DIALOGUES, _STORED_SHARE)
+    return 1.0 - split, split * (1.0 - stored), split * stored
 
 
 def _known(value: float) -> float | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate, islice
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value", bound=Hashable)
@@ -23,6 +24,12 @@ class TextColumn:
         """Add a row; paths that are no Unicode keep their surrogates."""
         self._content += text.encode("utf-8", "surrogatepass")
         self._ends.append(len(self._content))
+
+    def append_all(self, texts: Sequence[str]) -> None:
+        """Add a row for each text."""
+        encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+        _append_ends(self._ends, encoded, len(self._content))
+        self._content += b"".join(encoded)
 
     def extend(self, other: TextColumn) -> None:
         """Add the rows of another column."""
@@ -48,6 +55,11 @@ class BytesColumn:
         """Add a row."""
         self._content += content
         self._ends.append(len(self._content))
+
+    def append_all(self, contents: Sequence[bytes]) -> None:
+        """Add a row for each of these."""
+        _append_ends(self._ends, contents, len(self._content))
+        self._content += b"".join(contents)
 
     def extend(self, other: BytesColumn) -> None:
         """Add the rows of another column."""
@@ -76,6 +88,11 @@ class CodedColumn(Generic[Value]):
         codes = [self._code(value) for value in other.values]
         self.codes.extend(codes[code] for code in other.codes)
 
+    def append_all(self, values: Sequence[Value], places: Iterable[int]) -> None:
+        """Add a row for each place: the value there."""
+        codes = [self._code(value) for value in values]
+        self.codes.extend(codes[place] for place in places)
+
     def __getitem__(self, row: int) -> Value:
         return self.values[self.codes[row]]
 
@@ -92,3 +109,7 @@ class CodedColumn(Generic[Value]):
             code = self._code_of[value] = len(self.values)
             self.values.append(value)
         return code
+
+
+def _append_ends(ends: array[int], contents: Sequence[bytes], base: int) -> None:
+    ends.extend(islice(accumulate(map(len, contents), initial=base), 1, None))

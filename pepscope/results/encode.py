@@ -61,6 +61,7 @@ def _pair_records(result: DetectionResult) -> Iterator[dict[str, Any]]:
 
 def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
     """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
+    evidence = columns.evidence.documents(row)
     return {
         "vantages": [
             {
@@ -78,13 +79,13 @@ def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
             kind: 0.0 if math.isnan(share := column[row]) else share
             for kind, column in zip(JUDGED, columns.probability, strict=True)
         },
-        "reason": columns.reason[row] + columns.remark[row],
+        "reason": columns.reason_with(row, [item["summary"] for item in evidence]),
         "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
         "stretch": stretch_values(columns.stretch[row]),
         "packets": columns.packets[row],
         "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
         "duration_s": columns.duration_s[row],
-        "evidence": columns.evidence.documents(row),
+        "evidence": evidence,
     }
 
 

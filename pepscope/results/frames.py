@@ -75,7 +75,7 @@ def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     for name, size in zip(("up", "down"), columns.payload_bytes, strict=True):
         yield f"payload_bytes_{name}", np.asarray(size)[at]
     yield "duration_s", np.asarray(columns.duration_s)[at]
-    yield "reason", [columns.reason[row] + columns.remark[row] for row in rows]
+    yield "reason", columns.reasons(rows)
 
 
 def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import index
 from typing import Any, overload
@@ -17,6 +17,9 @@ from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+
+#: `PairColumns.reason_item` where the reason is a text of its own.
+_OWN = -1
 
 #: Codes of `PairColumns.one_place`; 0 where something may lie between the captures.
 _NO_STRETCH, _ONE_PLACE = -1, 1
@@ -60,7 +63,8 @@ class PairColumns:
     verdict: CodedColumn[Verdict]
     mechanism: CodedColumn[Mechanism | None]
     probability: tuple[array[float], ...]  # by `JUDGED`; NaN where none was given
-    reason: TextColumn
+    reason: TextColumn  # empty where it is what evidence says
+    reason_item: array[int]  # the piece of evidence that says it; `_OWN` where none does
     remark: CodedColumn[str]  # what a group adds to the reason
     packets: array[int]
     payload_bytes: tuple[array[int], array[int]]  # up, down
@@ -70,6 +74,17 @@ class PairColumns:
     one_place: array[int]
     stretch: BytesColumn
     evidence: EvidenceTable
+
+    def reasons(self, rows: Iterable[int]) -> list[str]:
+        """Why these pairs have their verdicts."""
+        return [self.reason_with(row, None) for row in rows]
+
+    def reason_with(self, row: int, said: Sequence[str] | None) -> str:
+        """Why a pair has its verdict; `said` are the sentences of its evidence, where they are known."""
+        item = self.reason_item[row]
+        if item == _OWN:
+            return self.reason[row] + self.remark[row]
+        return (self.evidence.item(row, item).summary if said is None else said[item]) + self.remark[row]
 
     def extend(self, other: PairColumns) -> None:
         """Add the rows of other columns."""
@@ -82,14 +97,36 @@ class PairColumns:
                 mine.extend(added)
 
 
+@dataclass(frozen=True, slots=True)
+class PairRows:
+    """Pairs with one vantage point, as columns of one length. `reasons` are those that are no evidence's: all others
+    are what the first piece of evidence says."""
+
+    captures: Sequence[str]
+    capture: Sequence[int]  # place in `captures`
+    client: Sequence[str]
+    server: Sequence[str]
+    verdicts: Sequence[Verdict]
+    verdict: Sequence[int]  # place in `verdicts`, and in `mechanisms`
+    mechanisms: Sequence[Mechanism | None]
+    probability: tuple[Sequence[float], ...]  # by `JUDGED`
+    reasons: Mapping[int, str]
+    packets: Sequence[int]
+    payload_bytes: tuple[Sequence[int], Sequence[int]]  # up, down
+    duration_s: Sequence[float]
+
+    def __len__(self) -> int:
+        return len(self.packets)
+
+
 class PairTable(Sequence[PairResult]):
     """Verdicts on connections; reads as a sequence of `PairResult`."""
 
     def __init__(self, pairs: Iterable[PairResult] = ()) -> None:
         self.columns = PairColumns(
             (VantageColumns(), VantageColumns()), CodedColumn(), CodedColumn(), tuple(array("d") for _ in JUDGED),
-            TextColumn(), CodedColumn(), array("q"), (array("q"), array("q")), array("d"), array("d"), CodedColumn(),
-            array("b"), BytesColumn(), EvidenceTable(),
+            TextColumn(), array("b"), CodedColumn(), array("q"), (array("q"), array("q")), array("d"), array("d"),
+            CodedColumn(), array("b"), BytesColumn(), EvidenceTable(),
         )  # fmt: skip
         self._series: dict[int, tuple[FlowSeries, ...]] = {}
         self._order: Sequence[int] | None = None  # rows by place; None where they stand in order
@@ -115,6 +152,35 @@ class PairTable(Sequence[PairResult]):
         self.columns.evidence.append_columns(len(pairs), evidence)
         return first
 
+    def append_rows(self, rows: PairRows, evidence: Sequence[EvidenceColumns]) -> None:
+        """Add pairs that are columns, as their evidence is."""
+        columns, count = self.columns, len(rows)
+        (first, second), none = columns.vantages, [0] * count
+        first.capture.append_all(rows.captures, rows.capture)
+        first.transport.append_all(["tcp"], none)
+        first.client.append_all(rows.client)
+        first.server.append_all(rows.server)
+        second.capture.append_all([None], none)
+        second.transport.append_all([""], none)
+        second.client.append_all([""] * count)
+        second.server.append_all([""] * count)
+        columns.verdict.append_all(rows.verdicts, rows.verdict)
+        columns.mechanism.append_all(rows.mechanisms, rows.verdict)
+        for column, shares in zip(columns.probability, rows.probability, strict=True):
+            column.extend(shares)
+        columns.reason.append_all([rows.reasons.get(row, "") for row in range(count)])
+        columns.reason_item.extend(_OWN if row in rows.reasons else 0 for row in range(count))
+        columns.remark.append_all([""], none)
+        columns.packets.extend(rows.packets)
+        for sizes, bytes_of in zip(columns.payload_bytes, rows.payload_bytes, strict=True):
+            sizes.extend(bytes_of)
+        columns.duration_s.extend(rows.duration_s)
+        columns.pairing_confidence.extend([1.0] * count)
+        columns.pairing_ground.append_all([""], none)
+        columns.one_place.extend([_NO_STRETCH] * count)
+        columns.stretch.append_all([b""] * count)
+        columns.evidence.append_columns(count, evidence)
+
     def _append(self, pair: PairResult) -> int:
         """Add all of a pair but its evidence."""
         columns, number = self.columns, len(self)
@@ -125,6 +191,7 @@ class PairTable(Sequence[PairResult]):
         for kind, column in zip(JUDGED, columns.probability, strict=True):
             column.append(pair.probability.get(kind, math.nan))
         columns.reason.append(pair.reason)
+        columns.reason_item.append(_OWN)
         columns.remark.append("")
         columns.packets.append(index(pair.packets))
         columns.payload_bytes[0].append(index(pair.payload_bytes_up))
@@ -210,8 +277,7 @@ class PairTable(Sequence[PairResult]):
 
     def reason(self, place: int) -> str:
         """Why a pair has its verdict."""
-        row = self._row(place)
-        return self.columns.reason[row] + self.columns.remark[row]
+        return self.columns.reason_with(self._row(place), None)
 
     def packets(self, place: int) -> int:
         """Packets of a pair at all vantage points."""
@@ -253,12 +319,13 @@ class PairTable(Sequence[PairResult]):
     def _made(self, row: int) -> PairResult:
         columns = self.columns
         probability = zip(JUDGED, (column[row] for column in columns.probability), strict=True)
+        evidence = columns.evidence[row]
         return PairResult(
             tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None),
             columns.verdict[row],
             {kind: share for kind, share in probability if not math.isnan(share)},
-            columns.reason[row] + columns.remark[row],
-            columns.evidence[row],
+            columns.reason_with(row, [item.summary for item in evidence]),
+            evidence,
             columns.packets[row],
             columns.payload_bytes[0][row],
             columns.payload_bytes[1][row],

@@ -40,7 +40,6 @@ def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> s
     columns, rows = pairs.columns, [pairs.rows[place] for place in order]
     up, down = columns.payload_bytes
     verdicts = columns.verdict.of(rows)
-    remarks = columns.remark.of(rows)
     document = {
         "rows": len(rows),
         "linked": list(order[:linked]),
@@ -53,7 +52,7 @@ def connection_columns(pairs: PairTable, order: Sequence[int], linked: int) -> s
         ),
         "payload": _quantities([up[row] + down[row] for row in rows], format_bytes),
         "duration": _quantities([columns.duration_s[row] for row in rows], format_seconds),
-        "reason": _texts([columns.reason[row] + remark for row, remark in zip(rows, remarks, strict=True)]),
+        "reason": _texts(columns.reasons(rows)),
     }
     text = json.dumps(document, separators=(",", ":"))
     return f'<script type="application/json" id="connection-columns">{text}</script>\n'

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -14,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.errors import UsageError
+from pepscope.results.evidence.columns import Figure, Words, evidence_columns
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
-from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import DetectionResult, Evidence, Outcome, PairResult, Verdict
+from pepscope.results.pair_table import PairRows, PairTable
+from pepscope.results.verdicts import DetectionResult, Evidence, Mechanism, Outcome, PairResult, Verdict
 from tests.pepscope.detections import DETECTIONS, PAIRS, comparable
 
 
@@ -155,3 +158,49 @@ def test_arrow_without_pyarrow_is_one_sentence(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match=r"pip install 'pepscope\[parquet\]'"):
         DetectionResult((), ()).to_arrow()
+
+
+class Seen(Finding):
+    """What the made evidence says."""
+
+    SEEN = inapplicable("seen")
+
+
+def _said(numbers: Mapping[str, Any]) -> Words:
+    return Words(f"Seen {numbers['seen']} times by {numbers['who']}.", ("It may be another.",))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.floats(0, 1)), max_size=8), st.integers(0, 3))
+def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
+    made: list[tuple[int, bool, float]], before: int
+) -> None:
+    """Reasons are what the first piece of evidence says, but for those that are given."""
+    count = len(made)
+    numbers, owns, shares = [each[0] for each in made], [each[1] for each in made], [each[2] for each in made]
+    (evidence,) = evidence_columns(
+        "seen", Seen.SEEN, np.arange(count), np.asarray(shares), [Figure("seen", numbers)], _said,
+        [Figure("who", [f"host {number}" for number in numbers])],
+    ) or [None]  # fmt: skip
+    rows = PairRows(
+        ["a.pcap", "b.pcap"], [number % 2 for number in numbers],
+        [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count,
+        [Verdict.REGULAR, Verdict.SPLIT_TCP], [int(own) for own in owns], [None, Mechanism.UNDECIDED],
+        (shares, [1 - share for share in shares], [0.0] * count),
+        {row: "Its own." for row, own in enumerate(owns) if own}, numbers, (numbers, numbers), shares,
+    )  # fmt: skip
+    table = PairTable([_typical(0)] * before)
+    table.append_rows(rows, [] if evidence is None else [evidence])
+    table.append(_typical(1))
+    pairs = list(pickle.loads(pickle.dumps(table)))
+    assert len(pairs) == before + count + 1
+    for row, (number, own, share) in enumerate(made):
+        pair = pairs[before + row]
+        assert pair.evidence[0].summary == f"Seen {number} times by host {number}."
+        assert pair.reason == table.reason(before + row) == ("Its own." if own else pair.evidence[0].summary)
+        assert (pair.verdict.is_split, pair.mechanism is None) == (own, not own)
+        assert pair.probability[Verdict.REGULAR] == pair.evidence[0].strength == share
+        assert pair.vantages[0].client == f"192.0.2.1:{number}"
+        assert pair.vantages[0].capture == ("b.pcap" if number % 2 else "a.pcap")
+    assert comparable(pairs[-1]) == comparable(_typical(1))
+    assert PairTable(pairs) == table
+    assert table.columns.reasons(range(len(table))) == [pair.reason for pair in pairs]

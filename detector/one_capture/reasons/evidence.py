@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from detector.one_capture.classes import Explanation
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
 from detector.one_capture.reasons.findings import (
     NAME,
     AnsweredHandshakeFinding,
@@ -13,7 +18,19 @@ from detector.one_capture.reasons.findings import (
     NearEndFinding,
     ReferenceFinding,
 )
-from detector.one_capture.reasons.sentences import PoolFigures, counted, duration, numbers_of, reason
+from detector.one_capture.reasons.sentences import (
+    COUNTS,
+    SHARE_DIGITS,
+    SHARES,
+    TIME_DIGITS,
+    TIMES,
+    PoolFigures,
+    counted,
+    duration,
+    numbers_of,
+    reason,
+)
+from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_columns
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
@@ -42,12 +59,58 @@ _OF_EXPLANATION = {
 
 def exchange_evidence(figures: PoolFigures, explanation: Explanation) -> Evidence:
     """What the exchanges of a pool show."""
-    if figures.exchanges == 0:
-        return ExchangeFinding.NO_EXCHANGES.undecided(NAME, reason(figures, explanation), numbers_of(figures))
-    finding = _OF_EXPLANATION.get(explanation, ExchangeFinding.TOO_FEW_EXCHANGES)
-    odds = abs(math.log(max(figures.split, 1e-9) / max(1 - figures.split, 1e-9)))
-    strength = min(1.0, odds / _CERTAIN_NATS) if finding.row.weight is not None else 0.0
-    return finding.evidence(NAME, strength, reason(figures, explanation), numbers_of(figures), _CAVEATS)
+    finding = _finding(figures.exchanges, explanation)
+    words = _words(figures, explanation)
+    strength = float(_strength(np.asarray([figures.split]))[0]) if finding.row.weight is not None else 0.0
+    return finding.evidence(NAME, strength, words.summary, numbers_of(figures), words.caveats)
+
+
+def exchange_evidence_columns(figures: Mapping[str, list[Any]], explanation: Ints) -> list[EvidenceColumns]:
+    """What the exchanges of many pools show; `figures` are the fields of `PoolFigures` as columns."""
+    exchanges = np.asarray(figures["exchanges"], np.int64)
+    pool = [*zip(*figures.values(), explanation.tolist(), strict=True)]
+    stated = [
+        *((name, figures[name]) for name in COUNTS),
+        *((name, _rounded(figures[field], TIME_DIGITS)) for name, field in TIMES.items()),
+        *((name, _rounded(figures[field], SHARE_DIGITS)) for name, field in SHARES.items()),
+    ]  # fmt: skip
+    strength = _strength(np.asarray(figures["split"], np.float64))
+    number_of = {finding: number for number, finding in enumerate(ExchangeFinding)}
+    of_explanation = np.asarray([number_of[_finding(1, each)] for each in Explanation])[explanation]
+    found = np.where(exchanges == 0, number_of[ExchangeFinding.NO_EXCHANGES], of_explanation)
+    parts = []
+    for number, finding in enumerate(ExchangeFinding):
+        rows = np.flatnonzero(found == number)
+        places = rows.tolist()
+        of_rows = [Figure(name, [values[place] for place in places]) for name, values in stated]
+        beside = [Figure("pool", [pool[place] for place in places])]
+        firmly = strength[rows] if finding.row.weight is not None else np.zeros(len(rows))
+        parts += evidence_columns(NAME, finding, rows, firmly, of_rows, _pool_words, beside)
+    return parts
+
+
+def _pool_words(numbers: Mapping[str, Any]) -> Words:
+    side, *values, explanation = numbers["pool"]
+    return _words(PoolFigures(GroupSide(side), *values), Explanation(explanation))
+
+
+def _words(figures: PoolFigures, explanation: Explanation) -> Words:
+    return Words(reason(figures, explanation), _CAVEATS if figures.exchanges else ())
+
+
+def _finding(exchanges: int, explanation: Explanation) -> ExchangeFinding:
+    if exchanges == 0:
+        return ExchangeFinding.NO_EXCHANGES
+    return _OF_EXPLANATION.get(explanation, ExchangeFinding.TOO_FEW_EXCHANGES)
+
+
+def _strength(split: Floats) -> Floats:
+    odds = np.log(np.maximum(split, 1e-9) / np.maximum(1 - split, 1e-9))
+    return np.minimum(1.0, np.abs(odds) / _CERTAIN_NATS)
+
+
+def _rounded(values: Sequence[float], digits: int) -> list[float | None]:
+    return [None if math.isnan(value) else round(value, digits) for value in values]
 
 
 def group_evidence(

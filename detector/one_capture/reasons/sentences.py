@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from detector.one_capture.classes import Explanation
@@ -43,6 +43,10 @@ _ONE_HOST = {
 }
 
 _HELD_BACK = "unless a box holds its acknowledgements back, or makes only those of what comes the other way"
+
+
+#: Why a connection is undecided of which no side could be judged.
+NO_PATH = "No packet shows which way this connection goes."
 
 
 def reason(figures: PoolFigures, explanation: Explanation) -> str:
@@ -206,18 +210,21 @@ def percent(share: float) -> str:
     return ">99 %" if 99 < value < 100 else f"{value:.0f} %"
 
 
+#: The figures of a pool that evidence states; times are rounded to microseconds, probabilities to four digits.
+COUNTS = ("exchanges", "connections", "hosts")
+TIMES = {
+    "near_round_trip_s": "near_s", "handshake_s": "handshake_s", "reference_round_trip_s": "reference_s",
+    "fast_excess_s": "fast_excess_s", "leg_s": "leg_s", "leg_low_s": "leg_low_s", "leg_high_s": "leg_high_s",
+}  # fmt: skip
+SHARES = {"split_probability": "split", "late_probability": "late"}
+TIME_DIGITS, SHARE_DIGITS = 6, 4
+
+
 def numbers_of(figures: PoolFigures) -> Mapping[str, float | int | None]:
     """The figures behind a verdict, as evidence states them."""
-    times: Sequence[tuple[str, float]] = (
-        ("near_round_trip_s", figures.near_s), ("handshake_s", figures.handshake_s),
-        ("reference_round_trip_s", figures.reference_s), ("fast_excess_s", figures.fast_excess_s),
-        ("leg_s", figures.leg_s), ("leg_low_s", figures.leg_low_s), ("leg_high_s", figures.leg_high_s),
-    )  # fmt: skip
+    times = {name: getattr(figures, field) for name, field in TIMES.items()}
     return {
-        "exchanges": figures.exchanges,
-        "connections": figures.connections,
-        "hosts": figures.hosts,
-        **{name: None if math.isnan(value) else round(value, 6) for name, value in times},
-        "split_probability": round(figures.split, 4),
-        "late_probability": round(figures.late, 4),
+        **{name: getattr(figures, name) for name in COUNTS},
+        **{name: None if math.isnan(value) else round(value, TIME_DIGITS) for name, value in times.items()},
+        **{name: round(getattr(figures, field), SHARE_DIGITS) for name, field in SHARES.items()},
     }

@@ -54,3 +54,10 @@ def test_a_plug_in_is_heard_of_every_connection(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(further_methods, "methods", lambda: (*METHODS, PLUG_IN))
     result = detect(WHOLE)
     assert all("plug_in" in {item.method for item in pair.evidence} for pair in result.pairs)
+
+
+def test_a_connection_that_evidence_leaves_open_is_told_of_its_group_once() -> None:
+    result = detect(SPLIT, ack_delay_s=0.4)
+    told = [pair.reason.lower().count("its group") for pair in result.pairs]
+    assert set(told) <= {0, 1}
+    assert 1 in told

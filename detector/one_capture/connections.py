@@ -1,0 +1,189 @@
+"""The verdicts on the connections of one vantage point, as columns; their sentences are made when they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.classes import Explanation
+from detector.one_capture.columns import VantageColumns
+from detector.one_capture.judging import JudgedPools, JudgedSide, probability_columns, verdict_of
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
+from detector.one_capture.reasons.evidence import exchange_evidence_columns
+from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_short, reason
+from detector.verdict.weighing import judge
+from pepscope.captures.connections import endpoint
+from pepscope.results.evidence.columns import EvidenceColumns, columns_of
+from pepscope.results.pair_table import JUDGED, PairRows, PairTable
+from pepscope.results.verdicts import Evidence, Mechanism, Outcome, Verdict
+
+#: Probability of a split before any evidence.
+_UNKNOWN = 0.5
+
+#: Connections whose evidence is packed together: reading one of them unpacks no more than so many.
+_TOGETHER = 1024
+
+_VERDICTS = tuple(Verdict)
+_MECHANISMS = tuple(Mechanism.UNDECIDED if verdict.is_split else None for verdict in _VERDICTS)
+_REGULAR, _INCONCLUSIVE, _SPLIT = (
+    _VERDICTS.index(each) for each in (Verdict.REGULAR, Verdict.INCONCLUSIVE, Verdict.SPLIT_TCP)
+)
+_CODES = np.asarray([_VERDICTS.index(verdict_of(each)) for each in Explanation], np.int64)
+
+FurtherEvidence = Callable[[int], Sequence[Evidence]]
+
+
+def pair_table(
+    vantage: VantageColumns,
+    sides: Sequence[JudgedSide],
+    further_evidence: FurtherEvidence | None,
+    least_probability: float,
+) -> tuple[PairTable, set[int]]:
+    """The verdicts on all connections, and the places of those whose reason names their group already."""
+    judged = _judged(sides, len(vantage.capture))
+    columns, table = vantage.columns, PairTable()
+    clients, servers = (
+        list(map(endpoint, addresses, columns[port].tolist()))
+        for addresses, port in ((vantage.clients, "client_port"), (vantage.servers, "server_port"))
+    )
+    duration_s = ((columns["last_time_ns"] - columns["first_time_ns"]) / 1e9).tolist()
+    paths = [capture.path for capture in vantage.captures]
+    for rows in _parts(len(clients)):
+        parts = [
+            exchange_evidence_columns(side.connections.figure_columns(rows), side.connections.explanations[rows])
+            for side in sides
+        ]
+        evidence = [part for of_side in parts for part in of_side]
+        part = judged.of(rows)
+        if further_evidence is not None:
+            evidence = part.weighed(evidence, further_evidence, rows.start, least_probability)
+        table.append_rows(
+            PairRows(
+                paths,
+                vantage.capture[rows].tolist(),
+                clients[rows],
+                servers[rows],
+                _VERDICTS,
+                part.verdict.tolist(),
+                _MECHANISMS,
+                tuple(shares.tolist() for shares in part.probability),
+                part.reasons,
+                columns["packets"][rows].tolist(),
+                (columns["up_stream_bytes"][rows].tolist(), columns["down_stream_bytes"][rows].tolist()),
+                duration_s[rows],
+            ),
+            evidence,
+        )
+    return table, judged.told
+
+
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(first, min(first + _TOGETHER, count)) for first in range(0, count, _TOGETHER))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """Connections as both stretches show them: where both are judged the worse one decides.
+
+    `verdict` are places in `_VERDICTS`; `reasons` those that are not what the evidence of the first side says; `told`
+    the connections whose reason names their group.
+    """
+
+    verdict: Ints
+    probability: tuple[Floats, ...]
+    reasons: dict[int, str]
+    told: set[int]
+
+    def of(self, rows: slice) -> _Judged:
+        """Some of them, counted from the first."""
+        reasons = {row - rows.start: self.reasons[row] for row in range(rows.start, rows.stop) if row in self.reasons}
+        return _Judged(self.verdict[rows], tuple(shares[rows] for shares in self.probability), reasons, self.told)
+
+    def weighed(
+        self, evidence: list[EvidenceColumns], further: FurtherEvidence, first: int, least_probability: float
+    ) -> list[EvidenceColumns]:
+        """All evidence; connections of which further methods say something are judged by all of it together."""
+        found = [tuple(further(first + row)) for row in range(len(self.verdict))]
+        own: list[list[Evidence]] = [[] for _ in found]
+        for part in evidence:
+            for place, row in enumerate(part.rows.tolist()):
+                own[row].append(part.evidence(place))
+        for row, items in enumerate(found):
+            if any(item.outcome is not Outcome.INAPPLICABLE for item in items):
+                judgement = judge((*own[row], *items), least_probability=least_probability)
+                self.verdict[row] = _VERDICTS.index(judgement.verdict)
+                self.reasons[row] = judgement.reason
+                self.told.discard(first + row)
+                for shares, kind in zip(self.probability, JUDGED, strict=True):
+                    shares[row] = judgement.probability[kind]
+        most = max(map(len, found), default=0)
+        placed = ([items[place] if place < len(items) else None for items in found] for place in range(most))
+        return [*evidence, *(part for items in placed for part in columns_of(items))]
+
+
+def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
+    if not sides:
+        undecided = np.full(count, _INCONCLUSIVE)
+        nothing = probability_columns(np.full(count, _UNKNOWN), np.zeros(count, np.bool_))
+        return _Judged(undecided, nothing, dict.fromkeys(range(count), NO_PATH), set())
+    found = [_on_side(side) for side in sides]
+    worst = np.max([_BADNESS[each.verdict] for each in found], axis=0)
+    shown = np.argmax([_BADNESS[each.verdict] == worst for each in found], axis=0)
+    split = 1.0 - np.prod([1.0 - side.connections.classes.split for side in sides], axis=0)
+    dialogues = np.choose(shown, [side.connections.pools.dialogues > 0 for side in sides])
+    verdict = np.choose(shown, [each.verdict for each in found])
+    reasons, told = dict[int, str](), set[int]()
+    for number, each in enumerate(found):
+        is_shown = shown == number
+        told |= set(np.flatnonzero(is_shown & each.is_told).tolist())
+        # The evidence of the first side says the reason, but for what a group knows better.
+        is_placed = len(sides) > 1 and is_shown & (each.verdict == _SPLIT)
+        for row in np.flatnonzero(is_shown & (each.is_told | is_placed | (number > 0))).tolist():
+            why = each.reason(row)
+            side = sides[number].side.value
+            placed = len(sides) > 1 and verdict[row] == _SPLIT
+            reasons[row] = f"Between this capture and the {side}s: {why}" if placed else why
+    return _Judged(verdict, probability_columns(split, dialogues), reasons, told)
+
+
+#: How bad a verdict is, by its place.
+_BADNESS = np.asarray([2 if each.is_split else each is Verdict.INCONCLUSIVE for each in _VERDICTS], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _OnSide:
+    """Connections as one side shows them, which their groups may know better."""
+
+    connections: JudgedPools
+    explanation: Ints
+    verdict: Ints
+    too_short: npt.NDArray[np.bool_]
+    at_odds: npt.NDArray[np.bool_]
+
+    @property
+    def is_told(self) -> npt.NDArray[np.bool_]:
+        """Of which connections the reason names their group."""
+        told: npt.NDArray[np.bool_] = self.too_short | self.at_odds
+        return told
+
+    def reason(self, row: int) -> str:
+        """Why a connection has its verdict."""
+        figures = self.connections.figures(row, 1)
+        if self.too_short[row]:
+            return leg_too_short(figures)
+        return at_odds(figures) if self.at_odds[row] else reason(figures, Explanation(int(self.explanation[row])))
+
+
+def _on_side(side: JudgedSide) -> _OnSide:
+    places = side.judgement.places
+    explanation = side.connections.explanations
+    verdict, of_group = _CODES[explanation], _CODES[side.groups.explanations][places.member_group[places.member]]
+    too_short = (verdict == _REGULAR) & (of_group == _SPLIT)
+    odd = (verdict == _SPLIT) & (of_group == _REGULAR) & (explanation != Explanation.SITE)
+    return _OnSide(
+        side.connections, explanation, np.where(too_short | odd, _INCONCLUSIVE, verdict), too_short, odd
+    )  # fmt: skip
