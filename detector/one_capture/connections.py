@@ -50,7 +50,7 @@ def pair_table(
         list(map(endpoint, addresses, columns[port].tolist()))
         for addresses, port in ((vantage.clients, "client_port"), (vantage.servers, "server_port"))
     )
-    duration_s = ((columns["last_time_ns"] - columns["first_time_ns"]) / 1e9).tolist()
+    duration_s = (columns["last_time_ns"] - columns["first_time_ns"]) / 1e9
     paths = [capture.path for capture in vantage.captures]
     for rows in _parts(len(clients)):
         parts = [
@@ -64,16 +64,16 @@ def pair_table(
         table.append_rows(
             PairRows(
                 paths,
-                vantage.capture[rows].tolist(),
+                vantage.capture[rows],
                 clients[rows],
                 servers[rows],
                 _VERDICTS,
-                part.verdict.tolist(),
+                part.verdict,
                 _MECHANISMS,
-                tuple(shares.tolist() for shares in part.probability),
+                part.probability,
                 part.reasons,
-                columns["packets"][rows].tolist(),
-                (columns["up_stream_bytes"][rows].tolist(), columns["down_stream_bytes"][rows].tolist()),
+                columns["packets"][rows],
+                (columns["up_stream_bytes"][rows], columns["down_stream_bytes"][rows]),
                 duration_s[rows],
             ),
             evidence,

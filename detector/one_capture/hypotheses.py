@@ -27,9 +27,8 @@ import numpy.typing as npt
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, NATURES, Floats, TimingTables
+from detector.one_capture.members import Ints
 from pepscope.results.verdicts import GroupSide
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +128,6 @@ class Paths:
         """Those of some members."""
         return Paths(self.natures[members], self.end_natures[members], self.shifts[members])
 
-    def by_group(self, group: Ints, groups: int) -> Paths:
-        """Those of a member of each group; a group without one has those of the first."""
-        member = np.zeros(groups, np.int64)
-        member[group] = np.arange(len(group))
-        return self.of(member)
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -147,41 +140,67 @@ class Seen:
     handshakes_answered: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class MemberNats:
+    """Log-likelihoods of what members' exchanges say, priors of members included.
+
+    `parts` by way of being end to end (rows, see `_end_parts`) and member, `passed` where handshakes are answered and
+    data pass end to end, `legs` by member and each of `HIDDEN_S`; `answers`: whether a member answered anything.
+    """
+
+    parts: Floats
+    passed: Floats
+    legs: Floats
+    answers: npt.NDArray[np.bool_]
+
+    def of(self, members: Ints | slice) -> MemberNats:
+        """Those of some members."""
+        return MemberNats(self.parts[:, members], self.passed[members], self.legs[members], self.answers[members])
+
+
+def member_nats(nats: ExchangeNats, by_data: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
+    """What each member's exchanges say by themselves: `nats` beyond all round trips, handshakes included; `by_data`
+    beyond those of data alone."""
+    parts = _end_parts(nats, priors, paths)
+    answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
+    return MemberNats(parts, _passed(nats, by_data, parts, priors, paths), _leg_nats(nats, priors, paths), answers)
+
+
+def joined_members(every: Sequence[MemberNats]) -> MemberNats:
+    """Members one after the other."""
+    return MemberNats(
+        np.concatenate([each.parts for each in every], axis=1),
+        *(np.concatenate([getattr(each, name) for each in every]) for name in ("passed", "legs", "answers")),
+    )
+
+
 def posterior(
-    nats: ExchangeNats,
-    by_data: ExchangeNats,
+    members: MemberNats,
+    alike: MemberNats,
     group: Ints,
     groups: int,
     priors: Priors,
     seen: Seen,
     reference: ReferenceNats,
-    paths: Paths,
 ) -> Posterior:
     """Weigh the hypotheses of groups; `group` is the group of each member, and ascends.
 
-    `nats` are of exchanges beyond all round trips, handshakes included; `by_data` beyond those of data alone.
+    `alike` are groups as if each were one member: one path, one device and one application.
     """
     without, within = reference.nats[:, 0], reference.nats[:, 1:]
     no_leg = _by_group(without, group, groups)
-    parts = _end_parts(nats, priors, paths)
+    parts, legs = members.parts, members.legs + within
     member_end = sum_nats(parts.T) + without
     every_end = _by_group(member_end, group, groups)
-    legs = _leg_nats(nats, priors, paths) + within
-    if len(group) == groups:  # as connections are
-        habits, common, fleet = parts, legs, np.full(groups, -np.inf)
-    else:
-        alike, alike_paths = nats.by_group(group, groups), paths.by_group(group, groups)
-        habits = _end_parts(alike, priors, alike_paths)
-        common = _leg_nats(alike, priors, alike_paths) + _legs_by_group(within, group, groups)
-        fleet = _late(alike) + no_leg
+    common = alike.legs + _legs_by_group(within, group, groups)
     split = _split_nats(legs, _any_leg(common), sum_nats(parts[:3].T) + without, group, groups, priors)
     late = _by_group(parts[2] + without, group, groups)
+    fleet = alike.parts[2] - _log(priors.late) + no_leg if priors.late else np.full(groups, -np.inf)
     busy = _by_group(_busy(parts, priors) + without, group, groups)
-    passed = _by_group(_passed(nats, by_data, parts, priors, paths) + reference.by_data, group, groups)
+    passed = _by_group(members.passed + reference.by_data, group, groups)
     whole = _log(1.0 - priors.split)
     # What one member does, is no habit of many.
-    answering = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    together = np.where(_by_group(answering.astype(np.float64), group, groups) > 1, 1.0, _NEVER)
+    together = np.where(_by_group(members.answers.astype(np.float64), group, groups) > 1, 1.0, _NEVER)
     plain = np.log(1.0 - together * (priors.fleet + priors.busy) - priors.handshakes_answered)
     logs = np.stack([
         _log(priors.split * (1 - _HOLDS_ACKS)) + split + seen.split,
@@ -190,8 +209,8 @@ def posterior(
         whole + _log(priors.handshakes_answered) + passed + seen.handshakes_answered,
         _log(priors.split * _HOLDS_ACKS) + passed + seen.holding,
         whole + np.log(together) + _log(priors.busy) + busy + seen.end,
-        whole + plain + np.log(_ALIKE * together) + habits[0] + no_leg + seen.end,
-        whole + plain + np.log(_ALIKE * together) + habits[1] + no_leg + seen.end,
+        whole + plain + np.log(_ALIKE * together) + alike.parts[0] + no_leg + seen.end,
+        whole + plain + np.log(_ALIKE * together) + alike.parts[1] + no_leg + seen.end,
     ])  # fmt: skip
     shares = np.exp(logs - sum_nats(logs.T))
     all_late = np.exp(late - every_end)

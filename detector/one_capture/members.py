@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -39,9 +42,20 @@ def shares(happens: npt.NDArray[np.bool_], known: npt.NDArray[np.bool_], member:
 def most_frequent(values: Ints, member: Ints, members: int) -> Ints:
     """The most frequent value of each member's connections, the lowest of equally frequent ones; -1 where none is known
     (negative values are not)."""
-    known = (values >= 0) & (member >= 0)
-    pairs, count = np.unique(np.stack([member[known], values[known]]), axis=1, return_counts=True)
+    known = np.flatnonzero((values >= 0) & (member >= 0))
+    _, first, count = np.unique(codes([member[known], values[known]]), return_index=True, return_counts=True)
+    owner, value = member[known][first], values[known][first]
+    order = np.lexsort((-value, count, owner))
     found = np.full(members, -1, np.int64)
-    order = np.lexsort((-pairs[1], count, pairs[0])) if len(count) else np.zeros(0, np.int64)
-    found[pairs[0, order]] = pairs[1, order]  # of several rows of one member the last counts
+    found[owner[order]] = value[order]  # of several rows of one member the last counts
     return found
+
+
+def codes(columns: Iterable[npt.NDArray[Any]]) -> Ints:
+    """A number for each row of these columns, equal for equal rows."""
+    code = np.zeros(1, np.int64)
+    for column in columns:
+        values, own = np.unique(column, return_inverse=True)
+        _, code = np.unique(code * len(values) + own, return_inverse=True)
+    numbers: Ints = code.astype(np.int64)
+    return numbers

@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.groups.membership import PREFIX_IPV4, PREFIX_IPV6
+from detector.one_capture.members import Ints
 from pepscope.captures.tables.connection_frame import address_texts
 from pepscope.errors import UsageError
-
-Ints = npt.NDArray[np.int64]
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

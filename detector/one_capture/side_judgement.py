@@ -9,13 +9,26 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
-from detector.one_capture.hypotheses import PRIORS, Paths, Posterior, Priors, Seen, joined, posterior
+from detector.one_capture.hypotheses import (
+    PRIORS,
+    MemberNats,
+    Paths,
+    Posterior,
+    Priors,
+    Seen,
+    joined,
+    joined_members,
+    member_nats,
+    posterior,
+)
 from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
-from detector.one_capture.likelihoods.exchange_nats import Ints, exchange_nats
+from detector.one_capture.likelihoods.equal_members import equal_members
+from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.near_ends import near_nats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
-from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, timing_tables
+from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
+from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import form_codes, group_stacks
@@ -102,31 +115,51 @@ class _Shown:
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Posterior:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
         `seen` what else is seen of each group, end to end and split."""
-        order = np.argsort(unit, kind="stable")
+        units = self._units(unit, self.variation[member])
+        alike = units
+        if groups < len(group):
+            first = np.searchsorted(group, np.arange(groups))
+            alike = self._units(group[unit], self.variation[member[first]])
         parts = []
-        for first, last in _together(group, groups):
-            begin, end = np.searchsorted(group, [first, last])
-            inside = order[slice(*np.searchsorted(unit[order], [begin, end]))]
-            of_part = seen[0][first:last], seen[1][first:last]
+        for begin, end in _together(group, groups):
+            inside = slice(*np.searchsorted(group, [begin, end]))
+            of_part, count = group[inside] - begin, end - begin
+            also = self._seen(member[inside], of_part, count, (seen[0][begin:end], seen[1][begin:end]))
+            reference = self.reference.of(member[inside])
             parts.append(
-                self._weighed(
-                    inside, unit[inside] - begin, member[begin:end], group[begin:end] - first, last - first, of_part
-                )
+                posterior(units.of(inside), alike.of(slice(begin, end)), of_part, count, self.priors, also, reference)
             )
         return joined(parts)
 
-    def _weighed(
-        self, order: Ints, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]
-    ) -> Posterior:
-        """The posterior of some groups; `order` are the rows of their exchanges, by unit."""
-        timing = self.timing
-        nats = [
-            exchange_nats(
-                self.tables, unit, timing.kind[order], self.variation[timing.member[order]], excess_s[order],
-                timing.weight[order], len(member),
-            )
-            for excess_s in (timing.excess_s, timing.data_excess_s)
-        ]  # fmt: skip
+    def _units(self, unit: Ints, variation: Ints) -> MemberNats:
+        """What the exchanges of each unit say; `variation` is the class of each unit."""
+        timing, tables = self.timing, self.tables
+        bins = [excess_bin(excess_s) for excess_s in (timing.excess_s, timing.data_excess_s)]
+        equal = equal_members(unit, codes([timing.kind, *bins, timing.weight]), variation)
+        is_first = np.zeros(len(variation), np.bool_)
+        is_first[equal.first] = True
+        order = np.flatnonzero(is_first[unit])
+        order = order[np.argsort(equal.kind[unit[order]], kind="stable")]
+        of_kind = equal.kind[unit[order]]
+        found = []
+        for start in range(0, max(len(equal.first), 1), _MEMBERS_TOGETHER):
+            stop = min(start + _MEMBERS_TOGETHER, len(equal.first))
+            inside = slice(*np.searchsorted(of_kind, [start, stop]))
+            rows, classes = order[inside], variation[equal.first[start:stop]]
+            of_unit = of_kind[inside] - start
+            nats = [
+                exchange_nats(
+                    tables, of_unit, timing.kind[rows], classes[of_unit], excess_s[rows], timing.weight[rows],
+                    stop - start,
+                )
+                for excess_s in (timing.excess_s, timing.data_excess_s)
+            ]  # fmt: skip
+            paths = Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
+            found.append(member_nats(nats[0], nats[1], self.priors, paths))
+        return joined_members(found).of(equal.kind)
+
+    def _seen(self, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Seen:
+        """What is seen of groups beside their exchanges: `seen`, and what their members' handshakes say."""
         of = self.handshakes
         as_fast, faster, same, other = (
             np.bincount(group, nats_of[member], groups).astype(np.float64)
@@ -135,18 +168,12 @@ class _Shown:
         end, split = seen
         # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
         nearer = np.where((faster - as_fast + other - same) > _NEARER_NATS, np.maximum(end, split) + faster, -np.inf)
-        further = Seen(
+        return Seen(
             end=end + as_fast + same,
             split=split + as_fast + same,
             holding=nearer + same,
             handshakes_answered=nearer + other,
         )
-        variation = self.variation[member]
-        tables = self.tables
-        paths = Paths(
-            tables.nature_nats[variation], tables.end_nature_nats[variation], tables.shift_nats[variation]
-        )  # fmt: skip
-        return posterior(nats[0], nats[1], group, groups, self.priors, further, self.reference.of(member), paths)
 
 
 def _together(group: Ints, groups: int) -> Iterator[tuple[int, int]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import accumulate, islice
 from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 Value = TypeVar("Value", bound=Hashable)
 
@@ -88,10 +91,10 @@ class CodedColumn(Generic[Value]):
         codes = [self._code(value) for value in other.values]
         self.codes.extend(codes[code] for code in other.codes)
 
-    def append_all(self, values: Sequence[Value], places: Iterable[int]) -> None:
+    def append_all(self, values: Sequence[Value], places: npt.NDArray[np.int64]) -> None:
         """Add a row for each place: the value there."""
-        codes = [self._code(value) for value in values]
-        self.codes.extend(codes[place] for place in places)
+        codes = np.asarray([self._code(value) for value in values], np.uint32)
+        self.codes.frombytes(codes[places].tobytes())
 
     def __getitem__(self, row: int) -> Value:
         return self.values[self.codes[row]]

@@ -10,11 +10,21 @@ from operator import index
 from typing import Any, overload
 
 import msgspec
+import numpy as np
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
-from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array
 from pepscope.results.evidence.table import EvidenceTable
-from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Stretch, VantageName, Verdict
+from pepscope.results.verdicts import (
+    Evidence,
+    FloatArray,
+    FlowSeries,
+    Mechanism,
+    PairResult,
+    Stretch,
+    VantageName,
+    Verdict,
+)
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 
@@ -103,17 +113,17 @@ class PairRows:
     are what the first piece of evidence says."""
 
     captures: Sequence[str]
-    capture: Sequence[int]  # place in `captures`
+    capture: Int64Array  # place in `captures`
     client: Sequence[str]
     server: Sequence[str]
     verdicts: Sequence[Verdict]
-    verdict: Sequence[int]  # place in `verdicts`, and in `mechanisms`
+    verdict: Int64Array  # place in `verdicts`, and in `mechanisms`
     mechanisms: Sequence[Mechanism | None]
-    probability: tuple[Sequence[float], ...]  # by `JUDGED`
+    probability: tuple[FloatArray, ...]  # by `JUDGED`
     reasons: Mapping[int, str]
-    packets: Sequence[int]
-    payload_bytes: tuple[Sequence[int], Sequence[int]]  # up, down
-    duration_s: Sequence[float]
+    packets: Int64Array
+    payload_bytes: tuple[Int64Array, Int64Array]  # up, down
+    duration_s: FloatArray
 
     def __len__(self) -> int:
         return len(self.packets)
@@ -155,29 +165,32 @@ class PairTable(Sequence[PairResult]):
     def append_rows(self, rows: PairRows, evidence: Sequence[EvidenceColumns]) -> None:
         """Add pairs that are columns, as their evidence is."""
         columns, count = self.columns, len(rows)
-        (first, second), none = columns.vantages, [0] * count
+        (first, second), none = columns.vantages, np.zeros(count, np.int64)
+        nothing = [""] * count
         first.capture.append_all(rows.captures, rows.capture)
         first.transport.append_all(["tcp"], none)
         first.client.append_all(rows.client)
         first.server.append_all(rows.server)
         second.capture.append_all([None], none)
         second.transport.append_all([""], none)
-        second.client.append_all([""] * count)
-        second.server.append_all([""] * count)
+        second.client.append_all(nothing)
+        second.server.append_all(nothing)
         columns.verdict.append_all(rows.verdicts, rows.verdict)
         columns.mechanism.append_all(rows.mechanisms, rows.verdict)
-        for column, shares in zip(columns.probability, rows.probability, strict=True):
-            column.extend(shares)
-        columns.reason.append_all([rows.reasons.get(row, "") for row in range(count)])
-        columns.reason_item.extend(_OWN if row in rows.reasons else 0 for row in range(count))
+        items = np.zeros(count, np.int8)
+        items[list(rows.reasons)] = _OWN
+        columns.reason_item.frombytes(items.tobytes())
+        columns.reason.append_all([rows.reasons.get(row, "") for row in range(count)] if rows.reasons else nothing)
         columns.remark.append_all([""], none)
-        columns.packets.extend(rows.packets)
-        for sizes, bytes_of in zip(columns.payload_bytes, rows.payload_bytes, strict=True):
-            sizes.extend(bytes_of)
-        columns.duration_s.extend(rows.duration_s)
-        columns.pairing_confidence.extend([1.0] * count)
+        floats = [*zip(columns.probability, rows.probability, strict=True), (columns.duration_s, rows.duration_s)]
+        whole = [(columns.packets, rows.packets), *zip(columns.payload_bytes, rows.payload_bytes, strict=True)]
+        for column, values in floats:
+            column.frombytes(np.asarray(values, np.float64).tobytes())
+        for sizes, numbers in whole:
+            sizes.frombytes(np.asarray(numbers, np.int64).tobytes())
+        columns.pairing_confidence.frombytes(np.ones(count).tobytes())
         columns.pairing_ground.append_all([""], none)
-        columns.one_place.extend([_NO_STRETCH] * count)
+        columns.one_place.frombytes(np.full(count, _NO_STRETCH, np.int8).tobytes())
         columns.stretch.append_all([b""] * count)
         columns.evidence.append_columns(count, evidence)
 

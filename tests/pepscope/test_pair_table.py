@@ -177,19 +177,19 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
     """Reasons are what the first piece of evidence says, but for those that are given."""
     count = len(made)
     numbers, owns, shares = [each[0] for each in made], [each[1] for each in made], [each[2] for each in made]
-    (evidence,) = evidence_columns(
+    evidence = evidence_columns(
         "seen", Seen.SEEN, np.arange(count), np.asarray(shares), [Figure("seen", numbers)], _said,
         [Figure("who", [f"host {number}" for number in numbers])],
-    ) or [None]  # fmt: skip
+    )  # fmt: skip
+    counts = np.asarray(numbers, np.int64)
     rows = PairRows(
-        ["a.pcap", "b.pcap"], [number % 2 for number in numbers],
-        [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count,
-        [Verdict.REGULAR, Verdict.SPLIT_TCP], [int(own) for own in owns], [None, Mechanism.UNDECIDED],
-        (shares, [1 - share for share in shares], [0.0] * count),
-        {row: "Its own." for row, own in enumerate(owns) if own}, numbers, (numbers, numbers), shares,
+        ["a.pcap", "b.pcap"], counts % 2, [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count,
+        [Verdict.REGULAR, Verdict.SPLIT_TCP], np.asarray(owns, np.int64), [None, Mechanism.UNDECIDED],
+        (np.asarray(shares), 1 - np.asarray(shares), np.zeros(count)),
+        {row: "Its own." for row, own in enumerate(owns) if own}, counts, (counts, counts), np.asarray(shares),
     )  # fmt: skip
     table = PairTable([_typical(0)] * before)
-    table.append_rows(rows, [] if evidence is None else [evidence])
+    table.append_rows(rows, evidence)
     table.append(_typical(1))
     pairs = list(pickle.loads(pickle.dumps(table)))
     assert len(pairs) == before + count + 1

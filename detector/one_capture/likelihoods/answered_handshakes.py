@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
 
 #: Where one host answers both: acknowledgements as fast as the handshake, delayed by Linux's timer, or by another's.
 _ALIKE, _DELAYED, _OTHERWISE = 0.75, 0.2, 0.05

@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.likelihoods.timing_tables import OPENING, Floats, TimingTables, excess_bin
-
-Ints = npt.NDArray[np.int64]
+from detector.one_capture.members import Ints, codes
 
 #: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
 CONNECTION_CORRELATION = 0.3
 
-#: Exchanges that are looked up at once.
-_TOGETHER = 1 << 16
+#: Exchanges that are looked up at once: some kilobytes each.
+_TOGETHER = 1 << 13
+
+#: Members with so many exchanges each, on average, have many of one bin, which are looked up once.
+_MANY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +39,16 @@ class ExchangeNats:
         """The rows of some members."""
         return ExchangeNats(self.handshake[members], self.application[members])
 
-    def by_group(self, group: Ints, groups: int) -> ExchangeNats:
-        """Sums over the members of each group."""
-        return ExchangeNats(_summed(self.handshake, group, groups), _summed(self.application, group, groups))
-
 
 def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
 ) -> ExchangeNats:
     """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
     sums = np.zeros((2, members, TimingTables.HYPOTHESES))
-    bins, by_library = excess_bin(excess_s), kind % OPENING == 0
+    bins = excess_bin(excess_s)
+    if len(member) > _MANY * members:
+        member, kind, variation, bins, weight = _once(member, kind, variation, bins, weight)
+    by_library = kind % OPENING == 0
     for start in range(0, len(member), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]
@@ -57,6 +58,15 @@ def exchange_nats(
     return ExchangeNats(sums[0], sums[1])
 
 
+def _once(
+    member: Ints, kind: Ints, variation: Ints, bins: npt.NDArray[np.intp], weight: Floats
+) -> tuple[Ints, Ints, Ints, npt.NDArray[np.intp], Floats]:
+    """Exchanges of one member that are looked up alike as one, with the sum of their weights."""
+    _, first, place = np.unique(codes([member, kind, variation, bins]), return_index=True, return_inverse=True)
+    summed: Floats = np.bincount(place, weights=weight).astype(np.float64)
+    return member[first], kind[first], variation[first], bins[first], summed
+
+
 def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) -> Floats:
     """A row an exchange."""
     nats = np.empty((len(kind), TimingTables.HYPOTHESES))
@@ -64,12 +74,6 @@ def _looked_up(tables: TimingTables, kind: Ints, variation: Ints, bins: Ints) ->
         rows = np.flatnonzero((kind == key[0]) & (variation == key[1]))
         nats[rows] = tables.nats(key[0], key[1])[bins[rows]]
     return nats
-
-
-def _summed(rows: Floats, group: Ints, groups: int) -> Floats:
-    table = np.zeros((groups, rows.shape[1]))
-    _add_by(table, group, rows)
-    return table
 
 
 def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:

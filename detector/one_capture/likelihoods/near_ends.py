@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
 from detector.one_capture.senders.stacks import GroupStacks
 
 #: Share of networks whose user speaks with hosts at one place only: a site, or caches near the user.

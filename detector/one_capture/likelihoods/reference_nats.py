@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.one_capture.likelihoods.exchange_nats import Ints
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
-from detector.one_capture.members import quantiles
+from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.networks import Places
 from pepscope.captures.references import ReferenceKind, References
 from pepscope.captures.tables.connection_frame import address_texts

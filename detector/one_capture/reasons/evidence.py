@@ -30,7 +30,7 @@ from detector.one_capture.reasons.sentences import (
     numbers_of,
     reason,
 )
-from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_columns
+from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_columns, rounded
 from pepscope.results.verdicts import Evidence, GroupSide
 
 if TYPE_CHECKING:
@@ -110,7 +110,10 @@ def _strength(split: Floats) -> Floats:
 
 
 def _rounded(values: Sequence[float], digits: int) -> list[float | None]:
-    return [None if math.isnan(value) else round(value, digits) for value in values]
+    numbers = rounded(np.asarray(values, np.float64), digits)
+    if not np.isnan(numbers).any():
+        return numbers.tolist()  # type: ignore[no-any-return]
+    return [None if math.isnan(number) else number for number in numbers.tolist()]
 
 
 def group_evidence(

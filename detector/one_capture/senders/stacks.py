@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.members import Floats, Ints, most_frequent
+from detector.one_capture.members import Floats, Ints, codes, most_frequent
 from pepscope.captures.direction import Direction
 from pepscope.captures.senders import Senders
 
@@ -60,11 +60,11 @@ def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: D
         & columns[prefix + "options_captured"]
     )
     fields = [senders.syn_window[rows], columns[prefix + "maximum_segment_size"], columns[prefix + "window_scale"]]
-    table = np.column_stack([senders.option_kinds[rows].astype(np.int64), *fields])
-    codes = np.full(len(own), -1, np.int64)
+    options = np.ascontiguousarray(senders.option_kinds[rows][own]).view(np.uint64)
+    form = np.full(len(own), -1, np.int64)
     if own.any():
-        codes[own] = np.unique(table[own], axis=0, return_inverse=True)[1].ravel()
-    return codes
+        form[own] = codes([*options.T, *(field[own] for field in fields)])
+    return form
 
 
 @dataclass(frozen=True, slots=True)

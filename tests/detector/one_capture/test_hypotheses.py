@@ -17,6 +17,7 @@ from detector.one_capture.hypotheses import (
     Posterior,
     Priors,
     Seen,
+    member_nats,
     posterior,
     sum_nats,
 )
@@ -171,7 +172,13 @@ def _of_equal_answers(kind: ExchangeKind, excess_s: float, times: int, members: 
     paths = Paths(*(
         np.repeat(rows[:1], members, axis=0) for rows in (tables.nature_nats, tables.end_nature_nats, tables.shift_nats)
     ))  # fmt: skip
-    return posterior(nats, nats, np.zeros(members, np.int64), 1, PROMPT_OR_LATE, seen, silent, paths)
+    together = exchange_nats(
+        tables, np.zeros(len(asked), np.int64), timing.kind, np.zeros(len(asked), np.int64), timing.excess_s,
+        timing.weight, 1,
+    )  # fmt: skip
+    every = member_nats(nats, nats, PROMPT_OR_LATE, paths)
+    alike = member_nats(together, together, PROMPT_OR_LATE, paths.of(np.zeros(1, np.int64)))
+    return posterior(every, alike, np.zeros(members, np.int64), 1, PROMPT_OR_LATE, seen, silent)
 
 
 @pytest.mark.parametrize("priors", PRIORS.values())

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.members import most_frequent, quantiles, seconds, shares
+from detector.one_capture.members import codes, most_frequent, quantiles, seconds, shares
 
 
 def test_numbers_by_member() -> None:
@@ -31,3 +31,23 @@ def test_quantiles_are_those_of_each_member(rows: list[tuple[float, int]], share
     for number in range(4):
         known = sorted(value for value, of in rows if of == number and not math.isnan(value))
         np.testing.assert_equal(found[number], known[int((len(known) - 1) * share)] if known else math.nan)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 2**40), st.floats(0, 2) | st.just(0.5), st.integers(0, 2)), max_size=20))
+def test_rows_have_one_code_where_they_are_equal(rows: list[tuple[int, float, int]]) -> None:
+    columns = [np.asarray([row[place] for row in rows]) for place in range(3)]
+    found = codes(columns)
+    assert len(found) == (len(rows) if rows else 0)
+    for one, row in zip(found, rows, strict=True):
+        for other, other_row in zip(found, rows, strict=True):
+            assert (one == other) == (row == other_row)
+
+
+@given(st.lists(st.tuples(st.integers(-1, 5), st.integers(-1, 3)), max_size=30))
+def test_the_most_frequent_value_is_the_lowest_of_equally_frequent_ones(rows: list[tuple[int, int]]) -> None:
+    found = most_frequent(
+        np.asarray([row[0] for row in rows], np.int64), np.asarray([row[1] for row in rows], np.int64), 4
+    )
+    for member in range(4):
+        own = [value for value, of in rows if of == member and value >= 0]
+        assert found[member] == (min(own, key=lambda value: (-own.count(value), value)) if own else -1)
