@@ -67,7 +67,9 @@ def comparisons(work: Path) -> list[Comparison]:
         Comparison("detect a pair, 16 connections", pepscope("detect", "--json", *bulk), tcptrace(*bulk), 3.0, 0.8),
         Comparison("detect a pair, 300 split", pepscope("detect", "--json", *split), tcptrace(*split), 1.0, 0.3),
         Comparison("detect a pair, 150 mixed", pepscope("detect", "--json", *mixed), tcptrace(*mixed), 1.0, 0.08),
-        Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 0.37),
+        Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 0.7),
+        Comparison("detect one, 47,000 connections", pepscope("detect", "--json", short), tcptrace(short), 5.0, 0.9),
+        Comparison("the same, groups alone", pepscope("detect", short), tcptrace(short), 5.0, 1.4),
         Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.16),
         Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.12),
         Comparison(

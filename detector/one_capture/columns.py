@@ -20,11 +20,25 @@ from pepscope.captures.tables.connection_frame import address_texts
 COARSEST_NS = 1_000_000_000
 
 
+#: What is read of each connection's summary, of some eighty columns.
+_NAMES = (
+    "client_address", "client_port", "server_address", "server_port", "packets", "first_time_ns", "last_time_ns",
+    "handshake_syn_ack_ns", "handshake_ack_ns",
+    *(
+        f"{way}_{name}"
+        for way in ("up", "down")
+        for name in (
+            "stream_bytes", "round_trip_time_min_ns", "maximum_segment_size", "options_captured", "window_scale",
+        )
+    ),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class VantageColumns:
     """What the captures of one vantage point show; connections are counted through all of them.
 
-    `columns` are those of `Capture.connection_columns`, `capture` the number of each connection's capture.
+    `columns` are some of those of `Capture.connection_columns`, `capture` the number of each connection's capture.
     """
 
     captures: Sequence[Capture]
@@ -47,7 +61,7 @@ class VantageColumns:
 
 def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
     """Read the columns of all captures."""
-    every = [capture.connection_columns() for capture in captures]
+    every = [_columns(capture) for capture in captures]
     counts = [len(columns["first_time_ns"]) for columns in every]
     starts = np.cumsum([0, *counts[:-1]])
     return VantageColumns(
@@ -58,6 +72,11 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
         _joined(References, [capture.references() for capture in captures]),
         _joined(Senders, [_moved(each.senders(), start) for each, start in zip(captures, starts, strict=True)]),
     )
+
+
+def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
+    batches = [{name: batch[name] for name in _NAMES} for batch in capture.connection_batches()]
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}
 
 
 def _timed(exchanges: Exchanges) -> Exchanges:

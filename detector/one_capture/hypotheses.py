@@ -153,7 +153,7 @@ class MemberNats:
     legs: Floats
     answers: npt.NDArray[np.bool_]
 
-    def of(self, members: Ints | slice) -> MemberNats:
+    def of(self, members: Ints) -> MemberNats:
         """Those of some members."""
         return MemberNats(self.parts[:, members], self.passed[members], self.legs[members], self.answers[members])
 

@@ -102,6 +102,18 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
 
 
 @dataclass(frozen=True, slots=True)
+class _Units:
+    """What the exchanges of units say, kept once for all that say the same."""
+
+    kinds: MemberNats
+    kind: Ints
+
+    def of(self, units: slice) -> MemberNats:
+        """Those of some units."""
+        return self.kinds.of(self.kind[units])
+
+
+@dataclass(frozen=True, slots=True)
 class _Shown:
     """What a side shows of its members, to be weighed by group or by connection."""
 
@@ -131,7 +143,7 @@ class _Shown:
             )
         return joined(parts)
 
-    def _units(self, unit: Ints, variation: Ints) -> MemberNats:
+    def _units(self, unit: Ints, variation: Ints) -> _Units:
         """What the exchanges of each unit say; `variation` is the class of each unit."""
         timing, tables = self.timing, self.tables
         bins = [excess_bin(excess_s) for excess_s in (timing.excess_s, timing.data_excess_s)]
@@ -156,7 +168,7 @@ class _Shown:
             ]  # fmt: skip
             paths = Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
             found.append(member_nats(nats[0], nats[1], self.priors, paths))
-        return joined_members(found).of(equal.kind)
+        return _Units(joined_members(found), equal.kind)
 
     def _seen(self, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Seen:
         """What is seen of groups beside their exchanges: `seen`, and what their members' handshakes say."""

@@ -10,17 +10,24 @@ from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, Floats
 #: Share of the posterior below and above the interval.
 TAIL = 0.05
 
+#: Rows that are looked at together.
+_TOGETHER = 4096
+
 #: From one of `HIDDEN_S` to the border of what it stands for, as a ratio.
 _TO_BORDER = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
 
 
 def leg_estimates(leg_nats: Floats) -> tuple[Floats, Floats, Floats]:
     """Estimate (the posterior's mean on a logarithmic scale) and interval of each row, in seconds."""
-    share = np.exp(leg_nats - leg_nats.max(axis=1, keepdims=True))
-    share /= share.sum(axis=1, keepdims=True)
-    below = np.cumsum(share, axis=1)
-    estimate: Floats = np.exp(share @ np.log(HIDDEN_S))
-    return estimate, _at(below, TAIL) / _TO_BORDER, _at(below, 1 - TAIL) * _TO_BORDER
+    found = np.zeros((3, len(leg_nats)))
+    for start in range(0, len(leg_nats), _TOGETHER):
+        rows = slice(start, start + _TOGETHER)
+        share = np.exp(leg_nats[rows] - leg_nats[rows].max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+        below = np.cumsum(share, axis=1)
+        found[0, rows] = np.exp(share @ np.log(HIDDEN_S))
+        found[1, rows], found[2, rows] = _at(below, TAIL) / _TO_BORDER, _at(below, 1 - TAIL) * _TO_BORDER
+    return found[0], found[1], found[2]
 
 
 def common_leg_nats(leg_nats: Floats, member_group: npt.NDArray[np.int64], groups: int) -> Floats:
