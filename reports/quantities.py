@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 #: Words of names in `Evidence.numbers` that stand for a share of a whole.
 _SHARE_NAMES = ("fraction", "share", "ratio", "matched", "overlap", "confidence", "agreement")
+
+
+def format_moment(unix_ns: int) -> str:
+    """Write a Unix time to the millisecond, in UTC: `2026-01-02 03:04:05.678 UTC`."""
+    return f"{np.datetime64(unix_ns // 1_000_000, 'ms')} UTC".replace("T", " ", 1)
 
 
 def format_seconds(seconds: float) -> str:

@@ -75,6 +75,7 @@ def pair_table(
                 columns["packets"][rows],
                 (columns["up_stream_bytes"][rows], columns["down_stream_bytes"][rows]),
                 duration_s[rows],
+                columns["first_time_ns"][rows],
             ),
             evidence,
         )

@@ -61,6 +61,7 @@ def _judged(pair: Pair, row: int, weighed: Weighed, found: Found) -> PairResult:
         payload_bytes_up=max([v.connection.up.stream_bytes for v in vantages]),
         payload_bytes_down=max([v.connection.down.stream_bytes for v in vantages]),
         duration_s=max([v.connection.last_time_ns - v.connection.first_time_ns for v in vantages]) / 1e9,
+        started_ns=vantages[0].connection.first_time_ns,
         pairing_confidence=pair.pairing_confidence,
         pairing_ground=pair.pairing_ground,
         mechanism=judgement.mechanism,

@@ -84,9 +84,15 @@ def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
         "stretch": stretch_values(columns.stretch[row]),
         "packets": columns.packets[row],
         "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
+        "started": time_text(columns.started(row)),
         "duration_s": columns.duration_s[row],
         "evidence": evidence,
     }
+
+
+def time_text(time_ns: int | None) -> str | None:
+    """A Unix time as RFC 3339 has it, in UTC and to the nanosecond."""
+    return None if time_ns is None else f"{np.datetime64(time_ns, 'ns')}Z"
 
 
 def group_document(group: GroupResult) -> dict[str, Any]:

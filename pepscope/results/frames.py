@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.errors import UsageError
-from pepscope.results.encode import group_document, host_document
+from pepscope.results.encode import group_document, host_document, time_text
 from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     yield "packets", np.asarray(columns.packets)[at]
     for name, size in zip(("up", "down"), columns.payload_bytes, strict=True):
         yield f"payload_bytes_{name}", np.asarray(size)[at]
+    yield "started", [time_text(columns.started(row)) for row in rows]
     yield "duration_s", np.asarray(columns.duration_s)[at]
     yield "reason", columns.reasons(rows)
 

@@ -31,6 +31,9 @@ JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 #: `PairColumns.reason_item` where the reason is a text of its own.
 _OWN = -1
 
+#: `PairColumns.started_ns` where it is not known.
+_UNKNOWN = -1
+
 #: Codes of `PairColumns.one_place`; 0 where something may lie between the captures.
 _NO_STRETCH, _ONE_PLACE = -1, 1
 
@@ -79,6 +82,7 @@ class PairColumns:
     packets: array[int]
     payload_bytes: tuple[array[int], array[int]]  # up, down
     duration_s: array[float]
+    started_ns: array[int]  # `_UNKNOWN` where no time is known
     pairing_confidence: array[float]
     pairing_ground: CodedColumn[str]
     one_place: array[int]
@@ -95,6 +99,11 @@ class PairColumns:
         if item == _OWN:
             return self.reason[row] + self.remark[row]
         return (self.evidence.item(row, item).summary if said is None else said[item]) + self.remark[row]
+
+    def started(self, row: int) -> int | None:
+        """When a pair began (Unix time, ns)."""
+        time_ns = self.started_ns[row]
+        return None if time_ns == _UNKNOWN else time_ns
 
     def extend(self, other: PairColumns) -> None:
         """Add the rows of other columns."""
@@ -124,6 +133,7 @@ class PairRows:
     packets: Int64Array
     payload_bytes: tuple[Int64Array, Int64Array]  # up, down
     duration_s: FloatArray
+    started_ns: Int64Array
 
     def __len__(self) -> int:
         return len(self.packets)
@@ -135,7 +145,8 @@ class PairTable(Sequence[PairResult]):
     def __init__(self, pairs: Iterable[PairResult] = ()) -> None:
         self.columns = PairColumns(
             (VantageColumns(), VantageColumns()), CodedColumn(), CodedColumn(), tuple(array("d") for _ in JUDGED),
-            TextColumn(), array("b"), CodedColumn(), array("q"), (array("q"), array("q")), array("d"), array("d"),
+            TextColumn(), array("b"), CodedColumn(), array("q"), (array("q"), array("q")), array("d"), array("q"),
+            array("d"),
             CodedColumn(), array("b"), BytesColumn(), EvidenceTable(),
         )  # fmt: skip
         self._series: dict[int, tuple[FlowSeries, ...]] = {}
@@ -183,7 +194,8 @@ class PairTable(Sequence[PairResult]):
         columns.reason.append_all([rows.reasons.get(row, "") for row in range(count)] if rows.reasons else nothing)
         columns.remark.append_all([""], none)
         floats = [*zip(columns.probability, rows.probability, strict=True), (columns.duration_s, rows.duration_s)]
-        whole = [(columns.packets, rows.packets), *zip(columns.payload_bytes, rows.payload_bytes, strict=True)]
+        whole = [(columns.packets, rows.packets), (columns.started_ns, rows.started_ns)]
+        whole += [*zip(columns.payload_bytes, rows.payload_bytes, strict=True)]
         for column, values in floats:
             column.frombytes(np.asarray(values, np.float64).tobytes())
         for sizes, numbers in whole:
@@ -210,6 +222,7 @@ class PairTable(Sequence[PairResult]):
         columns.payload_bytes[0].append(index(pair.payload_bytes_up))
         columns.payload_bytes[1].append(index(pair.payload_bytes_down))
         columns.duration_s.append(pair.duration_s)
+        columns.started_ns.append(_UNKNOWN if pair.started_ns is None else pair.started_ns)
         columns.pairing_confidence.append(pair.pairing_confidence)
         columns.pairing_ground.append(pair.pairing_ground)
         columns.one_place.append(_NO_STRETCH if pair.stretch is None else int(pair.stretch.one_place))
@@ -347,6 +360,7 @@ class PairTable(Sequence[PairResult]):
             columns.pairing_confidence[row],
             columns.pairing_ground[row],
             columns.mechanism[row],
+            columns.started(row),
             _unpacked(columns.stretch[row]),
         )
 

@@ -169,6 +169,7 @@ class PairResult:
     pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
     pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
     mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
+    started_ns: int | None = None  # first packet at the first vantage, Unix time by its capture's clock
     stretch: Stretch | None = None  # what two captures cover of the path; None unless both hold the connection in TCP
 
 

@@ -26,7 +26,7 @@ from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
 from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
-from reports.quantities import format_bytes, format_count, format_percent, format_seconds
+from reports.quantities import format_bytes, format_count, format_moment, format_percent, format_seconds
 from reports.wording import VERDICT_NAMES, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
@@ -241,10 +241,14 @@ def _facts(pair: PairResult) -> str:
         how = ""
     return (
         f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
-        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}; payload '
+        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}{_since(pair)}; payload '
         f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"
     )
+
+
+def _since(pair: PairResult) -> str:
+    return "" if pair.started_ns is None else f" from {format_moment(pair.started_ns)}"
 
 
 def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figures: list[Figure]) -> str:

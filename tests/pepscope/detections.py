@@ -75,6 +75,7 @@ PAIRS = st.builds(
     pairing_confidence=SHARES,
     pairing_ground=st.sampled_from(["", "same packets"]),
     mechanism=st.none() | st.sampled_from(Mechanism),
+    started_ns=st.none() | st.integers(0, 2**62),
     stretch=st.none() | st.builds(Stretch, st.booleans(), HOPS, HOPS, TIMES, TIMES, HOPS, TIMES),
 )
 GROUPS = st.builds(
@@ -115,7 +116,7 @@ def comparable(pair: PairResult) -> object:
     return (
         pair.vantages, pair.verdict, pair.probability, pair.reason, figures, others, pair.packets,
         pair.payload_bytes_up, pair.payload_bytes_down, pair.duration_s, pair.pairing_confidence, pair.pairing_ground,
-        pair.mechanism, pair.stretch, pair.series,
+        pair.mechanism, pair.started_ns, pair.stretch, pair.series,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -48,6 +49,7 @@ def test_a_document_holds_what_the_pair_holds(pair: PairResult) -> None:
         "vantages": [asdict(vantage) for vantage in pair.vantages],
         "verdict": pair.verdict.value,
         "mechanism": pair.mechanism and pair.mechanism.value,
+        "started": None if pair.started_ns is None else f"{np.datetime64(pair.started_ns, 'ns')}Z",
         "probability": probability,
         "pairing": {"confidence": pair.pairing_confidence, "ground": pair.pairing_ground or None},
         "stretch": pair.stretch and asdict(pair.stretch),

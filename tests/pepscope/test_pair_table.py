@@ -186,7 +186,7 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
         ["a.pcap", "b.pcap"], counts % 2, [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count,
         [Verdict.REGULAR, Verdict.SPLIT_TCP], np.asarray(owns, np.int64), [None, Mechanism.UNDECIDED],
         (np.asarray(shares), 1 - np.asarray(shares), np.zeros(count)),
-        {row: "Its own." for row, own in enumerate(owns) if own}, counts, (counts, counts), np.asarray(shares),
+        {row: "Its own." for row, own in enumerate(owns) if own}, counts, (counts, counts), np.asarray(shares), counts,
     )  # fmt: skip
     table = PairTable([_typical(0)] * before)
     table.append_rows(rows, evidence)
