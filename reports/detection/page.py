@@ -241,8 +241,8 @@ def _facts(pair: PairResult) -> str:
         how = ""
     return (
         f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
-        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}{_since(pair)}; payload '
-        f"{format_bytes(pair.payload_bytes_up)} up (client to server), "
+        f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}{_since(pair)}; '
+        f"payload {format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"
     )
 
