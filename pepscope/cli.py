@@ -17,6 +17,7 @@ COMMANDS = "pepscope.commands"
 #: One-line helps of the commands in this distribution, so that `--help` imports none of them.
 SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
+    "audit-captures": "Judge every connection of many captures, into tables.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Explain the evidence of a verdict in prose.",
@@ -24,6 +25,7 @@ SUMMARIES = {
     "model": "Compute throughput, a split's gain and a proxy's parameters in closed form.",
     "probe": "Make measurements that show splits: a server, a mobile, a plan.",
     "proxy": "Run a real proxy of a known kind, and write down the truth.",
+    "query": "Ask the tables of audit-captures in SQL.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
 }

@@ -1,0 +1,215 @@
+"""A corpus from sources to tables: surveyed, matched, judged, and resumed where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pepscope
+from detector.corpora.engine import over_workers
+from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
+from detector.corpora.matching import read_manifest, units
+from detector.corpora.sources import CaptureFile, Failure, find_captures
+from detector.corpora.survey import Survey, survey
+from detector.corpora.tables import UNITS, remove_unit, write_captures, write_errors
+from detector.options import DECISION_PROBABILITY
+from pepscope.errors import PepscopeError, UsageError
+from pepscope.extras import missing_package
+from pepscope.results.verdicts import Verdict
+from pepscope.whole_file import write_whole
+
+_IDENTITY = "corpus.json"
+_DIGESTS = "digests"
+
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSummary:
+    """What an audit of a corpus came to. `resumed` units were there already; `verdicts` count connections."""
+
+    directory: str
+    captures: int
+    units: int
+    pairs: int
+    resumed: int
+    connections: int
+    verdicts: dict[str, int]
+    errors: tuple[Failure, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, with the version of this form."""
+        return {"schema": 1, **asdict(self)}
+
+
+def audit_captures(
+    sources: Sequence[str],
+    output: str | Path,
+    *,
+    manifest: str | None = None,
+    networks: str | None = None,
+    least_probability: float = DECISION_PROBABILITY,
+    memory_bytes: int | None = None,
+    processes: int | None = None,
+    scheduler: str | None = None,
+    progress: Progress | None = None,
+) -> CorpusSummary:
+    """Judge every connection of many captures, and keep tables of them in the directory `output`.
+
+    `sources` are files, directories, patterns, zip and tar archives, and addresses that fsspec knows. Parts of rotated
+    series are read as one capture, and captures of two vantage points that share connections are judged together;
+    `manifest` (CSV: path, vantage, network, operator, notes) says what names and content do not. What is there already,
+    of the same content, options and version, is not judged again. `scheduler` is the address of a Dask scheduler whose
+    workers see the same paths; otherwise `processes` (default: one a core) share the work. `progress` gets a word for
+    the step, and what is done and to do.
+
+    Files that cannot be read and units that cannot be judged are rows of `errors.parquet`. Raises UsageError for
+    sources that do not exist, options that do not fit, a directory of another version, and where nothing is a capture.
+    """
+    _needs_parquet()
+    directory = Path(output)
+    options = UnitOptions(least_probability, networks, memory_bytes)
+    labels = {} if manifest is None else read_manifest(manifest)
+    _claim(directory)
+    workers = processes or os.cpu_count() or 1
+    tell = progress or (lambda *_: None)
+    shared = None if scheduler is None else directory
+    with tempfile.TemporaryDirectory(prefix=".pepscope-", dir=shared) as scratch:
+        files, failures = find_captures(sources, Path(scratch))
+        if not files and not failures:
+            raise UsageError(f"no capture in {', '.join(sources)}")
+        surveys, unread = _surveyed(files, workers, scheduler, tell)
+        found = units(surveys, labels)
+        work = [UnitWork(each, each.identity(_of_options(options)), options, str(directory)) for each in found]
+        counts, resumed, unjudged = _judged(work, workers, scheduler, tell)
+        _remove_superseded(work, directory)
+        failures = [*failures, *unread, *unjudged]
+        write_captures(surveys, found, directory)
+        write_errors(failures, directory)
+    return CorpusSummary(
+        str(directory), len(surveys), len(found), sum(each.second is not None for each in found), resumed,
+        sum(each.get("connections", 0) for each in counts),
+        {kind.value: sum(each.get(kind.value, 0) for each in counts) for kind in Verdict}, tuple(failures),
+    )  # fmt: skip
+
+
+def _needs_parquet() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise UsageError(missing_package("pyarrow")) from None
+
+
+def _claim(directory: Path) -> None:
+    """Make sure that what the directory holds, if anything, is a corpus of this version."""
+    identity = {"form": 1, "version": pepscope.__version__}
+    path = directory / _IDENTITY
+    try:
+        if path.is_file():
+            held = json.loads(path.read_text(encoding="utf-8"))
+            if held != identity:
+                version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
+                raise UsageError(
+                    f"{directory} holds tables of pepscope {version}, this is {pepscope.__version__}: give another "
+                    "directory"
+                )
+            return
+        if directory.is_dir() and any(directory.iterdir()):
+            raise UsageError(f"{directory} holds other files: give an empty directory")
+        (directory / UNITS).mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(identity) + "\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{directory} cannot be used: {error}") from None
+
+
+def _surveyed(
+    files: Sequence[CaptureFile], processes: int, scheduler: str | None, tell: Progress
+) -> tuple[list[Survey], list[Failure]]:
+    """What the files hold, in their order; those that say what another one says, and what is no capture, fail."""
+    found: dict[int, Survey] = {}
+    failures = []
+    for done, (place, outcome) in enumerate(
+        over_workers(survey, files, processes=processes, scheduler=scheduler), start=1
+    ):
+        tell("surveying", done, len(files))
+        if isinstance(outcome, Survey):
+            found[place] = outcome
+        else:
+            failures.append(Failure(files[place].name, _sentence(outcome)))
+    surveys: dict[str, Survey] = {}
+    for place in sorted(found):
+        each = found[place]
+        first = surveys.setdefault(each.digest, each)
+        if first is not each:
+            failures.append(Failure(each.file.name, f"it is a copy of {first.file.name}"))
+    return list(surveys.values()), sorted(failures, key=lambda failure: failure.name)
+
+
+def _judged(
+    work: Sequence[UnitWork], processes: int, scheduler: str | None, tell: Progress
+) -> tuple[list[dict[str, Any]], int, list[Failure]]:
+    """Counts of all units, how many were there already, and what failed."""
+    outcomes = {place: done for place, each in enumerate(work) if (done := _kept(each)) is not None}
+    resumed = len(outcomes)
+    missing = [place for place in range(len(work)) if place not in outcomes]
+    todo = [work[place] for place in missing]
+    for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler):
+        place = missing[at]
+        outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
+        if "error" not in outcomes[place]:
+            kept = {**outcomes[place], _DIGESTS: work[place].unit.digests}
+            write_whole(_marker(work[place]), json.dumps(kept) + "\n")
+        tell("judging", len(outcomes), len(work))
+    failures = [
+        Failure(" and ".join(series.name for series in work[place].unit.series), outcomes[place]["error"])
+        for place in sorted(outcomes)
+        if "error" in outcomes[place]
+    ]
+    return [outcomes[place] for place in sorted(outcomes)], resumed, failures
+
+
+def _remove_superseded(work: Sequence[UnitWork], directory: Path) -> None:
+    """Take out what was judged before and is a part of what was judged now: captures to which another vantage point's
+    were added since, series that grew, and other options. What no source names any more stays."""
+    current = {each.identity for each in work}
+    judged = [set(each.unit.digests) for each in work if _marker(each).is_file()]
+    for marker in (directory / UNITS).glob("*.json"):
+        if marker.stem in current:
+            continue
+        try:
+            digests = set(json.loads(marker.read_text(encoding="utf-8"))[_DIGESTS])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if any(digests <= each for each in judged):
+            remove_unit(marker.stem, directory)
+            marker.unlink(missing_ok=True)
+
+
+def _kept(work: UnitWork) -> dict[str, Any] | None:
+    """What was counted when the unit was judged; None where it is not there."""
+    try:
+        kept = json.loads(_marker(work).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return kept if isinstance(kept, dict) else None
+
+
+def _marker(work: UnitWork) -> Path:
+    return Path(work.directory) / UNITS / f"{work.identity}.json"
+
+
+def _of_options(options: UnitOptions) -> str:
+    """What results depend on, besides content."""
+    table = None if options.networks is None else Path(options.networks).read_text(encoding="utf-8", errors="replace")
+    return json.dumps([pepscope.__version__, options.least_probability, table])
+
+
+def _sentence(outcome: object) -> str:
+    if isinstance(outcome, PepscopeError | OSError):
+        return str(outcome)
+    return f"it could not be judged: {type(outcome).__name__}: {outcome}"

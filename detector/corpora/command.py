@@ -1,0 +1,117 @@
+"""The commands `audit-captures` and `query`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import click
+
+from pepscope.command_line.options import memory_option
+from pepscope.errors import UsageError
+
+_SHOWN_ERRORS = 10
+
+
+@click.command("audit-captures", short_help="Judge every connection of many captures, into tables.")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(file_okay=False), metavar="RESULT",
+    help="Directory of the tables; what is there already is not judged again.",
+)  # fmt: skip
+@click.option(
+    "--manifest", metavar="FILE", help="CSV with the columns path, vantage, network, operator, notes (path needed)."
+)
+@click.option(
+    "--networks", metavar="FILE", help="Lines `prefix,name` that say which client addresses belong together."
+)  # fmt: skip
+@click.option(
+    "--least-probability", type=click.FloatRange(0.5, 1), default=0.95, show_default=True, metavar="P",
+    help="No verdict below this probability of end to end or split.",
+)  # fmt: skip
+@memory_option
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
+@click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
+@click.option("--json", "as_json", is_flag=True, help="Write the summary as JSON to standard output.")
+def audit_captures(
+    sources: tuple[str, ...],
+    output: str,
+    manifest: str | None,
+    networks: str | None,
+    least_probability: float,
+    memory_bytes: int | None,
+    jobs: int | None,
+    scheduler: str | None,
+    as_json: bool,
+) -> None:
+    """Judge the TCP connections of many captures: files, directories, patterns, zip and tar archives, and addresses
+    such as s3://bucket/day/*.pcap.
+
+    Parts of rotated series are read as one; captures of two ends that share connections are judged together. RESULT
+    gets connections (Parquet, by day and network), groups, captures and errors. Captures that are broken are rows of
+    errors.parquet, and stop nothing.
+    """
+    from detector.corpora.audit import audit_captures as run
+    from pepscope.command_line.progress import Progress
+
+    bars: dict[str, Progress] = {}
+
+    def progress(step: str, done: int, total: int) -> None:
+        bars.setdefault(step, Progress(step))(done, total)
+
+    summary = run(
+        sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
+        memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
+    )  # fmt: skip
+    for bar in bars.values():
+        bar.__exit__(None, None, None)
+    if as_json:
+        click.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
+        return
+    verdicts = ", ".join(f"{count:,} {name}" for name, count in summary.verdicts.items() if count)
+    click.echo(
+        f"{summary.captures:,} captures, judged as {summary.units:,} ({summary.pairs:,} of two vantage points, "
+        f"{summary.resumed:,} there before): {summary.connections:,} connections"
+        + (f", {verdicts}" if verdicts else "")
+    )
+    click.echo(f"tables in {summary.directory}: connections, groups, captures.parquet, errors.parquet")
+    for failure in summary.errors[:_SHOWN_ERRORS]:
+        click.echo(f"pepscope: {failure.name}: {failure.reason}", err=True)
+    if len(summary.errors) > _SHOWN_ERRORS:
+        click.echo(f"pepscope: {len(summary.errors) - _SHOWN_ERRORS:,} more in errors.parquet", err=True)
+
+
+@click.command(short_help="Ask the tables of audit-captures in SQL.")
+@click.argument("result", type=click.Path(exists=True, file_okay=False), metavar="RESULT")
+@click.argument("sql", metavar="SQL")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output.")
+def query(result: str, sql: str, as_json: bool, as_csv: bool) -> None:
+    """Ask the tables connections, groups, captures and errors of RESULT in SQL, as DuckDB speaks it.
+
+    Ten questions to start from stand in docs/guide/many-captures.md.
+    """
+    from detector.corpora.query import query as ask
+
+    if as_json and as_csv:
+        raise UsageError("--json and --csv both write to standard output: give one of them.")
+    answer = ask(result, sql)
+    if as_json:
+        click.echo(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, default=str))
+        return
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(answer.columns)
+        writer.writerows(answer.rows)
+        return
+    cells = [answer.columns, *([_cell(value) for value in row] for row in answer.rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(answer.columns))]
+    for row in cells:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,181 @@
+"""Where captures are: files, directories, globs, archives, and addresses of object stores and web servers."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import hashlib
+import io
+import lzma
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from pepscope.errors import UsageError
+from pepscope.extras import missing_package
+from pepscope.whole_file import whole_file
+
+#: First bytes of what `pepscope.captures` reads: pcap in both orders and units, Kuznetzov's, pcapng.
+_MAGIC = {
+    bytes.fromhex(text) for text in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "34cdb2a1", "a1b2cd34", "0a0d0d0a")
+}  # fmt: skip
+_COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any] | None] = {
+    b"\x1f\x8b": gzip.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": None,  # zstd: by its name
+}
+_NAMES = (".pcap", ".pcapng", ".cap", ".ntar")
+_LONGEST_MAGIC = 6
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class CaptureFile:
+    """A capture by the name that its user knows, and where it can be read."""
+
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What could not be read or judged, in a sentence."""
+
+    name: str
+    reason: str
+
+
+def find_captures(sources: Sequence[str], scratch: Path) -> tuple[list[CaptureFile], list[Failure]]:
+    """The captures of all sources, each once, by name; members of archives and remote files are copied to `scratch`.
+
+    A file that is given itself counts as a capture whatever it holds; in directories and globs what begins like one, or
+    is called so; in archives what begins like one. Raises UsageError for a source that does not exist, and where a
+    package is missing.
+    """
+    found: dict[Path, CaptureFile] = {}
+    failures: list[Failure] = []
+    for source in sources:
+        try:
+            for each in _of_source(source, scratch):
+                found.setdefault(each.path.resolve(), each)
+        except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError) as error:
+            failures.append(Failure(source, f"{source} cannot be read: {error}"))
+    return sorted(found.values()), failures
+
+
+def _of_source(source: str, scratch: Path) -> Iterator[CaptureFile]:
+    if "://" in source:
+        yield from _remote(source, scratch)
+        return
+    path = Path(source)
+    if path.is_dir():
+        yield from _below(path, scratch)
+    elif path.exists():
+        yield from _of_file(path, source, scratch) or [CaptureFile(source, path)]
+    elif any(mark in source for mark in "*?["):
+        matches = sorted(glob.glob(source, recursive=True))  # noqa: PTH207  # absolute patterns too
+        if not matches:
+            raise UsageError(f"no file matches {source}")
+        for match in matches:
+            place = Path(match)
+            yield from _below(place, scratch) if place.is_dir() else _of_file(place, match, scratch)
+    else:
+        raise UsageError(f"{source} does not exist: give files, directories, patterns or addresses such as s3://...")
+
+
+def _below(directory: Path, scratch: Path) -> Iterator[CaptureFile]:
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(directory).parts):
+            yield from _of_file(path, str(path), scratch)
+
+
+def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
+    """The file if it begins like a capture; of an archive its members that do."""
+    with path.open("rb") as stream:
+        if _begins_like_capture(stream, name):
+            return [CaptureFile(name, path)]
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            members = [(info.filename, archive.open(info)) for info in archive.infolist() if not info.is_dir()]
+            return [each for member, content in members for each in _member(name, member, content, scratch)]
+    if tarfile.is_tarfile(path):
+        with tarfile.open(path) as archive:
+            streams = ((each.name, archive.extractfile(each)) for each in archive if each.isfile())
+            return [
+                each for member, content in streams if content for each in _member(name, member, content, scratch)
+            ]  # fmt: skip
+    return [CaptureFile(name, path)] if _is_named_like_capture(name) else []
+
+
+def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Iterator[CaptureFile]:
+    with content:
+        start = content.read(1 << 16)
+        if not _begins_like_capture(io.BytesIO(start), member):
+            return
+        name = f"{archive}/{member}"
+        target = _place(name, scratch)
+        with whole_file(target) as stream:
+            stream.write(start)
+            shutil.copyfileobj(content, stream)
+    yield CaptureFile(name, target)
+
+
+def _remote(address: str, scratch: Path) -> Iterator[CaptureFile]:
+    """Files at an fsspec address: one, those that match a pattern, or all below a directory."""
+    try:
+        import fsspec  # type: ignore[import-untyped]
+    except ImportError:
+        raise UsageError(missing_package("fsspec")) from None
+    try:
+        system, path = fsspec.core.url_to_fs(address)
+    except ImportError as error:
+        raise UsageError(f"{address} needs another package: {error}") from None
+    except ValueError as error:
+        raise UsageError(f"{address} is no address that can be read: {error}") from None
+    for remote in _remote_files(system, path):
+        with system.open(remote, "rb") as stream:
+            if _begins_like_capture(io.BytesIO(stream.read(1 << 16)), remote):
+                name = str(system.unstrip_protocol(remote))
+                target = _place(name, scratch)
+                stream.seek(0)
+                with whole_file(target) as copy:
+                    shutil.copyfileobj(stream, copy)
+                yield CaptureFile(name, target)
+
+
+def _remote_files(system: Any, path: str) -> list[str]:
+    if any(mark in path for mark in "*?["):
+        return sorted(str(each) for each in system.glob(path))
+    if system.isdir(path):
+        return sorted(str(each) for each in system.find(path))
+    return [path]
+
+
+def _place(name: str, scratch: Path) -> Path:
+    """A path of its own for each name; endings tell compression."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    return scratch / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{Path(name).name}"
+
+
+def _is_named_like_capture(name: str) -> bool:
+    return any(ending in Path(name).name.lower() for ending in _NAMES)
+
+
+def _begins_like_capture(stream: IO[bytes], name: str) -> bool:
+    start = stream.read(_LONGEST_MAGIC)
+    if start[:4] in _MAGIC:
+        return True
+    for magic, opened in _COMPRESSED.items():
+        if start.startswith(magic):
+            if opened is None:
+                return _is_named_like_capture(name)
+            stream.seek(0)
+            try:
+                start = opened(stream).read(4)
+                return start in _MAGIC
+            except (OSError, EOFError, lzma.LZMAError):
+                return _is_named_like_capture(name)
+    return False

@@ -1,0 +1,122 @@
+"""The tables of a corpus: every connection a row, partitioned by day and network, and written whole or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import numpy as np
+
+from detector.corpora.matching import Unit
+from pepscope.results.frames import detection_frame, groups_frame
+from pepscope.whole_file import whole_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from detector.corpora.sources import Failure
+    from detector.corpora.survey import Survey
+    from pepscope.results.verdicts import DetectionResult
+
+CONNECTIONS, GROUPS, UNITS = "connections", "groups", "units"
+CAPTURES_FILE, ERRORS_FILE = "captures.parquet", "errors.parquet"
+
+#: The name of the network of captures of which no manifest says one.
+UNNAMED = "unnamed"
+#: The day of connections whose capture gives no time.
+NO_DAY = "unknown"
+
+_PORT = re.compile(r":(\d+)$")
+_OF_GROUP = ("network", "verdict", "where", "near_round_trip_s", "hidden_round_trip_s")
+
+
+def write_unit(result: DetectionResult, unit: Unit, identity: str, directory: Path) -> dict[str, Any]:
+    """Write a unit's connections and groups, and return counts of verdicts."""
+    connections = _connections(result, unit, identity)
+    files: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, (day, network) in enumerate(zip(connections["day"], connections["network"], strict=True)):
+        files[day, network].append(row)
+    for (day, network), rows in files.items():
+        folder = directory / CONNECTIONS / f"day={day}" / f"network={quote(network, safe='')}"
+        _write(connections.iloc[rows].drop(columns=["day", "network"]), folder / f"{identity}.parquet")
+    groups = groups_frame(result).reset_index().assign(unit=identity)
+    if len(groups):
+        _write(groups, directory / GROUPS / f"{identity}.parquet")
+    counts = connections["verdict"].value_counts().to_dict()
+    return {"connections": len(connections), "groups": len(groups), **{str(name): int(n) for name, n in counts.items()}}
+
+
+def _connections(result: DetectionResult, unit: Unit, identity: str) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = detection_frame(result).reset_index(drop=True)
+    started = pd.to_datetime(frame["started"], utc=True, errors="coerce", format="ISO8601")
+    frame["started"] = started.astype("datetime64[us, UTC]")
+    frame["started_ns"] = started.astype("datetime64[ns, UTC]").astype("int64").where(started.notna(), -1)
+    frame["day"] = started.dt.strftime("%Y-%m-%d").fillna(NO_DAY)
+    frame["network"] = unit.network or UNNAMED
+    frame["unit"] = identity
+    for letter, series in zip("ab", (*unit.series, None), strict=False):
+        name = None if series is None else series.name
+        frame[f"capture_{letter}"] = [name if there else None for there in frame[f"capture_{letter}"].notna()]
+    both = frame["server_a"].fillna(frame["server_b"])
+    frame["port"] = [int(found[1]) if (found := _PORT.search(server)) else 0 for server in both]
+    return _with_groups(frame, result)
+
+
+def _with_groups(frame: pd.DataFrame, result: DetectionResult) -> pd.DataFrame:
+    """What the group of each connection is judged; where it is in two, by the first."""
+    values: dict[str, list[Any]] = {name: [None] * len(frame) for name in _OF_GROUP}
+    for group in reversed(result.groups):
+        for place in group.pairs:
+            for name in _OF_GROUP:
+                value = getattr(group, name)
+                values[name][place] = getattr(value, "value", value)
+    for name, column in values.items():
+        kind = "float64" if name.endswith("_s") else "object"
+        frame["client_network" if name == "network" else f"group_{name}"] = np.asarray(column, kind)
+    return frame
+
+
+def remove_unit(identity: str, directory: Path) -> None:
+    """Take a unit out of the tables."""
+    for path in (*(directory / CONNECTIONS).rglob(f"{identity}.parquet"), directory / GROUPS / f"{identity}.parquet"):
+        path.unlink(missing_ok=True)
+
+
+def write_captures(surveys: Sequence[Survey], units: Sequence[Unit], directory: Path) -> None:
+    """Write the table of files: what each holds, and what its labels are."""
+    import pandas as pd
+
+    labels = {part.digest: series.labels for unit in units for series in unit.series for part in series.files}
+    rows = [
+        {
+            "capture": each.file.name, "digest": each.digest, "size_bytes": each.size_bytes, "packets": each.packets,
+            "connections": each.connections, "first_ns": each.first_ns, "last_ns": each.last_ns,
+            "warnings": each.warnings,
+            **(asdict(labels[each.digest]) if each.digest in labels else {}),
+        }
+        for each in surveys
+    ]  # fmt: skip
+    _write(pd.DataFrame(rows), directory / CAPTURES_FILE)
+
+
+def write_errors(failures: Sequence[Failure], directory: Path) -> None:
+    """Write the table of what could not be read or judged; empty where everything was."""
+    import pandas as pd
+
+    _write(
+        pd.DataFrame([asdict(each) for each in failures], columns=["name", "reason"], dtype="object"),
+        directory / ERRORS_FILE,
+    )  # fmt: skip
+
+
+def _write(frame: pd.DataFrame, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as stream:
+        frame.to_parquet(stream, index=False)

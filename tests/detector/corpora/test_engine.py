@@ -1,0 +1,48 @@
+"""Work over processes: every piece once, whatever dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from detector.corpora.engine import WorkerDiedError, over_workers
+
+
+def squared(number: int) -> int:
+    if number == 13:
+        raise ValueError("thirteen")
+    return number * number
+
+
+def killed_by(path: str) -> str:
+    """Kills its own process where the file says so: always, or once."""
+    place = Path(path)
+    word = place.read_text()
+    if word == "always":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if word == "once":
+        place.write_text("no more")
+        os.kill(os.getpid(), signal.SIGKILL)
+    return word
+
+
+def test_every_piece_of_work_comes_once_and_failures_are_outcomes() -> None:
+    outcomes = dict(over_workers(squared, [1, 13, *range(20, 60)], processes=3, scheduler=None))
+    assert sorted(outcomes) == list(range(42))
+    assert isinstance(outcomes[1], ValueError)
+    assert [outcomes[place] for place in range(2, 42)] == [number * number for number in range(20, 60)]
+    assert list(over_workers(squared, [], processes=2, scheduler=None)) == []
+
+
+def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
+    words = ["fine"] * 6 + ["once", "always"] + ["fine"] * 6
+    paths = [tmp_path / str(number) for number in range(len(words))]
+    for path, word in zip(paths, words, strict=True):
+        path.write_text(word)
+    found = list(over_workers(killed_by, [str(path) for path in paths], processes=2, scheduler=None))
+    assert sorted(place for place, _ in found) == list(range(len(words)))
+    outcomes = dict(found)
+    assert isinstance(outcomes[7], WorkerDiedError)
+    assert outcomes[6] == "no more"
+    assert all(outcomes[place] == "fine" for place, word in enumerate(words) if word == "fine")
