@@ -24,7 +24,7 @@ from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
 
 _IDENTITY = "corpus.json"
-_DIGESTS = "digests"
+_DIGESTS, _BEGINNINGS = "digests", "beginnings"
 
 Progress = Callable[[str, int, int], object]
 
@@ -78,19 +78,22 @@ def audit_captures(
     _claim(directory)
     workers = processes or os.cpu_count() or 1
     tell = progress or (lambda *_: None)
-    shared = None if scheduler is None else directory
-    with tempfile.TemporaryDirectory(prefix=".pepscope-", dir=shared) as scratch:
-        files, failures = find_captures(sources, Path(scratch))
-        if not files and not failures:
-            raise UsageError(f"no capture in {', '.join(sources)}")
-        surveys, unread = _surveyed(files, workers, scheduler, tell)
-        found = units(surveys, labels)
-        work = [UnitWork(each, each.identity(_of_options(options)), options, str(directory)) for each in found]
-        counts, resumed, unjudged = _judged(work, workers, scheduler, tell)
-        _remove_superseded(work, directory)
-        failures = [*failures, *unread, *unjudged]
-        write_captures(surveys, found, directory)
-        write_errors(failures, directory)
+    try:
+        shared = None if scheduler is None else directory
+        with tempfile.TemporaryDirectory(prefix=".pepscope-", dir=shared) as scratch:
+            files, failures = find_captures(sources, Path(scratch))
+            if not files and not failures:
+                raise UsageError(f"no capture in {', '.join(sources)}")
+            surveys, unread = _surveyed(files, workers, scheduler, tell)
+            found = units(surveys, labels)
+            work = [UnitWork(each, each.identity(_of_options(options)), options, str(directory)) for each in found]
+            counts, resumed, unjudged = _judged(work, workers, scheduler, tell)
+            _remove_superseded(work, directory)
+            failures = [*failures, *unread, *unjudged]
+            write_captures(surveys, found, directory)
+            write_errors(failures, directory)
+    except OSError as error:
+        raise UsageError(f"{directory} cannot be written: {error}") from None
     return CorpusSummary(
         str(directory), len(surveys), len(found), sum(each.second is not None for each in found), resumed,
         sum(each.get("connections", 0) for each in counts),
@@ -162,7 +165,8 @@ def _judged(
         place = missing[at]
         outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
         if "error" not in outcomes[place]:
-            kept = {**outcomes[place], _DIGESTS: work[place].unit.digests}
+            unit = work[place].unit
+            kept = {**outcomes[place], _DIGESTS: unit.digests, _BEGINNINGS: unit.beginnings}
             write_whole(_marker(work[place]), json.dumps(kept) + "\n")
         tell("judging", len(outcomes), len(work))
     failures = [
@@ -175,17 +179,18 @@ def _judged(
 
 def _remove_superseded(work: Sequence[UnitWork], directory: Path) -> None:
     """Take out what was judged before and is a part of what was judged now: captures to which another vantage point's
-    were added since, series that grew, and other options. What no source names any more stays."""
+    were added since, series and files that grew, and other options. What no source names any more stays."""
     current = {each.identity for each in work}
-    judged = [set(each.unit.digests) for each in work if _marker(each).is_file()]
+    judged = [(set(each.unit.digests), set(each.unit.beginnings)) for each in work if _marker(each).is_file()]
     for marker in (directory / UNITS).glob("*.json"):
         if marker.stem in current:
             continue
         try:
-            digests = set(json.loads(marker.read_text(encoding="utf-8"))[_DIGESTS])
+            kept = json.loads(marker.read_text(encoding="utf-8"))
+            digests, beginnings = set(kept[_DIGESTS]), {(name, time_ns) for name, time_ns in kept[_BEGINNINGS]}
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        if any(digests <= each for each in judged):
+        if any(digests <= content or beginnings <= begun for content, begun in judged):
             remove_unit(marker.stem, directory)
             marker.unlink(missing_ok=True)
 

@@ -84,6 +84,11 @@ class Unit:
         """Of all files."""
         return [part.digest for each in self.series for part in each.files]
 
+    @property
+    def beginnings(self) -> list[tuple[str, int]]:
+        """Names of all files with their first packets' times: what a file that is still written keeps."""
+        return [(part.file.name, part.first_ns) for each in self.series for part in each.files]
+
     def identity(self, of_options: str) -> str:
         """The same for the same content, options and version, whatever the files are called."""
         digest = hashlib.sha256(of_options.encode())

@@ -13,6 +13,7 @@ import tarfile
 import time
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import fsspec  # type: ignore[import-untyped]
@@ -162,6 +163,22 @@ def test_what_is_there_is_not_judged_again_and_what_is_superseded_goes(tmp_path:
     other = audit_captures([str(SPLIT)], result, least_probability=0.99, processes=1)
     assert other.resumed == 0
     assert tables(result)["unit"].nunique() == 2
+
+
+def test_a_file_that_grows_is_judged_anew_and_counted_once(tmp_path: Path) -> None:
+    capture, growing = read_capture(SPLIT), tmp_path / "growing.pcap"
+    counts = []
+    for share in (0.5, 0.75, 1.0):
+        growing.write_bytes(write_pcap(capture.frames[: int(share * len(capture.frames))], capture.link_type))
+        if share == 0.75:
+            growing.write_bytes(growing.read_bytes()[:-7])  # in the middle of a packet
+        counts.append(audit_captures([str(growing)], tmp_path / "out", processes=1).connections)
+        assert len(tables(tmp_path / "out")) == counts[-1]
+    assert counts[0] < counts[-1] == len(detect(str(SPLIT)).pairs)
+    later = [replace(frame, time_ns=frame.time_ns + 10**12) for frame in capture.frames]
+    growing.write_bytes(write_pcap(later, capture.link_type))  # a ring buffer came round
+    audit_captures([str(growing)], tmp_path / "out", processes=1)
+    assert len(tables(tmp_path / "out")) == 2 * counts[-1]
 
 
 def test_a_killed_audit_goes_on_where_it_was(tmp_path: Path) -> None:
