@@ -80,6 +80,7 @@ def audit_captures(
     tell = progress or (lambda *_: None)
     try:
         shared = None if scheduler is None else directory
+        (directory / UNITS).mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pepscope-", dir=shared) as scratch:
             files, failures = find_captures(sources, Path(scratch))
             if not files and not failures:
@@ -122,9 +123,9 @@ def _claim(directory: Path) -> None:
                     "directory"
                 )
             return
-        if directory.is_dir() and any(directory.iterdir()):
+        if directory.is_dir() and any(not each.name.startswith(".") for each in directory.iterdir()):
             raise UsageError(f"{directory} holds other files: give an empty directory")
-        (directory / UNITS).mkdir(parents=True, exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(identity) + "\n")
     except (OSError, ValueError) as error:
         raise UsageError(f"{directory} cannot be used: {error}") from None

@@ -31,6 +31,10 @@ UNNAMED = "unnamed"
 #: The day of connections whose capture gives no time.
 NO_DAY = "unknown"
 
+_CAPTURE_COLUMNS = (
+    "capture", "digest", "size_bytes", "packets", "connections", "first_ns", "last_ns", "warnings", "vantage",
+    "network", "operator", "notes",
+)  # fmt: skip
 _PORT = re.compile(r":(\d+)$")
 _OF_GROUP = ("network", "verdict", "where", "near_round_trip_s", "hidden_round_trip_s")
 
@@ -90,7 +94,8 @@ def remove_unit(identity: str, directory: Path) -> None:
 
 
 def write_captures(surveys: Sequence[Survey], units: Sequence[Unit], directory: Path) -> None:
-    """Write the table of files: what each holds, and what its labels are."""
+    """Write the table of files: what each holds, and what its labels are. Files of earlier runs stay, unless they are
+    there again with the same content or under the same name."""
     import pandas as pd
 
     labels = {part.digest: series.labels for unit in units for series in unit.series for part in series.files}
@@ -103,7 +108,13 @@ def write_captures(surveys: Sequence[Survey], units: Sequence[Unit], directory: 
         }
         for each in surveys
     ]  # fmt: skip
-    _write(pd.DataFrame(rows), directory / CAPTURES_FILE)
+    frame, path = pd.DataFrame(rows, columns=_CAPTURE_COLUMNS), directory / CAPTURES_FILE
+    if path.is_file():
+        earlier = pd.read_parquet(path)
+        digests, names = ({row[name] for row in rows} for name in ("digest", "capture"))
+        gone = earlier[~earlier["digest"].isin(digests) & ~earlier["capture"].isin(names)]
+        frame = pd.concat([gone, frame], ignore_index=True) if len(gone) else frame
+    _write(frame, path)
 
 
 def write_errors(failures: Sequence[Failure], directory: Path) -> None:

@@ -160,6 +160,8 @@ def test_what_is_there_is_not_judged_again_and_what_is_superseded_goes(tmp_path:
     frame = tables(result)
     assert len(frame) == grown.connections
     assert frame["unit"].nunique() == 2
+    names = pd.read_parquet(result / "captures.parquet")["capture"]
+    assert sorted(names) == sorted(map(str, (*PAIR, SPLIT)))
     other = audit_captures([str(SPLIT)], result, least_probability=0.99, processes=1)
     assert other.resumed == 0
     assert tables(result)["unit"].nunique() == 2
@@ -231,6 +233,9 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=says) as raised:
             audit_captures(sources, tmp_path / output, processes=1)
         assert "\n" not in str(raised.value)
+    nothing = audit_captures([str(tmp_path / "full" / "mine.txt")], tmp_path / "nothing", processes=1)
+    assert (nothing.captures, len(nothing.errors)) == (0, 1)
+    assert query(tmp_path / "nothing", "SELECT count(*) FROM captures").rows == [(0,)]
     cut = tmp_path / "cut.pcap.gz"
     cut.write_bytes(WHOLE.read_bytes()[:3000])
     summary = audit_captures([str(cut), str(tmp_path / "full" / "mine.txt")], tmp_path / "broken", processes=1)
