@@ -87,8 +87,8 @@ def _until_one_dies(
                     outcome = error
                 del running[future]
                 finished.add(place)
-                submit()
                 yield place, outcome
+                submit()
     except BrokenProcessPool:
         return set(running.values())
     except BaseException:

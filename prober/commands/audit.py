@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.cli import Duration, FailOn
+from detector.commands.detect import Duration, FailOn
 from pepscope.errors import PepscopeError, UsageError
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
 

@@ -275,7 +275,8 @@ def test_thresholds_are_probabilities() -> None:
 
 
 def test_the_command_and_python_have_the_same_thresholds() -> None:
-    from detector import cli, options
+    from detector import options
+    from detector.commands import detect as cli
 
     assert cli.LEAST_PROBABILITY == options.DECISION_PROBABILITY
     assert cli.LEAST_PAIRING_CONFIDENCE == options.LEAST_PAIRING_CONFIDENCE

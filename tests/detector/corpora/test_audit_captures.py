@@ -21,7 +21,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from detector.corpora import command
+from detector.commands import corpora as command
 from detector.corpora.audit import CorpusSummary, audit_captures
 from detector.corpora.query import query
 from detector.detection import detect

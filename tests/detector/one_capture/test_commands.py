@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
-from detector.cli import detect as command
+from detector.commands.detect import detect as command
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.schema import load_schema
 from tests.detector.one_capture.real_networks import CAPTURES, named

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import pepscope
-from detector.cli import detect
+from detector.commands.detect import detect
 from pepscope.captures.packets import Direction
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.schema import load_schema

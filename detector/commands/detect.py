@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.archives import detect_archives, is_archive
+from detector.commands.archives import detect_archives, is_archive
 from pepscope.command_line.options import filter_option, memory_option
 from pepscope.errors import UsageError
 

@@ -1,0 +1,1 @@
+"""The commands `detect`, `explain`, `audit-captures` and `query`."""
