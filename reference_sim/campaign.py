@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import multiprocessing
 import os
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pepscope.errors import SimulationError, UsageError
+import pepscope
+from pepscope.errors import UsageError
 from pepscope.whole_file import write_whole
+from pepscope.workers import over_workers
 from reference_sim.intervals import mean_interval
 from reference_sim.measures import measure
 from reference_sim.run import Run
@@ -88,11 +88,12 @@ def run_campaign(
     _claim(directory, points, campaign.captures, measure)
     done = {point.index for point in points if _measures_path(directory, point.index).is_file()}
     missing = [_job(point, directory, campaign.captures, measure) for point in points if point.index not in done]
-    results = _over_dask(missing, scheduler) if scheduler else _over_processes(missing, processes)
-    for count, (index, measures) in enumerate(results, start=len(done) + 1):
-        write_whole(_measures_path(directory, index), json.dumps(measures, sort_keys=True) + "\n")
-        if progress is not None:
-            progress(count, len(points))
+    shared = (directory / _IDENTITY).resolve() if campaign.captures else None
+    with contextlib.closing(_run_all(missing, processes, scheduler, shared)) as results:
+        for count, (index, measures) in enumerate(results, start=len(done) + 1):
+            write_whole(_measures_path(directory, index), json.dumps(measures, sort_keys=True) + "\n")
+            if progress is not None:
+                progress(count, len(points))
     result = _collect(campaign, points, directory)
     write_whole(directory / RESULTS_FILE, result.runs.to_csv(index=False))
     write_whole(directory / SUMMARY_FILE, result.summary.to_csv(index=False))
@@ -100,7 +101,7 @@ def run_campaign(
 
 
 def _job(point: Point, directory: Path, captures: bool, measure: MeasureRun) -> Job:
-    place = directory / _RUNS / f"{point.index:06d}"
+    place = directory.resolve() / _RUNS / f"{point.index:06d}"
     return Job(point.index, point.scenario.to_json(), str(place) if captures else None, measure)
 
 
@@ -113,60 +114,40 @@ def _claim(directory: Path, points: list[Point], captures: bool, measure: Measur
     digest = hashlib.sha256()
     for point in points:
         digest.update(point.scenario.to_json().encode())
-    identity = {"form": 1, "runs": len(points), "captures": captures, "sha256": digest.hexdigest()}
-    identity["measure"] = f"{measure.__module__}.{measure.__qualname__}"
+    identity = {
+        "form": 1, "version": pepscope.__version__, "runs": len(points), "captures": captures,
+        "sha256": digest.hexdigest(), "measure": f"{measure.__module__}.{measure.__qualname__}",
+    }  # fmt: skip
     path = directory / _IDENTITY
     if path.is_file():
-        if json.loads(path.read_text(encoding="utf-8")) != identity:
+        held = json.loads(path.read_text(encoding="utf-8"))
+        if {**held, "version": identity["version"]} != identity:
             raise UsageError(f"{directory} holds the runs of another campaign: give another directory")
+        if held != identity:
+            raise UsageError(
+                f"{directory} holds runs of pepscope {held.get('version', 'before 0.1.0')}, this is "
+                f"{identity['version']}: give another directory"
+            )
         return
     (directory / _RUNS).mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(identity, indent=1) + "\n")
 
 
-def _over_processes(jobs: list[Job], processes: int | None) -> Iterator[tuple[int, dict[str, float | None]]]:
+def _run_all(
+    jobs: list[Job], processes: int | None, scheduler: str | None, shared: Path | None
+) -> Generator[tuple[int, dict[str, float | None]], None, None]:
+    """The index and the measures of each run, as they end; `shared` is a file that all workers must see."""
     workers = min(processes or os.cpu_count() or 1, max(1, len(jobs)))
-    if workers == 1:
+    if workers == 1 and scheduler is None:
         yield from ((job.index, run_job(job)) for job in jobs)
         return
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
-        futures = {pool.submit(run_job, job): job.index for job in jobs}
-        try:
-            for future in as_completed(futures):
-                yield futures.pop(future), future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _end_with_parent() -> None:
-    """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
-    parent = multiprocessing.parent_process()
-
-    def watch() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _over_dask(jobs: list[Job], scheduler: str) -> Iterator[tuple[int, dict[str, float | None]]]:
-    try:
-        import distributed
-    except ImportError:
-        raise UsageError("--scheduler needs the package distributed: pip install 'pepscope[dask]'") from None
-    try:
-        client: Any = distributed.Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-    with client:
-        futures = client.map(run_job, jobs, pure=False)
-        indices = {future.key: job.index for future, job in zip(futures, jobs, strict=True)}
-        for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call]
-            yield indices[future.key], future.result()
-            future.release()
+    with contextlib.closing(
+        over_workers(run_job, jobs, processes=workers, scheduler=scheduler, shared=shared)
+    ) as outcomes:
+        for place, outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+            yield jobs[place].index, outcome
 
 
 def _collect(campaign: Campaign, points: list[Point], directory: Path) -> CampaignResult:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pepscope
-from detector.corpora.engine import over_workers
 from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
 from detector.corpora.matching import read_manifest, units
 from detector.corpora.sources import CaptureFile, Failure, find_captures
@@ -22,6 +21,7 @@ from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
+from pepscope.workers import over_workers
 
 _IDENTITY = "corpus.json"
 _DIGESTS, _BEGINNINGS = "digests", "beginnings"
@@ -162,7 +162,8 @@ def _judged(
     resumed = len(outcomes)
     missing = [place for place in range(len(work)) if place not in outcomes]
     todo = [work[place] for place in missing]
-    for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler):
+    shared = None if not work else Path(work[0].directory) / _IDENTITY
+    for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler, shared=shared):
         place = missing[at]
         outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
         if "error" not in outcomes[place]:

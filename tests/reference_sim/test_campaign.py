@@ -116,6 +116,13 @@ def test_another_campaign_is_not_mixed_in(grid: Path, tmp_path: Path) -> None:
         run_campaign(Campaign.from_toml(grid), tmp_path, processes=1)
 
 
+def test_another_version_does_not_go_on(grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_campaign(Campaign.from_toml(grid), tmp_path, processes=1)
+    monkeypatch.setattr("pepscope.__version__", "9.9.9")
+    with pytest.raises(UsageError, match=r"9\.9\.9"):
+        run_campaign(Campaign.from_toml(grid), tmp_path, processes=1)
+
+
 @pytest.mark.parametrize(
     ("text", "reported"),
     [

@@ -5,9 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pepscope.errors import PepscopeError, UsageError
@@ -25,20 +26,26 @@ class WorkerDiedError(PepscopeError):
 
 
 def over_workers(
-    work: Callable[[Item], Outcome], items: Sequence[Item], *, processes: int, scheduler: str | None
-) -> Iterator[tuple[int, Outcome | Exception]]:
+    work: Callable[[Item], Outcome],
+    items: Sequence[Item],
+    *,
+    processes: int,
+    scheduler: str | None,
+    shared: Path | None = None,
+) -> Generator[tuple[int, Outcome | Exception], None, None]:
     """The place and the outcome of each item, as they end; an item that fails gives its exception.
 
-    `work` must be a function of a module. Raises UsageError where no scheduler answers.
+    `work` must be a function of a module. `shared` is a file that workers of a cluster must see too, because they write
+    beside it. Raises UsageError where no scheduler answers, or a worker does not see it.
     """
     if scheduler is not None:
-        return _over_dask(work, items, scheduler)
+        return _over_dask(work, items, scheduler, shared)
     return _over_processes(work, items, processes)
 
 
 def _over_processes(
     work: Callable[[Item], Outcome], items: Sequence[Item], processes: int
-) -> Iterator[tuple[int, Outcome | Exception]]:
+) -> Generator[tuple[int, Outcome | Exception], None, None]:
     waiting = list(range(len(items)))
     suspects: dict[int, int] = {}  # tries of what was under way when a worker died: it is done alone from then on
     finished: set[int] = set()
@@ -97,6 +104,15 @@ def _until_one_dies(
     return set()
 
 
+def _check_shared(client: Any, shared: Path) -> None:
+    blind = sorted(worker for worker, sees in client.run(os.path.isfile, str(shared)).items() if not sees)
+    if blind:
+        raise UsageError(
+            f"{len(blind)} workers of the cluster ({blind[0]} for one) do not see {shared.parent}: give a directory "
+            "that all share"
+        )
+
+
 def _end_with_parent() -> None:
     """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
     parent = multiprocessing.parent_process()
@@ -110,8 +126,8 @@ def _end_with_parent() -> None:
 
 
 def _over_dask(
-    work: Callable[[Item], Outcome], items: Sequence[Item], scheduler: str
-) -> Iterator[tuple[int, Outcome | Exception]]:
+    work: Callable[[Item], Outcome], items: Sequence[Item], scheduler: str, shared: Path | None
+) -> Generator[tuple[int, Outcome | Exception], None, None]:
     try:
         import distributed
     except ImportError:
@@ -121,6 +137,8 @@ def _over_dask(
     except (OSError, ValueError) as error:
         raise UsageError(f"no Dask scheduler answers at {scheduler}: {error}") from None
     with client:
+        if shared is not None:
+            _check_shared(client, shared.resolve())
         futures = client.map(work, items, pure=False, retries=0)
         places = {future.key: place for place, future in enumerate(futures)}
         for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call]

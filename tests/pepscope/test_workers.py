@@ -6,7 +6,10 @@ import os
 import signal
 from pathlib import Path
 
-from detector.corpora.engine import WorkerDiedError, over_workers
+import pytest
+
+from pepscope.errors import UsageError
+from pepscope.workers import WorkerDiedError, over_workers
 
 
 def squared(number: int) -> int:
@@ -33,6 +36,20 @@ def test_every_piece_of_work_comes_once_and_failures_are_outcomes() -> None:
     assert isinstance(outcomes[1], ValueError)
     assert [outcomes[place] for place in range(2, 42)] == [number * number for number in range(20, 60)]
     assert list(over_workers(squared, [], processes=2, scheduler=None)) == []
+
+
+def test_workers_of_a_cluster_must_see_what_they_write_beside(tmp_path: Path) -> None:
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        (tmp_path / "there").write_text("")
+        found = over_workers(squared, [2, 13], processes=1, scheduler=address, shared=tmp_path / "there")
+        outcomes = dict(found)
+        assert outcomes[0] == 4
+        assert isinstance(outcomes[1], ValueError)
+        with pytest.raises(UsageError, match="do not see"):
+            list(over_workers(squared, [2], processes=1, scheduler=address, shared=tmp_path / "elsewhere"))
 
 
 def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
