@@ -69,9 +69,9 @@ def main() -> int:
         path.write_bytes(path.read_bytes()[:-9])
     times = {}
     for name, source, jobs in (("one capture", big, 1), ("many", many, 1), ("many, two processes", many, 2)):
-        times[name], summary = audited(source, options.work / name.replace(" ", "-"), jobs)
+        times[name], summary = audited(source, options.work / f"out-{name}", jobs)
         print(f"{name:22} {times[name]:7.1f} s  {summary['connections']:,} connections, {summary['verdicts']}")
-    again, resumed = audited(many, options.work / "many", 1)
+    again, resumed = audited(many, options.work / "out-many", 1)
     print(f"{'again':22} {again:7.1f} s  {resumed['resumed']:,} of {resumed['units']:,} there")
     print(f"many beside one: {times['one capture'] / times['many']:.2f} of its speed")
     print(f"two processes beside one: {times['many'] / times['many, two processes']:.2f}")

@@ -21,9 +21,8 @@ _LONGEST_PAUSE_NS = 60_000_000_000
 _COUNTER = re.compile(r"\d+")
 
 #: Two vantage points that ran at the same time share at least this many connections, and this share of the fewer ones;
-#: where clocks say that they did not, it takes more: ports come again.
+#: where clocks say that they did not, these must have the same initial sequence numbers: ports come again.
 _LEAST_SHARED, _LEAST_SHARE = 1, 0.05
-_LEAST_SHARED_APART, _LEAST_SHARE_APART = 3, 0.5
 
 _COLUMNS = ("path", "vantage", "network", "operator", "notes")
 
@@ -55,6 +54,11 @@ class Series:
     def keys(self) -> frozenset[int]:
         """Of the connections of all files."""
         return frozenset().union(*(each.keys for each in self.files))
+
+    @property
+    def exact(self) -> frozenset[int]:
+        """Of the connections of all files, initial sequence numbers included."""
+        return frozenset().union(*(each.exact for each in self.files))
 
     @property
     def span_ns(self) -> tuple[int, int]:
@@ -183,5 +187,5 @@ def _belong_together(one: Series, other: Series) -> bool:
     apart = begins > other_ends or other_begins > ends
     if named and one.labels.network and one.labels.network == other.labels.network and not apart:
         return True
-    least, share = (_LEAST_SHARED_APART, _LEAST_SHARE_APART) if apart else (_LEAST_SHARED, _LEAST_SHARE)
-    return len(one.keys & other.keys) >= max(least, share * min(len(one.keys), len(other.keys)))
+    mine, others = (one.exact, other.exact) if apart else (one.keys, other.keys)
+    return len(mine & others) >= max(_LEAST_SHARED, _LEAST_SHARE * min(len(mine), len(others)))

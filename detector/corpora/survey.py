@@ -17,7 +17,8 @@ MOST_KEYS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One file; `keys` are hashes of its connections' end points, in either direction."""
+    """One file; `keys` are hashes of its connections' end points, in either direction, `exact` of end points and
+    initial sequence numbers, which no other connection has by chance."""
 
     file: CaptureFile
     digest: str
@@ -27,6 +28,7 @@ class Survey:
     first_ns: int
     last_ns: int
     keys: frozenset[int]
+    exact: frozenset[int]
     warnings: str
 
 
@@ -41,16 +43,20 @@ def survey(file: CaptureFile) -> Survey:
         )[:MOST_KEYS]
         for end in ("client", "server")
     ]
-    keys = frozenset(_key(client.tobytes(), server.tobytes()) for client, server in zip(*ends, strict=True))
+    numbers = np.stack([columns[f"{way}_initial_sequence_number"] for way in ("up", "down")], axis=1)[:MOST_KEYS]
+    pairs = [(client.tobytes(), server.tobytes()) for client, server in zip(*ends, strict=True)]
+    exact = frozenset(
+        _key(*pair, own.tobytes()) for pair, own in zip(pairs, numbers.astype(">i8"), strict=True) if own.min() >= 0
+    )
     return Survey(
         file, _digest(file.path), file.path.stat().st_size, capture.packet_count, len(columns["first_time_ns"]),
-        first_ns, last_ns, keys, "; ".join(capture.warnings),
+        first_ns, last_ns, frozenset(_key(*pair) for pair in pairs), exact, "; ".join(capture.warnings),
     )  # fmt: skip
 
 
-def _key(one: bytes, other: bytes) -> int:
+def _key(one: bytes, other: bytes, more: bytes = b"") -> int:
     """The same in every process, whichever end opened the connection."""
-    return int.from_bytes(hashlib.blake2b(min(one, other) + max(one, other), digest_size=8).digest())
+    return int.from_bytes(hashlib.blake2b(min(one, other) + max(one, other) + more, digest_size=8).digest())
 
 
 def _digest(path: Path) -> str:

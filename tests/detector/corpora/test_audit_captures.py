@@ -27,7 +27,7 @@ from detector.corpora.query import query
 from detector.detection import detect
 from pepscope.errors import UsageError
 from pepscope.results.verdicts import Verdict
-from tests.captures.containers import Interface, read_capture, write_pcap, write_pcapng
+from tests.captures.containers import Frame, Interface, read_capture, write_pcap, write_pcapng
 from tests.detector.corpus import CORPUS
 from tests.detector.one_capture.real_networks import named
 
@@ -128,6 +128,31 @@ def test_captures_of_two_ends_that_share_connections_are_judged_together(tmp_pat
     frame = tables(tmp_path)
     assert Counter(frame["verdict"]) == Counter(pair.verdict.value for pair in expected.pairs)
     assert set(frame["capture_a"].dropna()) | set(frame["capture_b"].dropna()) == set(map(str, PAIR))
+
+
+def test_clocks_that_are_years_apart_do_not_matter_and_ports_that_come_again_do_not_either(tmp_path: Path) -> None:
+    near, far = (read_capture(path) for path in PAIR)
+    late = [replace(frame, time_ns=frame.time_ns + 10 * 365 * 86_400 * 10**9) for frame in far.frames]
+    (tmp_path / "near.pcap").write_bytes(write_pcap(near.frames, near.link_type))
+    (tmp_path / "far.pcap").write_bytes(write_pcap(late, far.link_type))
+    assert audit_captures([str(tmp_path)], tmp_path / "out", processes=1).pairs == 1
+    for name, turn in (("monday", 0), ("tuesday", 1)):
+        (tmp_path / name).mkdir()
+        frames = [replace(frame, time_ns=frame.time_ns + turn * 86_400 * 10**9) for frame in near.frames]
+        if turn:
+            frames = [_numbered_anew(frame) for frame in frames]
+        (tmp_path / name / "same.pcap").write_bytes(write_pcap(frames, near.link_type))
+    days = audit_captures([str(tmp_path / "monday"), str(tmp_path / "tuesday")], tmp_path / "days", processes=1)
+    assert (days.units, days.pairs) == (2, 0)
+
+
+def _numbered_anew(frame: Frame) -> Frame:
+    """The packet with another sequence number: IPv4 without options behind Ethernet or raw."""
+    data = bytearray(frame.data)
+    start = next(place for place in (0, 14, 16, 20) if data[place] == 0x45 and data[place + 9] == 6)
+    at = start + 24
+    data[at : at + 4] = ((int.from_bytes(data[at : at + 4]) + 123_456_789) % 2**32).to_bytes(4)
+    return replace(frame, data=bytes(data))
 
 
 def test_a_manifest_names_networks_and_vantage_points(tmp_path: Path) -> None:
