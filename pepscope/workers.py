@@ -17,6 +17,9 @@ from pepscope.extras import missing_package
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
+#: After so many deaths, and nothing done before, no worker can start.
+_HOPELESS = 5
+
 #: A piece of work is tried so often where its worker dies; then it is to blame.
 MOST_TRIES = 3
 
@@ -48,13 +51,19 @@ def _over_processes(
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
     waiting = list(range(len(items)))
     suspects: dict[int, int] = {}  # tries of what was under way when a worker died: it is done alone from then on
-    finished: set[int] = set()
+    finished, deaths = set[int](), 0
     context = multiprocessing.get_context("forkserver")
     while waiting or suspects:
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))
         with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
             died = yield from _until_one_dies(pool, 2 * workers, work, items, together, finished)
+        deaths += bool(died)
+        if deaths == _HOPELESS and not finished:
+            raise WorkerDiedError(
+                "no worker process starts: a program that uses several needs a file of its own, and the line "
+                "`if __name__ == '__main__':` before what it does"
+            )
         for place in died:
             suspects[place] = suspects.get(place, 0) + 1
             if suspects[place] == MOST_TRIES:

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from detector.corpora.survey import Survey
@@ -37,7 +38,7 @@ class Labels:
     notes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Series:
     """What one vantage point captured: one file, or the parts of a rotated one in their order."""
 
@@ -50,12 +51,12 @@ class Series:
         first = self.files[0].file.name
         return first if len(self.files) == 1 else f"{first} (+{len(self.files) - 1})"
 
-    @property
+    @cached_property
     def keys(self) -> frozenset[int]:
         """Of the connections of all files."""
         return frozenset().union(*(each.keys for each in self.files))
 
-    @property
+    @cached_property
     def exact(self) -> frozenset[int]:
         """Of the connections of all files, initial sequence numbers included."""
         return frozenset().union(*(each.exact for each in self.files))
@@ -125,11 +126,23 @@ def units(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> list[Uni
     every = list(_series(surveys, manifest))
     pairs = [
         Unit(one, other) if one.span_ns <= other.span_ns else Unit(other, one)
-        for one, other in itertools.combinations(every, 2)
+        for one, other in _candidates(every)
         if _belong_together(one, other)
     ]
     paired = {each.name for unit in pairs for each in unit.series}
     return pairs + [Unit(each) for each in every if each.name not in paired]
+
+
+def _candidates(every: Sequence[Series]) -> list[tuple[Series, Series]]:
+    """Series that share a connection, or that a manifest gives one network and two vantage points."""
+    places: defaultdict[object, list[int]] = defaultdict(list)
+    for number, each in enumerate(every):
+        for key in each.keys:
+            places[key].append(number)
+        if each.labels.vantage and each.labels.network:
+            places[each.labels.network].append(number)
+    found = {pair for numbers in places.values() if len(numbers) > 1 for pair in itertools.combinations(numbers, 2)}
+    return [(every[one], every[other]) for one, other in sorted(found)]
 
 
 def _series(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Iterable[Series]:

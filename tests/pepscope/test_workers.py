@@ -52,6 +52,16 @@ def test_workers_of_a_cluster_must_see_what_they_write_beside(tmp_path: Path) ->
             list(over_workers(squared, [2], processes=1, scheduler=address, shared=tmp_path / "elsewhere"))
 
 
+def test_workers_that_cannot_start_are_an_error_of_all(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(40)]
+    for path in paths:
+        path.write_text("always")
+    with pytest.raises(WorkerDiedError, match="no worker process starts"):
+        list(over_workers(killed_by, [str(path) for path in paths], processes=2, scheduler=None))
+    alone = list(over_workers(killed_by, [str(paths[0])], processes=2, scheduler=None))
+    assert [type(outcome) for _, outcome in alone] == [WorkerDiedError]
+
+
 def test_a_worker_that_dies_takes_nothing_with_it(tmp_path: Path) -> None:
     words = ["fine"] * 6 + ["once", "always"] + ["fine"] * 6
     paths = [tmp_path / str(number) for number in range(len(words))]
