@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from contextlib import ExitStack
 
 import click
 
@@ -57,15 +58,17 @@ def audit_captures(
 
     bars: dict[str, Progress] = {}
 
-    def progress(step: str, done: int, total: int) -> None:
-        bars.setdefault(step, Progress(step))(done, total)
+    with ExitStack() as shown:
 
-    summary = run(
-        sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
-        memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
-    )  # fmt: skip
-    for bar in bars.values():
-        bar.__exit__(None, None, None)
+        def progress(step: str, done: int, total: int) -> None:
+            if step not in bars:
+                bars[step] = shown.enter_context(Progress(step))
+            bars[step](done, total)
+
+        summary = run(
+            sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
+            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
+        )  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
         return

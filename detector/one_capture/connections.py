@@ -142,12 +142,11 @@ def _judged(sides: Sequence[JudgedSide], count: int) -> _Judged:
         is_shown = shown == number
         told |= set(np.flatnonzero(is_shown & each.is_told).tolist())
         # The evidence of the first side says the reason, but for what a group knows better.
-        is_placed = len(sides) > 1 and is_shown & (each.verdict == _SPLIT)
+        is_placed = is_shown & (each.verdict == _SPLIT) & (len(sides) > 1)
         for row in np.flatnonzero(is_shown & (each.is_told | is_placed | (number > 0))).tolist():
             why = each.reason(row)
             side = sides[number].side.value
-            placed = len(sides) > 1 and verdict[row] == _SPLIT
-            reasons[row] = f"Between this capture and the {side}s: {why}" if placed else why
+            reasons[row] = f"Between this capture and the {side}s: {why}" if is_placed[row] else why
     return _Judged(verdict, probability_columns(split, dialogues), reasons, told)
 
 

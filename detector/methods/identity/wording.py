@@ -68,7 +68,7 @@ def too_few(figures: Mapping[str, Any]) -> Words:
 
 
 def acks_nobody_sent(_: Mapping[str, Any]) -> Words:
-    """`acks-nobody-sent`."""
+    """Why data is proven but acknowledgements are not: a middlebox makes or rewrites them."""
     return Words(
         "Data segments arrive as the far end made them, but acknowledgements arrive that the far end never sent: a "
         "middlebox makes or rewrites ACKs."

@@ -1,4 +1,4 @@
-"""Captures that show next to nothing, or that nobody meant to be judged: an answer or one sentence, no traceback."""
+"""Captures that show next to nothing, or are broken: a verdict or one sentence, no traceback."""
 
 from __future__ import annotations
 
