@@ -80,16 +80,15 @@ _NEVER = 1e-9
 class TimingTables:
     """Log densities (nats per second of excess) of one side by hypothesis, looked up by bins of the excess.
 
-    Hypotheses are end to end, then a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each
-    other), answers that are late by each of `LATE_S` and `LATE_RATIOS`, those of a person, and end to end in each
-    nature. `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
+    Hypotheses are a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each other), answers
+    that are late by each of `LATE_S` and `LATE_RATIOS`, those of a person, and end to end in each nature.
+    `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
     of each of them end to end and behind a split. By class of variation, `nature_nats` and `end_nature_nats` are those
     of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as behind each of
     `HIDDEN_S`.
     """
 
-    END = 0
-    HIDDEN = slice(1, 1 + len(HIDDEN_S) * NATURES)
+    HIDDEN = slice(0, len(HIDDEN_S) * NATURES)
     LATE = slice(HIDDEN.stop, HIDDEN.stop + len(LATE_SHARES))
     PERSON = LATE.stop
     END_BY_NATURE = slice(PERSON + 1, PERSON + 1 + END_NATURES)
@@ -137,12 +136,11 @@ class TimingTables:
         above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density()
         shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
         late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
-        end_to_end = end.density()[None]
         late_or_person = np.concatenate([late, _by_person()[None]])
-        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end_to_end
+        mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density()
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
         end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density() for table in tables])
-        every = np.concatenate([end_to_end, above, mixed, end_by_nature])
+        every = np.concatenate([above, mixed, end_by_nature])
         nats: Floats = np.ascontiguousarray(np.log(every + _NEVER).T)
         return nats
 
