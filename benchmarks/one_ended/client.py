@@ -227,7 +227,7 @@ def curl(job: dict[str, Any]) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
-        raise OSError(f"curl: {done.stderr.strip()[:100]}")
+        raise OSError(f"curl: status {done.returncode}, {done.stderr.strip()[-100:]}")
 
 
 def browser(job: dict[str, Any]) -> None:
