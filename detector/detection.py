@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
+from pepscope.captures.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.attention import ATTENTION
@@ -45,8 +47,8 @@ _COPIES_LOOKED_AT = 3
 
 
 def detect(
-    first: str,
-    second: str | None = None,
+    first: CaptureFile,
+    second: CaptureFile | None = None,
     *,
     clocks: ClockMode | str = ClockMode.GENERAL,
     ack_delay_s: float | None = None,
@@ -64,7 +66,8 @@ def detect(
 ) -> DetectionResult:
     """Judge every TCP connection in one or two captures.
 
-    `first` and `second` are capture files taken at the two ends, in any order; `-` (once) is standard input. `clocks`
+    `first` and `second` are capture files taken at the two ends, in any order, as paths or as file objects open for
+    bytes; `-` (once) is standard input. `clocks`
     is what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
     `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` is the capture point of `first` if it is known:
     the `client` (the end that opens the connections) or the `server`. `networks` is for one capture, as in
@@ -90,7 +93,7 @@ def detect(
     )
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, got {jobs}")
-    paths = [first] if second is None else [first, second]
+    paths = [capture_name(each) for each in (first, second) if each is not None]
     if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
         raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
     if second is not None and networks is not None:
@@ -116,7 +119,7 @@ def detect(
 
 
 def detect_vantage(
-    paths: Sequence[str],
+    sources: Sequence[CaptureFile],
     *,
     taken_at: str | None = None,
     networks: str | None = None,
@@ -137,6 +140,7 @@ def detect_vantage(
         _options(ClockMode.GENERAL, ack_delay_s, 0.0, taken_at),
         least_probability=_least("probability", least_probability, 0.5),
     )
+    paths = [capture_name(source) for source in sources]
     for number, path in enumerate(paths):
         if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
@@ -147,7 +151,7 @@ def detect_vantage(
 
 
 def _opened(
-    paths: Sequence[str],
+    paths: Sequence[str | BinaryIO],
     expression: str | None,
     memory_bytes: int | None,
     progress: Callable[[int, int], object] | None,
@@ -216,7 +220,9 @@ def _least(name: str, value: float, above: float) -> float:
     return value
 
 
-def _is_same_file(first: str, second: str) -> bool:
+def _is_same_file(first: str | BinaryIO, second: str | BinaryIO) -> bool:
+    if not isinstance(first, str) or not isinstance(second, str):
+        return first is second
     try:
         return Path(first).samefile(second)
     except OSError:

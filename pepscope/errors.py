@@ -1,4 +1,8 @@
-"""Errors that a user can act on: each message is one sentence."""
+"""Errors that a user can act on: each message is one sentence.
+
+What Python has an exception for is that exception as well: a capture that does not exist is a FileNotFoundError, an
+option outside its range a ValueError.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +17,27 @@ class CaptureError(PepscopeError):
     """A capture cannot be opened, is of no known kind, or holds nothing to analyse."""
 
 
-class FilterError(PepscopeError):
+class MissingCaptureError(CaptureError, FileNotFoundError):
+    """No file has the name of the capture."""
+
+
+class UnreadableCaptureError(CaptureError, OSError):
+    """The system does not let the capture be read."""
+
+
+class MalformedCaptureError(CaptureError, ValueError):
+    """The file can be read, but is no capture or holds nothing to analyse."""
+
+
+class FilterError(PepscopeError, ValueError):
     """A capture filter does not compile."""
 
 
-class UsageError(PepscopeError):
+class UsageError(PepscopeError, ValueError):
     """Options that do not fit together or lie outside their range."""
 
 
-class ScenarioError(PepscopeError):
+class ScenarioError(PepscopeError, ValueError):
     """A scenario that cannot be run: the message names the field, its value and what is allowed."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pepscope.errors import PepscopeError
 
 
-class PlanError(PepscopeError):
+class PlanError(PepscopeError, ValueError):
     """A plan that cannot be used: the message names the field, its value and what is allowed."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pepscope.errors import PepscopeError
 
 
-class ConfigurationError(PepscopeError):
+class ConfigurationError(PepscopeError, ValueError):
     """A configuration that cannot be used: the message names the field, its value and what is allowed."""
 
 

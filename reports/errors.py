@@ -7,7 +7,7 @@ from pathlib import Path
 from pepscope.errors import PepscopeError
 
 
-class ReportError(PepscopeError):
+class ReportError(PepscopeError, OSError):
     """A report cannot be written or read; the message gives the remedy."""
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from pepscope.captures.capture import Capture, open_capture
 
@@ -18,7 +19,7 @@ class _StoppedError(Exception):
 
 
 def open_captures(
-    paths: Sequence[str],
+    paths: Sequence[str | BinaryIO],
     *,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
@@ -28,14 +29,15 @@ def open_captures(
 ) -> list[Capture]:
     """Read captures as `open_capture` does; `memory_bytes` is what each of them may take.
 
-    Files are read `at_once`; standard input and pipes, which may make a reader wait, one after the other. `progress` is
-    called in this thread, with the bytes read of all files together and in all. Of several captures that cannot be read
-    the first one's error is raised.
+    Files with names are read `at_once`; standard input, pipes and file objects, which may make a reader wait, one after
+    the other. `progress` is called in this thread, with the bytes read of all files together and in all. Of several
+    captures that cannot be read the first one's error is raised.
     """
     read = partial(open_capture, filter=filter, memory_bytes=memory_bytes, tcp_needed=tcp_needed)
-    if not at_once or len(paths) < 2 or not all(Path(path).is_file() for path in paths):
+    files = [path for path in paths if isinstance(path, str) and Path(path).is_file()]
+    if not at_once or len(paths) < 2 or len(files) < len(paths):
         return [read(path, progress=progress) for path in paths]
-    own, *others = (_Reading(read, path) for path in paths)
+    own, *others = (_Reading(read, path) for path in files)
 
     def report(read_bytes: int, file_bytes: int) -> None:
         own.read_bytes, own.file_bytes = read_bytes, file_bytes

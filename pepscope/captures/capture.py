@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
+from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
 from pepscope.captures.warnings import capture_warnings
-from pepscope.errors import CaptureError, FilterError
+from pepscope.errors import (
+    CaptureError,
+    FilterError,
+    MalformedCaptureError,
+    MissingCaptureError,
+    UnreadableCaptureError,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -29,7 +37,7 @@ _JSON_BATCH = 64
 
 
 def open_capture(
-    path: str,
+    source: CaptureFile,
     *,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
@@ -40,7 +48,8 @@ def open_capture(
 ) -> Capture:
     """Read a capture and analyse its TCP connections.
 
-    `path` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or `-` for standard input. `filter` keeps the
+    `source` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), as a path or as a file object open for
+    bytes, or `-` for standard input. `filter` keeps the
     packets that match an expression in libpcap's language. Packet columns (without them: connections) that take more
     than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
     connection is never divided, and `Capture.warnings` reports where one alone takes more. Without `payload` or
@@ -48,30 +57,50 @@ def open_capture(
     capture that holds no TCP is read as well. `progress` is called with the bytes of the file read so far and in all (0
     where that is not known).
 
-    Raises CaptureError for what is no capture and for a capture without TCP, FilterError for a filter that does not
-    compile. A damaged capture is read up to the damage, which `Capture.warnings` reports.
+    Raises MalformedCaptureError for what is no capture and for a capture without TCP, MissingCaptureError and
+    UnreadableCaptureError as the system names them, FilterError for a filter that does not compile. A damaged capture
+    is read up to the damage, which `Capture.warnings` reports.
     """
     programs = None
     if filter is not None:
         from pepscope.captures.filters import compile_filter
 
         programs = compile_filter(filter)
-    core = _core.read_capture(
-        str(path),
-        filter_programs=programs,
-        memory_bytes=DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes,
-        payload=payload,
-        columns=columns,
-        progress=progress,
-    )
+    with readable_path(capture_name(source)) as (path, name):
+        try:
+            core = _core.read_capture(
+                path,
+                filter_programs=programs,
+                memory_bytes=DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes,
+                payload=payload,
+                columns=columns,
+                progress=progress,
+            )
+        except CaptureError as error:
+            raise _as_python_names_it(str(error).replace(path, name), path) from error
     if programs is not None:
-        for link_type, name, frames, is_known in core.link_types:
+        for link_type, link_name, frames, is_known in core.link_types:
             if is_known and frames and link_type not in programs:
-                raise FilterError(f"the filter {filter!r} has no meaning on link type {name or 'unnamed'} of {path}")
-    capture = Capture(str(path), core, capture_warnings(str(path), core))
+                raise FilterError(
+                    f"the filter {filter!r} has no meaning on link type {link_name or 'unnamed'} of {name}"
+                )
+    capture = Capture(name, core, capture_warnings(name, core))
     if core.tcp_packet_count == 0 and tcp_needed:
         raise capture.nothing_to_analyse()
     return capture
+
+
+def _as_python_names_it(sentence: str, path: str) -> CaptureError:
+    """The sentence as the exception that Python has for it; the system is asked once more for its kind."""
+    if path != "-":
+        try:
+            with Path(path).open("rb") as file:
+                file.read(1)
+        except FileNotFoundError:
+            return MissingCaptureError(sentence)
+        except OSError:
+            return UnreadableCaptureError(sentence)
+    return MalformedCaptureError(sentence)
 
 
 class Capture:
@@ -97,7 +126,7 @@ class Capture:
     def nothing_to_analyse(self) -> CaptureError:
         """The error to raise where a capture without TCP is of no use."""
         found = "; ".join(sentence.replace("the capture holds", "it holds") for sentence in self.warnings)
-        return CaptureError(f"nothing to analyse in {self.path}: {found}")
+        return MalformedCaptureError(f"nothing to analyse in {self.path}: {found}")
 
     @property
     def tcp_packet_count(self) -> int:

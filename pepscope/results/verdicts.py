@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.captures.packets import Direction
+from pepscope.writers import writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -277,7 +280,7 @@ class TemporaryBytes:
     read: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DetectionResult:
     """Everything that one detection found: the captures as read, a verdict on each pair and on each group of pairs."""
 
@@ -287,6 +290,16 @@ class DetectionResult:
     groups: tuple[GroupResult, ...] = ()
     #: How the result was made, which is no part of it: no file holds these numbers.
     temporary_bytes: TemporaryBytes = TemporaryBytes()
+
+    def __repr__(self) -> str:
+        counts = Counter(verdict.value for verdict in self.verdicts)
+        found = ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "no connection"
+        captures = " and ".join(repr(capture.path) for capture in self.captures)
+        return f"<DetectionResult of {captures or 'no capture'}: {found}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdicts on groups and on the connections that matter most."""
+        return str(writer("notebook")(self))
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -318,6 +331,16 @@ class DetectionResult:
         from pepscope.results.encode import line_chunks
 
         return b"".join(line_chunks(self)).decode("utf-8", "surrogatepass")
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """The page of `detect --html` as text, or written to `path`. Raises ReportError, an OSError, where it cannot.
+
+        The page has figures of connections and groups where `detect` was asked for `series`.
+        """
+        if path is None:
+            return str(writer("html-text")(self))
+        writer("html")(self, path)
+        return None
 
     def to_frame(self) -> pd.DataFrame:
         """One row a pair: both vantages, verdict, probabilities, sizes (bytes), duration (seconds) and the reason."""
