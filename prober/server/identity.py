@@ -26,6 +26,11 @@ from prober.protocol.control_messages import Key
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
 _CERTIFICATE_NAME = "probe-server.pepscope.invalid"
+#: Says that a directory is a probe server's, which then deletes in it what a killed server left.
+MARKER = "pepscope-probe-server"
+_MARKER_TEXT = "State of a probe server of pepscope: certificate, token, and captures while they are taken.\n"
+#: Where captures are while they are taken; the server deletes what it finds there at its start.
+_CAPTURES = "captures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +50,17 @@ class Identity:
 
 
 class StateDirectory:
-    """A directory that one running server has for itself."""
+    """A directory that one running server has for itself.
+
+    The server takes a directory that is missing or empty and marks it as its own; it takes no directory that holds
+    other things, so that nothing is deleted and no mode changed but its own.
+    """
 
     def __init__(self, path: Path) -> None:
         """Make it where it is missing, and take it. Raises ServerError."""
         self.path = path
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.chmod(0o700)
+            _claim(path)
             self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ServerError(f"the state directory {path} cannot be used: {error.strerror}") from None
@@ -64,8 +72,7 @@ class StateDirectory:
                 f"another probe server uses the state directory {path}; choose one with --state"
             ) from None
         # What a server that was killed left behind.
-        for left in path.glob("captures-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        shutil.rmtree(path / _CAPTURES, ignore_errors=True)
 
     def close(self) -> None:
         """Let others have it."""
@@ -74,7 +81,9 @@ class StateDirectory:
     @contextlib.contextmanager
     def captures(self) -> Iterator[Path]:
         """A directory for captures, removed at the end with all that is in it."""
-        with tempfile.TemporaryDirectory(prefix="captures-", dir=self.path, ignore_cleanup_errors=True) as directory:
+        place = self.path / _CAPTURES
+        place.mkdir(mode=0o700, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as directory:
             yield Path(directory)
 
     def identity(self) -> Identity:
@@ -110,6 +119,22 @@ class StateDirectory:
             return path.read_bytes()
         except OSError as error:
             raise ServerError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _claim(path: Path) -> None:
+    """Mark a new or empty directory; accept one that is marked. Raises ServerError, OSError."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    held = {entry.name for entry in path.iterdir()}
+    if MARKER in held:
+        return
+    # A server of before there was a mark left its own three files, and captures only where it was killed.
+    if not held <= {"certificate.pem", "token", "lock"}:
+        raise ServerError(
+            f"the state directory {path} must be empty or a probe server's, but it holds {min(held)}; choose another "
+            "with --state"
+        )
+    path.chmod(0o700)
+    (path / MARKER).write_text(_MARKER_TEXT, encoding="utf-8")
 
 
 def _new_certificate() -> bytes:

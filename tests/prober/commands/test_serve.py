@@ -18,6 +18,7 @@ import pytest
 from prober.client.control_client import ControlClient
 from prober.errors import ControlError
 from prober.protocol.control_messages import Key
+from prober.server.identity import MARKER
 from tests.prober.server.running import is_answered
 from tests.prober.serving import without_root
 
@@ -109,7 +110,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
         silence = mobile.silence(ports["http"], 60)
         hold.__enter__()
         silence.__enter__()
-        assert list(tmp_path.glob("captures-*/*.pcap"))
+        assert list(tmp_path.glob("captures/*/*.pcap"))
         assert "PEPSCOPE" in rules()
         assert server.end(number) == 0
         mobile.close()
@@ -119,7 +120,9 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
             silence.__exit__(None, None, None)
         assert server.process.stderr is not None
         assert not [line for line in server.process.stderr if "trace" in json.loads(line)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["certificate.pem", "lock", "token"]
+    left = {path.name for path in tmp_path.iterdir()} - {MARKER}
+    assert left == {"captures", "certificate.pem", "lock", "token"}
+    assert not list((tmp_path / "captures").iterdir())
     assert "PEPSCOPE" not in rules()
 
 
@@ -139,13 +142,13 @@ def test_what_a_kill_leaves_the_next_start_and_the_keeper_clean_up(tmp_path: Pat
         mobile.close()
         with pytest.raises(Exception, match="closed"):
             hold.__exit__(None, None, None)
-    assert list(tmp_path.glob("captures-*/*.pcap"))
+    assert list(tmp_path.glob("captures/*/*.pcap"))
     deadline = time.monotonic() + 60
     while "PEPSCOPE" in rules():
         assert time.monotonic() < deadline
     with started(tmp_path) as server:
         assert server.key == key
-        assert not list(tmp_path.glob("captures-*/*.pcap"))
+        assert not list(tmp_path.glob("captures/*/*.pcap"))
 
 
 @pytest.mark.parametrize(

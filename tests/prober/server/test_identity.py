@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 
 from prober.errors import ServerError
-from prober.server.identity import StateDirectory
+from prober.server.identity import MARKER, StateDirectory
 
 
 def identity(path: Path) -> tuple[str, str]:
@@ -41,6 +41,7 @@ def test_the_fingerprint_is_that_of_the_certificate(tmp_path: Path) -> None:
 def test_other_users_cannot_read_them(tmp_path: Path) -> None:
     identity(tmp_path / "new")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "new").iterdir()}
+    assert modes.pop(MARKER) & 0o022 == 0
     assert modes == {"certificate.pem": 0o600, "token": 0o600, "lock": 0o600}
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
@@ -72,11 +73,42 @@ def test_two_servers_cannot_have_one_directory(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
-    (tmp_path / "captures-left").mkdir()
-    (tmp_path / "captures-left" / "x.pcap").write_bytes(b"x")
+    identity(tmp_path)
+    (tmp_path / "captures" / "left").mkdir(parents=True)
+    (tmp_path / "captures" / "left" / "x.pcap").write_bytes(b"x")
+    (tmp_path / "captures-of-mine").mkdir()
     state = StateDirectory(tmp_path)
-    assert not (tmp_path / "captures-left").exists()
+    assert not (tmp_path / "captures").exists()
+    assert (tmp_path / "captures-of-mine").exists()
     state.close()
+
+
+def test_captures_are_removed_at_their_end(tmp_path: Path) -> None:
+    state = StateDirectory(tmp_path)
+    with state.captures() as directory:
+        (directory / "x.pcap").write_bytes(b"x")
+        assert directory.is_relative_to(tmp_path / "captures")
+    assert not directory.exists()
+    state.close()
+
+
+@pytest.mark.parametrize("name", ["captures-of-mine", "captures", "letter.txt"])
+def test_a_directory_that_holds_other_things_is_left_as_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "x.pcap").write_bytes(b"x")
+    tmp_path.chmod(0o755)
+    with pytest.raises(ServerError, match=f"must be empty or a probe server's, but it holds {name}"):
+        StateDirectory(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name / "x.pcap").read_bytes() == b"x"
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+def test_a_directory_of_a_server_without_the_mark_is_taken_over(tmp_path: Path) -> None:
+    made = identity(tmp_path)
+    (tmp_path / MARKER).unlink()
+    assert identity(tmp_path) == made
+    assert (tmp_path / MARKER).exists()
 
 
 def test_an_impossible_directory_is_reported(tmp_path: Path) -> None:
