@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic calibrate docs wheel clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic calibrate docs wheel clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -105,6 +105,10 @@ docs: install ## Draw the figures of the documentation and write the pages made 
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py
 	$(BIN)/python docs/worked_verdict.py
+
+client: install ## Write build/pepscope-client.pyz: `check` as one file that needs Python alone
+	@mkdir -p build
+	$(BIN)/python -m prober.check.single_file build/pepscope-client.pyz
 
 wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
 	$(BIN)/pip install --quiet 'build>=1.2'

@@ -24,9 +24,9 @@ from pepscope.results.finding import Finding, Weight, intact, split
 from pepscope.results.verdicts import Evidence, Number
 from pepscope.strict_reading import Amount, Table, WholeNumber
 from prober.client.capabilities import Capability
-from prober.client.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
 from prober.client.transfer import Flow
 from prober.errors import MeasurementError, PlanError
+from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
 from prober.measurement.evidence_strength import WEAK
 from prober.measurement.experiment import Experiment, ObservedTask
 from prober.measurement.measured import Count, Measured

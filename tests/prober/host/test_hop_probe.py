@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from prober.client.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
+from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
 from tests.end_to_end.network import MIDDLE_CLIENT_ADDRESS, SERVER_ADDRESS, Network, network
 from tests.prober.namespaces import Inside, inside
 

@@ -17,8 +17,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-import msgspec
-
 from prober.host.reset import reset_on_close
 
 _IPV6_RECVERR = 25  # linux/in6.h; the socket module names only the IPv4 one, and that since Python 3.14
@@ -43,14 +41,17 @@ class Answer(StrEnum):
     SILENT = "silent"
 
 
-class HopAnswer(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class HopAnswer:
     """One probe and its answer."""
 
     hops: int
     answer: Answer
-    #: Address of the router that reported the drop, if any.
+    #: Address of the router that reported the drop, or of whoever refused by ICMP, if any.
     router: str
     mobile_port: int
+    #: From the probe to its answer; as long as was waited where there was none.
+    after_s: float
 
 
 @dataclass(slots=True)
@@ -58,6 +59,10 @@ class _Probe:
     link: socket.socket
     hops: int
     is_datagram: bool
+    sent_s: float
+
+    def answered(self, answer: Answer, router: str, port: int) -> HopAnswer:
+        return HopAnswer(self.hops, answer, router, port, time.monotonic() - self.sent_s)
 
 
 def probe_connections(address: str, port: int, hops: Iterable[int], timeout_s: float) -> list[HopAnswer]:
@@ -85,7 +90,7 @@ def _probe_together(address: str, port: int, hops: Sequence[int], timeout_s: flo
         poller = select.poll()
         for count in hops:
             link = closing.enter_context(_socket(address, count, is_datagram=bool(question)))
-            probe = _Probe(link, count, is_datagram=bool(question))
+            probe = _Probe(link, count, bool(question), time.monotonic())
             _send(probe, address, port, question)
             waiting[link.fileno()] = probe
             poller.register(link, select.POLLERR | (select.POLLIN if question else select.POLLOUT))
@@ -97,7 +102,7 @@ def _probe_together(address: str, port: int, hops: Sequence[int], timeout_s: flo
                     answers[waiting.pop(descriptor).hops] = found
                     poller.unregister(descriptor)
         for probe in waiting.values():
-            answers[probe.hops] = HopAnswer(probe.hops, Answer.SILENT, "", _own_port(probe.link))
+            answers[probe.hops] = probe.answered(Answer.SILENT, "", _own_port(probe.link))
     return [answers[count] for count in hops]
 
 
@@ -134,21 +139,21 @@ def _read(probe: _Probe) -> HopAnswer | None:
     port = _own_port(probe.link)
     router, answer = _message(probe.link)
     if answer is not None:
-        return HopAnswer(probe.hops, answer, router, port)
+        return probe.answered(answer, router, port)
     if probe.is_datagram:
         try:
-            return HopAnswer(probe.hops, Answer.ANSWERED, "", port) if probe.link.recv(_ECHO_BYTES) else None
+            return probe.answered(Answer.ANSWERED, "", port) if probe.link.recv(_ECHO_BYTES) else None
         except BlockingIOError:
             return None
         except OSError:
-            return HopAnswer(probe.hops, Answer.REFUSED, router, port)
+            return probe.answered(Answer.REFUSED, router, port)
     if probe.link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-        return HopAnswer(probe.hops, Answer.REFUSED, router, port)
+        return probe.answered(Answer.REFUSED, router, port)
     try:
         probe.link.getpeername()
     except OSError:
         return None
-    return HopAnswer(probe.hops, Answer.ANSWERED, "", port)
+    return probe.answered(Answer.ANSWERED, "", port)
 
 
 def _message(link: socket.socket) -> tuple[str, Answer | None]:

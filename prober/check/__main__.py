@@ -1,0 +1,46 @@
+"""`python -m prober.check`, and what the single-file client runs: a check with the standard library alone."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+
+from pepscope.errors import PepscopeError
+from prober.check.report import document, plan_lines, text_lines
+from prober.check.session import DEFAULT_TIME_S, chosen_targets, places_of, run
+from prober.check.targets import DEFAULT_PORTS, read_ports
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 0, or 2 with a sentence where nothing could be checked."""
+    parser = argparse.ArgumentParser(prog="pepscope-client check", description="Does this network split my TCP?")
+    parser.add_argument("command", nargs="?", choices=["check"], help="the only one there is, and may be left out")
+    parser.add_argument("--targets", metavar="FILE", help="hosts to contact, a line each: HOST PORT [tls|plain]")
+    parser.add_argument("--ports", default=",".join(map(str, DEFAULT_PORTS)), help="ports of the public hosts")
+    parser.add_argument("--time", type=float, default=DEFAULT_TIME_S, metavar="S", help="begin nothing new after this")
+    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be contacted, and end")
+    given = parser.parse_args(arguments)
+    try:
+        places, unresolved = places_of(chosen_targets(given.targets, read_ports(given.ports)))
+        for line in plan_lines(places, given.time):
+            sys.stderr.write(line + "\n")
+        if given.dry_run:
+            return 0
+        verdicts, observations = run(places, unresolved, given.time)
+    except PepscopeError as error:
+        sys.stderr.write(f"pepscope-client: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("pepscope-client: interrupted\n")
+        return 130
+    width = shutil.get_terminal_size().columns
+    text = document(verdicts, observations) if given.json else "\n".join(text_lines(verdicts, observations, width))
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The command `check`: is this network splitting my TCP? One end, no server of one's own."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from detector.commands.detect import Duration, FailOn
+
+if TYPE_CHECKING:
+    from prober.check.judging import PortVerdict
+
+
+@click.command(short_help="Say whether this network splits TCP, from this host alone.")
+@click.option(
+    "--targets", type=click.Path(dir_okay=False), metavar="FILE",
+    help="Hosts to contact instead of the public ones, a line each: HOST PORT [tls|plain].",
+)  # fmt: skip
+@click.option("--ports", default="80,443", show_default=True, metavar="N,...", help="Ports of the public hosts.")
+@click.option(
+    "--time", "time_s", type=Duration(), default="60s", show_default=True, metavar="T",
+    help="Begin no new host after this time.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would be contacted, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
+def check(
+    targets: str | None, ports: str, time_s: float, dry_run: bool, as_json: bool, fail_on: frozenset[str] | None
+) -> None:
+    """Say port by port whether this network splits TCP connections, from this host alone.
+
+    Ordinary connections go to hosts that anybody may contact; their first data may cross only as many routers as do not
+    reach the host. What acknowledges them all the same is a middlebox. No privilege is needed; Linux only.
+    """
+    from pepscope.command_line.progress import Progress
+    from prober.check.report import document, plan_lines, text_lines
+    from prober.check.session import chosen_targets, places_of, run
+    from prober.check.targets import read_ports
+
+    places, unresolved = places_of(chosen_targets(targets, read_ports(ports)))
+    for line in plan_lines(places, time_s):
+        click.echo(line, err=True)
+    if dry_run:
+        return
+    with Progress("checking") as progress:
+        verdicts, observations = run(places, unresolved, time_s, progress)
+    if as_json:
+        click.echo(document(verdicts, observations))
+    else:
+        click.echo("\n".join(text_lines(verdicts, observations, shutil.get_terminal_size().columns)))
+    if fail_on and any(_is_named(each, fail_on) for each in verdicts):
+        raise click.exceptions.Exit(1)
+
+
+def _is_named(each: PortVerdict, fail_on: frozenset[str]) -> bool:
+    return each.verdict.value in fail_on

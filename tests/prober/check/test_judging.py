@@ -1,0 +1,141 @@
+"""Verdicts of a check on observations made by hand."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prober.check.data_probe import DataAnswer
+from prober.check.distances import Distance
+from prober.check.judging import Cause, CheckVerdict, judge
+from prober.check.measuring import TRIES, NowhereObservation, Observations, PlaceObservation
+from prober.check.report import document, text_lines
+from prober.check.targets import NOWHERE, Place, Target
+
+FAR = 9
+
+
+def answer(hops=None, acknowledged_s=0.03, *, head=b"", ends_here=False) -> DataAnswer:
+    return DataAnswer(hops, 0.03, acknowledged_s, 0.05, head, ends_here, 0.03)
+
+
+ANSWERED = (answer(),)
+
+
+def place(number=0, *, limited=(), plain=ANSWERED, beyond=FAR, handshake=FAR + 1, datagram_s=0.03, error=""):
+    """A host of whose questions with so many hops `limited` says which were acknowledged."""
+    tried = tuple(answer(hops, 0.03 if got else None) for hops, got in limited for _ in range(TRIES))
+    routers = tuple(f"10.0.0.{hop}" for hop in range(1, beyond + 1))
+    where = Place(Target(f"host{number}.example", 80, False), f"203.0.113.{number + 1}")
+    distance = Distance(beyond, beyond + 1, datagram_s, routers)
+    return PlaceObservation(where, distance, handshake, handshake - 1, tuple(plain), tried, error)
+
+
+def nowhere(*answers: DataAnswer | None) -> tuple[NowhereObservation, ...]:
+    return tuple(NowhereObservation(address, 80, got) for address, got in zip(NOWHERE[4], answers, strict=False))
+
+
+SPLIT = {"limited": ((FAR - 1, True), (3, True), (2, False))}
+REGULAR = {"limited": ((FAR - 1, False),)}
+
+
+def judged(*places, dead=(None, None), tunnel=None):
+    observations = Observations(tuple(places), nowhere(*dead))
+    (found,) = judge(observations, tunnel)
+    assert found.reason.endswith(".")
+    assert "\n" not in document([found], observations).splitlines()[0]
+    assert any(found.verdict.value in line for line in text_lines([found], observations, 80))
+    return found
+
+
+def test_two_hosts_decide_where_one_does_not():
+    assert judged(place(0, **SPLIT)).verdict is CheckVerdict.INCONCLUSIVE
+    both = judged(place(0, **SPLIT), place(1, **SPLIT))
+    assert (both.verdict, both.box_hops, both.router_before, both.hosts_split) == ("split-tcp", 3, "10.0.0.2", 2)
+    assert "behind 10.0.0.2" in both.reason
+
+
+def test_one_host_decides_with_addresses_at_which_nobody_is():
+    assert judged(place(0, **SPLIT), dead=(answer(), None)).verdict is CheckVerdict.SPLIT_TCP
+
+
+def test_addresses_at_which_nobody_is_decide_alone_if_all_answer():
+    unknown = place(0, beyond=0)
+    assert judged(unknown, dead=(answer(), answer())).verdict is CheckVerdict.SPLIT_TCP
+    assert judged(unknown, dead=(answer(), None)).verdict is CheckVerdict.INCONCLUSIVE
+
+
+def test_handshakes_at_addresses_at_which_nobody_is_are_a_syn_proxys():
+    found = judged(place(0, **REGULAR), place(1, **REGULAR), dead=(answer(acknowledged_s=None),) * 2)
+    assert (found.verdict, found.causes) == (CheckVerdict.REGULAR, (Cause.SYN_PROXY,))
+
+
+def test_some_hosts_split_and_others_not_is_said():
+    found = judged(place(0, **SPLIT), place(1, **SPLIT), place(2, **REGULAR))
+    assert (found.verdict, found.hosts_split, found.hosts_regular) == ("split-tcp", 2, 1)
+    assert found.reason.endswith("Connections to 1 other host are end to end.")
+
+
+def test_data_lost_once_are_neither():
+    mixed = place(0, limited=())
+    tries = (answer(8, None), answer(8), answer(8))
+    lossy = PlaceObservation(mixed.place, mixed.distance, 10, 9, mixed.plain, tries)
+    assert lossy.acknowledged_hops() is None
+    assert lossy.lost_hops() is None
+    assert judged(lossy, lossy).verdict is CheckVerdict.INCONCLUSIVE
+
+
+def test_what_the_hosts_own_site_does_is_not_the_networks():
+    at_site = {"limited": ((FAR - 1, True), (FAR - 2, False))}
+    found = judged(place(0, **at_site), place(1, **at_site))
+    assert (found.verdict, found.causes) == (CheckVerdict.INCONCLUSIVE, (Cause.SERVER_SITE,))
+
+
+def test_this_host_a_tunnel_and_a_portal_come_first():
+    here = place(0, plain=(answer(ends_here=True),), **SPLIT)
+    assert judged(here, place(1, **SPLIT)).causes == (Cause.THIS_HOST,)
+    at_once = {"limited": ((FAR - 1, True), (1, True))}
+    assert judged(place(0, **at_once), place(1, **at_once), tunnel="tun0").causes == (Cause.TUNNEL,)
+    assert judged(place(0, **at_once), place(1, **at_once)).verdict is CheckVerdict.SPLIT_TCP
+    assert judged(place(0, **SPLIT), place(1, **SPLIT), tunnel="tun0").verdict is CheckVerdict.SPLIT_TCP
+    sent_away = answer(head=b"HTTP/1.1 302 Found\r\nLocation: http://portal.example/\r\n\r\n")
+    found = judged(place(0, **SPLIT), place(1, **SPLIT), dead=(sent_away, sent_away))
+    assert found.causes == (Cause.CAPTIVE_PORTAL,)
+    assert "http://portal.example/" in found.reason
+    unavailable = answer(head=b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
+    assert judged(place(0, **SPLIT), dead=(unavailable, unavailable)).verdict is CheckVerdict.SPLIT_TCP
+
+
+def test_far_and_near_hosts_that_acknowledge_after_one_time_are_split():
+    hosts = [place(n, plain=(answer(acknowledged_s=0.012),), beyond=0, datagram_s=0.03 + 0.04 * n) for n in range(3)]
+    assert judged(*hosts).verdict is CheckVerdict.SPLIT_TCP
+    assert judged(*hosts[:2]).verdict is CheckVerdict.INCONCLUSIVE
+    honest = [place(n, plain=(answer(acknowledged_s=0.03 + 0.04 * n),), beyond=0, datagram_s=0.03 + 0.04 * n)
+              for n in range(3)]  # fmt: skip
+    assert judged(*honest).verdict is CheckVerdict.INCONCLUSIVE
+
+
+def test_hosts_that_cannot_be_reached_or_are_near_leave_it_open():
+    assert "could be reached" in judged(place(0, error="connection refused")).reason
+    assert "so near" in judged(place(0, beyond=1)).reason
+
+
+OBSERVED = st.builds(
+    lambda number, limited, beyond, dead: (place(number, limited=limited, beyond=beyond), dead),
+    st.integers(0, 4),
+    st.lists(st.tuples(st.integers(1, 12), st.booleans()), max_size=4, unique_by=lambda item: item[0]),
+    st.integers(0, 12),
+    st.sampled_from([None, answer(), answer(acknowledged_s=None)]),
+)
+
+
+@given(st.lists(OBSERVED, min_size=1, max_size=5))
+def test_a_split_needs_data_that_were_acknowledged_too_near(drawn):
+    places, dead = [item[0] for item in drawn], [item[1] for item in drawn][:2]
+    found = judged(*places, dead=dead)
+    nearer = {each.place.target.host for each in places if each.acknowledged_hops() is not None}
+    silent = all(got is None or not got.is_acknowledged for got in dead)
+    if found.verdict is CheckVerdict.SPLIT_TCP and silent:
+        assert len(nearer) >= 2
+    if found.verdict is CheckVerdict.REGULAR:
+        assert found.hosts_split == 0
