@@ -1,7 +1,8 @@
 """Make fresh captures with known truth: `python -m benchmarks.fresh -o DIR` (as root, on Linux).
 
 Every experiment draws its rates, delays, sizes and clocks from the seed. The directory gets the captures and a
-`manifest.json` of the form that `tests/corpus` has; `python -m benchmarks.validation --corpus DIR` scores it.
+`manifest.json` of the form that `tests/corpus` has, which `python -m benchmarks.validation --corpus DIR` scores, and
+the same labels as a `manifest.csv` for `pepscope validate DIR`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 from benchmarks.fresh import acknowledging, hosts, regular, rewriting, split, vantage_points
 from benchmarks.fresh.experiment import report_failure, run
 from benchmarks.fresh.scenario import Scenario, UnavailableError
+from benchmarks.labels import write_labels
 
 _PARTS = (regular, split, acknowledging, rewriting, hosts, vantage_points)
 
@@ -64,6 +66,7 @@ def main() -> int:
         runs = [entry for entry in pool.map(attempt, enumerate(chosen)) if entry is not None]
     manifest = {"corpus": "fresh", "seed": arguments.seed, "left_out": left_out, "runs": runs}
     (arguments.output / "manifest.json").write_text(json.dumps(manifest, indent=1))
+    write_labels(arguments.output)
     flows = sum(len(entry["flows"]) for entry in runs)
     print(f"{len(runs)} runs, {flows} flows, {time.monotonic() - begun:.0f} s", file=sys.stderr)
     return 0 if len(runs) + len(left_out) == len(wanted) else 1

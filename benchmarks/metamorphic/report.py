@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.intervals import wilson
 from benchmarks.metamorphic.changes import CHANGES
 from benchmarks.metamorphic.run import Scored
 from benchmarks.metamorphic.score import KIND_OF_TRUTH, Judgement
+from detector.corpora.validation.intervals import wilson
 
 BEGIN, END = "<!-- metamorphic: begin -->", "<!-- metamorphic: end -->"
 

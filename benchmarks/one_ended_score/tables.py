@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.calibration.report import Claims
 from benchmarks.calibration.report import table as reliability_table
-from benchmarks.intervals import wilson
 from benchmarks.one_ended_score.judgements import CaptureScore, Judgement
+from detector.corpora.validation.calibration import Claims
+from detector.corpora.validation.intervals import Share
 
 Test = Callable[[Judgement], bool]
 
@@ -27,31 +27,6 @@ LEGS = (("below 5 ms", 0.0, 0.005), ("5-15 ms", 0.005, 0.015), ("15-40 ms", 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """So many of so many."""
-
-    count: int
-    of: int
-
-    def __str__(self) -> str:
-        if not self.of:
-            return "-"
-        low, high = wilson(self.count, self.of)
-        return f"{self.count} of {self.of}: {self.count / self.of:.1%} ({low:.1%} to {high:.1%})"
-
-    def document(self) -> dict[str, float | int | None]:
-        """For JSON."""
-        low, high = wilson(self.count, self.of)
-        return {
-            "count": self.count,
-            "of": self.of,
-            "share": self.count / self.of if self.of else None,
-            "wilson_low": low,
-            "wilson_high": high,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """One count: of which groups, in words, and what is counted."""
 
@@ -65,8 +40,7 @@ class Row:
 
 def share(judgements: Iterable[Judgement], counted: Test) -> Share:
     """How many of them are counted."""
-    found = [counted(judgement) for judgement in judgements]
-    return Share(sum(found), len(found))
+    return Share.that(counted(judgement) for judgement in judgements)
 
 
 def by_size(judgements: Sequence[Judgement], *, by_host: bool) -> list[tuple[str, str, list[Judgement]]]:

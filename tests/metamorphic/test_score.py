@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.intervals import wilson
 from benchmarks.metamorphic import case as case_module
 from benchmarks.metamorphic.case import draw_case, judge_case, unchanged
 from benchmarks.metamorphic.changes import CHANGES, Step, applied
@@ -16,6 +15,7 @@ from benchmarks.metamorphic.pairs import Source, sources
 from benchmarks.metamorphic.report import failures, section
 from benchmarks.metamorphic.run import Scored, score
 from benchmarks.metamorphic.score import Answer, Judgement, judged
+from detector.corpora.validation.intervals import wilson
 from pepscope.results.verdicts import PairResult, VantageName, Verdict
 
 TESTS = Path(__file__).parents[1]
