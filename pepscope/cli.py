@@ -28,6 +28,7 @@ SUMMARIES = {
     "query": "Ask the tables of audit-captures in SQL.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
+    "validate": "Score verdicts on captures whose truth is known.",
 }
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it

@@ -1,0 +1,124 @@
+"""The command `validate`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from detector.commands.detect import Duration
+from pepscope.command_line.options import memory_option
+from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from detector.corpora.validation.results import Validation
+
+
+class Scores(click.ParamType[frozenset[str]]):
+    """A comma-separated list of scores."""
+
+    name = "scores"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
+        """Scores as they stand in results."""
+        from detector.corpora.validation.scoring import Score
+
+        if isinstance(value, frozenset):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        allowed = [score.value for score in Score if score is not Score.RIGHT]
+        if unknown := [word for word in words if word not in allowed]:
+            self.fail(f"{unknown[0]!r} is none of {', '.join(allowed)}.", param, ctx)
+        return frozenset(words)
+
+
+@click.command(short_help="Score verdicts on captures whose truth is known.")
+@click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
+@click.option(
+    "--detector", metavar="COMMAND",
+    help="Score this detector, too: it gets the captures as its last arguments and writes detect-1 JSON.",
+)  # fmt: skip
+@click.option(
+    "--timeout", "timeout_s", type=Duration(), metavar="T",
+    help="Longest that COMMAND may take for one run.  [default: 600s]",
+)  # fmt: skip
+@click.option(
+    "--against", metavar="BASELINE.json",
+    help="Compare with an earlier --json; exit status 1 where a rate got worse beyond chance.",
+)  # fmt: skip
+@click.option("--unpaired", is_flag=True, help="The baseline is of other captures: Fisher's test, not McNemar's.")
+@click.option(
+    "--significance", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P",
+    help="Differences that chance makes less often than this are none of chance.  [default: 0.05]",
+)  # fmt: skip
+@click.option(
+    "--fail-on", type=Scores(), metavar="SCORES",
+    help="Exit with status 1 if a label of ours has such a score: false-alarm, reversed, other-kind, not-found.",
+)  # fmt: skip
+@click.option(
+    "--least-probability", type=click.FloatRange(0.5, 1), default=0.95, show_default=True, metavar="P",
+    help="No verdict of ours below this probability of end to end or split.",
+)  # fmt: skip
+@memory_option
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Write a page.")
+@click.option("--junit", type=click.Path(dir_okay=False), help="Write JUnit XML: a test case a label.")
+@click.option("--sarif", type=click.Path(dir_okay=False), help="Write SARIF 2.1.0: a result a verdict not right.")
+def validate(
+    corpora: tuple[str, ...],
+    detector: str | None,
+    timeout_s: float | None,
+    against: str | None,
+    unpaired: bool,
+    significance: float | None,
+    fail_on: frozenset[str] | None,
+    least_probability: float,
+    memory_bytes: int | None,
+    jobs: int | None,
+    as_json: bool,
+    html: str | None,
+    junit: str | None,
+    sarif: str | None,
+) -> None:
+    """Score verdicts on captures whose truth is known.
+
+    CORPUS is a directory with captures and their labels in manifest.csv (docs/guide/validate.md has its columns), or
+    what `pepscope simulate -o` wrote: one run, or a campaign that kept its captures.
+    """
+    from detector.corpora.validation.validate import DETECTOR_TIMEOUT_S, SIGNIFICANCE
+    from detector.corpora.validation.validate import validate as run
+    from pepscope.command_line.progress import Progress
+
+    if detector is None and timeout_s is not None:
+        raise UsageError("--timeout is for --detector: give both.")
+    if against is None and unpaired:
+        raise UsageError("--unpaired is for --against: give both.")
+    if against is None and detector is None and significance is not None:
+        raise UsageError("--significance is for --against or --detector: give one of them, too.")
+    with Progress("validating") as progress:
+        result = run(
+            corpora, detector=detector, detector_timeout_s=DETECTOR_TIMEOUT_S if timeout_s is None else timeout_s,
+            against=against, unpaired=unpaired, significance=SIGNIFICANCE if significance is None else significance,
+            least_probability=least_probability, memory_bytes=memory_bytes, processes=jobs, progress=progress,
+        )  # fmt: skip
+    _write(result, as_json, {"html": html, "junit": junit, "sarif": sarif})
+    scores = {judged.score.value for judged in result.detectors[0].judgements}
+    if result.is_worse or (fail_on is not None and scores & fail_on):
+        raise SystemExit(1)
+
+
+def _write(result: Validation, as_json: bool, files: dict[str, str | None]) -> None:
+    """The scores to standard output, pages and tables to their files."""
+    from pepscope.writers import writer
+
+    for name, path in files.items():
+        if path is not None:
+            writer(f"validation-{name}")(result, path)
+            click.echo(f"wrote {path}", err=True)
+    if as_json:
+        click.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        writer("validation-table")(result, sys.stdout, sys.stdout.isatty())

@@ -1,0 +1,1 @@
+"""Scores of detectors as a table, a page, and files for continuous integration."""
