@@ -20,6 +20,9 @@ Outcome = TypeVar("Outcome")
 #: After so many deaths, and nothing done before, no worker can start.
 _HOPELESS = 5
 
+#: 128 + SIGINT, as shells report it.
+_INTERRUPTED = 130
+
 #: A piece of work is tried so often where its worker dies; then it is to blame.
 MOST_TRIES = 3
 
@@ -87,7 +90,7 @@ def _until_one_dies(
     def submit() -> None:
         place = next(queue, None)
         if place is not None:
-            running[pool.submit(work, items[place])] = place
+            running[pool.submit(_done, work, items[place])] = place
 
     try:
         for _ in range(at_once):
@@ -111,6 +114,14 @@ def _until_one_dies(
         pool.shutdown(wait=False, cancel_futures=True)
         raise
     return set()
+
+
+def _done(work: Callable[[Item], Outcome], item: Item) -> Outcome:
+    """The outcome of an item. What is interrupted from the keyboard cleans up and begins nothing more."""
+    try:
+        return work(item)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)
 
 
 def _check_shared(client: Any, shared: Path) -> None:
