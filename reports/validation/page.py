@@ -39,6 +39,8 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 #: Rows of what is not right; the JSON has all.
 MOST_WRONG = 300
+#: Circumstances that are open; a campaign varies many.
+MOST_FACTORS = 12
 #: Rates that circumstances are shown with.
 _BY_FACTOR = ("false-alarm", "unconfirmed", "missed", "reversed")
 
@@ -174,6 +176,10 @@ def _factors(score: DetectorScore, *, alone: bool, is_own: bool) -> str:
     for factor, rows in groupby(score.by_factor, key=lambda row: row.factor):
         cells = [(row.value, row.cases, *(_short(row.rates[name]) for name in shown)) for row in rows]
         parts.append(f"<h4>{escape(factor_title(factor))}</h4>{_table(head, cells)}")
+    if len(parts) > MOST_FACTORS:
+        rest = counted(len(parts) - MOST_FACTORS, "more circumstance")
+        folded = f"<details><summary>{rest}</summary>{''.join(parts[MOST_FACTORS:])}</details>"
+        parts = [*parts[:MOST_FACTORS], folded]
     tables = "".join(parts) or '<p class="limits">All labels have the same circumstances.</p>'
     if alone:
         return tables

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,8 +63,10 @@ def wrong(validation: Validation, score: DetectorScore) -> list[Wrong]:
 
 
 def percent(share: float) -> str:
-    """With one decimal: rates of failures are small."""
-    return f"{100 * share:.1f} %"
+    """With one decimal, and with as many as a share near none or all needs."""
+    distance = 100 * min(share, 1 - share)
+    decimals = 1 if distance >= 0.05 or distance <= 0 else min(12, -math.floor(math.log10(distance)))
+    return f"{100 * share:.{decimals}f} %"
 
 
 def share_text(share: Share) -> str:

@@ -26,6 +26,7 @@ from reports.validation.junit import write_validation_junit
 from reports.validation.page import validation_page_text, write_validation_page
 from reports.validation.sarif import write_validation_sarif
 from reports.validation.table import write_validation_table
+from reports.validation.wording import percent
 from tests.reports.test_page import BROWSER_TIMEOUT_MS, QUIET, Visit
 
 HOSTILE = "</td><script>alert(1)</script>\x1b[31m & \"'"
@@ -117,6 +118,13 @@ def test_the_table_fits_80_columns_and_steers_no_terminal() -> None:
     assert "0 of 7 -> 1 of 7, 6 runs worse, 0 better, p =" in text
     assert "WORSE" in text
     assert "failed at 1 run: it crashed" in text
+
+
+def test_small_shares_keep_a_digit() -> None:
+    shares = (0.0, 3.8e-5, 0.0004, 0.0006, 0.125, 0.9996, 1.0)
+    assert [percent(share) for share in shares] == [
+        "0.0 %", "0.004 %", "0.04 %", "0.1 %", "12.5 %", "99.96 %", "100.0 %",
+    ]  # fmt: skip
 
 
 def test_junit_counts_each_label_once(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pepscope.results.verdicts import GroupSide, SplitPlace, Verdict
 from pepscope.strict_reading import between, read_as
 
 
-class AnswerError(PepscopeError):
+class AnswerError(PepscopeError, ValueError):
     """The answer of a detector that is none."""
 
 

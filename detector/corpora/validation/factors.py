@@ -61,7 +61,7 @@ def _classes(values: Sequence[Factor]) -> dict[Factor, str]:
         sample = [value for value in values if isinstance(value, float)]
         edges = sorted(set(np.quantile(sample, (0.25, 0.5, 0.75), method="inverted_cdf").tolist()))
         for number in numbers:
-            found[number] = _between(number, [-math.inf, *edges, math.inf])
+            found[number] = _between(number, [-math.inf, *edges, math.inf], numbers[0])
     else:
         found |= {number: _number(number) for number in numbers}
     common = [word for word, _ in words.most_common(MOST_WORDS)]
@@ -69,11 +69,11 @@ def _classes(values: Sequence[Factor]) -> dict[Factor, str]:
     return found | {word: word if word in kept else OTHERS for word in sorted(words, key=lambda word: word not in kept)}
 
 
-def _between(number: float, edges: Sequence[float]) -> str:
+def _between(number: float, edges: Sequence[float], least: float) -> str:
     place = next(place for place, edge in enumerate(edges) if number <= edge)
     low, high = edges[place - 1], edges[place]
     if math.isinf(low):
-        return f"up to {_number(high)}"
+        return _number(high) if high == least else f"up to {_number(high)}"
     return f"above {_number(low)}" if math.isinf(high) else f"above {_number(low)} to {_number(high)}"
 
 

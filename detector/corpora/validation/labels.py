@@ -18,7 +18,7 @@ CLASSES = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
 Factor: TypeAlias = float | str
 
 
-class LabelError(PepscopeError):
+class LabelError(PepscopeError, ValueError):
     """Labels, or a baseline, that cannot be used; the message names the place."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shlex
 import shutil
@@ -20,6 +21,9 @@ from pepscope.strict_reading import shown
 
 #: More output than a detector of some hundred thousand connections writes.
 MOST_OUTPUT_BYTES = 1 << 30
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 #: How often output and time are looked at.
 _LOOK_S = 0.1
@@ -61,7 +65,7 @@ def ask(detector: OtherDetector, captures: Sequence[str]) -> Answer:
         try:
             process = subprocess.Popen(
                 [*detector.words, *captures], stdin=subprocess.DEVNULL, stdout=output, stderr=complaints,
-                start_new_session=True,
+                start_new_session=True, preexec_fn=_end_with_parent,
             )  # fmt: skip
         except OSError as error:
             raise AnswerError(f"it could not be started: {error.strerror or error}") from None
@@ -74,6 +78,11 @@ def ask(detector: OtherDetector, captures: Sequence[str]) -> Answer:
             raise AnswerError(_ended_with(status, complaints.read(1 << 16)))
         output.seek(0)
         return decode_answer(output.read(), captures)
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process with the one that started it, which may be killed at any time."""
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _watched(process: subprocess.Popen[bytes], output: int, timeout_s: float) -> int:

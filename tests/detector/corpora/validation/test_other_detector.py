@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -148,6 +150,26 @@ def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     deadline = time.monotonic() + 60
     while _runs(child):
         assert time.monotonic() < deadline, "its child still runs"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_detector_outlives_the_command(number: signal.Signals, tmp_path: Path) -> None:
+    text = f"import os, pathlib, time\npathlib.Path({str(tmp_path)!r}, str(os.getpid())).touch()\ntime.sleep(600)\n"
+    command = shlex.join(program(tmp_path, text).words)
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pepscope", "validate", EXAMPLE, "--detector", command, "--jobs", "2"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while len(running := [int(path.name) for path in tmp_path.iterdir() if path.name.isdecimal()]) < 2:
+        assert time.monotonic() < deadline, "the detectors did not start"
+        time.sleep(0.05)
+    # A terminal interrupts the whole group, anything else the command alone.
+    os.killpg(started.pid, number) if number is signal.SIGINT else started.send_signal(number)
+    assert started.wait(60) != 0
+    while any(map(_runs, running)):
+        assert time.monotonic() < deadline + 60, "a detector still runs"
         time.sleep(0.05)
 
 

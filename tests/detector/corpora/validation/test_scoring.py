@@ -172,5 +172,7 @@ def test_circumstances_of_many_numbers_are_quarters_and_rare_words_are_others() 
         ("1", Share(0, 20)),
         ("2", Share(0, 20)),
     ]
+    (mostly_none, some) = by_factor([case(loss=max(0.0, number - 30.0)) for number in range(40)], [right] * 40)[:2]
+    assert [(row.value, row.cases) for row in (mostly_none, some)] == [("0", 31), ("above 0", 9)]
     for found in by_name.values():
         assert sum(row.cases for row in found) in (0, 40)
