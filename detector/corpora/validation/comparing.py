@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from detector.corpora.validation.encode import SCHEMA_VERSION
 from detector.corpora.validation.intervals import Share
 from detector.corpora.validation.labels import CLASSES, Case, LabelError
-from detector.corpora.validation.results import SCHEMA_VERSION, Change, Comparison, DetectorScore, Validation
+from detector.corpora.validation.results import Change, Comparison, DetectorScore, Validation
 from detector.corpora.validation.scoring import RATES, SAYINGS, Rate, Score, score_of
 from pepscope.results.verdicts import SplitPlace, Verdict
 from pepscope.strict_reading import read_as, shown

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import pepscope
-from detector.corpora.validation.calibration import Bin, Claims, Roc, roc
+from detector.corpora.validation.calibration import Claims, Roc, roc
 from detector.corpora.validation.factors import FactorRow, by_factor
-from detector.corpora.validation.intervals import Share, share_document
+from detector.corpora.validation.intervals import Share
 from detector.corpora.validation.judging import Answered, JudgedRun
 from detector.corpora.validation.labels import Case
 from detector.corpora.validation.scoring import Judgement, confusion, rates
+from pepscope.writers import writer
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: What reports and baselines call our own detector.
 OWN_NAME = "pepscope"
@@ -135,7 +137,7 @@ class Comparison:
         return any(change.is_worse for change in self.changes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Validation:
     """Scores of one or two detectors on labelled captures."""
 
@@ -145,6 +147,13 @@ class Validation:
     comparison: Comparison | None = None
     #: The other detector beside ours, on the same captures; empty where there is one.
     beside: tuple[Change, ...] = ()
+
+    def __repr__(self) -> str:
+        alarms, turned = (self.detectors[0].rates[name] for name in ("false-alarm", "reversed"))
+        return (
+            f"<Validation of {len(self.cases)} labels in {len(self.runs)} runs: {alarms.count} of {alarms.of} regular "
+            f"called split, {turned.count} of {turned.of} splits called regular>"
+        )
 
     @cached_property
     def cases(self) -> list[Case]:
@@ -172,41 +181,33 @@ class Validation:
         """Whether a rate became worse than the baseline's beyond chance."""
         return self.comparison is not None and self.comparison.is_worse
 
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the page of `validate --html`. Raises ReportError, where the file cannot be written."""
+        writer("validation-html")(self, path)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a label and detector: both names, what is true, what was said, and `by_...` of each circumstance."""
+        import pandas as pd
+
+        runs = [run.name for run in self.runs for _ in run.cases]
+        return pd.DataFrame(
+            [
+                {
+                    "detector": score.name, "run": run, "label": case.name, "truth": case.truth.value,
+                    "verdict": judged.said, "score": judged.score.value,
+                    "split_probability": judged.split_probability, "reason": judged.reason,
+                    **{f"by_{name}": value for name, value in case.factors.items()},
+                }
+                for score in self.detectors
+                for run, case, judged in zip(runs, self.cases, score.judgements, strict=True)
+            ]
+        )  # fmt: skip
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `validate-1` (see `pepscope/schemas`)."""
-        return {
-            "schema": SCHEMA_VERSION,
-            "pepscope": pepscope.__version__,
-            "corpora": list(self.corpora),
-            "runs": [
-                {
-                    "name": run.name,
-                    "id": run_id(run),
-                    "captures": [
-                        {"path": path, "sha256": digest} for path, digest in zip(run.captures, run.digests, strict=True)
-                    ],
-                    "cases": len(run.cases),
-                }
-                for run in self.runs
-            ],
-            "cases": list(self._case_documents()),
-            "detectors": [_detector_document(each) for each in self.detectors],
-            "beside": [_change_document(each) for each in self.beside],
-            "against": None if self.comparison is None else _comparison_document(self.comparison),
-        }
+        from detector.corpora.validation.encode import validation_document
 
-    def _case_documents(self) -> Iterator[dict[str, Any]]:
-        places = [number for number, run in enumerate(self.runs) for _ in run.cases]
-        for place, case, name in zip(places, self.cases, self.case_ids, strict=True):
-            yield {
-                "id": name,
-                "run": place,
-                "label": case.name,
-                "truth": case.truth.value,
-                "accepted": sorted(verdict.value for verdict in case.accepted),
-                "where": None if case.where is None else case.where.value,
-                "factors": dict(case.factors),
-            }
+        return validation_document(self)
 
 
 def run_id(run: JudgedRun) -> str:
@@ -221,64 +222,3 @@ def case_ids(run: JudgedRun) -> Iterator[str]:
         seen[case.name] += 1
         number = "" if seen[case.name] == 1 else f" #{seen[case.name]}"
         yield f"{run_id(run)} {case.name}{number}"
-
-
-def _detector_document(score: DetectorScore) -> dict[str, Any]:
-    timing, claims, curve = score.timing, score.claims, score.roc
-    unlabelled, unlabelled_split = score.unlabelled
-    return {
-        "name": score.name,
-        "rates": [share_document(name, share) for name, share in score.rates.items()],
-        "confusion": score.confusion,
-        "roc": {
-            "false_alarm": list(curve.false_alarm), "found": list(curve.found), "threshold": list(curve.threshold),
-            "area": curve.area, "without_probability": curve.unknown,
-        },
-        "calibration": {
-            "brier": claims.brier if claims.said else None,
-            "bins": [_bin_document(each) for each in claims.bins()],
-        },
-        "by_factor": [
-            {
-                "factor": row.factor, "value": row.value, "cases": row.cases,
-                "rates": [share_document(name, share) for name, share in row.rates.items()],
-            }
-            for row in score.by_factor
-        ],
-        "timing": {
-            "total_s": timing.total_s, "run_median_s": timing.run_median_s, "run_p95_s": timing.run_p95_s,
-            "connection_median_s": timing.connection_median_s, "connection_p95_s": timing.connection_p95_s,
-        },
-        "unlabelled": {"connections": unlabelled, "called_split": unlabelled_split},
-        "runs": [
-            {"seconds": answer.seconds, "connections": answer.connections, "failure": answer.failure}
-            for answer in score.answers
-        ],
-        "judgements": [
-            {
-                "verdict": judged.said, "score": judged.score.value, "split_probability": judged.split_probability,
-                "where": None if judged.where is None else judged.where.value, "reason": judged.reason,
-            }
-            for judged in score.judgements
-        ],
-    }  # fmt: skip
-
-
-def _bin_document(each: Bin) -> dict[str, Any]:
-    return {"low": each.low, "high": each.high, "mean_said": each.mean_said, **each.held.document()}
-
-
-def _change_document(change: Change) -> dict[str, Any]:
-    return {
-        "detector": change.detector, "rate": change.rate, "before": change.before.document(),
-        "now": change.now.document(), "runs_worse": change.worse, "runs_better": change.better,
-        "p_value": change.p_value, "is_worse": change.is_worse,
-    }  # fmt: skip
-
-
-def _comparison_document(comparison: Comparison) -> dict[str, Any]:
-    return {
-        "baseline": comparison.baseline, "test": comparison.test, "significance": comparison.significance,
-        "in_common": comparison.in_common, "only_now": comparison.only_now, "only_before": comparison.only_before,
-        "is_worse": comparison.is_worse, "changes": [_change_document(each) for each in comparison.changes],
-    }  # fmt: skip

@@ -86,6 +86,18 @@ def test_the_document_follows_its_schema(example: Validation) -> None:
     }, "everything but times is the same each time"
 
 
+def test_scores_are_a_table_and_a_page_in_python(example: Validation, tmp_path: Path) -> None:
+    frame = example.to_frame()
+    assert frame["score"].tolist() == ["right"] * 6
+    assert frame.loc[frame["truth"] == "split-tcp", "by_hidden_leg_ms"].dropna().tolist() == [40.0, 40.0]
+    assert (frame["split_probability"].gt(0.5) == frame["truth"].ne("regular")).all()
+    assert repr(example) == (
+        "<Validation of 6 labels in 4 runs: 0 of 3 regular called split, 0 of 3 splits called regular>"
+    )
+    example.to_html(tmp_path / "page.html")
+    assert "<h1>None of 3 regular" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_a_campaign_is_read_with_its_truth_and_its_circumstances(campaign: Path) -> None:
     result = validate([campaign], processes=2)
     assert [case.truth.value for case in result.cases] == ["regular"] * 3 + ["split-tcp"] * 3
