@@ -27,7 +27,7 @@ _PROGRAMS = Path(__file__).parent
 
 @dataclass(slots=True)
 class Chain:
-    """Names of the namespaces along the path, the client's first; `undo` removes what a test has put there."""
+    """Names of the namespaces along the path, the client's first; `stack` undoes what is put on it."""
 
     names: list[str]
     stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -59,6 +59,17 @@ class Chain:
                 if place == 0:
                     words += ["-m", "owner", "!", "--uid-owner", "65534"]
                 self.rule(place, program, "nat", chain, *words, "-j", "REDIRECT", "--to-ports", str(_BOX_PORT))
+
+    def syn_proxy(self, place: int, port: int) -> None:
+        """Answer handshakes to a port in the hosts' name (netfilter's SYNPROXY)."""
+        kernel = ["net.netfilter.nf_conntrack_tcp_loose=0", "net.ipv4.tcp_syncookies=1"]
+        _run(*self.inside(place, "sysctl", "-q", "-w", *kernel))
+        matched = ["-p", "tcp", "--dport", str(port)]
+        proxy = ["-j", "SYNPROXY", "--sack-perm", "--timestamp", "--wscale", "7", "--mss", "1460"]
+        state = ["-m", "conntrack", "--ctstate"]
+        self.rule(place, "iptables", "raw", "PREROUTING", "-i", "near", *matched, "--syn", "-j", "CT", "--notrack")
+        self.rule(place, "iptables", "filter", "FORWARD", "-i", "near", *matched, *state, "INVALID,UNTRACKED", *proxy)
+        self.rule(place, "iptables", "filter", "FORWARD", "-p", "tcp", *state, "INVALID", "-j", "DROP")
 
     def check(self, targets: Path, *options: str) -> dict[str, Any]:
         """What `python -m prober.check --json` at the client says."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -89,14 +88,7 @@ def test_a_program_on_this_host_is_named(way, tmp_path):
 
 
 def test_a_syn_proxy_is_named_and_splits_nothing(way, tmp_path):
-    kernel = ["net.netfilter.nf_conntrack_tcp_loose=0", "net.ipv4.tcp_syncookies=1"]
-    subprocess.run(way.inside(2, "sysctl", "-q", "-w", *kernel), check=True)
-    matched = ["-p", "tcp", "--dport", str(PLAIN)]
-    proxy = ["-j", "SYNPROXY", "--sack-perm", "--timestamp", "--wscale", "7", "--mss", "1460"]
-    way.rule(2, "iptables", "raw", "PREROUTING", "-i", "near", *matched, "--syn", "-j", "CT", "--notrack")
-    way.rule(2, "iptables", "filter", "FORWARD", "-i", "near", *matched, "-m", "conntrack", "--ctstate",
-             "INVALID,UNTRACKED", *proxy)  # fmt: skip
-    way.rule(2, "iptables", "filter", "FORWARD", "-p", "tcp", "-m", "conntrack", "--ctstate", "INVALID", "-j", "DROP")
+    way.syn_proxy(2, PLAIN)
     found = by_port(way.check(targets(tmp_path)))
     assert (found[4, PLAIN]["verdict"], found[4, PLAIN]["causes"]) == ("regular", ["syn-proxy"])
     assert found[4, TLS]["verdict"] == "regular"
