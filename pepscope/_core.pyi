@@ -814,6 +814,11 @@ class Capture:
         how many partitions it keeps from now on."""
 
     @property
+    def contents(self) -> list[tuple[str, int, bool]]:
+        """What the packets without TCP hold, such as `IP protocol 17 (UDP)`, their number, and whether TCP may be
+        inside all the same; of the first 64 contents."""
+
+    @property
     def link_types(self) -> list[tuple[int, str | None, int, bool]]:
         """Number, name and frames of the link-layer types in the capture, and whether they can be read."""
 

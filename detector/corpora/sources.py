@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import glob
 import gzip
 import hashlib
@@ -19,16 +20,19 @@ from pepscope.errors import UsageError
 from pepscope.extras import missing_package
 from pepscope.whole_file import whole_file
 
-#: First bytes of what `pepscope.captures` reads: pcap in both orders and units, Kuznetzov's, pcapng.
+#: First bytes of what `pepscope.captures` reads: pcap in both orders and units, Kuznetzov's, pcapng, snoop.
 _MAGIC = {
-    bytes.fromhex(text) for text in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "34cdb2a1", "a1b2cd34", "0a0d0d0a")
+    bytes.fromhex(text)
+    for text in ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "34cdb2a1", "a1b2cd34", "0a0d0d0a", "736e6f6f")
 }  # fmt: skip
 _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any] | None] = {
     b"\x1f\x8b": gzip.open,
     b"\xfd7zXZ\x00": lzma.open,
-    b"\x28\xb5\x2f\xfd": None,  # zstd: by its name
+    b"BZh": bz2.open,
+    b"\x28\xb5\x2f\xfd": None,  # zstd and lz4: by the name
+    b"\x04\x22\x4d\x18": None,
 }
-_NAMES = (".pcap", ".pcapng", ".cap", ".ntar")
+_NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 _LONGEST_MAGIC = 6
 
 

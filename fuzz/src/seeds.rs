@@ -46,6 +46,10 @@ pub fn tunnels() -> Vec<Vec<u8>> {
         Envelope::GtpUSequence(11),
         Envelope::GtpUExtensions(12),
         Envelope::Authentication,
+        Envelope::L2tp(14),
+        Envelope::L2tpEthernet(15),
+        Envelope::L2tpPpp(16),
+        Envelope::GrePpp,
     ];
     let mut out: Vec<Vec<u8>> = envelopes
         .iter()
@@ -137,10 +141,16 @@ pub fn pcapng_files() -> Vec<Vec<u8>> {
         .to_vec()
 }
 
+pub fn snoop_files() -> Vec<Vec<u8>> {
+    let frames = packets();
+    let records: Vec<files::Record<'_>> = frames.iter().map(|frame| (1, 500, &frame[..], frame.len() as u32)).collect();
+    vec![files::snoop(4, &records), files::snoop(8, &records[..2]), files::snoop(17, &records[..1])]
+}
+
 pub fn compressed_files() -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     for file in [&pcap_files()[0], &pcapng_files()[1]] {
-        out.extend([files::gzip(file), files::zstd(file), files::xz(file)]);
+        out.extend([files::gzip(file), files::zstd(file), files::xz(file), files::bzip2(file), files::lz4(file)]);
         let (one, two) = file.split_at(file.len() / 2);
         out.push([files::gzip(one), files::gzip(two)].concat());
     }

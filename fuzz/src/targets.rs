@@ -19,9 +19,10 @@ pub struct Target {
     pub run: fn(&[u8]) -> u64,
 }
 
-pub static TARGETS: [Target; 11] = [
+pub static TARGETS: [Target; 12] = [
     Target { name: "pcap", seeds: seeds::pcap_files, run: capture },
     Target { name: "pcapng", seeds: seeds::pcapng_files, run: capture },
+    Target { name: "snoop", seeds: seeds::snoop_files, run: capture },
     Target { name: "compression", seeds: seeds::compressed_files, run: capture },
     Target { name: "link", seeds: seeds::frames, run: link },
     Target { name: "ip", seeds: seeds::packets, run: ip },

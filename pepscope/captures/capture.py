@@ -48,9 +48,9 @@ def open_capture(
 ) -> Capture:
     """Read a capture and analyse its TCP connections.
 
-    `source` is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), as a path or as a file object open for
-    bytes, or `-` for standard input. `filter` keeps the
-    packets that match an expression in libpcap's language. Packet columns (without them: connections) that take more
+    `source` is a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz, bzip2, lz4), as a path or as a file
+    object open for bytes, or `-` for standard input. `filter` keeps the packets that match an expression in libpcap's
+    language. Packet columns (without them: connections) that take more
     than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
     connection is never divided, and `Capture.warnings` reports where one alone takes more. Without `payload` or
     `columns` the payload samples (of TCP streams and UDP flows) or packet columns are not kept. Without `tcp_needed` a

@@ -27,7 +27,7 @@ class MissingPackets(StrEnum):
 #: `Capture.connection_columns`.
 CLOSES = tuple(Close)
 MISSING_PACKETS = tuple(MissingPackets)
-TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp", "geneve")
+TUNNELS = ("none", "gtp-u", "gre", "ip-in-ip", "vxlan", "udp", "geneve", "l2tp")
 
 
 class FlowSummary(NamedTuple):

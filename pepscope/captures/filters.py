@@ -8,11 +8,14 @@ from pepscope.errors import FilterError
 
 Instruction = tuple[int, int, int, int]
 
-#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP).
+#: Link type as capture files number it -> as libpcap's compiler numbers it (they differ for raw IP). For NFLOG, IPOIB
+#: and PKTAP it compiles nothing.
 LINK_TYPES = {
     0: 0,  # NULL
     1: 1,  # ETHERNET
+    7: 7,  # ARCNET_BSD
     9: 9,  # PPP
+    10: 10,  # FDDI
     12: 12,  # RAW as some systems number it
     14: 12,  # RAW on OpenBSD
     50: 50,  # PPP_HDLC
@@ -23,6 +26,7 @@ LINK_TYPES = {
     108: 108,  # LOOP
     113: 113,  # LINUX_SLL
     127: 127,  # IEEE802_11_RADIOTAP
+    129: 129,  # ARCNET_LINUX
     228: 228,  # IPV4
     229: 229,  # IPV6
     276: 276,  # LINUX_SLL2

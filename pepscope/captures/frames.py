@@ -61,6 +61,18 @@ class HeaderKind(IntEnum):
     """With its options."""
     GRE_SHIM = 29
     """Between a GRE header and the packet: what ERSPAN or WCCP puts there."""
+    L2TP = 30
+    """With the cookie and sublayer header of a pseudo-wire."""
+    NFLOG = 31
+    """What netfilter's logging puts before a packet."""
+    PKTAP = 32
+    """What macOS puts before a packet of any link-layer type."""
+    FDDI = 33
+    ARCNET = 34
+    INFINIBAND = 35
+    """IP over InfiniBand, with the route header before it."""
+    L2TP_FIELDS = 36
+    """Within an L2TP header: tunnel and session, the cookie and sublayer of a pseudo-wire, padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,7 @@ class CaptureFrames(Sequence[Frame]):
 
 
 def read_frames(path: str) -> CaptureFrames:
-    """Read all frames of a capture: pcap or pcapng, plain or compressed (gzip, zstd, xz).
+    """Read all frames of a capture: pcap, pcapng or snoop, plain or compressed.
 
     Raises CaptureError for what is no capture. A damaged capture is read up to the damage.
     """

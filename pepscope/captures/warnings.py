@@ -17,12 +17,12 @@ _COUNTS = (
     ("unfinished_datagrams", "fragmented datagram", "of which some fragment is missing"),
     ("frames_without_time", "packet", "without a time stamp, which got that of the packet before"),
 )
-#: Why packets are no TCP; named only where a capture holds no TCP at all.
+#: Protocols that are named in one sentence.
+_CONTENTS_NAMED = 6
+#: Why packets are no TCP, besides their protocols; named only where a capture holds no TCP at all.
 _OTHERS = (
     ("filtered_out", "removed by the filter"),
     ("unknown_link_type", "of an unknown link type"),
-    ("not_ip", "not IP"),
-    ("not_tcp", "IP but not TCP"),
     ("cut_short", "cut too short"),
     ("malformed", "malformed"),
     ("too_deep", "nested too deep"),
@@ -73,14 +73,23 @@ def _file_warnings(path: str, core: _core.Capture) -> Iterator[str]:
         if counts[key]:
             yield f"{_counted(counts[key], noun)} {what}"
     if not counts["tcp_segments"]:
-        yield _nothing_found(counts)
+        yield _nothing_found(core)
+        return
+    for content, packets, may_hide_tcp in core.contents:
+        if may_hide_tcp:
+            yield f"{_counted(packets, 'packet')} of {content}, in which TCP cannot be seen"
 
 
-def _nothing_found(counts: dict[str, int]) -> str:
+def _nothing_found(core: _core.Capture) -> str:
+    counts = core.counts
     if not counts["frames"]:
         return "the capture holds no packets"
-    reasons = ", ".join(f"{counts[key]} {reason}" for key, reason in _OTHERS if counts[key])
-    return f"the capture holds {_counted(counts['frames'], 'packet')} but no TCP: {reasons}"
+    named = sorted(core.contents, key=lambda row: -row[1])[:_CONTENTS_NAMED]
+    reasons = [f"{packets} of {content}" for content, packets, _ in named]
+    if others := counts["not_ip"] + counts["not_tcp"] - sum(packets for _, packets, _ in named):
+        reasons.append(f"{others} of other protocols")
+    reasons += [f"{counts[key]} {reason}" for key, reason in _OTHERS if counts[key]]
+    return f"the capture holds {_counted(counts['frames'], 'packet')} but no TCP: {', '.join(reasons)}"
 
 
 def _not_captured(core: _core.Capture) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Literal
 
 from pepscope.captures.frames import Frame, Header, HeaderKind
 
@@ -66,12 +67,18 @@ _FIELDS: Mapping[HeaderKind, tuple[tuple[int, int | None, Hidden], ...]] = {
     HeaderKind.VXLAN: ((4, 3, Hidden.TUNNEL),),
     HeaderKind.GENEVE: ((4, 3, Hidden.TUNNEL), (8, None, Hidden.BLANK)),
     HeaderKind.GRE_SHIM: ((2, 2, Hidden.TUNNEL),),
+    HeaderKind.L2TP_FIELDS: ((0, None, Hidden.TUNNEL),),
+    HeaderKind.PKTAP: ((12, None, Hidden.BLANK),),
+    HeaderKind.ARCNET: ((0, 2, Hidden.BLANK),),
+    HeaderKind.INFINIBAND: ((0, 40, Hidden.BLANK),),
+    HeaderKind.FDDI: ((1, 6, Hidden.HARDWARE), (7, 6, Hidden.HARDWARE)),
     HeaderKind.UNKNOWN_TUNNEL: ((0, None, Hidden.OPAQUE),),
     HeaderKind.TCP_OPTIONS_END: ((1, None, Hidden.BLANK),),
 }
 #: Segment size, window scale, SACK (RFC 2018), timestamps. Other TCP options may hold keys, cookies, addresses.
 _KEPT_OPTIONS = frozenset({2, 3, 4, 5, 8})
 _GRE_HAS_CHECKSUM = 0x80
+_NFLOG_PACKET_HEADER = 1
 #: To DS and From DS: four addresses (IEEE 802.11-2020 section 9.3.2.1).
 _BOTH_DISTRIBUTION_BITS = 0x03
 
@@ -113,6 +120,8 @@ def _places(data: bytes, header: Header) -> Iterator[Place]:
         case HeaderKind.IEEE802_11:
             if data[header.offset + 1] & _BOTH_DISTRIBUTION_BITS == _BOTH_DISTRIBUTION_BITS:
                 yield Place(header.offset + 24, 6, Hidden.HARDWARE)
+        case HeaderKind.NFLOG:
+            yield from _attribute_places(data, header)
         case HeaderKind.GRE:
             if data[header.offset] & _GRE_HAS_CHECKSUM:
                 yield Place(header.offset + 4, 2, Hidden.BLANK)
@@ -122,6 +131,17 @@ def _places(data: bytes, header: Header) -> Iterator[Place]:
         case HeaderKind.TCP_OPTION:
             if data[header.offset] not in _KEPT_OPTIONS:
                 yield Place(header.offset + 2, header.length - 2, Hidden.OPAQUE)
+
+
+def _attribute_places(data: bytes, header: Header) -> Iterator[Place]:
+    """The values of an NFLOG message's attributes up to the packet, but for the one that says what the packet is."""
+    at, end = header.offset + 4, header.offset + header.length - 4
+    while at < end:
+        order: Literal["little", "big"] = "little" if data[at + 3] == 0 else "big"
+        length, kind = (int.from_bytes(data[place : place + 2], order) for place in (at, at + 2))
+        if kind != _NFLOG_PACKET_HEADER:
+            yield Place(at + 4, length - 4, Hidden.BLANK)
+        at += (length + 3) // 4 * 4
 
 
 def word_sum(data: bytes) -> int:

@@ -1,10 +1,11 @@
 """Capture file containers, written and read in plain Python: pcap and pcapng in every shape that tools write.
 
-Formats: pcap (draft-ietf-opsawg-pcap), pcapng (draft-ietf-opsawg-pcapng).
+Formats: pcap (draft-ietf-opsawg-pcap), pcapng (draft-ietf-opsawg-pcapng), snoop (RFC 1761; written only).
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
 import struct
@@ -22,7 +23,9 @@ ByteOrder = Literal["<", ">"]
 
 LINK_NULL = 0
 LINK_ETHERNET = 1
+LINK_ARCNET = 7
 LINK_PPP = 9
+LINK_FDDI = 10
 LINK_PPP_HDLC = 50
 LINK_PPP_ETHER = 51
 LINK_RAW = 101
@@ -30,9 +33,15 @@ LINK_IEEE802_11 = 105
 LINK_LOOP = 108
 LINK_LINUX_SLL = 113
 LINK_RADIOTAP = 127
+LINK_ARCNET_LINUX = 129
 LINK_IPV4 = 228
 LINK_IPV6 = 229
+LINK_NFLOG = 239
+LINK_IPOIB = 242
+LINK_PKTAP = 258
 LINK_LINUX_SLL2 = 276
+
+SNOOP_ETHERNET = 4
 
 _MICROSECOND_MAGIC = 0xA1B2C3D4
 _NANOSECOND_MAGIC = 0xA1B23C4D
@@ -87,6 +96,8 @@ class Compression(StrEnum):
     GZIP = "gzip"
     ZSTD = "zstd"
     XZ = "xz"
+    BZIP2 = "bzip2"
+    LZ4 = "lz4"
 
 
 def write_pcap(
@@ -139,6 +150,17 @@ def write_pcapng(
     return b"".join(parts)
 
 
+def write_snoop(frames: Iterable[Frame], media: int) -> bytes:
+    """A capture of Solaris' snoop; times are cut to microseconds."""
+    parts = [struct.pack(">8sII", b"snoop", 2, media)]
+    for frame in frames:
+        seconds, rest = divmod(frame.time_ns, 10**9)
+        padded = _padded(frame.data)
+        parts.append(struct.pack(">IIII", frame.wire_length, len(frame.data), 24 + len(padded), 0))
+        parts.append(struct.pack(">II", seconds, rest // 1000) + padded)
+    return b"".join(parts)
+
+
 def compress(data: bytes, compression: Compression) -> bytes:
     """`data` in the given wrapping."""
     match compression:
@@ -150,6 +172,10 @@ def compress(data: bytes, compression: Compression) -> bytes:
             return lzma.compress(data)
         case Compression.ZSTD:
             return bytes(pa.Codec("zstd").compress(data, asbytes=True))
+        case Compression.BZIP2:
+            return bz2.compress(data)
+        case Compression.LZ4:
+            return bytes(pa.Codec("lz4").compress(data, asbytes=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,50 @@ def _snap(packet: bytes) -> bytes:
     return b"\xaa\xaa\x03\0\0\0" + struct.pack(">H", ether_type(packet)) + packet
 
 
+def fddi(packet: bytes) -> bytes:
+    """FDDI: an asynchronous LLC frame."""
+    return b"\x54" + _MAC + _snap(packet)
+
+
+def arcnet(packet: bytes) -> bytes:
+    """ARCnet as the BSDs give it (RFC 1201)."""
+    return bytes([1, 2, 196 if packet[0] >> 4 == 6 else 212, 0, 0, 9]) + packet
+
+
+def arcnet_linux(packet: bytes) -> bytes:
+    """ARCnet as Linux gives it."""
+    return bytes([1, 2, 0, 0, 196 if packet[0] >> 4 == 6 else 212, 0, 0, 9]) + packet
+
+
+def ip_over_infiniband(packet: bytes) -> bytes:
+    """IP over InfiniBand (RFC 4391) behind 40 bytes of addresses."""
+    return bytes(8) + b"\x02\0\0\0\0\x01" * 5 + bytes(2) + struct.pack(">HH", ether_type(packet), 0) + packet
+
+
+def nflog(packet: bytes) -> bytes:
+    """NFLOG: a packet header, a prefix, a hardware address, the packet."""
+    family = 10 if packet[0] >> 4 == 6 else 2
+    attributes = [
+        (1, struct.pack(">HBx", ether_type(packet), 1)),
+        (10, b"SECRET-H\0"),
+        (8, struct.pack(">HH", 6, 0) + _MAC[:6] + b"\0\0"),
+        (9, packet),
+    ]
+    parts = [struct.pack("<HH", len(value) + 4, kind) + value + bytes(-len(value) % 4) for kind, value in attributes]
+    return struct.pack(">BBH", family, 0, 5) + b"".join(parts)
+
+
+def pktap(packet: bytes) -> bytes:
+    """PKTAP of macOS with an Ethernet frame."""
+    head = struct.pack("<III24sIIII", 108, 1, 1, b"en0", 0, 2, 14, 0) + struct.pack("<I17s", 77, b"SECRET-H")
+    return head.ljust(108, b"\0") + ethernet(packet)
+
+
+def mpls_pseudo_wire(packet: bytes) -> bytes:
+    """Ethernet in MPLS behind a control word (RFC 4448)."""
+    return ethernet(struct.pack(">II", 3000 << 12 | 1 << 8 | 64, 7) + ethernet(packet), kind=ETHER_MPLS)
+
+
 def udp(source_port: int, destination_port: int, payload: bytes) -> bytes:
     """UDP without checksum, which IPv4 allows."""
     return struct.pack(">HHHH", source_port, destination_port, 8 + len(payload), 0) + payload
@@ -180,6 +224,53 @@ def erspan(packet: bytes) -> bytes:
     """ERSPAN type II: what a switch mirrors, with its session number 6."""
     head = struct.pack(">HHIHHI", 0x1000, 0x88BE, 9, 0x1006, 6, 20)
     return _outer(47, head + ethernet(packet))
+
+
+def erspan_i(packet: bytes) -> bytes:
+    """ERSPAN type I: a mirrored frame without a header of its own."""
+    return _outer(47, struct.pack(">HH", 0, 0x88BE) + ethernet(packet))
+
+
+def erspan_iii(packet: bytes) -> bytes:
+    """ERSPAN type III with a platform header of eight bytes."""
+    head = struct.pack(">HHIHHIHH", 0x1000, 0x22EB, 9, 0x2006, 6, 0x01020304, 0, 1)
+    return _outer(47, head + struct.pack(">II", 0x14000000, 1_700_000_000) + ethernet(packet))
+
+
+def gre_ppp(packet: bytes) -> bytes:
+    """PPTP's GRE (RFC 2637) with PPP."""
+    body = b"\xff\x03" + ppp_protocol(packet) + packet
+    return _outer(47, struct.pack(">HHHHI", 0x3001, 0x880B, len(body), 7, 9) + body)
+
+
+def gre_wireless(packet: bytes) -> bytes:
+    """What an Aruba access point sends its controller: an 802.11 frame in GRE."""
+    return _outer(47, struct.pack(">HH", 0, 0x8200) + wifi(packet))
+
+
+def authenticated(packet: bytes) -> bytes:
+    """IP in an authentication header (RFC 4302), in tunnel mode."""
+    head = struct.pack(">BBHII12s", 41 if packet[0] >> 4 == 6 else 4, 4, 0, 9, 1, b"\x77" * 12)
+    return _outer(51, head + packet)
+
+
+def l2tp_v2(packet: bytes, *, identifier: int, all_fields: bool = False) -> bytes:
+    """PPP in L2TP version 2 (RFC 2661); `identifier` is of the tunnel, and in the lower half of the session."""
+    body = b"\xff\x03" + ppp_protocol(packet) + packet
+    if all_fields:
+        length = 2 + 2 + 4 + 4 + 2 + 2 + len(body)
+        head = struct.pack(">HHIHHHH", 0x4A02, length, identifier, 5, 6, 2, 0xEEEE)
+    else:
+        head = struct.pack(">HI", 0x0002, identifier)
+    return _outer(PROTOCOL_UDP, udp(1701, 1701, head + body))
+
+
+def l2tp_v3(packet: bytes, *, session: int, cookie: bytes = b"", over_udp: bool = False) -> bytes:
+    """An Ethernet pseudo-wire in L2TP version 3 (RFC 3931, RFC 4719)."""
+    body = struct.pack(">I", session) + cookie + ethernet_padded(packet)
+    if over_udp:
+        return _outer(PROTOCOL_UDP, udp(1701, 1701, struct.pack(">HH", 3, 0) + body))
+    return _outer(115, body)
 
 
 def wccp(packet: bytes) -> bytes:
@@ -250,4 +341,11 @@ LINKS: Mapping[str, tuple[int, Wrap]] = {
     "wifi_quality_of_service": (containers.LINK_IEEE802_11, wifi_quality_of_service),
     "wifi_four_addresses": (containers.LINK_IEEE802_11, wifi_four_addresses),
     "radiotap": (containers.LINK_RADIOTAP, radiotap),
+    "mpls_pseudo_wire": (containers.LINK_ETHERNET, mpls_pseudo_wire),
+    "fddi": (containers.LINK_FDDI, fddi),
+    "arcnet": (containers.LINK_ARCNET, arcnet),
+    "arcnet_linux": (containers.LINK_ARCNET_LINUX, arcnet_linux),
+    "ip_over_infiniband": (containers.LINK_IPOIB, ip_over_infiniband),
+    "nflog": (containers.LINK_NFLOG, nflog),
+    "pktap": (containers.LINK_PKTAP, pktap),
 }

@@ -186,7 +186,7 @@ def test_nothing_in_common_is_an_answer_but_no_success_where_a_verdict_was_asked
 
 
 @pytest.mark.parametrize(
-    ("frames", "words"), [("udp", "holds no TCP but 3 UDP datagrams in 1 flow"), ("arp", "2 not IP")]
+    ("frames", "words"), [("udp", "holds no TCP but 3 UDP datagrams in 1 flow"), ("arp", "2 of EtherType 0x0806 (ARP)")]
 )
 def test_a_capture_without_tcp_beside_one_with_is_an_answer(tmp_path: Path, frames: str, words: str) -> None:
     without = tmp_path / "without.pcap"

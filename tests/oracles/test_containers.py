@@ -79,6 +79,15 @@ def test_pcapng_simple_packets_have_no_time(tmp_path: Path) -> None:
     assert any("time" in warning for warning in capture.warnings)
 
 
+def test_snoop(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(containers.write_snoop(frames_of(SEGMENTS, layers.ethernet), containers.SNOOP_ETHERNET))
+    capture = open_capture(str(path))
+    assert_same_packets(capture, truth_rows(SEGMENTS, [s.time_ns // 1000 * 1000 for s in SEGMENTS]))
+    assert_same_packets(capture, tshark_rows(path))
+    assert capture.warnings == ()
+
+
 @pytest.mark.parametrize("compression", Compression)
 @pytest.mark.parametrize("kind", ["pcap", "pcapng"])
 def test_compression_is_found_from_content(tmp_path: Path, compression: Compression, kind: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -55,6 +56,32 @@ TUNNELS: dict[str, tuple[str, Wrap, Wrap, int, int]] = {
         0x1234_56,
     ),
     "erspan": ("gre", layers.erspan, layers.erspan, 0, 0),
+    "erspan_i": ("gre", layers.erspan_i, layers.erspan_i, 0, 0),
+    "erspan_iii": ("gre", layers.erspan_iii, layers.erspan_iii, 0, 0),
+    "gre_ppp": ("gre", layers.gre_ppp, layers.gre_ppp, 7, 7),
+    "gre_wireless": ("gre", layers.gre_wireless, layers.gre_wireless, 0, 0),
+    "authenticated": ("ip-in-ip", layers.authenticated, layers.authenticated, 0, 0),
+    "l2tp_v2": (
+        "l2tp",
+        lambda p: layers.l2tp_v2(p, identifier=0x0005_0009, all_fields=True),
+        lambda p: layers.l2tp_v2(p, identifier=0x0006_0009),
+        0x0005_0009,
+        0x0006_0009,
+    ),
+    "l2tp_v3": (
+        "l2tp",
+        lambda p: layers.l2tp_v3(p, session=0x1234, cookie=b"COOK"),
+        lambda p: layers.l2tp_v3(p, session=0x4321, cookie=b"COOK"),
+        0x1234,
+        0x4321,
+    ),
+    "l2tp_v3_udp": (
+        "l2tp",
+        lambda p: layers.l2tp_v3(p, session=0x1234, cookie=b"COOK", over_udp=True),
+        lambda p: layers.l2tp_v3(p, session=0x4321, cookie=b"COOK", over_udp=True),
+        0x1234,
+        0x4321,
+    ),
     "wccp": ("gre", layers.wccp, layers.wccp, 0, 0),
     "ip_in_ip": ("ip-in-ip", layers.ip_in_ip, layers.ip_in_ip, 0, 0),
     "ip_in_ipv6": ("ip-in-ip", layers.ip_in_ipv6, layers.ip_in_ipv6, 0, 0),
@@ -174,6 +201,24 @@ def test_super_packet_of_64_kilobytes(tmp_path: Path) -> None:
     )  # fmt: skip
     (connection,) = open_capture(_capture_of(tmp_path / "capture", [(big.time_ns, big.packet())])).connections
     assert connection.up.payload_bytes + connection.down.payload_bytes == 65_000
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_big_tcp(tmp_path: Path, version: int) -> None:
+    """Super-packets above 64 kB: IPv4 with a length of zero, IPv6 as a jumbogram (RFC 2675)."""
+    template = next(s for s in VERSIONS[version] if s.payload)
+    big = replace(template, payload=bytes(100_000))
+    if version == 4:
+        packet = big.packet(zero_length=True)
+    else:
+        body = big.tcp()
+        jumbo = bytes((segments.PROTOCOL_TCP, 0, 0xC2, 4)) + (len(body) + 8).to_bytes(4, "big") + body
+        packet = segments.ipv6(big.source, big.destination, segments.HOP_BY_HOP, jumbo, hop_limit=big.ttl, zero=True)
+    path = tmp_path / "capture"
+    capture = open_capture(_capture_of(path, [(big.time_ns, packet)]))
+    (row,) = tshark_rows(path)
+    assert row.payload_bytes == 100_000
+    assert_same_packets(capture, [row])
 
 
 @pytest.mark.parametrize("snap_length", [54, 58, 66, 68, 70, 96])

@@ -51,7 +51,11 @@ _SETTINGS = (
     "tcp.desegment_tcp_streams:FALSE",
     "tcp.try_heuristic_first:FALSE",
     "tcp.relative_sequence_numbers:FALSE",
+    # What only a control connection would say of the pseudo-wires in tests.captures.layers.
+    "l2tp.cookie_size:4 Byte Cookie",
+    "l2tp.l2_specific:None",
 )
+_DECODE_AS = ("l2tp.pw_type==0,eth", "mpls.label==3000,pwethcw")
 
 
 def tshark_rows(path: Path) -> list[OracleRow]:
@@ -60,6 +64,8 @@ def tshark_rows(path: Path) -> list[OracleRow]:
     command += ["-E", "occurrence=a", "-E", "aggregator=;", "-E", "separator=/t"]
     for setting in _SETTINGS:
         command += ["-o", setting]
+    for rule in _DECODE_AS:
+        command += ["-d", rule]
     for field in _FIELDS:
         command += ["-e", field]
     output = subprocess.run(command, capture_output=True, text=True, check=False).stdout

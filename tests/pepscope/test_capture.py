@@ -217,7 +217,10 @@ def test_broken_compression_is_damage(tmp_path: Path) -> None:
         (gzip.compress(b"GET / HTTP/1.1\r\n"), "neither pcap nor pcapng"),
         (pcap([])[:10], "within its file header"),
         (pcap([]), "no packets"),
-        (pcap([ARP_FRAME, ARP_FRAME, UDP_FRAME]), "3 packets but no TCP: 2 not IP, 1 IP but not TCP"),
+        (
+            pcap([ARP_FRAME, ARP_FRAME, UDP_FRAME]),
+            r"3 packets but no TCP: 2 of EtherType 0x0806 \(ARP\), 1 of IP protocol 17 \(UDP\)",
+        ),
         (pcap([bytes(60)], link_type=195), "link type 195"),
     ],
     ids=["empty", "text", "compressed-text", "short", "no-packets", "no-tcp", "unknown-link-type"],

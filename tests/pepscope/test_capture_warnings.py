@@ -27,7 +27,7 @@ def warnings_of(path: Path, frames: list[Frame], link_type: int) -> tuple[str, .
     ("frames", "link_type", "expected"),
     [
         ([], 101, ["the capture holds no packets"]),
-        ([Frame(1, ICMP)], 101, ["the capture holds 1 packet but no TCP: 1 IP but not TCP"]),
+        ([Frame(1, ICMP)], 101, ["the capture holds 1 packet but no TCP: 1 of IP protocol 1 (ICMP)"]),
         (
             [Frame(1, bytes(30))],
             195,
@@ -42,6 +42,27 @@ def test_captures_without_tcp_are_reported(
     frames: list[Frame], link_type: int, expected: list[str], tmp_path: Path
 ) -> None:
     assert list(warnings_of(tmp_path / "capture", frames, link_type)) == expected
+
+
+def test_protocols_are_named(tmp_path: Path) -> None:
+    frames = [Frame(1, ipv4("192.0.2.1", "10.1.2.3", 47, b"\0\0\x12\x34" + bytes(40)))] * 7
+    frames += [Frame(1, ipv4("192.0.2.1", "10.1.2.3", number, bytes(16))) for number in (1, 1, 2, 50, 88, 89, 103, 132)]
+    (sentence,) = warnings_of(tmp_path / "capture", frames, containers.LINK_RAW)
+    assert sentence == (
+        "the capture holds 15 packets but no TCP: 7 of GRE protocol 0x1234, 2 of IP protocol 1 (ICMP), "
+        "1 of IP protocol 2 (IGMP), 1 of IP protocol 50 (ESP: encrypted), 1 of IP protocol 88 (EIGRP), "
+        "1 of IP protocol 89 (OSPF), 2 of other protocols"
+    )
+
+
+def test_packets_that_may_hide_tcp_are_named_beside_tcp(tmp_path: Path) -> None:
+    frames = [Frame(segment.time_ns, segment.packet()) for segment in SEGMENTS]
+    frames += [Frame(9, ipv4("192.0.2.1", "10.1.2.3", 108, b"\x06\0\0\x02" + bytes(16))), Frame(9, ICMP)]
+    frames += [Frame(9, ipv4("192.0.2.1", "10.1.2.3", 47, b"\0\0\x12\x34" + bytes(40)))] * 2
+    assert warnings_of(tmp_path / "capture", frames, containers.LINK_RAW) == (
+        "1 packet of IP protocol 108 (IPComp: compressed), in which TCP cannot be seen",
+        "2 packets of GRE protocol 0x1234, in which TCP cannot be seen",
+    )
 
 
 def test_packets_are_counted_by_what_is_wrong_with_them(tmp_path: Path) -> None:

@@ -144,6 +144,13 @@ impl Capture {
         counts.map(|count| (count.link_type, link_type_name(count.link_type), count.frames, count.known)).collect()
     }
 
+    /// What the packets without TCP hold, their number, and whether TCP may be inside all the same.
+    #[getter]
+    fn contents(&self) -> Vec<(String, u64, bool)> {
+        let counts = self.analysed.tally().contents.iter();
+        counts.map(|count| (count.content.to_string(), count.frames, count.content.may_hide_tcp())).collect()
+    }
+
     /// Values of the connection, of its flow up and of its flow down.
     fn connection<'py>(
         &self,

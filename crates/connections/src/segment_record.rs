@@ -183,6 +183,7 @@ fn tunnel_of(code: u8) -> Option<TunnelKind> {
         4 => TunnelKind::Vxlan,
         5 => TunnelKind::Udp,
         6 => TunnelKind::Geneve,
+        7 => TunnelKind::L2tp,
         _ => return None,
     })
 }

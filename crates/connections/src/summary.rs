@@ -181,6 +181,7 @@ pub fn tunnel_name(kind: TunnelKind) -> &'static str {
         TunnelKind::Vxlan => "vxlan",
         TunnelKind::Udp => "udp",
         TunnelKind::Geneve => "geneve",
+        TunnelKind::L2tp => "l2tp",
     }
 }
 

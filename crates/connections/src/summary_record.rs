@@ -111,7 +111,8 @@ choice_cell!(
     TunnelKind::IpInIp,
     TunnelKind::Vxlan,
     TunnelKind::Udp,
-    TunnelKind::Geneve
+    TunnelKind::Geneve,
+    TunnelKind::L2tp
 );
 
 macro_rules! record_cell {

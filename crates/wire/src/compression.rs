@@ -1,10 +1,13 @@
 //! Compression around a capture, recognised by its first bytes.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Error, ErrorKind, Read};
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0x00];
+const BZIP2: &[u8] = b"BZh";
+/// A frame, not the older form without a header (lz4_Frame_format.md).
+const LZ4: &[u8] = &[0x04, 0x22, 0x4d, 0x18];
 /// Memory that an xz dictionary may take.
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
 const INPUT_BYTES: usize = 64 << 10;
@@ -14,7 +17,7 @@ pub const PREFIX_BYTES: usize = 6;
 
 /// Unwraps `source`, whose first bytes are `prefix` (and still to be read from it), if it is compressed.
 ///
-/// Concatenated members (gzip), frames (zstd) and streams (xz) are read as one.
+/// Concatenated members (gzip), frames (zstd, lz4) and streams (xz, bzip2) are read as one.
 pub fn decompressed(source: Box<dyn Read + Send>, prefix: &[u8]) -> std::io::Result<Box<dyn Read + Send>> {
     let buffered = |source| BufReader::with_capacity(INPUT_BYTES, source);
     if prefix.starts_with(GZIP) {
@@ -27,5 +30,30 @@ pub fn decompressed(source: Box<dyn Read + Send>, prefix: &[u8]) -> std::io::Res
         let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY_BYTES, liblzma::stream::CONCATENATED)?;
         return Ok(Box::new(liblzma::bufread::XzDecoder::new_stream(buffered(source), decoder)));
     }
+    if prefix.starts_with(BZIP2) {
+        return Ok(Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(source))));
+    }
+    if prefix.starts_with(LZ4) {
+        return Ok(Box::new(Lz4Frames { decoder: lz4_flex::frame::FrameDecoder::new(buffered(source)) }));
+    }
     Ok(source)
+}
+
+/// Frames of lz4 one behind the other: the decoder gives no bytes at the end of each.
+struct Lz4Frames {
+    decoder: lz4_flex::frame::FrameDecoder<BufReader<Box<dyn Read + Send>>>,
+}
+
+impl Read for Lz4Frames {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.decoder.read(buffer).map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => Error::new(ErrorKind::UnexpectedEof, "an lz4 block is not there in full"),
+                _ => error,
+            })?;
+            if read > 0 || buffer.is_empty() || self.decoder.get_mut().fill_buf()?.is_empty() {
+                return Ok(read);
+            }
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! One frame to its TCP segment, through every header and tunnel in between.
 
+use crate::content::Content;
 use crate::datagram::{Datagram, DatagramPosition};
 use crate::echo::{self, Echo, FoundEcho};
 use crate::error::Reject;
 use crate::fragments::Fragments;
 use crate::header::{HeaderKind, HeaderTrace};
-use crate::ip::{self, protocol, Content, Fragment};
+use crate::ip::{self, protocol, Fragment};
 use crate::layer::{Layer, WalkState};
 use crate::link::LinkType;
 use crate::position::SegmentPosition;
@@ -36,6 +37,7 @@ pub struct Decoder {
     /// What the latest frame held instead of TCP.
     datagram: Option<DatagramPosition>,
     echo: Option<FoundEcho>,
+    content: Option<Content>,
 }
 
 /// What a walk ends in.
@@ -51,7 +53,7 @@ impl Decoder {
 
     /// The TCP segment of a frame, or why there is none.
     pub fn decode<'a>(&'a mut self, frame: Frame<'a>) -> Result<Segment<'a>, Reject> {
-        (self.datagram, self.echo) = (None, None);
+        (self.datagram, self.echo, self.content) = (None, None, None);
         let link = LinkType::from_number(frame.link_type).ok_or(Reject::UnknownLinkType)?;
         let place = self.locate(link, frame.time_ns, frame.bytes, frame.wire_bytes as usize)?;
         let base = if place.assembled { &self.assembled } else { frame.bytes };
@@ -83,6 +85,11 @@ impl Decoder {
     /// The ICMP echo message at which the latest frame that holds no TCP ended.
     pub(crate) fn found_echo(&self) -> Option<FoundEcho> {
         self.echo
+    }
+
+    /// What the latest frame held in which no TCP was found.
+    pub fn content(&self) -> Option<Content> {
+        self.content
     }
 
     /// The datagram that a place with `assembled` set refers to.
@@ -133,51 +140,70 @@ impl Decoder {
         };
         self.datagram = state.datagram.map(|place| DatagramPosition { assembled, ..place });
         self.echo = state.echo;
+        self.content = state.content;
         located
     }
 }
 
-/// Steps from header to header until TCP, or a fragment of an IP datagram.
+/// Steps from header to header until TCP, or a fragment of an IP datagram. Where no TCP is found, the state holds what
+/// was found instead.
 pub(crate) fn walk<'a>(
     mut layer: Layer,
     mut view: View<'a>,
     state: &mut WalkState,
     trace: &mut impl HeaderTrace,
 ) -> Result<WalkEnd<'a>, Reject> {
+    let walked = walk_headers(&mut layer, &mut view, state, trace);
+    let Err(Reject::NotIp | Reject::NotTcp) = walked else { return walked };
+    state.content = state.content.or_else(|| Some(Content::of(layer, view, state)));
+    // What an IP packet carries is within IP, whatever its own headers announce.
+    Err(if state.ip.version == 0 { Reject::NotIp } else { Reject::NotTcp })
+}
+
+/// The steps of [`walk`]; `layer` and `view` are then those at which it ended.
+#[inline(always)]
+fn walk_headers<'a>(
+    layer: &mut Layer,
+    view: &mut View<'a>,
+    state: &mut WalkState,
+    trace: &mut impl HeaderTrace,
+) -> Result<WalkEnd<'a>, Reject> {
     loop {
         state.layers_left = state.layers_left.checked_sub(1).ok_or(Reject::TooDeep)?;
-        (layer, view) = match layer {
-            Layer::Link(link) => link::step(link, view, trace)?,
-            Layer::EtherType(kind) => ethertype::step(kind, view, trace)?,
-            Layer::LogicalLinkControl => ethertype::logical_link_control(view, trace)?,
-            Layer::PointToPoint => ethertype::point_to_point(view, trace)?,
-            Layer::Ip => match ip::step(view, state, trace)? {
-                Content::Whole(number, payload) => (Layer::IpPayload(number), payload),
-                Content::Part(part) => return Ok(WalkEnd::Fragment(part)),
+        (*layer, *view) = match *layer {
+            Layer::Link(link) => link::step(link, *view, trace)?,
+            Layer::EtherType(kind) => ethertype::step(kind, *view, trace)?,
+            Layer::LogicalLinkControl => ethertype::logical_link_control(*view, trace)?,
+            Layer::PointToPoint => ethertype::point_to_point(*view, trace)?,
+            Layer::Ip => match ip::step(*view, state, trace)? {
+                ip::Content::Whole(number, payload) => (Layer::IpPayload(number), payload),
+                ip::Content::Part(part) => return Ok(WalkEnd::Fragment(part)),
             },
             Layer::IpPayload(number) => match number {
-                protocol::TCP => (Layer::Tcp, view),
-                protocol::UDP => tunnel::udp(view, state, trace)?,
-                protocol::GRE => tunnel::gre(view, state, trace)?,
-                protocol::IPV4 | protocol::IPV6 => tunnel::ip_in_ip(view, state),
-                protocol::MPLS => (Layer::EtherType(ethertype::MPLS_UNICAST), view),
+                protocol::TCP => (Layer::Tcp, *view),
+                protocol::UDP => tunnel::udp(*view, state, trace)?,
+                protocol::GRE => tunnel::gre(*view, state, trace)?,
+                protocol::IPV4 | protocol::IPV6 => tunnel::ip_in_ip(*view, state),
+                protocol::MPLS => (Layer::EtherType(ethertype::MPLS_UNICAST), *view),
+                protocol::L2TP => tunnel::l2tp::in_ip(*view, state, trace)?,
                 protocol::AUTHENTICATION => {
-                    let (next, payload) = ip::authentication(view, trace)?;
+                    let (next, payload) = ip::authentication(*view, trace)?;
                     (Layer::IpPayload(next), payload)
                 }
                 protocol::ICMP | protocol::ICMP_6 => {
-                    echo::find(number, view, state);
+                    echo::find(number, *view, state);
                     return Err(Reject::NotTcp);
                 }
                 _ => return Err(Reject::NotTcp),
             },
-            Layer::GtpU => tunnel::gtp_u(view, state, trace)?,
-            Layer::Vxlan => tunnel::vxlan(view, state, trace)?,
-            Layer::Geneve => tunnel::geneve(view, state, trace)?,
+            Layer::GtpU => tunnel::gtp_u(*view, state, trace)?,
+            Layer::Vxlan => tunnel::vxlan(*view, state, trace)?,
+            Layer::Geneve => tunnel::geneve(*view, state, trace)?,
+            Layer::L2tp => tunnel::l2tp::in_udp(*view, state, trace)?,
             Layer::Tcp => {
-                let header_bytes = tcp::check(view)?;
-                trace.note_at(HeaderKind::Tcp, view, header_bytes);
-                tcp::trace_options(view, header_bytes, trace);
+                let header_bytes = tcp::check(*view)?;
+                trace.note_at(HeaderKind::Tcp, *view, header_bytes);
+                tcp::trace_options(*view, header_bytes, trace);
                 return Ok(WalkEnd::Segment(SegmentPosition {
                     tcp_start: view.start(),
                     captured_end: view.end(),

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::container::pcapng::{Block, PacketBlock, BYTE_ORDER_MAGIC, OPTION_END, SECTION_HEADER, TIMESTAMP_OPTIONS};
-use crate::container::{pcap, Break, ByteOrder, Container, FrameSpan};
+use crate::container::{pcap, snoop, Break, ByteOrder, Container, FrameSpan};
 use crate::error::CaptureError;
 use crate::reader::{self, FileSource};
 use crate::tally::Tally;
@@ -18,9 +18,10 @@ use crate::window::ByteWindow;
 /// How a record stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// The file header of a pcap file.
+    /// The file header of a pcap or snoop file.
     FileHeader,
     PcapRecord,
+    SnoopRecord,
     SectionHeader,
     InterfaceDescription,
     PacketBlock(PacketBlock),
@@ -75,6 +76,9 @@ impl EditableCapture {
             Container::Pcap(pcap) => {
                 capture.add(Framing::FileHeader, pcap.order(), window.latest(pcap::FILE_HEADER_BYTES), None);
             }
+            Container::Snoop(snoop) => {
+                capture.add(Framing::FileHeader, snoop.order(), window.latest(snoop::FILE_HEADER_BYTES), None);
+            }
             Container::Pcapng(pcapng) => capture.add(Framing::SectionHeader, pcapng.order(), &[], None),
         }
         while let Ok(true) = capture.read_record(&mut container, &mut window) {}
@@ -97,6 +101,13 @@ impl EditableCapture {
                     return Ok(false);
                 }
                 (Framing::PcapRecord, pcap.order(), Some(span))
+            }
+            Container::Snoop(snoop) => {
+                let mut span = FrameSpan::default();
+                if !snoop.next_frame(window, &mut span)? {
+                    return Ok(false);
+                }
+                (Framing::SnoopRecord, snoop.order(), Some(span))
             }
             Container::Pcapng(pcapng) => {
                 let Some(block) = pcapng.next_block(window)? else { return Ok(false) };
@@ -175,6 +186,16 @@ fn write_frame(out: &mut Vec<u8>, record: &Record, header: &[u8], bytes: &[u8], 
             let mut body = header.get(8..).unwrap_or_default().to_vec();
             body.extend_from_slice(bytes.get(..kept).unwrap_or_default());
             write_block(out, record.order, header, &body);
+        }
+        Framing::SnoopRecord => {
+            let mut header = header.to_vec();
+            put(&mut header, snoop::CAPTURED_BYTES_AT, record.order.bytes(bytes.len() as u32));
+            let padded_bytes = bytes.len().next_multiple_of(4);
+            let record_bytes = (header.len() + padded_bytes) as u32;
+            put(&mut header, snoop::RECORD_BYTES_AT, record.order.bytes(record_bytes));
+            out.extend_from_slice(&header);
+            out.extend_from_slice(bytes);
+            out.resize(out.len() + padded_bytes - bytes.len(), 0);
         }
         _ => {
             let mut header = header.to_vec();

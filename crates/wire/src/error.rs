@@ -31,7 +31,8 @@ impl fmt::Display for CaptureError {
             Self::UnknownKind { name, first_bytes } => {
                 write!(
                     out,
-                    "{name} is neither pcap nor pcapng, plain or compressed by gzip, zstd or xz: it begins with"
+                    "{name} is neither pcap nor pcapng nor snoop, plain or compressed by gzip, zstd, xz, bzip2 or lz4: \
+                     it begins with"
                 )?;
                 first_bytes.iter().try_for_each(|byte| write!(out, " {byte:02x}"))
             }

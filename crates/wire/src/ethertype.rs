@@ -96,15 +96,23 @@ fn pppoe<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, Vie
 
 /// A PPP protocol field of one or two bytes, with or without the address and control bytes (RFC 1661, RFC 1662).
 pub(crate) fn point_to_point<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<(Layer, View<'a>), Reject> {
-    let at = if view.byte(0)? == 0xff && view.byte(1)? == 0x03 { 2 } else { 0 };
-    let first = view.byte(at)?;
-    let (protocol, field_bytes) = if first & 1 != 0 { (u16::from(first), 1) } else { (view.u16_be(at)?, 2) };
-    let payload = trace.step_over(HeaderKind::Ppp, view, at + field_bytes)?;
+    let (protocol, header_bytes) = point_to_point_protocol(view)?;
+    let payload = trace.step_over(HeaderKind::Ppp, view, header_bytes)?;
     match protocol {
         PPP_IPV4 | PPP_IPV6 => Ok((Layer::Ip, payload)),
         PPP_MPLS_UNICAST | PPP_MPLS_MULTICAST => Ok((Layer::EtherType(MPLS_UNICAST), payload)),
         _ => Err(Reject::NotIp),
     }
+}
+
+/// The protocol number that a PPP header announces, and the header's length.
+pub(crate) fn point_to_point_protocol(view: View<'_>) -> Result<(u16, usize), Reject> {
+    let at = if view.byte(0)? == 0xff && view.byte(1)? == 0x03 { 2 } else { 0 };
+    let first = view.byte(at)?;
+    if first & 1 != 0 {
+        return Ok((u16::from(first), at + 1));
+    }
+    Ok((view.u16_be(at)?, at + 2))
 }
 
 /// IEEE 802.2, with an EtherType behind it where it is SNAP (RFC 1042).

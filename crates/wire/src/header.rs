@@ -60,11 +60,25 @@ pub enum HeaderKind {
     Geneve = 28,
     /// Between a GRE header and the packet: what ERSPAN or WCCP puts there.
     GreShim = 29,
+    /// An L2TP header, cookie and sublayer included.
+    L2tp = 30,
+    /// What netfilter's logging puts before a packet.
+    Nflog = 31,
+    /// What macOS puts before a packet of any link-layer type.
+    Pktap = 32,
+    /// FDDI: frame control, destination, source.
+    Fddi = 33,
+    /// ARCnet, of any form.
+    Arcnet = 34,
+    /// IP over InfiniBand with the route header before it.
+    InfiniBand = 35,
+    /// Within an L2TP header: tunnel and session, the cookie and sublayer of a pseudo-wire, padding.
+    L2tpFields = 36,
 }
 
 impl HeaderKind {
     /// Every kind with its name in Python, in the order of the numbers.
-    pub const NAMES: [(HeaderKind, &'static str); 30] = [
+    pub const NAMES: [(HeaderKind, &'static str); 37] = [
         (HeaderKind::Ethernet, "ETHERNET"),
         (HeaderKind::Loopback, "LOOPBACK"),
         (HeaderKind::Ppp, "PPP"),
@@ -95,6 +109,13 @@ impl HeaderKind {
         (HeaderKind::Ipv6Fragment, "IPV6_FRAGMENT"),
         (HeaderKind::Geneve, "GENEVE"),
         (HeaderKind::GreShim, "GRE_SHIM"),
+        (HeaderKind::L2tp, "L2TP"),
+        (HeaderKind::Nflog, "NFLOG"),
+        (HeaderKind::Pktap, "PKTAP"),
+        (HeaderKind::Fddi, "FDDI"),
+        (HeaderKind::Arcnet, "ARCNET"),
+        (HeaderKind::InfiniBand, "INFINIBAND"),
+        (HeaderKind::L2tpFields, "L2TP_FIELDS"),
     ];
 }
 

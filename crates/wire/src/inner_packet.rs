@@ -36,6 +36,27 @@ pub(crate) fn find(view: View<'_>) -> Option<View<'_>> {
     None
 }
 
+/// Whether an IP header stands at the start of `view` whose packet fills it: of IPv4 by its checksum and length, of IPv6
+/// by its length. Behind it may be what Ethernet pads a short frame with.
+pub(crate) fn is_ip_header(view: View<'_>) -> bool {
+    const LEAST_ETHERNET_PAYLOAD_BYTES: usize = 46;
+    let captured = view.captured();
+    let wire_bytes = view.wire_bytes();
+    let fills = |packet_bytes: usize| {
+        packet_bytes == wire_bytes || (packet_bytes < wire_bytes && wire_bytes <= LEAST_ETHERNET_PAYLOAD_BYTES)
+    };
+    if let Some(header) = captured.first_chunk::<IPV6_HEADER_BYTES>().filter(|header| header[0] >> 4 == 6) {
+        return fills(IPV6_HEADER_BYTES + usize::from(u16::from_be_bytes([header[4], header[5]])));
+    }
+    let Some(header) = captured.first_chunk::<IPV4_HEADER_BYTES>().filter(|header| header[0] >> 4 == 4) else {
+        return false;
+    };
+    let header_bytes = usize::from(header[0] & 0x0f) * 4;
+    header_bytes >= IPV4_HEADER_BYTES
+        && fills(usize::from(u16::from_be_bytes([header[2], header[3]])))
+        && captured.get(..header_bytes).is_some_and(|header| folded_sum(sum(header)) == 0xffff)
+}
+
 fn is_version_4(packet: &[u8], wire_bytes: usize) -> bool {
     let Some(header) = packet.first_chunk::<IPV4_HEADER_BYTES>() else { return false };
     let header_bytes = usize::from(header[0] & 0x0f) * 4;

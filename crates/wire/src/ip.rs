@@ -1,5 +1,6 @@
 //! IPv4 and IPv6 headers with options, extension headers and fragments.
 
+use crate::content;
 use crate::error::Reject;
 use crate::fragments::FragmentKey;
 use crate::header::{Header, HeaderKind, HeaderTrace};
@@ -19,6 +20,7 @@ pub(crate) mod protocol {
     pub(crate) const AUTHENTICATION: u8 = 51;
     pub(crate) const ICMP_6: u8 = 58;
     pub(crate) const DESTINATION_OPTIONS: u8 = 60;
+    pub(crate) const L2TP: u8 = 115;
     pub(crate) const MPLS: u8 = 137;
     pub(crate) const MOBILITY: u8 = 135;
     pub(crate) const HOST_IDENTITY: u8 = 139;
@@ -26,7 +28,7 @@ pub(crate) mod protocol {
 
     /// May TCP be inside?
     pub(crate) fn may_hold_tcp(number: u8) -> bool {
-        matches!(number, IPV4 | TCP | UDP | IPV6 | GRE | AUTHENTICATION | DESTINATION_OPTIONS | MPLS)
+        matches!(number, IPV4 | TCP | UDP | IPV6 | GRE | AUTHENTICATION | DESTINATION_OPTIONS | L2TP | MPLS)
     }
 }
 
@@ -179,9 +181,10 @@ fn part_of<'a>(
     offset: u32,
     more: bool,
     payload: View<'a>,
-    state: &WalkState,
+    state: &mut WalkState,
 ) -> Result<Content<'a>, Reject> {
     if !protocol::may_hold_tcp(number) {
+        state.content = Some(content::Content::of_fragment(number, state));
         return Err(Reject::NotTcp);
     }
     let key = FragmentKey {

@@ -1,5 +1,6 @@
 //! The kinds of header that may come next in a frame, and the state of the walk through them.
 
+use crate::content::{Content, GrePayload};
 use crate::datagram::DatagramPosition;
 use crate::echo::FoundEcho;
 use crate::link::LinkType;
@@ -22,6 +23,7 @@ pub(crate) enum Layer {
     GtpU,
     Vxlan,
     Geneve,
+    L2tp,
     /// The end of the walk.
     Tcp,
 }
@@ -42,7 +44,11 @@ pub(crate) struct IpHeader {
 pub(crate) struct WalkState {
     pub(crate) ip: IpHeader,
     pub(crate) tunnel: Tunnel,
+    /// What the innermost GRE header announced.
+    pub(crate) gre: Option<GrePayload>,
     pub(crate) layers_left: u8,
+    /// What no TCP was found in, where the walk ended so.
+    pub(crate) content: Option<Content>,
     /// The UDP datagram at which the walk ended, if it did.
     pub(crate) datagram: Option<DatagramPosition>,
     /// The ICMP echo message at which the walk ended, if it did.
@@ -57,7 +63,9 @@ impl WalkState {
         WalkState {
             ip: IpHeader::default(),
             tunnel: Tunnel { kind: TunnelKind::None, identifier: 0 },
+            gre: None,
             layers_left: MOST_LAYERS,
+            content: None,
             datagram: None,
             echo: None,
         }

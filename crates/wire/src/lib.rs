@@ -5,6 +5,7 @@
 pub mod bpf;
 pub mod compression;
 mod container;
+mod content;
 mod datagram;
 mod decode;
 mod dissect;
@@ -29,6 +30,7 @@ mod view;
 mod window;
 mod wireless;
 
+pub use content::Content;
 pub use datagram::{Datagram, DatagramObserver};
 pub use decode::{Decoder, Frame};
 pub use dissect::{dissect, Dissector, FragmentPlace, WholeDatagram};
@@ -38,4 +40,4 @@ pub use error::{CaptureError, Damage, Reject};
 pub use header::{Header, HeaderKind};
 pub use link::{link_type_name, KNOWN_LINK_TYPES};
 pub use reader::CaptureReader;
-pub use tally::{LinkTypeCount, Tally};
+pub use tally::{ContentCount, LinkTypeCount, Tally};

@@ -1,5 +1,8 @@
 //! Link-layer headers of every known link-layer type (numbers of the tcpdump.org registry).
 
+mod media;
+mod metadata;
+
 use crate::error::Reject;
 use crate::ethertype::ETHERNET_MINIMUM_TYPE;
 use crate::header::{HeaderKind, HeaderTrace};
@@ -20,22 +23,38 @@ pub(crate) enum LinkType {
     LinuxSll2,
     Ieee80211,
     Radiotap,
+    /// ARCnet as the BSDs give it.
+    Arcnet,
+    ArcnetLinux,
+    Fddi,
+    /// IP over InfiniBand.
+    InfiniBand,
+    Nflog,
+    Pktap,
 }
 
 /// Every link-layer type number that can be read.
-pub const KNOWN_LINK_TYPES: [u16; 16] = [0, 1, 9, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 228, 229, 276];
+pub const KNOWN_LINK_TYPES: [u16; 23] =
+    [0, 1, 7, 9, 10, 12, 14, 50, 51, 101, 104, 105, 108, 113, 127, 129, 149, 228, 229, 239, 242, 258, 276];
 
 impl LinkType {
     pub(crate) fn from_number(number: u16) -> Option<LinkType> {
         Some(match number {
             0 | 108 => LinkType::Loopback,
             1 => LinkType::Ethernet,
+            7 => LinkType::Arcnet,
             9 | 50 | 104 => LinkType::PppOrCiscoHdlc,
+            10 => LinkType::Fddi,
             51 => LinkType::PppEther,
             12 | 14 | 101 | 228 | 229 => LinkType::Raw,
             105 => LinkType::Ieee80211,
             113 => LinkType::LinuxSll,
             127 => LinkType::Radiotap,
+            129 => LinkType::ArcnetLinux,
+            // The second is the number of a user's own type that macOS uses in its captures.
+            258 | 149 => LinkType::Pktap,
+            239 => LinkType::Nflog,
+            242 => LinkType::InfiniBand,
             276 => LinkType::LinuxSll2,
             _ => return None,
         })
@@ -48,7 +67,9 @@ pub fn link_type_name(number: u16) -> Option<&'static str> {
         0 => "NULL",
         1 => "ETHERNET",
         6 => "IEEE802_5",
+        7 => "ARCNET_BSD",
         9 => "PPP",
+        10 => "FDDI",
         12 | 14 | 101 => "RAW",
         50 => "PPP_HDLC",
         51 => "PPP_ETHER",
@@ -58,6 +79,7 @@ pub fn link_type_name(number: u16) -> Option<&'static str> {
         113 => "LINUX_SLL",
         119 => "IEEE802_11_PRISM",
         127 => "IEEE802_11_RADIOTAP",
+        129 => "ARCNET_LINUX",
         147..=162 => "USER",
         163 => "IEEE802_11_AVS",
         189 => "USB_LINUX",
@@ -68,12 +90,30 @@ pub fn link_type_name(number: u16) -> Option<&'static str> {
         228 => "IPV4",
         229 => "IPV6",
         239 => "NFLOG",
+        242 => "IPOIB",
         249 => "USBPCAP",
         252 => "WIRESHARK_UPPER_PDU",
         258 => "PKTAP",
         276 => "LINUX_SLL2",
         _ => return None,
     })
+}
+
+/// The frames of a link layer, for messages.
+pub(crate) fn frames_name(link: LinkType) -> &'static str {
+    match link {
+        LinkType::Loopback => "BSD loopback frames",
+        LinkType::Ethernet => "Ethernet frames",
+        LinkType::PppOrCiscoHdlc | LinkType::PppEther => "serial frames",
+        LinkType::Raw => "frames",
+        LinkType::LinuxSll | LinkType::LinuxSll2 => "Linux cooked frames",
+        LinkType::Ieee80211 | LinkType::Radiotap => "IEEE 802.11 frames",
+        LinkType::Arcnet | LinkType::ArcnetLinux => "ARCnet frames",
+        LinkType::Fddi => "FDDI frames",
+        LinkType::InfiniBand => "InfiniBand frames",
+        LinkType::Nflog => "NFLOG messages",
+        LinkType::Pktap => "PKTAP messages",
+    }
 }
 
 const SLL_BYTES: usize = 16;
@@ -96,6 +136,12 @@ pub(crate) fn step<'a>(
         LinkType::LinuxSll2 => cooked(view.u16_be(0)?, trace.step_over(HeaderKind::LinuxSll2, view, SLL2_BYTES)?),
         LinkType::Ieee80211 => wireless::frame(view, trace),
         LinkType::Radiotap => wireless::radiotap(view, trace),
+        LinkType::Arcnet => media::arcnet(view, trace),
+        LinkType::ArcnetLinux => media::arcnet_linux(view, trace),
+        LinkType::Fddi => media::fddi(view, trace),
+        LinkType::InfiniBand => media::infiniband(view, trace),
+        LinkType::Nflog => metadata::nflog(view, trace),
+        LinkType::Pktap => metadata::pktap(view, trace),
     }
 }
 

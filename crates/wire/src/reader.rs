@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::bpf::Filter;
 use crate::compression;
-use crate::container::{pcap, Break, Container, FrameSpan};
+use crate::container::{pcap, snoop, Break, Container, FrameSpan};
 use crate::datagram::DatagramObserver;
 use crate::decode::Decoder;
 use crate::error::{CaptureError, Damage, Reject};
@@ -241,6 +241,9 @@ impl CaptureReader {
             }
             Err(reject) => {
                 self.tally.count_reject(reject);
+                if let (Reject::NotIp | Reject::NotTcp, Some(content)) = (reject, self.decoder.content()) {
+                    self.tally.count_content(content);
+                }
                 if reject == Reject::NotTcp && self.observer.is_some() {
                     self.observe();
                 }
@@ -344,6 +347,14 @@ pub(crate) fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) 
                 return Err(short(window, shortage));
             }
             let link_type = pcap.read_file_header(window);
+            tally.link_type_index(link_type);
+        }
+        Container::Snoop(snoop) => {
+            if let Err(shortage) = window.demand(snoop::FILE_HEADER_BYTES) {
+                return Err(short(window, shortage));
+            }
+            let link_type =
+                snoop.read_file_header(window).map_err(|cause| CaptureError::BadHeader { name: name(), cause })?;
             tally.link_type_index(link_type);
         }
         Container::Pcapng(pcapng) => {

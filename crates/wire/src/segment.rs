@@ -25,9 +25,11 @@ pub enum TunnelKind {
     /// An unknown header in UDP with whole IP packets behind it.
     Udp = 5,
     Geneve = 6,
+    L2tp = 7,
 }
 
-/// Tunnel kind and its identifier: GTP-U TEID, GRE key, VXLAN or Geneve VNI; zero where it has none.
+/// Tunnel kind and its identifier: GTP-U TEID, GRE key, VXLAN or Geneve VNI, L2TP tunnel and session; zero where it
+/// has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunnel {
     pub kind: TunnelKind,

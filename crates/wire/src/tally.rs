@@ -1,5 +1,6 @@
 //! What a capture held besides the segments that were delivered.
 
+use crate::content::Content;
 use crate::error::{Damage, Reject};
 use crate::link::LinkType;
 
@@ -12,6 +13,16 @@ pub struct LinkTypeCount {
     /// False where frames of this link-layer type cannot be read.
     pub known: bool,
 }
+
+/// Frames without TCP of one content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentCount {
+    pub content: Content,
+    pub frames: u64,
+}
+
+/// Contents that are told apart in one capture.
+const MOST_CONTENTS: usize = 64;
 
 /// Counts over the frames read so far. Every frame is counted in `frames` and in exactly one of the others, down to
 /// `fragments_held`.
@@ -41,6 +52,9 @@ pub struct Tally {
     /// and whether or not the filter let them through: the capture ran at least from one to the other.
     pub time_span_ns: Option<(i64, i64)>,
     pub link_types: Vec<LinkTypeCount>,
+    /// What the frames hold that are counted in `not_ip` and `not_tcp`, by first frame; of the first contents only, so
+    /// that no capture makes this long.
+    pub contents: Vec<ContentCount>,
     /// Bytes of the capture after decompression; known at the end.
     pub bytes_read: u64,
     /// Where reading ended too early.
@@ -60,6 +74,14 @@ impl Tally {
             Reject::FragmentHeld => &mut self.fragments_held,
         };
         *counter += 1;
+    }
+
+    pub(crate) fn count_content(&mut self, content: Content) {
+        if let Some(count) = self.contents.iter_mut().find(|count| count.content == content) {
+            count.frames += 1;
+        } else if self.contents.len() < MOST_CONTENTS {
+            self.contents.push(ContentCount { content, frames: 1 });
+        }
     }
 
     #[inline]

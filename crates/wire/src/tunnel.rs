@@ -1,5 +1,8 @@
-//! Tunnels over IP and UDP: GRE, GTP-U, VXLAN, Geneve, and IP in IP.
+//! Tunnels over IP and UDP: GRE, GTP-U, VXLAN, Geneve, L2TP, and IP in IP.
 
+pub(crate) mod l2tp;
+
+use crate::content::GrePayload;
 use crate::datagram::{self, DatagramPosition};
 use crate::error::Reject;
 use crate::header::{HeaderKind, HeaderTrace};
@@ -15,6 +18,7 @@ const VXLAN_PORT: u16 = 4789;
 /// What Linux used before the assignment, and still does by default.
 const OLD_VXLAN_PORT: u16 = 8472;
 const GENEVE_PORT: u16 = 6081;
+const L2TP_PORT: u16 = 1701;
 
 /// Steps over a UDP header into the tunnel that its ports name, or to the TCP packet that it carries anyway.
 pub(crate) fn udp<'a>(
@@ -31,6 +35,8 @@ pub(crate) fn udp<'a>(
         Ok((Layer::Vxlan, trace.step_over(HeaderKind::Udp, view, HEADER_BYTES)?))
     } else if destination == GENEVE_PORT {
         Ok((Layer::Geneve, trace.step_over(HeaderKind::Udp, view, HEADER_BYTES)?))
+    } else if destination == L2TP_PORT || source == L2TP_PORT {
+        Ok((Layer::L2tp, trace.step_over(HeaderKind::Udp, view, HEADER_BYTES)?))
     } else {
         unknown_udp(view, state, trace)
     }
@@ -176,6 +182,7 @@ pub(crate) fn gre<'a>(
     }
     let inner = trace.step_over(HeaderKind::Gre, view, header_bytes)?;
     state.tunnel = Tunnel { kind: TunnelKind::Gre, identifier };
+    state.gre = Some(GrePayload { protocol: kind, is_numbered: flags & SEQUENCE != 0 });
     gre_payload(kind, flags & SEQUENCE != 0, inner, trace)
 }
 
@@ -193,6 +200,7 @@ fn gre_payload<'a>(
     const ERSPAN_III_BYTES: usize = 12;
     const ERSPAN_III_PLATFORM_BYTES: usize = 8;
     const ERSPAN_III_HAS_PLATFORM: u8 = 0x01;
+    const ERSPAN_III_IP_PACKET: u8 = 2;
     // draft-wilson-wrec-wccp-v2: version 1 has no header, and its packets are IPv4.
     const WCCP: u16 = 0x883e;
     const WCCP_2_BYTES: usize = 4;
@@ -201,10 +209,13 @@ fn gre_payload<'a>(
     const ARUBA_LAST: u16 = 0x82f0;
     let (next, shim_bytes) = match kind {
         ERSPAN => (Layer::Link(LinkType::Ethernet), if is_numbered { ERSPAN_II_BYTES } else { 0 }),
-        ERSPAN_III if view.byte(11)? & ERSPAN_III_HAS_PLATFORM != 0 => {
-            (Layer::Link(LinkType::Ethernet), ERSPAN_III_BYTES + ERSPAN_III_PLATFORM_BYTES)
+        ERSPAN_III => {
+            let [frame_type, flags] = view.bytes::<2>(10)?;
+            let is_ip = (frame_type >> 2) & 0x1f == ERSPAN_III_IP_PACKET;
+            let has_platform = flags & ERSPAN_III_HAS_PLATFORM != 0;
+            let inner = if is_ip { Layer::Ip } else { Layer::Link(LinkType::Ethernet) };
+            (inner, ERSPAN_III_BYTES + if has_platform { ERSPAN_III_PLATFORM_BYTES } else { 0 })
         }
-        ERSPAN_III => (Layer::Link(LinkType::Ethernet), ERSPAN_III_BYTES),
         WCCP => (Layer::Ip, if (0x45..=0x4f).contains(&view.byte(0)?) { 0 } else { WCCP_2_BYTES }),
         ARUBA_FIRST..=ARUBA_LAST if kind & 0xf == 0 => (Layer::Link(LinkType::Ieee80211), 0),
         _ => (Layer::EtherType(kind), 0),

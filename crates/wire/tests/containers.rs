@@ -44,6 +44,26 @@ fn pcap_in_both_orders_and_units() {
 }
 
 #[test]
+fn snoop_of_known_media() {
+    let (first, second) = (ethernet(0x0800, &packet(1)), ethernet(0x0800, &packet(2)));
+    let records = [(7, 250, &first[..], 97), (8, 999_999, &second[..91], 97)];
+    for media in [0, 4] {
+        let (found, tally) = read(files::snoop(media, &records));
+        assert_eq!(found, [(7_000_250_000, 1), (8_999_999_000, 2)]);
+        assert_eq!((tally.frames, &tally.damage, tally.link_types[0].link_type), (2, &None, 1));
+    }
+    let on_fddi = link_frame(10, 0x0800, &packet(3));
+    assert_eq!(read(files::snoop(8, &[(1, 2, &on_fddi, 104)])).0, [(1_000_002_000, 3)]);
+    // The last frame may lack its padding, and records may have more than they need.
+    let whole = files::snoop(4, &records[..1]);
+    assert_eq!(read(whole[..whole.len() - (4 - first.len() % 4) % 4].to_vec()).0.len(), 1);
+    let mut padded = [files::snoop(4, &records[..1]), vec![0; 8]].concat();
+    padded[16 + 8..16 + 12].copy_from_slice(&(24 + 8 + first.len().next_multiple_of(4) as u32).to_be_bytes());
+    padded.extend(&files::snoop(4, &records[1..])[16..]);
+    assert_eq!(read(padded).0.len(), 2);
+}
+
+#[test]
 fn frame_check_sequence_bits_are_no_link_type() {
     let frame = packet(1);
     let records = [(0, 0, &frame[..], frame.len() as u32)];
@@ -91,7 +111,13 @@ fn every_compression_and_several_members() {
     let (expected, _) = read(plain.clone());
     assert_eq!(expected.len(), 3_000);
     let (one, two) = plain.split_at(100_001);
-    for (name, compress) in [("gzip", files::gzip as fn(&[u8]) -> Vec<u8>), ("zstd", files::zstd), ("xz", files::xz)] {
+    for (name, compress) in [
+        ("gzip", files::gzip as fn(&[u8]) -> Vec<u8>),
+        ("zstd", files::zstd),
+        ("xz", files::xz),
+        ("bzip2", files::bzip2),
+        ("lz4", files::lz4),
+    ] {
         let (found, tally) = read(compress(&plain));
         assert_eq!((&found, &tally.damage), (&expected, &None), "{name}");
         assert_eq!(tally.bytes_read, plain.len() as u64);

@@ -60,6 +60,34 @@ fn pcap_cut_anywhere() {
 }
 
 #[test]
+fn snoop_cut_anywhere() {
+    let frame = frame();
+    let whole = files::snoop(26, &[(1, 0, &frame[..], FRAME_BYTES as u32); 3]);
+    const RECORD_BYTES: usize = 24 + FRAME_BYTES + 1;
+    for length in 16..whole.len() {
+        let tally = tally_of(Cursor::new(whole[..length].to_vec()));
+        // The byte of padding may be missing.
+        let records = (length + 1 - 16) / RECORD_BYTES;
+        assert_eq!(tally.frames as usize, records);
+        let clean = (length - 16) % RECORD_BYTES == 0 || (length + 1 - 16) % RECORD_BYTES == 0;
+        let offset = tally.damage.map(|damage| damage.byte_offset as usize);
+        assert_eq!(offset, (!clean).then_some(16 + records * RECORD_BYTES), "{length}");
+    }
+    let with = |at: usize, value: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = value;
+        bytes
+    };
+    assert!(damage_of(with(16 + 4, 0xff)).2.contains("captured bytes, which no record has"));
+    assert!(damage_of(with(16 + 8, 0xff)).2.contains("which no record has"));
+    assert!(damage_of(with(16 + 11, 23)).2.contains("a record of 23 bytes claims 95 captured bytes"));
+    assert!(error_of(&with(5, 1)).contains("begins like one of snoop and goes on otherwise"));
+    assert!(error_of(&with(11, 3)).ends_with("snoop's version must be 2, got 3"));
+    assert!(error_of(&with(15, 17)).ends_with("snoop's media type 17 is none that can be read"));
+    assert_eq!(error_of(&whole[..12]), "the capture ends after 12 bytes, within its file header");
+}
+
+#[test]
 fn absurd_record_length() {
     let mut bytes = pcap_of_three();
     bytes[24 + RECORD_BYTES + 8..][..4].fill(0xff);
@@ -110,7 +138,13 @@ fn compressed_and_cut() {
     let frame = frame();
     let records: Vec<files::Record<'_>> = (0..20_000).map(|second| (second, second * 7_919, &frame[..], 95)).collect();
     let plain = files::pcap(Order::Little, files::NANOSECONDS, 128, 101, &records);
-    for (name, compress) in [("gzip", files::gzip as fn(&[u8]) -> Vec<u8>), ("zstd", files::zstd), ("xz", files::xz)] {
+    for (name, compress) in [
+        ("gzip", files::gzip as fn(&[u8]) -> Vec<u8>),
+        ("zstd", files::zstd),
+        ("xz", files::xz),
+        ("bzip2", files::bzip2),
+        ("lz4", files::lz4),
+    ] {
         let compressed = compress(&plain);
         for share in [50, 90] {
             let tally = tally_of(Cursor::new(compressed[..compressed.len() * share / 100].to_vec()));
@@ -145,7 +179,7 @@ fn a_failed_start_has_a_reason() {
     assert_eq!(error_of(&[]), "the capture is empty: it has not even a file header");
     assert_eq!(
         error_of(b"%PDF-1.7"),
-        "the capture is neither pcap nor pcapng, plain or compressed by gzip, zstd or xz: \
+        "the capture is neither pcap nor pcapng nor snoop, plain or compressed by gzip, zstd, xz, bzip2 or lz4: \
          it begins with 25 50 44 46 2d 31 2e 37"
     );
     assert_eq!(error_of(&pcap_of_three()[..20]), "the capture ends after 20 bytes, within its file header");

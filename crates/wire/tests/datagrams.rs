@@ -50,13 +50,7 @@ fn packet(ip: &Ip, payload: &[u8]) -> Vec<u8> {
     let pseudo = sum(&ip.source[addresses.clone()]) + sum(&ip.destination[addresses]) + 6 + segment.len() as u32;
     let sum_of_segment = checksum(pseudo + sum(&segment));
     segment[16..18].copy_from_slice(&sum_of_segment);
-    let mut packet = ip.packet(6, &segment);
-    if ip.version == 4 {
-        let header_bytes = usize::from(packet[0] & 15) * 4;
-        let sum_of_header = checksum(sum(&packet[..header_bytes]));
-        packet[10..12].copy_from_slice(&sum_of_header);
-    }
-    packet
+    ip.packet(6, &segment)
 }
 
 fn in_udp(header: &[u8], inner: &[u8]) -> Vec<u8> {

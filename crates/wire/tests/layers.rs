@@ -32,8 +32,8 @@ fn assert_same(segment: &Segment<'_>, ip: &Ip, tcp: &Tcp, context: &str) {
 
 /// Whether a header stands within another one.
 fn is_part(kind: HeaderKind) -> bool {
-    use HeaderKind::{GreKey, GtpUExtension, TcpOption, TcpOptionsEnd};
-    matches!(kind, GreKey | GtpUExtension | TcpOption | TcpOptionsEnd)
+    use HeaderKind::{GreKey, GtpUExtension, L2tpFields, TcpOption, TcpOptionsEnd};
+    matches!(kind, GreKey | GtpUExtension | L2tpFields | TcpOption | TcpOptionsEnd)
 }
 
 /// Headers stand one behind the other from the first byte to the payload; parts of headers within a header.
@@ -50,7 +50,7 @@ fn assert_tiled(headers: &[Header], bytes: &[u8], tcp: &Tcp) {
     assert_eq!(bytes.get(at..last.end).unwrap(), tcp.payload);
     for part in parts {
         let holds = |header: &&Header| {
-            header.offset < part.offset && part.offset + part.length <= header.offset + header.length
+            header.offset <= part.offset && part.offset + part.length <= header.offset + header.length
         };
         assert!(whole.iter().find(holds).is_some(), "{part:?} is in none of {whole:?}");
     }
@@ -106,6 +106,10 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
         any::<u32>().prop_map(Envelope::GtpUSequence),
         any::<u32>().prop_map(Envelope::GtpUExtensions),
         Just(Envelope::Authentication),
+        (1_u32..).prop_map(Envelope::L2tp),
+        (1_u32..).prop_map(Envelope::L2tpEthernet),
+        (1_u32..).prop_map(Envelope::L2tpPpp),
+        Just(Envelope::GrePpp),
     ]
 }
 
@@ -115,6 +119,10 @@ fn tunnel_of(envelope: Option<&Envelope>) -> Tunnel {
         Some(Envelope::IpInIp | Envelope::Authentication) => (TunnelKind::IpInIp, 0),
         Some(Envelope::Gre | Envelope::GreMpls | Envelope::Erspan(_) | Envelope::Wccp | Envelope::GreWireless) => {
             (TunnelKind::Gre, 0)
+        }
+        Some(Envelope::GrePpp) => (TunnelKind::Gre, 0),
+        Some(Envelope::L2tp(identifier) | Envelope::L2tpEthernet(identifier) | Envelope::L2tpPpp(identifier)) => {
+            (TunnelKind::L2tp, *identifier)
         }
         Some(Envelope::GreKeySequence(key) | Envelope::GreEthernet(key)) => (TunnelKind::Gre, *key),
         Some(Envelope::Vxlan(identifier)) => (TunnelKind::Vxlan, *identifier),

@@ -3,7 +3,7 @@
 
 mod made;
 
-use made::frames::{ethernet, udp, wireless, Envelope, Ip, Tcp};
+use made::frames::{ethernet, link_frame, pktap, udp, wireless, Envelope, Ip, Tcp};
 use pepscope_wire::{Decoder, Frame, Reject};
 
 fn reject_of_cut(link_type: u16, bytes: &[u8], wire_bytes: u32) -> Option<Reject> {
@@ -46,6 +46,102 @@ fn packets_other_than_tcp_are_counted_apart() {
     assert_eq!(reject_of(147, &[0; 60]), Some(Reject::UnknownLinkType));
     assert_eq!(reject_of(1, &[]), Some(Reject::Malformed));
     assert_eq!(reject_of_cut(1, &[], 60), Some(Reject::CutShort));
+}
+
+/// What a frame without TCP holds, and whether TCP may be inside.
+fn content_of(link_type: u16, bytes: &[u8]) -> (String, bool) {
+    let mut decoder = Decoder::new();
+    let frame = Frame { index: 0, time_ns: 0, link_type, bytes, wire_bytes: bytes.len() as u32 };
+    assert!(decoder.decode(frame).is_err());
+    let content = decoder.content().unwrap();
+    (content.to_string(), content.may_hide_tcp())
+}
+
+#[test]
+fn contents_are_named() {
+    let ip = Ip::example_4();
+    let arp = ethernet(0x0806, &[0; 28]);
+    let gre = |header: &[u8], inner: &[u8]| ip.packet(47, &[header, inner].concat());
+    let beacon = wireless(0x80, 0, &[], &[0; 40]);
+    for (link_type, frame, name, may_hide_tcp) in [
+        (1, arp.clone(), "EtherType 0x0806 (ARP)", false),
+        (1, ethernet(0x88e5, &[0; 40]), "EtherType 0x88e5 (MACsec)", true),
+        (1, ethernet(0x1234, &[0; 40]), "EtherType 0x1234", false),
+        (1, ethernet(38, &[0x42, 0x42, 3, 0]), "IEEE 802.2 service access point 0x42 (spanning tree)", false),
+        (9, vec![0xc0, 0x21, 1, 2], "PPP protocol 0xc021 (LCP)", false),
+        (9, vec![0xff, 3, 0xfd, 1, 2], "PPP protocol 0x00fd (compressed)", true),
+        (101, ip.packet(17, &udp(53, 53, b"query")), "IP protocol 17 (UDP)", false),
+        (101, ip.packet(50, &[0; 40]), "IP protocol 50 (ESP: encrypted)", true),
+        (101, ip.packet(108, &[6, 0, 0, 2, 9, 9]), "IP protocol 108 (IPComp: compressed)", true),
+        (101, Ip::example_6().packet(108, &[6, 0, 0, 2, 9]), "IP protocol 108 (IPComp: compressed)", true),
+        (101, ip.fragment(50, &[8; 16], 0, true), "IP protocol 50 (ESP: encrypted)", true),
+        (101, ip.packet(253, &[0; 40]), "IP protocol 253", false),
+        (101, vec![0x50; 40], "IP version 5", false),
+        (101, gre(&[0, 0, 0x12, 0x34], &[0; 40]), "GRE protocol 0x1234", true),
+        (101, gre(&[0, 0, 0, 0], &[]), "GRE protocol 0x0000", false),
+        (
+            101,
+            gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 9, 0x10, 6, 0, 6, 0, 0, 0, 20], &arp),
+            "EtherType 0x0806 (ARP) in GRE protocol 0x88be (ERSPAN II)",
+            false,
+        ),
+        (101, gre(&[0, 0, 0x88, 0xbe], &arp), "EtherType 0x0806 (ARP) in GRE protocol 0x88be (ERSPAN I)", false),
+        (101, Envelope::Vxlan(1).wrap(&ip, &ip.packet(17, &udp(1, 2, b"x"))), "IP protocol 17 (UDP) in VXLAN", false),
+        (
+            101,
+            ip.packet(17, &udp(1701, 1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 0, 0, 0])),
+            "L2TP without a packet",
+            false,
+        ),
+        (101, ip.packet(115, &[0, 0, 0, 9, 1, 2, 3, 4]), "IP protocol 115 (L2TP)", false),
+        (105, beacon, "IEEE 802.11 frames that carry no packet", false),
+    ] {
+        assert_eq!(content_of(link_type, &frame), (name.to_owned(), may_hide_tcp));
+    }
+}
+
+#[test]
+fn what_ip_carries_is_no_frame_without_ip() {
+    let unknown = [&[0, 0, 0x12, 0x34][..], &[0; 40]].concat();
+    assert_eq!(reject_of(101, &Ip::example_4().packet(47, &unknown)), Some(Reject::NotTcp));
+}
+
+#[test]
+fn headers_of_rare_links_are_checked() {
+    let packet = Ip::example_4().packet(6, &Tcp::example().bytes());
+    let with = |link_type: u16, at: usize, value: u8| {
+        let mut frame = link_frame(link_type, 0x0800, &packet);
+        frame[at] = value;
+        reject_of(link_type, &frame)
+    };
+    assert_eq!(with(10, 0, 0x41), Some(Reject::NotIp), "an FDDI frame of station management");
+    assert_eq!(with(7, 2, 213), Some(Reject::NotIp), "ARP on ARCnet");
+    assert_eq!(with(7, 3, 2), Some(Reject::NotIp), "a later fragment on ARCnet");
+    assert_eq!(with(239, 4, 3), Some(Reject::Malformed), "an attribute shorter than its own header");
+    assert_eq!(with(239, 0, 7), None, "a bridge's packet: the packet header says what it is");
+    assert_eq!(with(258, 0, 60), Some(Reject::Malformed), "a PKTAP header below its length");
+    assert_eq!(with(258, 4, 0), Some(Reject::NotIp), "PKTAP without a packet");
+    assert_eq!(with(258, 8, 147), Some(Reject::UnknownLinkType));
+    // In one another without an end.
+    let nested: Vec<u8> = (0..60).flat_map(|_| pktap(258)).collect();
+    assert_eq!(reject_of(258, &nested), Some(Reject::TooDeep));
+}
+
+#[test]
+fn exception_packets_of_arcnet_have_the_flag_further_on() {
+    let packet = Ip::example_4().packet(6, &Tcp::example().bytes());
+    let frame = [&[1, 2, 212, 0xff, 0xff, 0xff, 212, 0, 0, 9][..], &packet].concat();
+    assert_eq!(reject_of(7, &frame), None);
+    let old = [&[1, 2, 240][..], &packet].concat();
+    assert_eq!(reject_of(7, &old), None);
+}
+
+#[test]
+fn attributes_may_stand_in_either_byte_order() {
+    let packet = Ip::example_4().packet(6, &Tcp::example().bytes());
+    let length = (packet.len() as u16 + 4).to_be_bytes();
+    let head = [2, 0, 0, 5, 0, 8, 0, 1, 8, 0, 1, 0];
+    assert_eq!(reject_of(239, &[&head, &length[..], &[0, 9], &packet].concat()), None);
 }
 
 #[test]

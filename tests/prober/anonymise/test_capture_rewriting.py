@@ -43,7 +43,20 @@ def rewritten(tmp_path: Path, data: bytes) -> tuple[Path, CaptureRewriter]:
 WRAPPED = {
     **{
         name: layers.LINKS[name]
-        for name in ("ethernet", "vlan", "vn_tag", "qinq", "pppoe", "null", "loop", "raw", "linux_sll")
+        for name in (
+            "ethernet",
+            "vlan",
+            "vn_tag",
+            "qinq",
+            "pppoe",
+            "null",
+            "loop",
+            "raw",
+            "linux_sll",
+            "nflog",
+            "pktap",
+            "fddi",
+        )
     },
     "ethernet_padded": (containers.LINK_ETHERNET, layers.ethernet_padded),
     "linux_sll2": layers.LINKS["linux_sll2"],
@@ -60,6 +73,11 @@ WRAPPED = {
         lambda packet: layers.geneve(packet, network=0x12AB34, options=b"\x01\x02\x03\x02SECRET-H"),
     ),
     "erspan": (containers.LINK_RAW, layers.erspan),
+    "l2tp_v2": (
+        containers.LINK_RAW,
+        lambda packet: layers.l2tp_v2(packet, identifier=0x1234ABCD, all_fields=True),
+    ),
+    "l2tp_v3": (containers.LINK_RAW, lambda packet: layers.l2tp_v3(packet, session=0x1234ABCD, cookie=b"SECRET-H")),
     "ip_in_ip": (containers.LINK_RAW, layers.ip_in_ip),
     "ip_in_ipv6": (containers.LINK_RAW, layers.ip_in_ipv6),
     "unknown_tunnel": (

@@ -121,6 +121,13 @@ def test_pcapng(order: containers.ByteOrder, resolution: int, simple_blocks: boo
     assert b"a comment" not in target.read_bytes()
 
 
+def test_snoop(tmp_path: Path):
+    frames = [Frame(s.time_ns, layers.ethernet(s.packet())) for s in VERSIONS[4]]
+    target = assert_anonymised(containers.write_snoop(frames, containers.SNOOP_ETHERNET), tmp_path, len(frames))
+    assert target.read_bytes().startswith(b"snoop")
+    assert_same_packets(open_capture(str(target)), tshark_rows(target))
+
+
 @pytest.mark.parametrize("compression", Compression)
 def test_every_compression(compression: Compression, tmp_path: Path):
     frames = [Frame(s.time_ns, layers.ethernet(s.packet())) for s in VERSIONS[4]]
@@ -143,7 +150,13 @@ KINDS: list[Callable[[list[Frame], int], bytes]] = [
 
 
 def top_level(frame: CapturedFrame) -> list[Header]:
-    parts = {HeaderKind.GRE_KEY, HeaderKind.GTP_U_EXTENSION, HeaderKind.TCP_OPTION, HeaderKind.TCP_OPTIONS_END}
+    parts = {
+        HeaderKind.GRE_KEY,
+        HeaderKind.GTP_U_EXTENSION,
+        HeaderKind.L2TP_FIELDS,
+        HeaderKind.TCP_OPTION,
+        HeaderKind.TCP_OPTIONS_END,
+    }
     return [header for header in frame.headers if header.kind not in parts]
 
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod pcap;
 pub(crate) mod pcapng;
+pub(crate) mod snoop;
 mod timestamps;
 
 use crate::window::{ByteWindow, Shortage};
@@ -100,6 +101,7 @@ impl ByteOrder {
 pub(crate) enum Container {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
+    Snoop(snoop::Snoop),
 }
 
 impl Container {
@@ -108,7 +110,8 @@ impl Container {
         if magic == pcapng::SECTION_HEADER.to_be_bytes() {
             return Some(Container::Pcapng(pcapng::Pcapng::new()));
         }
-        pcap::Pcap::recognise(magic).map(Container::Pcap)
+        let snoop = snoop::Snoop::recognise(magic).map(Container::Snoop);
+        snoop.or_else(|| pcap::Pcap::recognise(magic).map(Container::Pcap))
     }
 
     /// Steps to the next frame and writes where it is; false at a clean end.
@@ -119,6 +122,7 @@ impl Container {
     pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
         match self {
             Container::Pcap(pcap) => pcap.next_frame(window, span),
+            Container::Snoop(snoop) => snoop.next_frame(window, span),
             Container::Pcapng(pcapng) => {
                 let Some(next) = pcapng.next_frame(window)? else { return Ok(false) };
                 *span = next;

@@ -124,6 +124,35 @@ fn padded(frame: &[u8]) -> Vec<u8> {
     out
 }
 
+/// A capture of Solaris' snoop; times are seconds and microseconds.
+pub fn snoop(media: u32, records: &[Record<'_>]) -> Vec<u8> {
+    let mut out = b"snoop\0\0\0".to_vec();
+    out.extend(2_u32.to_be_bytes());
+    out.extend(media.to_be_bytes());
+    for (seconds, microseconds, captured, wire) in records {
+        let padded = captured.len().next_multiple_of(4);
+        let header = [*wire, captured.len() as u32, 24 + padded as u32, 0, *seconds, *microseconds];
+        out.extend(header.map(u32::to_be_bytes).concat());
+        out.extend(*captured);
+        out.resize(out.len() + padded - captured.len(), 0);
+    }
+    out
+}
+
+pub fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn lz4(bytes: &[u8]) -> Vec<u8> {
+    // Blocks are decoded whole or not at all.
+    let settings = lz4_flex::frame::FrameInfo::new().block_size(lz4_flex::frame::BlockSize::Max64KB);
+    let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(settings, Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).unwrap();

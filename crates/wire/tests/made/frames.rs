@@ -110,6 +110,11 @@ impl Ip {
             out.extend(&self.source[12..]);
             out.extend(&self.destination[12..]);
             out.extend(std::iter::repeat_n(1, options));
+            let checksum = !out.chunks(2).fold(0_u16, |sum, word| {
+                let (sum, carried) = sum.overflowing_add(u16::from_be_bytes([word[0], word[1]]));
+                sum + u16::from(carried)
+            });
+            out[10..12].copy_from_slice(&checksum.to_be_bytes());
             out.extend(payload);
         } else {
             let fragmented = offset_bytes != 0 || more;
@@ -159,6 +164,13 @@ pub enum Envelope {
     GtpUSequence(u32),
     GtpUExtensions(u32),
     Authentication,
+    /// Version 2 with all optional fields and two bytes of padding.
+    L2tp(u32),
+    /// Version 3 over IP with a cookie of eight bytes, Ethernet inside.
+    L2tpEthernet(u32),
+    /// Version 3 over UDP with a sublayer header, PPP inside.
+    L2tpPpp(u32),
+    GrePpp,
 }
 
 pub fn udp(source_port: u16, destination_port: u16, payload: &[u8]) -> Vec<u8> {
@@ -252,6 +264,26 @@ impl Envelope {
                 let optional = [0, 0, 0, 0x85, 1, 0x10, 9, 0x82, 2, 0, 0, 0, 0, 0, 0, 0];
                 outer.packet(17, &gtp_u(4, teid, &optional, inner))
             }
+            Envelope::L2tp(identifier) => {
+                let header =
+                    [&[0x4a, 2, 0, 0][..], &identifier.to_be_bytes(), &[0, 5, 0, 6, 0, 2, 0xee, 0xee]].concat();
+                outer.packet(17, &udp(1701, 1701, &[&header[..], &[0xff, 3], &ppp_protocol(inner), inner].concat()))
+            }
+            Envelope::L2tpEthernet(session) => {
+                let cookie = [0xc0, 0x0c, 0x1e, 0xc0, 0x0c, 0x1e, 0xc0, 0x0c];
+                let frame = ethernet(ether_type_of(inner), inner);
+                outer.packet(115, &[&session.to_be_bytes()[..], &cookie, &frame].concat())
+            }
+            Envelope::L2tpPpp(session) => {
+                let header = [&[0, 3, 0, 0][..], &session.to_be_bytes(), &[0x40, 0, 0, 9, 0xff, 3]].concat();
+                outer.packet(17, &udp(1701, 1701, &[&header[..], &ppp_protocol(inner), inner].concat()))
+            }
+            Envelope::GrePpp => {
+                // PPTP: payload length and call, a sequence number, PPP without address and control.
+                let length = (inner.len() as u16 + 2).to_be_bytes();
+                let header = [&[0x30, 1, 0x88, 0x0b][..], &length, &[0, 0, 0, 0, 0, 9]].concat();
+                outer.packet(47, &[&header[..], &ppp_protocol(inner), inner].concat())
+            }
             Envelope::Authentication => {
                 // In transport mode the protected packet is in tunnel here, too: next header IP.
                 let next = if inner[0] >> 4 == 4 { 4 } else { 41 };
@@ -305,9 +337,9 @@ impl Tag {
 }
 
 /// Link types that carry an EtherType; the others carry IP alone.
-pub const LINKS_WITH_ETHER_TYPE: [u16; 7] = [1, 50, 104, 105, 113, 127, 276];
+pub const LINKS_WITH_ETHER_TYPE: [u16; 11] = [1, 10, 50, 104, 105, 113, 127, 149, 242, 258, 276];
 /// Link types that carry IP alone.
-pub const LINKS_FOR_IP: [u16; 9] = [0, 9, 12, 14, 51, 101, 108, 228, 229];
+pub const LINKS_FOR_IP: [u16; 12] = [0, 7, 9, 12, 14, 51, 101, 108, 129, 228, 229, 239];
 
 fn snap(ether_type: u16) -> Vec<u8> {
     [&[0xaa, 0xaa, 3, 0, 0, 0], &ether_type.to_be_bytes()[..]].concat()
@@ -337,8 +369,35 @@ pub fn link_frame(link_type: u16, ether_type: u16, payload: &[u8]) -> Vec<u8> {
             let frame = wireless(0x88, 0x01, &[0; 4], &[&snap(ether_type)[..], payload].concat());
             [&radiotap[..], &frame].concat()
         }
+        10 => {
+            let header = [0x54, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+            [&header, &snap(ether_type)[..], payload].concat()
+        }
+        7 => [&[1, 2, if ipv4 { 212 } else { 196 }, 0, 0, 9], payload].concat(),
+        129 => [&[1, 2, 0, 0, if ipv4 { 212 } else { 196 }, 0, 0, 9], payload].concat(),
+        242 => [&[0; 40], &kind[..], &[0, 0], payload].concat(),
+        239 => {
+            // A packet header, a prefix of three letters with padding, the packet.
+            let head = [if ipv4 { 2 } else { 10 }, 0, 0, 5, 8, 0, 1, 0, kind[0], kind[1], 1, 0];
+            let prefix = [7, 0, 10, 0, b'a', b'b', 0, 0];
+            [&head[..], &prefix, &(payload.len() as u16 + 4).to_le_bytes(), &[9, 0], payload].concat()
+        }
+        149 | 258 => [&pktap(1)[..], &ethernet(ether_type, payload)].concat(),
         _ => payload.to_vec(),
     }
+}
+
+/// A PKTAP header of 112 bytes that announces a link type.
+pub fn pktap(link_type: u32) -> Vec<u8> {
+    let mut out = [112, 1, link_type].map(u32::to_le_bytes).concat();
+    out.extend(b"en0");
+    out.resize(112, 0);
+    out
+}
+
+/// The two bytes of PPP that announce an IP packet.
+fn ppp_protocol(packet: &[u8]) -> [u8; 2] {
+    [0, if packet[0] >> 4 == 4 { 0x21 } else { 0x57 }]
 }
 
 /// An 802.11 frame: control and flag bytes, what follows the 24 bytes that all have, and the body.
