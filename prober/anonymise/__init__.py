@@ -4,7 +4,8 @@ Everything is rewritten under one key, which is thrown away unless its owner kee
 over both captures of a task and over all tasks of a run:
 
 - addresses by Crypto-PAn (`crypto_pan`), which keeps common prefixes and nothing else;
-- hardware addresses, tunnel identifiers (GTP-U, GRE, VXLAN, Geneve, L2TP) and what TCP and IP options hold by keyed hashes;
+- hardware addresses, tunnel identifiers (GTP-U, GRE, VXLAN, Geneve, L2TP) and what TCP and IP options hold by keyed
+  hashes;
 - payload byte by byte, each byte by a keyed hash of itself and the seven bytes that follow it in the stream
   (`stream_bytes`), so that the result depends on the content alone, not on how it was cut into segments, where in the
   stream it stands, or which capture holds it; the head of HTTP keeps its protocol's own words (`http_heads`);

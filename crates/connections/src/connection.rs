@@ -161,7 +161,8 @@ impl Connection {
         options_store: &mut Vec<u8>,
     ) -> Reading {
         self.last_time_ns = self.last_time_ns.max(segment.time_ns);
-        let repeats = self.sides[side].count(segment);
+        let round_trip_ns = self.syn_ack_ns.zip(self.handshake_ack_ns).map(|(far, near)| far + near);
+        let repeats = self.sides[side].count(segment, round_trip_ns);
         let young = self.packets() <= FIRST_PACKETS;
         if self.tunnel == TunnelKind::None {
             self.tunnel = segment.tunnel.kind;

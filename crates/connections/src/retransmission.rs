@@ -2,7 +2,9 @@
 //!
 //! - Bytes that this capture has already seen: sent again, unless it is the very same packet.
 //! - The very same packet (same IP identification, numbers, window, flags and TSval) shortly after: a duplicate, made
-//!   by the network or by the capture. Undecided where the IP identification is 0 (IPv6, or DF with a zeroed field).
+//!   by the network or by the capture (mirror ports, several interfaces). Where the IP identification is 0 (IPv6, or DF
+//!   with a zeroed field), a packet with data, SYN or FIN is one if it comes sooner than any sender can have noticed a
+//!   loss; of pure acknowledgements this remains undecided, since receivers of a burst send equal ones at once.
 //! - Bytes never seen, below the highest: either the original came late (out-of-order) or it was lost before this point
 //!   and this is the retransmission. The TSval decides where it differs from that of the packet that jumped ahead: a
 //!   reordered packet is older, a retransmission newer. Where it cannot, a packet that comes sooner than the sender
@@ -10,7 +12,7 @@
 //!   the handshake is missing, as Wireshark assumes) was reordered.
 
 use crate::coverage::Hole;
-use pepscope_wire::segment::Segment;
+use pepscope_wire::segment::{flag, Segment};
 
 /// Assumed round trip to the sender where the capture lacks the handshake.
 pub(crate) const ASSUMED_ROUND_TRIP_NS: i64 = 3_000_000;
@@ -18,6 +20,11 @@ pub(crate) const ASSUMED_ROUND_TRIP_NS: i64 = 3_000_000;
 /// retransmission timeout in use (200 ms).
 const DUPLICATE_WITHIN_NS: i64 = 100_000_000;
 const REMEMBERED: usize = 8;
+/// Without an IP identification a copy comes within half of the whole path's round trip, which every detection of a
+/// loss takes, and at most within this time: mirror ports queue for less.
+const UNNUMBERED_DUPLICATE_WITHIN_NS: i64 = 1_000_000;
+/// The same where the handshake is missing: a round trip between hosts of one rack.
+const UNTIMED_DUPLICATE_WITHIN_NS: i64 = 50_000;
 
 /// Whether a packet that fills a hole was overtaken on its way, rather than sent again.
 pub(crate) fn was_overtaken(hole: &Hole, time_ns: i64, tsval: Option<u32>, round_trip_ns: i64) -> bool {
@@ -34,25 +41,65 @@ pub(crate) fn was_overtaken(hole: &Hole, time_ns: i64, tsval: Option<u32>, round
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentPackets {
     fingerprints: [u32; REMEMBERED],
+    /// In units of 1024 ns, of which the lower bits distinguish all times that matter.
+    times: [u32; REMEMBERED],
     next: u8,
 }
 
 impl RecentPackets {
-    /// Stores the packet; true where one of the last few was the same one.
+    /// Stores the packet; true where one of the last few was the same one. `round_trip_ns` is that of the whole path,
+    /// as far as the handshake showed it.
     #[inline]
-    pub(crate) fn repeats(&mut self, segment: &Segment<'_>, since_previous_ns: i64) -> bool {
-        if segment.ip_id == 0 {
+    pub(crate) fn repeats(
+        &mut self,
+        segment: &Segment<'_>,
+        since_previous_ns: i64,
+        round_trip_ns: Option<i64>,
+    ) -> bool {
+        if segment.ip_id == 0 && segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0 {
             return false;
         }
         let fingerprint = fingerprint(segment);
         let known = self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint));
         if known {
-            return since_previous_ns < DUPLICATE_WITHIN_NS;
+            if segment.ip_id != 0 {
+                return since_previous_ns < DUPLICATE_WITHIN_NS;
+            }
+            return self.repeats_unnumbered(fingerprint, segment, round_trip_ns);
         }
-        self.fingerprints[usize::from(self.next) % REMEMBERED] = fingerprint;
+        let place = usize::from(self.next) % REMEMBERED;
+        self.fingerprints[place] = fingerprint;
+        self.times[place] = coarse(segment.time_ns);
         self.next = self.next.wrapping_add(1);
         false
     }
+
+    /// Whether a packet without IP identification comes too soon after its first copy to be sent again.
+    #[cold]
+    fn repeats_unnumbered(&mut self, fingerprint: u32, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
+        let opens = segment.flags & flag::SYN != 0;
+        let within_ns = match round_trip_ns {
+            Some(round_trip_ns) => (round_trip_ns / 2).min(UNNUMBERED_DUPLICATE_WITHIN_NS),
+            // A SYN is sent again after a timeout only.
+            None if opens => UNNUMBERED_DUPLICATE_WITHIN_NS,
+            None => UNTIMED_DUPLICATE_WITHIN_NS,
+        };
+        let now = coarse(segment.time_ns);
+        let Some(place) = self.fingerprints.iter().position(|&other| other == fingerprint) else { return false };
+        let since_ns = i64::from(now.wrapping_sub(self.times[place])) * COARSE_NS;
+        let repeats = since_ns <= within_ns;
+        if !repeats {
+            // Its own copies follow this one.
+            self.times[place] = now;
+        }
+        repeats
+    }
+}
+
+const COARSE_NS: i64 = 1024;
+
+fn coarse(time_ns: i64) -> u32 {
+    (time_ns / COARSE_NS) as u32
 }
 
 /// Never 0, which stands for no packet.

@@ -93,9 +93,10 @@ impl Side {
         }
     }
 
-    /// Count a packet of this side; true where it is a copy of one of the last few.
+    /// Count a packet of this side; true where it is a copy of one of the last few. `round_trip_ns` is that of the whole
+    /// path, as the handshake showed it.
     #[inline]
-    pub(crate) fn count(&mut self, segment: &Segment<'_>) -> bool {
+    pub(crate) fn count(&mut self, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
         if self.packets == 0 {
             self.first_time_ns = segment.time_ns;
             self.last_time_ns = segment.time_ns;
@@ -118,7 +119,7 @@ impl Side {
             self.pure_acknowledgements += u64::from(segment.flags & (opens_or_ends | flag::ACK) == flag::ACK);
         }
         self.options_truncated_packets += u64::from(segment.options_truncated);
-        self.recent.repeats(segment, since_previous_ns)
+        self.recent.repeats(segment, since_previous_ns, round_trip_ns)
     }
 
     /// The stream is known to begin at `offset`.

@@ -36,6 +36,51 @@ fn the_very_same_packet_is_a_duplicate() {
 }
 
 #[test]
+fn without_ip_identification_only_what_comes_too_soon_is_a_duplicate() {
+    // The path's round trip is 21 ms.
+    let data = up(30_000, ACK, 0, 0, 100);
+    let after = |microseconds: i64| Segment { time_ns: data.time_ns + microseconds * 1000, ..data };
+    let others = [up(30_001, ACK, 100, 0, 100), up(30_002, ACK, 200, 0, 100)];
+    let (connections, marks) = after_handshake(&[data, others[0], after(3), others[1], after(40_000), after(40_100)]);
+    assert_eq!(marks, [0, 0, mark::DUPLICATE, 0, mark::RETRANSMISSION, mark::DUPLICATE]);
+    assert_eq!(connections.summary(0).map(|summary| summary.up.retransmitted_packets), Some(1));
+    // Fewer than half of a round trip of 21 ms, but more than any mirror port takes.
+    assert_eq!(after_handshake(&[data, after(1_100)]).1, [0, mark::RETRANSMISSION]);
+    // Without a handshake only what follows at once.
+    for (microseconds, expected) in [(40, mark::DUPLICATE), (80, mark::RETRANSMISSION)] {
+        assert_eq!(columns(&analyse(&[data, after(microseconds)])).marks, [0, expected]);
+    }
+    // A new TSval makes another packet of it.
+    let again = timestamps(after(3), 8, 1);
+    let (_, marks) = after_handshake(&[timestamps(data, 7, 1), again]);
+    assert_eq!(marks[1] & !mark::HAS_TIMESTAMPS, mark::RETRANSMISSION);
+}
+
+#[test]
+fn a_short_round_trip_leaves_less_time_for_duplicates() {
+    let syn_ack = Segment { time_ns: 60_000, ..down(0, SYN_ACK, -1, 0, 0) };
+    let opening = [up(0, SYN, -1, 0, 0), syn_ack, up(70, ACK, 0, 0, 0)];
+    for (microseconds, expected) in [(30, mark::DUPLICATE), (75, mark::RETRANSMISSION)] {
+        let data = up(100, ACK, 0, 0, 100);
+        let again = Segment { time_ns: data.time_ns + microseconds * 1000, ..data };
+        let found = analyse(&[&opening[..], &[data, again]].concat());
+        assert_eq!(columns(&found).marks[4], expected, "a round trip of 70 us, {microseconds} us");
+    }
+}
+
+#[test]
+fn copies_of_syn_and_fin_are_duplicates_and_equal_acknowledgements_are_not() {
+    let copied = |segment: Segment<'static>| [segment, Segment { time_ns: segment.time_ns + 2_000, ..segment }];
+    let packets: Vec<_> = NUMBERS.handshake().into_iter().flat_map(copied).collect();
+    let connections = analyse(&packets);
+    let marks = columns(&connections).marks;
+    assert_eq!((marks[1], marks[3], marks[5] & mark::DUPLICATE), (mark::DUPLICATE, mark::DUPLICATE, 0));
+    let (connections, marks) = after_handshake(&copied(up(30_000, FIN, 0, 0, 0)));
+    assert_eq!(marks, [0, mark::DUPLICATE]);
+    assert_eq!(connections.summary(0).map(|summary| summary.up.retransmitted_packets), Some(0));
+}
+
+#[test]
 fn a_duplicate_does_not_spoil_the_sample() {
     let data = Segment { ip_id: 7, ..up(30_000, ACK, 0, 0, 100) };
     let (connections, _) = after_handshake(&[data, data, down(50_000, ACK, 0, 100, 0)]);

@@ -39,7 +39,8 @@ proptest! {
 
         let mut segments = numbers.handshake();
         for (number, (_, offset, fate)) in captured.iter().enumerate() {
-            segments.push(numbers.up(30_000 + number as i64 * 10, ACK, *offset, 0, fate.length));
+            // Further apart than copies are.
+            segments.push(numbers.up(30_000 + number as i64 * 2_000, ACK, *offset, 0, fate.length));
         }
         segments.push(numbers.down(900_000, ACK, 0, offset, 0));
         let connections = analyse(&segments);
