@@ -41,6 +41,7 @@ __all__ = [
     "align_segments",
     "answer_times",
     "answering_hop_limits",
+    "begins_like_capture",
     "check_scenario",
     "clock_falls",
     "common_packets",
@@ -89,14 +90,18 @@ __version__: Final[str]
 is_release_build: Final[bool]
 
 def read_capture(
-    path: str,
+    paths: Sequence[str],
     filter_programs: Mapping[int, Sequence[tuple[int, int, int, int]]] | None,
     memory_bytes: int,
     payload: bool,
     columns: bool,
     progress: Callable[[int, int], object] | None,
 ) -> Capture:
-    """Read and analyse a capture; `progress` gets bytes read and in all. Raises CaptureError, OSError."""
+    """Read and analyse a capture of one file or several parts; `progress` gets bytes read and in all. Raises
+    CaptureError, OSError."""
+
+def begins_like_capture(path: str) -> bool:
+    """Whether a file begins like a capture that can be read."""
 
 def data_ranges(direction: int, packets: PacketColumns) -> tuple[_Ranges, _Ranges]:
     """Data of `direction` as (start, end, time): ascending disjoint ranges beyond everything sent before, and the
@@ -812,6 +817,15 @@ class Capture:
     def divide_memory(self, processes: int) -> int:
         """Lets go of partitions in memory and leaves this process one of so many shares of the memory allowed; gives
         how many partitions it keeps from now on."""
+
+    @property
+    def part_damage(self) -> list[tuple[str, int, str]]:
+        """Of a capture of several parts: those that broke off before its end, with place and cause."""
+
+    @property
+    def part_overlaps(self) -> list[tuple[str, str, int]]:
+        """Of a capture of several parts: those that begin before the one before ended, that one, and by how many
+        nanoseconds."""
 
     @property
     def contents(self) -> list[tuple[str, int, bool]]:

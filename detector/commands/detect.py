@@ -121,7 +121,8 @@ _GARBAGE_THRESHOLD = 10_000
 @click.option(
     "--one-vantage",
     is_flag=True,
-    help="All captures were taken at one vantage point (a rotated series, several days); with one capture it is clear.",
+    help="All captures were taken at one vantage point (several days, several interfaces); with one capture it is "
+    "clear.",
 )
 @click.option(
     "--networks",
@@ -180,7 +181,8 @@ def detect(
 ) -> None:
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
-    Give the captures of both ends in any order. '-' reads one of them from standard input.
+    Give the captures of both ends in any order. '-' reads one of them from standard input. A directory stands for the
+    parts of one capture that a tool divided into files (tcpdump -C or -G).
 
     Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
     audit` gives them, a matrix of applications and directions.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
-from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
+from pepscope.captures.capture_files import CaptureFile
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
+from pepscope.captures.parts import check_order, readable_files
 from pepscope.captures.warnings import capture_warnings
 from pepscope.errors import (
     CaptureError,
@@ -37,7 +39,7 @@ _JSON_BATCH = 64
 
 
 def open_capture(
-    source: CaptureFile,
+    source: CaptureFile | Sequence[str | os.PathLike[str]],
     *,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
@@ -50,14 +52,17 @@ def open_capture(
 
     `source` is a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz, bzip2, lz4), as a path or as a file
     object open for bytes, or `-` for standard input. `filter` keeps the packets that match an expression in libpcap's
-    language. Packet columns (without them: connections) that take more
-    than `memory_bytes` (default 1 GiB) are kept in temporary files and loaded by parts; results are the same, but a
-    connection is never divided, and `Capture.warnings` reports where one alone takes more. Without `payload` or
-    `columns` the payload samples (of TCP streams and UDP flows) or packet columns are not kept. Without `tcp_needed` a
-    capture that holds no TCP is read as well. `progress` is called with the bytes of the file read so far and in all (0
-    where that is not known).
+    language. Packet columns (without them: connections) that take more than `memory_bytes` (default 1 GiB) are kept in
+    temporary files and loaded by parts; results are the same, but a connection is never divided, and `Capture.warnings`
+    reports where one alone takes more. Without `payload` or `columns` the payload samples (of TCP streams and UDP
+    flows) or packet columns are not kept. Without `tcp_needed` a capture that holds no TCP is read as well. `progress`
+    is called with the bytes of the file read so far and in all (0 where that is not known).
 
-    Raises MalformedCaptureError for what is no capture and for a capture without TCP, MissingCaptureError and
+    Several paths, and the captures in a directory, are the parts of one capture that a tool divided into files
+    (`tcpdump -C`, `-G`): they are read as one, in the order of their first packets.
+
+    Raises MalformedCaptureError for what is no capture, for parts that ran at the same time and for a capture without
+    TCP, MissingCaptureError and
     UnreadableCaptureError as the system names them, FilterError for a filter that does not compile. A damaged capture
     is read up to the damage, which `Capture.warnings` reports.
     """
@@ -66,10 +71,10 @@ def open_capture(
         from pepscope.captures.filters import compile_filter
 
         programs = compile_filter(filter)
-    with readable_path(capture_name(source)) as (path, name):
+    with readable_files(source) as (files, name):
         try:
             core = _core.read_capture(
-                path,
+                files,
                 filter_programs=programs,
                 memory_bytes=DEFAULT_MEMORY_BYTES if memory_bytes is None else memory_bytes,
                 payload=payload,
@@ -77,7 +82,9 @@ def open_capture(
                 progress=progress,
             )
         except CaptureError as error:
-            raise _as_python_names_it(str(error).replace(path, name), path) from error
+            shown = str(error) if len(files) > 1 else str(error).replace(files[0], name)
+            raise _as_python_names_it(shown, files) from error
+    check_order(name, core)
     if programs is not None:
         for link_type, link_name, frames, is_known in core.link_types:
             if is_known and frames and link_type not in programs:
@@ -90,9 +97,11 @@ def open_capture(
     return capture
 
 
-def _as_python_names_it(sentence: str, path: str) -> CaptureError:
+def _as_python_names_it(sentence: str, files: Sequence[str]) -> CaptureError:
     """The sentence as the exception that Python has for it; the system is asked once more for its kind."""
-    if path != "-":
+    for path in files:
+        if path == "-":
+            continue
         try:
             with Path(path).open("rb") as file:
                 file.read(1)

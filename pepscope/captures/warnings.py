@@ -65,6 +65,8 @@ def _file_warnings(path: str, core: _core.Capture) -> Iterator[str]:
         source = "standard input" if path == "-" else path
         read = _counted(counts["frames"], "packet")
         yield f"{source} is damaged at byte {byte_offset}: {cause}; the {read} before that were read"
+    for part, byte_offset, cause in core.part_damage:
+        yield f"{part} is damaged at byte {byte_offset}: {cause}; what follows in other files was read"
     for number, name, frames, is_known in core.link_types:
         if not is_known:
             named = "" if name is None else f" ({name})"

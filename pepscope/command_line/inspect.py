@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("capture", metavar="FILE")
+@click.argument("captures", nargs=-1, required=True, metavar="FILE...")
 @click.option("--json", "form", flag_value="json", help="Write JSON (schema inspect-1).")
 @click.option("--csv", "form", flag_value="csv", help="Write CSV, one row a connection.")
 @click.option("--parquet", "form", flag_value="parquet", help="Write Parquet, one row a connection.")
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @memory_option
 @output_option
 def inspect(
-    capture: str,
+    captures: tuple[str, ...],
     form: str | None,
     exchanges: bool,
     filter_expression: str | None,
@@ -41,7 +41,10 @@ def inspect(
     for a person), 1 first of its direction, r repeated (cannot be timed), x
     crossed by data of the other side.
 
-    FILE is a pcap or pcapng file, plain or compressed (gzip, zstd, xz), or - for standard input.
+    FILE is a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz,
+    bzip2, lz4), or - for standard input. Several files, or the captures in a
+    directory, are the parts of one capture that a tool divided into files
+    (tcpdump -C or -G): connections that cross files are whole.
     """
     if form == "parquet" and output == "-" and sys.stdout.isatty():
         raise UsageError("Parquet is binary: name a file with --output, or pipe it")
@@ -51,7 +54,7 @@ def inspect(
 
     with Progress() as progress:
         opened = open_capture(
-            capture,
+            captures[0] if len(captures) == 1 else captures,
             filter=filter_expression,
             memory_bytes=memory_bytes,
             payload=exchanges,
@@ -65,7 +68,7 @@ def inspect(
             stream.write(chunk)
     if form is not None:
         for warning in opened.warnings:
-            where = "" if warning.startswith(capture) else f"{capture}: "
+            where = "" if warning.startswith(opened.path) else f"{opened.path}: "
             click.echo(f"pepscope: {where}{warning}", err=True)
     if (note := temporary_files_note(*opened.temporary_bytes)) is not None:
         click.echo(f"pepscope: {note}", err=True)

@@ -97,6 +97,21 @@ impl Capture {
         self.analysed.tally().damage.as_ref().map(|damage| (damage.byte_offset, damage.cause.clone()))
     }
 
+    /// Of a capture of several parts: those that broke off before its end, with place and cause.
+    #[getter]
+    fn part_damage(&self) -> Vec<(String, u64, String)> {
+        let parts = &self.analysed.tally().parts;
+        parts.damage.iter().map(|(name, damage)| (name.clone(), damage.byte_offset, damage.cause.clone())).collect()
+    }
+
+    /// Of a capture of several parts: those that begin before the one before ended, that one, and by how many
+    /// nanoseconds.
+    #[getter]
+    fn part_overlaps(&self) -> Vec<(String, String, i64)> {
+        let overlaps = self.analysed.tally().parts.overlaps.iter();
+        overlaps.map(|overlap| (overlap.part.clone(), overlap.part_before.clone(), overlap.by_ns)).collect()
+    }
+
     /// Connections and packets of which something was not captured, by what that is.
     #[getter]
     fn not_captured<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -69,6 +69,8 @@ mod _core {
     #[pymodule_export]
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
     #[pymodule_export]
+    use crate::read::begins_like_capture;
+    #[pymodule_export]
     use crate::read::read_capture;
     #[pymodule_export]
     use crate::references::reference_kinds;

@@ -19,11 +19,17 @@ pub(crate) use errors::CaptureError;
 
 type FilterPrograms = HashMap<u16, Vec<(u16, u8, u8, u32)>>;
 
-/// Read and analyse a capture.
+/// Whether a file begins like a capture that can be read.
+#[pyfunction]
+pub(crate) fn begins_like_capture(py: Python<'_>, path: PathBuf) -> bool {
+    py.detach(|| pepscope_wire::begins_like_capture(&path))
+}
+
+/// Read and analyse a capture of one file or several parts.
 #[pyfunction]
 pub(crate) fn read_capture(
     py: Python<'_>,
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     filter_programs: Option<FilterPrograms>,
     memory_bytes: u64,
     payload: bool,
@@ -32,7 +38,7 @@ pub(crate) fn read_capture(
 ) -> PyResult<Capture> {
     let filter = filter_programs.map(compiled).transpose()?;
     py.detach(|| {
-        let mut source = PythonSource { path, filter, interruption: Interruption::default(), progress };
+        let mut source = PythonSource { paths, filter, interruption: Interruption::default(), progress };
         let settings = Settings { columns, payload };
         let read = pepscope_connections::read_capture(&mut source, settings, memory_bytes);
         if let Some(raised) = source.interruption.take() {
@@ -47,9 +53,9 @@ pub(crate) fn read_capture(
     })
 }
 
-/// A capture file, or standard input, with Python's signals and progress.
+/// A capture file with those that continue it, or standard input, with Python's signals and progress.
 struct PythonSource {
-    path: PathBuf,
+    paths: Vec<PathBuf>,
     filter: Option<Filter>,
     interruption: Interruption,
     progress: Option<Py<PyAny>>,
@@ -57,7 +63,7 @@ struct PythonSource {
 
 impl PythonSource {
     fn is_standard_input(&self) -> bool {
-        self.path.as_os_str() == "-"
+        self.paths.iter().any(|path| path.as_os_str() == "-")
     }
 }
 
@@ -72,7 +78,7 @@ impl Source for PythonSource {
         let opened = if self.is_standard_input() {
             CaptureReader::from_standard_input(Box::new(StandardInput { interruption: self.interruption.clone() }))
         } else {
-            CaptureReader::open(&self.path)
+            CaptureReader::open_parts(&self.paths)
         };
         let mut reader = opened.map_err(ReadError::Capture)?;
         if let Some(filter) = &self.filter {

@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::container::pcapng::{Block, PacketBlock, BYTE_ORDER_MAGIC, OPTION_END, SECTION_HEADER, TIMESTAMP_OPTIONS};
 use crate::container::{pcap, snoop, Break, ByteOrder, Container, FrameSpan};
 use crate::error::CaptureError;
-use crate::reader::{self, FileSource};
+use crate::opening::{decompressed, recognise, FileSource};
 use crate::tally::Tally;
 use crate::window::ByteWindow;
 
@@ -69,8 +69,8 @@ impl EditableCapture {
     }
 
     fn read(name: String, source: Box<dyn Read + Send>) -> Result<EditableCapture, CaptureError> {
-        let mut window = ByteWindow::new(reader::decompressed(&name, source)?);
-        let mut container = reader::recognise(&name, &mut window, &mut Tally::default())?;
+        let mut window = ByteWindow::new(decompressed(&name, source)?);
+        let mut container = recognise(&name, &mut window, &mut Tally::default())?;
         let mut capture = EditableCapture { content: Vec::new(), records: Vec::new() };
         match &container {
             Container::Pcap(pcap) => {

@@ -1,23 +1,23 @@
 //! A capture file from its first byte to its last segment.
 
-use std::fs::File;
-use std::io::{Cursor, Read};
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::bpf::Filter;
-use crate::compression;
-use crate::container::{pcap, snoop, Break, Container, FrameSpan};
+use crate::container::{Break, Container, FrameSpan};
 use crate::datagram::DatagramObserver;
 use crate::decode::Decoder;
 use crate::error::{CaptureError, Damage, Reject};
 use crate::fast_path;
 use crate::link::LinkType;
+use crate::opening::{decompressed, recognise, FileSource};
 use crate::position::SegmentPosition;
 use crate::segment::Segment;
+use crate::series::{Overlap, Parts};
 use crate::tally::Tally;
-use crate::window::{ByteWindow, Shortage};
+use crate::window::ByteWindow;
 
 /// Counts the bytes read from the file, so that progress can be reported for compressed files too.
 struct Counted {
@@ -60,6 +60,8 @@ pub struct CaptureReader {
     slow_path_position: Option<SegmentPosition>,
     filter: Option<Filter>,
     observer: Option<Box<dyn DatagramObserver>>,
+    /// The files that continue this one.
+    parts: Parts,
     tally: Tally,
     current: CurrentLink,
     ended: bool,
@@ -75,6 +77,31 @@ impl CaptureReader {
         }
         let FileSource { name, source, file_bytes } = FileSource::open(path)?;
         Self::start(name, source, file_bytes)
+    }
+
+    /// Opens a capture that was divided into files, and reads them as one in the order of their first packets.
+    pub fn open_parts(paths: &[PathBuf]) -> Result<CaptureReader, CaptureError> {
+        if let [path] = paths {
+            return Self::open(path);
+        }
+        let mut parts = Parts::in_order(paths)?;
+        let Some(first) = parts.next() else {
+            return Err(CaptureError::Empty { name: "a capture of no files".to_owned() });
+        };
+        let mut reader = Self::open(&first.path)?;
+        reader.file_bytes = parts.file_bytes;
+        reader.parts = parts;
+        Ok(reader)
+    }
+
+    /// Time of the first packet that has one, of any kind; what was read until there is gone.
+    pub(crate) fn first_time_ns(&mut self) -> Option<i64> {
+        while let Ok(true) = self.container.next_frame(&mut self.window, &mut self.span) {
+            if self.span.timed {
+                return Some(self.span.time_ns);
+            }
+        }
+        None
     }
 
     /// Reads a capture from a reader of standard input that is the caller's own.
@@ -105,6 +132,7 @@ impl CaptureReader {
             slow_path_position: None,
             filter: None,
             observer: None,
+            parts: Parts::default(),
             tally,
             current: CurrentLink { number: u32::MAX, index: 0, link: None },
             ended: false,
@@ -199,7 +227,9 @@ impl CaptureReader {
         loop {
             match self.container.next_frame(&mut self.window, &mut self.span) {
                 Ok(true) => {}
+                Ok(false) if self.goes_on(None) => continue,
                 Ok(false) => return self.end(None),
+                Err(broken) if self.goes_on(Some(&broken)) => continue,
                 Err(broken) => return self.end(Some(broken)),
             }
             self.tally.frames += 1;
@@ -278,99 +308,58 @@ impl CaptureReader {
         self.current = CurrentLink { number: number.into(), index, link: LinkType::from_number(number) };
     }
 
+    /// Opens the next part where one is left that can be read; the latest one broke off at `broken`, if it did.
+    #[cold]
+    fn goes_on(&mut self, broken: Option<&Break>) -> bool {
+        if self.parts.is_empty() {
+            return false;
+        }
+        let mut ended = self.parts.latest().to_owned();
+        if let Some(Break { byte_offset, cause }) = broken {
+            let damage = Damage { byte_offset: *byte_offset, cause: cause.clone() };
+            self.tally.parts.damage.push((ended.clone(), damage));
+        }
+        while let Some(part) = self.parts.next() {
+            self.tally.bytes_read += self.window.offset();
+            let name = self.parts.latest().to_owned();
+            match Self::open_part(&part.path, &self.file_bytes_read, &mut self.tally) {
+                Ok((window, container)) => {
+                    if let Some(by_ns) = part.overlap_ns(self.tally.time_span_ns.map(|(_, last)| last)) {
+                        self.tally.parts.overlaps.push(Overlap { part: name, part_before: ended, by_ns });
+                    }
+                    (self.window, self.container) = (window, container);
+                    self.current.number = u32::MAX;
+                    return true;
+                }
+                // It could be read when the parts were put in order.
+                Err(error) => {
+                    let damage = Damage { byte_offset: 0, cause: error.to_string() };
+                    self.tally.parts.damage.push((name.clone(), damage));
+                    ended = name;
+                }
+            }
+        }
+        false
+    }
+
+    fn open_part(
+        path: &Path,
+        file_bytes_read: &Arc<AtomicU64>,
+        tally: &mut Tally,
+    ) -> Result<(ByteWindow, Container), CaptureError> {
+        let FileSource { name, source, .. } = FileSource::open(path)?;
+        let counted = Counted { source, count: Arc::clone(file_bytes_read) };
+        let mut window = ByteWindow::new(decompressed(&name, Box::new(counted))?);
+        let container = recognise(&name, &mut window, tally)?;
+        Ok((window, container))
+    }
+
     #[cold]
     fn end<T>(&mut self, broken: Option<Break>) -> Option<T> {
         self.ended = true;
         self.tally.unfinished_datagrams = self.decoder.unfinished_datagrams();
-        self.tally.bytes_read = self.window.offset();
+        self.tally.bytes_read += self.window.offset();
         self.tally.damage = broken.map(|Break { byte_offset, cause }| Damage { byte_offset, cause });
         None
     }
-}
-
-/// A capture file that is open.
-pub(crate) struct FileSource {
-    pub(crate) name: String,
-    pub(crate) source: Box<dyn Read + Send>,
-    /// Its size, where it is a regular file.
-    file_bytes: Option<u64>,
-}
-
-impl FileSource {
-    pub(crate) fn open(path: &Path) -> Result<FileSource, CaptureError> {
-        let name = path.display().to_string();
-        let open_error = |cause: String| CaptureError::Open { name: path.display().to_string(), cause };
-        let file = File::open(path).map_err(|error| open_error(reason(&error)))?;
-        let metadata = file.metadata().map_err(|error| open_error(reason(&error)))?;
-        if metadata.is_dir() {
-            return Err(open_error("it is a directory".to_owned()));
-        }
-        let file_bytes = metadata.is_file().then_some(metadata.len());
-        Ok(FileSource { name, source: Box::new(file), file_bytes })
-    }
-}
-
-/// The content of a capture that may be compressed.
-pub(crate) fn decompressed(name: &str, mut source: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>, CaptureError> {
-    let read_error = |error: std::io::Error| CaptureError::Read { name: name.to_owned(), cause: reason(&error) };
-    let mut prefix = Vec::with_capacity(compression::PREFIX_BYTES);
-    source.by_ref().take(compression::PREFIX_BYTES as u64).read_to_end(&mut prefix).map_err(read_error)?;
-    if prefix.is_empty() {
-        return Err(CaptureError::Empty { name: name.to_owned() });
-    }
-    let whole = Cursor::new(prefix.clone()).chain(source);
-    compression::decompressed(Box::new(whole), &prefix).map_err(read_error)
-}
-
-/// Finds the container and reads its file header.
-pub(crate) fn recognise(name: &str, window: &mut ByteWindow, tally: &mut Tally) -> Result<Container, CaptureError> {
-    const FIRST_BYTES: usize = 8;
-    let name = || name.to_owned();
-    let short = |window: &ByteWindow, shortage: Shortage| match shortage {
-        Shortage::Ended => CaptureError::ShortHeader { name: name(), bytes: window.available().len() },
-        Shortage::Failed(cause) => CaptureError::Read { name: name(), cause },
-    };
-    // What is shorter than the magic number and its surroundings is judged by what there is.
-    let demanded = window.demand(FIRST_BYTES);
-    if let (Err(shortage), true) = (demanded, window.available().len() < 4) {
-        return Err(short(window, shortage));
-    }
-    let first = window.available();
-    let magic = first.first_chunk::<4>().copied().unwrap_or_default();
-    let Some(mut container) = Container::recognise(magic) else {
-        let first_bytes = first[..first.len().min(FIRST_BYTES)].to_vec();
-        return Err(CaptureError::UnknownKind { name: name(), first_bytes });
-    };
-    match &mut container {
-        Container::Pcap(pcap) => {
-            if let Err(shortage) = window.demand(pcap::FILE_HEADER_BYTES) {
-                return Err(short(window, shortage));
-            }
-            let link_type = pcap.read_file_header(window);
-            tally.link_type_index(link_type);
-        }
-        Container::Snoop(snoop) => {
-            if let Err(shortage) = window.demand(snoop::FILE_HEADER_BYTES) {
-                return Err(short(window, shortage));
-            }
-            let link_type =
-                snoop.read_file_header(window).map_err(|cause| CaptureError::BadHeader { name: name(), cause })?;
-            tally.link_type_index(link_type);
-        }
-        Container::Pcapng(pcapng) => {
-            if let Err(shortage) = window.demand(12) {
-                return Err(short(window, shortage));
-            }
-            pcapng
-                .begin_section(window)
-                .map_err(|broken| CaptureError::BadHeader { name: name(), cause: broken.cause })?;
-        }
-    }
-    Ok(container)
-}
-
-/// The operating system's reason without its error number.
-pub(crate) fn reason(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

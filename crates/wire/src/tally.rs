@@ -3,6 +3,7 @@
 use crate::content::Content;
 use crate::error::{Damage, Reject};
 use crate::link::LinkType;
+use crate::series::PartTally;
 
 /// Frames of one link-layer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,8 +58,10 @@ pub struct Tally {
     pub contents: Vec<ContentCount>,
     /// Bytes of the capture after decompression; known at the end.
     pub bytes_read: u64,
-    /// Where reading ended too early.
+    /// Where reading ended too early; of a capture of several parts in its last one.
     pub damage: Option<Damage>,
+    /// What is peculiar of the parts, where there are several.
+    pub parts: PartTally,
 }
 
 impl Tally {

@@ -1,0 +1,62 @@
+"""Captures of several files: the parts of a rotated series, given one by one or as their directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pepscope import _core
+from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
+from pepscope.errors import MalformedCaptureError, UsageError
+
+_NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
+
+
+@contextmanager
+def readable_files(source: CaptureFile | Sequence[str | os.PathLike[str]]) -> Iterator[tuple[list[str], str]]:
+    """The files to read and the name to show of a capture: one file, several parts, or the captures in a directory.
+
+    In a directory (not below it) counts what begins like a capture or is called so, hidden and empty files aside: a
+    tool that rotates files may have just begun one. Raises MalformedCaptureError for a directory without captures,
+    UsageError where standard input is one of several parts and where there are none, and as `readable_path` does.
+    """
+    if not isinstance(source, Sequence) or isinstance(source, str):
+        with readable_path(capture_name(source)) as (path, name):
+            yield _files_of(path), name
+        return
+    given = [os.fsdecode(each) for each in source]
+    if not given:
+        raise UsageError("a capture must have at least one file, got none")
+    files = [file for each in given for file in _files_of(each)]
+    if "-" in files and len(files) > 1:
+        raise UsageError("standard input must be the only part of its capture, got further files")
+    yield files, f"{given[0]} and {len(given) - 1} more" if len(given) > 1 else given[0]
+
+
+def _files_of(path: str) -> list[str]:
+    return _of_directory(Path(path)) if Path(path).is_dir() else [path]
+
+
+def check_order(name: str, core: _core.Capture) -> None:
+    """Raise MalformedCaptureError where parts of a capture ran at the same time: connections would run backwards in time."""
+    for part, part_before, by_ns in core.part_overlaps:
+        raise MalformedCaptureError(
+            f"the parts of {name} must follow each other, but {part} begins {by_ns / 1e9:.1f} s before {part_before} "
+            "ends: give captures that ran at the same time one by one"
+        )
+
+
+def _of_directory(directory: Path) -> list[str]:
+    found = [
+        str(file)
+        for file in sorted(directory.iterdir())
+        if file.is_file()
+        and not file.name.startswith(".")
+        and file.stat().st_size > 0
+        and (any(ending in file.name.lower() for ending in _NAMES) or _core.begins_like_capture(str(file)))
+    ]
+    if not found:
+        raise MalformedCaptureError(f"the directory {directory} must hold a capture, got none that can be read")
+    return found
