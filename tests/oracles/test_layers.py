@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from pepscope.captures import connections
 from pepscope.captures.capture import open_capture
 from tests.captures import containers, layers, segments
 from tests.captures.containers import Frame
@@ -17,8 +20,6 @@ from tests.oracles.truth import frames_of, truth_rows
 from tests.oracles.tshark import tshark_rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.captures.layers import Wrap
 
 VERSIONS = {4: SCENARIOS["loss_before_the_capture"]().segments, 6: SCENARIOS["ipv6"]().segments}
@@ -130,6 +131,14 @@ def test_tunnel(tmp_path: Path, name: str, version: int) -> None:
     assert_same_packets(capture, tshark_rows(path))
     (connection,) = capture.connections
     assert (connection.tunnel, connection.tunnel_up, connection.tunnel_down) == (kind, up, down)
+
+
+def test_the_guide_lists_what_is_read() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "captures.md").read_text(encoding="utf-8")
+    numbers = set(re.findall(r"\d+", guide[guide.index("## Link types") : guide.index("`--filter` works")]))
+    assert {str(link_type) for link_type, _ in layers.LINKS.values()} | {"228", "229"} <= numbers
+    assert all(f"`{name}`" in guide for name in connections.TUNNELS if name != "none")
+    assert all(str(form) in guide for form in containers.Compression if form is not containers.Compression.NONE)
 
 
 def _capture_of(path: Path, packets: list[tuple[int, bytes]]) -> str:

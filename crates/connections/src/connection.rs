@@ -7,7 +7,7 @@ use crate::mark;
 use crate::reading::{
     count_marks, initial_marks, note_close, read_acknowledgement, read_sequence, Reading, NO_ACKNOWLEDGEMENT,
 };
-use crate::retransmission::ASSUMED_ROUND_TRIP_NS;
+use crate::retransmission::{Repeat, ASSUMED_ROUND_TRIP_NS};
 use crate::side::{Side, NEVER};
 use pepscope_wire::segment::{flag, Segment, TunnelKind};
 
@@ -161,8 +161,14 @@ impl Connection {
         options_store: &mut Vec<u8>,
     ) -> Reading {
         self.last_time_ns = self.last_time_ns.max(segment.time_ns);
-        let round_trip_ns = self.syn_ack_ns.zip(self.handshake_ack_ns).map(|(far, near)| far + near);
-        let repeats = self.sides[side].count(segment, round_trip_ns);
+        let repeats = match self.sides[side].count(segment) {
+            Repeat::No => false,
+            Repeat::Yes => true,
+            Repeat::ByTime => {
+                let round_trip_ns = self.syn_ack_ns.zip(self.handshake_ack_ns).map(|(far, near)| far + near);
+                self.sides[side].recent.repeats_by_time(segment, round_trip_ns)
+            }
+        };
         let young = self.packets() <= FIRST_PACKETS;
         if self.tunnel == TunnelKind::None {
             self.tunnel = segment.tunnel.kind;

@@ -37,6 +37,15 @@ pub(crate) fn was_overtaken(hole: &Hole, time_ns: i64, tsval: Option<u32>, round
     time_ns.saturating_sub(hole.time_ns) < round_trip_ns
 }
 
+/// Whether a packet is a copy of one of the last few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeat {
+    No,
+    Yes,
+    /// It is the same but for its time, which decides.
+    ByTime,
+}
+
 /// The last few packets of a flow, as fingerprints, to recognise the same packet again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentPackets {
@@ -47,36 +56,33 @@ pub(crate) struct RecentPackets {
 }
 
 impl RecentPackets {
-    /// Stores the packet; true where one of the last few was the same one. `round_trip_ns` is that of the whole path,
-    /// as far as the handshake showed it.
+    /// Stores the packet, and says whether one of the last few was the same one.
     #[inline]
-    pub(crate) fn repeats(
-        &mut self,
-        segment: &Segment<'_>,
-        since_previous_ns: i64,
-        round_trip_ns: Option<i64>,
-    ) -> bool {
+    pub(crate) fn note(&mut self, segment: &Segment<'_>, since_previous_ns: i64) -> Repeat {
         if segment.ip_id == 0 && segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0 {
-            return false;
+            return Repeat::No;
         }
         let fingerprint = fingerprint(segment);
         let known = self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint));
         if known {
-            if segment.ip_id != 0 {
-                return since_previous_ns < DUPLICATE_WITHIN_NS;
-            }
-            return self.repeats_unnumbered(fingerprint, segment, round_trip_ns);
+            return match segment.ip_id {
+                0 => Repeat::ByTime,
+                _ if since_previous_ns < DUPLICATE_WITHIN_NS => Repeat::Yes,
+                _ => Repeat::No,
+            };
         }
         let place = usize::from(self.next) % REMEMBERED;
         self.fingerprints[place] = fingerprint;
         self.times[place] = coarse(segment.time_ns);
         self.next = self.next.wrapping_add(1);
-        false
+        Repeat::No
     }
 
     /// Whether a packet without IP identification comes too soon after its first copy to be sent again.
+    /// `round_trip_ns` is that of the whole path, as far as the handshake showed it.
     #[cold]
-    fn repeats_unnumbered(&mut self, fingerprint: u32, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
+    pub(crate) fn repeats_by_time(&mut self, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
+        let fingerprint = fingerprint(segment);
         let opens = segment.flags & flag::SYN != 0;
         let within_ns = match round_trip_ns {
             Some(round_trip_ns) => (round_trip_ns / 2).min(UNNUMBERED_DUPLICATE_WITHIN_NS),
@@ -86,7 +92,7 @@ impl RecentPackets {
         };
         let now = coarse(segment.time_ns);
         let Some(place) = self.fingerprints.iter().position(|&other| other == fingerprint) else { return false };
-        let since_ns = i64::from(now.wrapping_sub(self.times[place])) * COARSE_NS;
+        let since_ns = i64::from(now.wrapping_sub(self.times[place])) << COARSE_BITS;
         let repeats = since_ns <= within_ns;
         if !repeats {
             // Its own copies follow this one.
@@ -96,10 +102,10 @@ impl RecentPackets {
     }
 }
 
-const COARSE_NS: i64 = 1024;
+const COARSE_BITS: u32 = 10;
 
 fn coarse(time_ns: i64) -> u32 {
-    (time_ns / COARSE_NS) as u32
+    (time_ns >> COARSE_BITS) as u32
 }
 
 /// Never 0, which stands for no packet.

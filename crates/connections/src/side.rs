@@ -3,7 +3,7 @@
 use crate::coverage::{Coverage, Novelty};
 use crate::mark;
 use crate::opening::Opening;
-use crate::retransmission::{was_overtaken, RecentPackets};
+use crate::retransmission::{was_overtaken, RecentPackets, Repeat};
 use crate::round_trip::{Outstanding, RoundTrips};
 use crate::sequence::{Sequence, Sighting};
 use crate::window::Window;
@@ -30,7 +30,7 @@ pub(crate) struct Side {
     pub(crate) round_trips: RoundTrips,
     pub(crate) window: Window,
     pub(crate) opening: Opening,
-    recent: RecentPackets,
+    pub(crate) recent: RecentPackets,
     pub(crate) ttl: u8,
     timestamps_seen: bool,
     fin_offset: i64,
@@ -93,10 +93,9 @@ impl Side {
         }
     }
 
-    /// Count a packet of this side; true where it is a copy of one of the last few. `round_trip_ns` is that of the whole
-    /// path, as the handshake showed it.
+    /// Count a packet of this side, and say whether it is a copy of one of the last few.
     #[inline]
-    pub(crate) fn count(&mut self, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
+    pub(crate) fn count(&mut self, segment: &Segment<'_>) -> Repeat {
         if self.packets == 0 {
             self.first_time_ns = segment.time_ns;
             self.last_time_ns = segment.time_ns;
@@ -119,7 +118,7 @@ impl Side {
             self.pure_acknowledgements += u64::from(segment.flags & (opens_or_ends | flag::ACK) == flag::ACK);
         }
         self.options_truncated_packets += u64::from(segment.options_truncated);
-        self.recent.repeats(segment, since_previous_ns, round_trip_ns)
+        self.recent.note(segment, since_previous_ns)
     }
 
     /// The stream is known to begin at `offset`.
