@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
-from pepscope.captures.capture_files import CaptureFile
+from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
-from pepscope.captures.parts import check_order, readable_files
+from pepscope.captures.opening.parts import capture_files, check_order, parts_name
 from pepscope.captures.warnings import capture_warnings
 from pepscope.errors import (
     CaptureError,
@@ -68,10 +69,10 @@ def open_capture(
     """
     programs = None
     if filter is not None:
-        from pepscope.captures.filters import compile_filter
+        from pepscope.captures.opening.filters import compile_filter
 
         programs = compile_filter(filter)
-    with readable_files(source) as (files, name):
+    with _readable_files(source) as (files, name):
         try:
             core = _core.read_capture(
                 files,
@@ -95,6 +96,17 @@ def open_capture(
     if core.tcp_packet_count == 0 and tcp_needed:
         raise capture.nothing_to_analyse()
     return capture
+
+
+@contextmanager
+def _readable_files(source: CaptureFile | Sequence[str | os.PathLike[str]]) -> Iterator[tuple[list[str], str]]:
+    """The files to read and the name to show."""
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        given = [os.fsdecode(each) for each in source]
+        yield capture_files(given), parts_name(given)
+        return
+    with readable_path(capture_name(source)) as (path, name):
+        yield capture_files([path]), name
 
 
 def _as_python_names_it(sentence: str, files: Sequence[str]) -> CaptureError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pepscope.captures.filters import LINK_TYPES, compile_filter
+from pepscope.captures.opening.filters import LINK_TYPES, compile_filter
 from pepscope.errors import FilterError
 
 ETHERNET, RAW, IPV6 = 1, 101, 229

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from pepscope.captures.filters import compile_filter
+from pepscope.captures.opening.filters import compile_filter
 from pepscope.errors import UsageError
 from prober.client import capabilities
 from prober.client.capabilities import Capability

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from pepscope import _core
-from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.errors import MalformedCaptureError, UsageError
 
 _NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 
 
-@contextmanager
-def readable_files(source: CaptureFile | Sequence[str | os.PathLike[str]]) -> Iterator[tuple[list[str], str]]:
-    """The files to read and the name to show of a capture: one file, several parts, or the captures in a directory.
+def capture_files(given: Sequence[str]) -> list[str]:
+    """The files of one capture: the parts that are given, and of a directory what is a capture in it.
 
     In a directory (not below it) counts what begins like a capture or is called so, hidden and empty files aside: a
     tool that rotates files may have just begun one. Raises MalformedCaptureError for a directory without captures,
-    UsageError where standard input is one of several parts and where there are none, and as `readable_path` does.
+    UsageError where standard input is one of several parts and where there are none.
     """
-    if not isinstance(source, Sequence) or isinstance(source, str):
-        with readable_path(capture_name(source)) as (path, name):
-            yield _files_of(path), name
-        return
-    given = [os.fsdecode(each) for each in source]
     if not given:
         raise UsageError("a capture must have at least one file, got none")
-    files = [file for each in given for file in _files_of(each)]
+    files = [file for each in given for file in (_of_directory(Path(each)) if Path(each).is_dir() else [each])]
     if "-" in files and len(files) > 1:
         raise UsageError("standard input must be the only part of its capture, got further files")
-    yield files, f"{given[0]} and {len(given) - 1} more" if len(given) > 1 else given[0]
+    return files
 
 
-def _files_of(path: str) -> list[str]:
-    return _of_directory(Path(path)) if Path(path).is_dir() else [path]
+def parts_name(given: Sequence[str]) -> str:
+    """What a capture of several parts is called in results."""
+    return f"{given[0]} and {len(given) - 1} more" if len(given) > 1 else given[0]
 
 
 def check_order(name: str, core: _core.Capture) -> None:
