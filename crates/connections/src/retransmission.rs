@@ -50,7 +50,8 @@ pub(crate) enum Repeat {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RecentPackets {
     fingerprints: [u32; REMEMBERED],
-    /// In units of 1024 ns, of which the lower bits distinguish all times that matter.
+    /// Of packets without IP identification, in units of 1024 ns, of which the lower bits tell apart all times that
+    /// matter.
     times: [u32; REMEMBERED],
     next: u8,
 }
@@ -59,17 +60,28 @@ impl RecentPackets {
     /// Stores the packet, and says whether one of the last few was the same one.
     #[inline]
     pub(crate) fn note(&mut self, segment: &Segment<'_>, since_previous_ns: i64) -> Repeat {
-        if segment.ip_id == 0 && segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0 {
-            return Repeat::No;
+        if segment.ip_id == 0 {
+            return self.note_unnumbered(segment);
         }
         let fingerprint = fingerprint(segment);
         let known = self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint));
         if known {
-            return match segment.ip_id {
-                0 => Repeat::ByTime,
-                _ if since_previous_ns < DUPLICATE_WITHIN_NS => Repeat::Yes,
-                _ => Repeat::No,
-            };
+            return if since_previous_ns < DUPLICATE_WITHIN_NS { Repeat::Yes } else { Repeat::No };
+        }
+        self.fingerprints[usize::from(self.next) % REMEMBERED] = fingerprint;
+        self.next = self.next.wrapping_add(1);
+        Repeat::No
+    }
+
+    /// The same for a packet without IP identification.
+    #[inline(never)]
+    fn note_unnumbered(&mut self, segment: &Segment<'_>) -> Repeat {
+        if segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0 {
+            return Repeat::No;
+        }
+        let fingerprint = fingerprint(segment);
+        if self.fingerprints.contains(&fingerprint) {
+            return Repeat::ByTime;
         }
         let place = usize::from(self.next) % REMEMBERED;
         self.fingerprints[place] = fingerprint;

@@ -32,7 +32,7 @@ def parts_name(given: Sequence[str]) -> str:
 
 
 def check_order(name: str, core: _core.Capture) -> None:
-    """Raise MalformedCaptureError where parts of a capture ran at the same time: connections would run backwards in time."""
+    """Raise MalformedCaptureError where parts of a capture ran at the same time: connections would run backwards."""
     for part, part_before, by_ns in core.part_overlaps:
         raise MalformedCaptureError(
             f"the parts of {name} must follow each other, but {part} begins {by_ns / 1e9:.1f} s before {part_before} "

@@ -60,7 +60,6 @@ pub(super) fn pktap<'a>(view: View<'a>, trace: &mut impl HeaderTrace) -> Result<
     if next != PACKET_FOLLOWS {
         return Err(Reject::NotIp);
     }
-    let number = u16::try_from(link_type).map_err(|_| Reject::UnknownLinkType)?;
-    let link = LinkType::from_number(number).ok_or(Reject::UnknownLinkType)?;
+    let link = u16::try_from(link_type).ok().and_then(LinkType::from_number).ok_or(Reject::NotIp)?;
     Ok((Layer::Link(link), trace.step_over(HeaderKind::Pktap, view, header_bytes)?))
 }
