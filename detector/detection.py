@@ -26,7 +26,7 @@ from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
-from pepscope.captures.capture_files import CaptureFile, capture_name
+from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.attention import ATTENTION

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detector.commands.archives import detect_archives, is_archive
+from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.options import filter_option, memory_option
 from pepscope.errors import UsageError
 
@@ -285,7 +286,7 @@ def _write(result: DetectionResult, asked: Sequence[str], files: dict[str, str |
     elif "--csv" in asked:
         writer("csv")(result, sys.stdout)
     else:
-        writer("table")(result, sys.stdout, sys.stdout.isatty())
+        writer("table")(result, sys.stdout, is_coloured(sys.stdout))
 
 
 def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
-from pepscope.captures.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
+from pepscope.captures.opening.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.opening.parts import capture_files, check_order, parts_name
 from pepscope.captures.warnings import capture_warnings
 from pepscope.errors import (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.options import filter_option, memory_option, output_option
 from pepscope.errors import UsageError
 
@@ -18,16 +19,18 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("captures", nargs=-1, required=True, metavar="FILE...")
-@click.option("--json", "form", flag_value="json", help="Write JSON (schema inspect-1).")
-@click.option("--csv", "form", flag_value="csv", help="Write CSV, one row a connection.")
-@click.option("--parquet", "form", flag_value="parquet", help="Write Parquet, one row a connection.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON (schema inspect-1).")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, one row a connection.")
+@click.option("--parquet", "as_parquet", is_flag=True, help="Write Parquet, one row a connection.")
 @click.option("--exchanges", is_flag=True, help="List questions and answers: CSV and Parquet have one row for each.")
 @filter_option
 @memory_option
 @output_option
 def inspect(
     captures: tuple[str, ...],
-    form: str | None,
+    as_json: bool,
+    as_csv: bool,
+    as_parquet: bool,
     exchanges: bool,
     filter_expression: str | None,
     memory_bytes: int | None,
@@ -46,6 +49,10 @@ def inspect(
     directory, are the parts of one capture that a tool divided into files
     (tcpdump -C or -G): connections that cross files are whole.
     """
+    asked = [name for name, is_asked in (("json", as_json), ("csv", as_csv), ("parquet", as_parquet)) if is_asked]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in asked)} all write to one output: give one of them.")
+    form = asked[0] if asked else None
     if form == "parquet" and output == "-" and sys.stdout.isatty():
         raise UsageError("Parquet is binary: name a file with --output, or pipe it")
     from pepscope.captures.capture import open_capture
@@ -62,7 +69,7 @@ def inspect(
             progress=progress,
         )
     # Opened only now, so that a capture which cannot be read leaves an older result alone.
-    colour = output == "-" and sys.stdout.isatty()
+    colour = output == "-" and is_coloured(sys.stdout)
     with click.open_file(output, "wb") as stream:
         for chunk in _chunks(opened, form, exchanges, colour):
             stream.write(chunk)

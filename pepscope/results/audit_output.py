@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.command_line.colour import is_coloured
 from pepscope.writers import writer
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def write_audit(
     elif as_csv:
         result.to_frame().to_csv(sys.stdout)
     else:
-        writer("audit-table")(result, sys.stdout, sys.stdout.isatty())
+        writer("audit-table")(result, sys.stdout, is_coloured(sys.stdout))
     sys.stdout.flush()
 
 
