@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pepscope import _core
-from pepscope.errors import MalformedCaptureError, UsageError
+from pepscope.errors import MalformedCaptureError, UnreadableCaptureError, UsageError
 
 _NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 
@@ -15,7 +15,7 @@ def capture_files(given: Sequence[str]) -> list[str]:
     """The files of one capture: the parts that are given, and of a directory what is a capture in it.
 
     In a directory (not below it) counts what begins like a capture or is called so, hidden and empty files aside: a
-    tool that rotates files may have just begun one. Raises MalformedCaptureError for a directory without captures,
+    tool that rotates files may have just begun one. Raises UnreadableCaptureError for a directory without captures,
     UsageError where standard input is one of several parts and where there are none.
     """
     if not given:
@@ -41,14 +41,18 @@ def check_order(name: str, core: _core.Capture) -> None:
 
 
 def _of_directory(directory: Path) -> list[str]:
-    found = [
-        str(file)
-        for file in sorted(directory.iterdir())
-        if file.is_file()
-        and not file.name.startswith(".")
-        and file.stat().st_size > 0
-        and (any(ending in file.name.lower() for ending in _NAMES) or _core.begins_like_capture(str(file)))
-    ]
+    try:
+        found = [str(file) for file in sorted(directory.iterdir()) if _is_capture(file)]
+    except OSError as error:
+        raise UnreadableCaptureError(
+            f"cannot read the directory {directory}: {(error.strerror or '').lower()}"
+        ) from error
     if not found:
-        raise MalformedCaptureError(f"the directory {directory} must hold a capture, got none that can be read")
+        raise UnreadableCaptureError(f"the directory {directory} must hold a capture, got none that can be read")
     return found
+
+
+def _is_capture(file: Path) -> bool:
+    if not file.is_file() or file.name.startswith(".") or file.stat().st_size == 0:
+        return False
+    return any(ending in file.name.lower() for ending in _NAMES) or _core.begins_like_capture(str(file))
