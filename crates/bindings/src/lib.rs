@@ -10,6 +10,7 @@ mod flow_ends;
 mod flow_times;
 mod frames;
 mod host_clock;
+#[cfg(target_os = "linux")]
 mod live;
 mod packets;
 mod pair_numbers;
@@ -53,6 +54,7 @@ mod _core {
     use crate::frames::{header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::host_clock::HostTicks;
+    #[cfg(target_os = "linux")]
     #[pymodule_export]
     use crate::live::LivePath;
     #[pymodule_export]

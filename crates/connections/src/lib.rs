@@ -19,6 +19,7 @@ mod oversize;
 mod packet_records;
 mod partitioned;
 mod payload_sample;
+mod positioned;
 mod read;
 mod reading;
 mod references;

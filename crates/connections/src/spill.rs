@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +13,7 @@ use pepscope_wire::segment::Segment;
 
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::key::Key;
+use crate::positioned::read_exact_at;
 use crate::segment_record::{decode_segment, encode_segment, SCRATCH_BYTES};
 
 /// Buffer of each partition while writing, and least size of a read.
@@ -207,7 +207,7 @@ impl PartitionReader<'_> {
         let kept = self.buffer.len();
         let wanted = (self.end - self.offset).min(READ_BYTES as u64) as usize;
         self.buffer.resize(kept + wanted, 0);
-        file.read_exact_at(&mut self.buffer[kept..], self.offset)
+        read_exact_at(file, &mut self.buffer[kept..], self.offset)
             .map_err(|source| SpillError::Read { directory: self.directory.to_path_buf(), source })?;
         self.offset += wanted as u64;
         self.read_bytes.fetch_add(wanted as u64, Ordering::Relaxed);

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::analysis::Connections;
 use crate::missing::NotCaptured;
+use crate::positioned::read_exact_at;
 use crate::spill::{SpillError, TemporaryBytes};
 use crate::summary::ConnectionSummary;
 use crate::summary_record::{decode_summary, encode_summary};
@@ -152,8 +152,7 @@ impl StoredSummaries {
     pub fn bytes(&self, index: usize) -> Result<Option<Vec<u8>>, SpillError> {
         let Some(record) = self.records.get(index) else { return Ok(None) };
         let mut bytes = vec![0; record.length as usize];
-        self.file
-            .read_exact_at(&mut bytes, record.offset)
+        read_exact_at(&self.file, &mut bytes, record.offset)
             .map_err(|source| SpillError::Read { directory: self.directory.clone(), source })?;
         self.read_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(Some(bytes))

@@ -8,6 +8,8 @@ mod enum_dispatch;
 mod fast_path;
 pub mod fields;
 pub mod links;
+// epoll, timerfd and pidfd.
+#[cfg(target_os = "linux")]
 pub mod live;
 pub mod scenario;
 pub mod simulation;

@@ -10,6 +10,7 @@ use rustix::fs::{fallocate, FallocateFlags};
 /// Files that stay shorter get no room ahead.
 const SMALL_BYTES: u64 = 1 << 20;
 /// Most room ahead: what a run that is killed may leave allocated behind the end of its file.
+#[cfg(target_os = "linux")]
 const MOST_AHEAD_BYTES: u64 = 1 << 26;
 
 /// A file that is written from its beginning to its end.
