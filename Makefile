@@ -28,7 +28,7 @@ $(VENV)/bin/python:
 # Two stamps: the demo needs only what a user needs, development needs all of it.
 $(VENV)/.runtime: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python
 	$(BIN)/pip install --quiet 'setuptools>=77' 'setuptools-rust>=1.11' wheel
-	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[html]'
 	touch $@
 
 $(VENV)/.development: $(PACKAGING) $(RUST_SOURCES) | $(VENV)/bin/python

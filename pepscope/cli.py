@@ -118,9 +118,10 @@ def _run() -> int:
     except ModuleNotFoundError as error:
         if os.environ.get("PEPSCOPE_DEBUG"):
             raise
-        from pepscope.extras import missing_package
+        from pepscope.extras import EXTRA_OF_COMMAND, missing_package
 
-        return _complain(missing_package(error.name or str(error)), PepscopeError.exit_status)
+        sentence = missing_package(error.name or str(error), EXTRA_OF_COMMAND.get(_command()))
+        return _complain(sentence, PepscopeError.exit_status)
     except MemoryError:
         return _complain("out of memory; a lower --memory bounds what is held at once", PepscopeError.exit_status)
     except SystemExit:
@@ -133,6 +134,11 @@ def _run() -> int:
             f"internal error, {type(error).__name__}: {detail}; PEPSCOPE_DEBUG=1 shows where", INTERNAL_ERROR
         )
     return status if isinstance(status, int) else 0
+
+
+def _command() -> str:
+    """The command that was asked for."""
+    return next((word for word in sys.argv[1:] if not word.startswith("-")), "")
 
 
 def _sentence(text: str) -> str:

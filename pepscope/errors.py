@@ -33,6 +33,10 @@ class FilterError(PepscopeError, ValueError):
     """A capture filter does not compile."""
 
 
+class MissingPackageError(PepscopeError, ModuleNotFoundError):
+    """A package of an extra is not installed; the message has the command that installs it."""
+
+
 class UsageError(PepscopeError, ValueError):
     """Options that do not fit together or lie outside their range."""
 

@@ -3,36 +3,71 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, requires
+
+from pepscope.errors import MissingPackageError
 
 _DISTRIBUTION = "pepscope"
 _REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z]+)["'])?\s*$""")
 #: Extras for work on pepscope; they repeat what others have.
-_FOR_DEVELOPMENT = frozenset({"test", "lint", "dev"})
+_FOR_DEVELOPMENT = frozenset({"test", "lint", "docs", "dev"})
+
+#: Extras with everything that a command needs, so that one `pip install` is enough.
+EXTRA_OF_COMMAND = {
+    "audit-captures": "corpora",
+    "emulate": "emulate",
+    "probe": "probe",
+    "proxy": "proxy",
+    "query": "corpora",
+    "reproduce": "simulate",
+    "simulate": "simulate",
+}
 
 
-def missing_package(name: str) -> str:
-    """A sentence for a module that could not be imported: what is missing, and the command that installs it."""
+def missing_package(name: str, extra: str | None = None) -> str:
+    """A sentence for a module that could not be imported: what is missing, and the command that installs it.
+
+    Of several extras with that package `extra` is named if it is among them, and otherwise the first.
+    """
     package = name.partition(".")[0]
-    return f"this needs the package {package}, which is not installed: {_command(package)}"
+    if package in sys.stdlib_module_names:
+        return f"this does not run on {sys.platform}, whose Python has no module {package}"
+    return f"this needs the package {package}, which is not installed: {_command(package, extra)}"
 
 
-def _command(package: str) -> str:
+@contextmanager
+def needed(extra: str | None = None) -> Iterator[None]:
+    """Around an import of a package that an extra brings: raises MissingPackageError where it is not installed."""
     try:
-        requirements = requires(_DISTRIBUTION) or []
+        yield
+    except ModuleNotFoundError as error:
+        raise MissingPackageError(missing_package(error.name or str(error), extra)) from None
+
+
+def requirements() -> dict[str | None, list[str]]:
+    """Names of the packages of each extra, without those for development; `None` is what every installation has."""
+    found: dict[str | None, list[str]] = {None: []}
+    try:
+        lines = requires(_DISTRIBUTION) or []
     except PackageNotFoundError:
-        requirements = []
+        lines = []
+    for line in lines:
+        matched = _REQUIREMENT.match(line)
+        if matched is not None and matched[2] not in _FOR_DEVELOPMENT and _normalised(matched[1]) != _DISTRIBUTION:
+            found.setdefault(matched[2], []).append(matched[1])
+    return found
+
+
+def _command(package: str, preferred: str | None) -> str:
     wanted = _normalised(package)
-    extras = []
-    for requirement in requirements:
-        found = _REQUIREMENT.match(requirement)
-        if found is not None and _normalised(found[1]) == wanted:
-            extras.append(found[2])
+    extras = [extra for extra, packages in requirements().items() if wanted in map(_normalised, packages)]
     if None in extras:
         return f"pip install {_DISTRIBUTION}"
-    for extra in extras:
-        if extra not in _FOR_DEVELOPMENT:
-            return f"pip install '{_DISTRIBUTION}[{extra}]'"
+    if extras:
+        return f"pip install '{_DISTRIBUTION}[{preferred if preferred in extras else extras[0]}]'"
     # A room of ours: the installation is not whole.
     return f"pip install --force-reinstall {_DISTRIBUTION}"
 

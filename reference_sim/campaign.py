@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pepscope
 from pepscope.errors import UsageError
+from pepscope.extras import needed
 from pepscope.whole_file import write_whole
 from pepscope.workers import over_workers
 from reference_sim.intervals import mean_interval
@@ -151,7 +152,8 @@ def _run_all(
 
 
 def _collect(campaign: Campaign, points: list[Point], directory: Path) -> CampaignResult:
-    import pandas as pd
+    with needed("simulate"):
+        import pandas as pd
 
     rows = []
     for point in points:

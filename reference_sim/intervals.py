@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pepscope.extras import needed
+
 CONFIDENCE = 0.95
 
 
@@ -26,7 +28,8 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
     mean = math.fsum(values) / count
     if count == 1:
         return Interval(mean, None, 1)
-    from scipy.special import stdtrit
+    with needed("simulate"):
+        from scipy.special import stdtrit
 
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     quantile = float(stdtrit(count - 1, (1.0 + confidence) / 2.0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.extras import needed
 from reference_sim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Series:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a sample and quantity: `time_s`, `place`, `flow` (-1 for none), `quantity`, `value`."""
-        import pandas as pd
+        with needed("simulate"):
+            import pandas as pd
 
         samples = len(self.time_s)
         return pd.DataFrame(

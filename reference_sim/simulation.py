@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pepscope import _core
 from pepscope.errors import UsageError
+from pepscope.extras import needed
 from pepscope.whole_file import write_whole
 from reference_sim.library import load_scenario
 from reference_sim.run import Quantity, Run, Series
@@ -79,7 +80,8 @@ def _write(run: Run, directory: Path) -> None:
     if run.series.quantities:
         write_parquet(run.series.to_frame(), directory / SERIES_FILE)
     if len(run.arrivals["flow"]):
-        import pandas as pd
+        with needed("simulate"):
+            import pandas as pd
 
         write_parquet(pd.DataFrame(dict(run.arrivals)), directory / ARRIVALS_FILE)
     write_whole(directory / TRUTH_FILE, json.dumps(run.truth, indent=1, sort_keys=True) + "\n")

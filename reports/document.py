@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Sequence
 from importlib import resources
 
+from pepscope.extras import needed
 from reports.figures.flow_figures import Figure
 
 #: What the browser may do: run and style what is in the file, and load nothing.
@@ -24,7 +25,9 @@ def asset(name: str) -> str:
 
 def plotly_source() -> str:
     """plotly.js as the plotly package ships it, compressed to 2 MB of its 5."""
-    return compressed(resources.files("plotly").joinpath("package_data", "plotly.min.js").read_bytes())
+    with needed("html"):
+        package = resources.files("plotly")
+    return compressed(package.joinpath("package_data", "plotly.min.js").read_bytes())
 
 
 def compressed(content: bytes) -> str:

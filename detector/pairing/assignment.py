@@ -1,9 +1,8 @@
 """The best pairing of two sets over a sparse graph of candidates, and how much worse the best other one is.
 
 Weights are log-likelihood ratios (nats): of all pairings that use every member at most once, the one with the greatest
-sum explains best what was seen. The graph falls into connected components, which are solved one by one: small ones by
-the dense algorithm, large ones by the sparse one (Crouse 2016; Jonker and Volgenant 1987, both in SciPy, which is
-imported where there is something to choose: that takes longer than judging a hundred connections).
+sum explains best what was seen. The graph falls into connected components, which are solved one by one by the sparse
+algorithm of Jonker and Volgenant (1987), in the package `lap`, which is imported where there is something to choose.
 
 The margin of a chosen pair is what the sum loses if that pair is forbidden. Forbidding a pair moves its members to
 others, whose partners move on, until the chain closes or ends at a free place: the margin is the shortest cycle through
@@ -24,12 +23,6 @@ Float64Array = npt.NDArray[np.float64]
 
 #: Members of a component up to which every chain of moves is followed: its cube is the work.
 EXACT_MEMBERS = 192
-
-#: Members of a component up to which the table of all weights is filled in: sixteen megabytes.
-DENSE_MEMBERS = 2048
-
-#: Stands for no candidate; far below any sum of weights.
-_NEVER = -1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +56,21 @@ def _components(edges: Sequence[Edge]) -> list[list[int]]:
     """Places of the edges, by connected component."""
     if all(len({getattr(edge, side) for edge in edges}) == len(edges) for side in ("first", "second")):
         return [[place] for place in range(len(edges))]
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    parents: dict[tuple[str, int], tuple[str, int]] = {}
 
-    ones = np.unique([edge.first for edge in edges], return_inverse=True)[1]
-    twos = np.unique([edge.second for edge in edges], return_inverse=True)[1] + ones.max() + 1
-    size = int(twos.max()) + 1
-    labels = connected_components(coo_array((np.ones(len(edges)), (ones, twos)), (size, size)), directed=False)[1]
-    groups: dict[int, list[int]] = defaultdict(list)
-    for place, label in enumerate(labels[ones].tolist()):
-        groups[label].append(place)
+    def root(member: tuple[str, int]) -> tuple[str, int]:
+        parent = parents.setdefault(member, member)
+        while parent != member:
+            # Every other member of the way points on to its grandparent (path halving), so that ways stay short.
+            parents[member] = member = parents[parent]
+            parent = parents[member]
+        return member
+
+    for edge in edges:
+        parents[root(("second", edge.second))] = root(("first", edge.first))
+    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for place, edge in enumerate(edges):
+        groups[root(("first", edge.first))].append(place)
     return list(groups.values())
 
 
@@ -104,27 +102,24 @@ def _solve(edges: list[Edge], places: list[int]) -> list[Chosen]:
 def _best(
     rows: npt.NDArray[np.intp], columns: npt.NDArray[np.intp], weights: Float64Array, height: int, width: int
 ) -> npt.NDArray[np.int64]:
-    """For each row its column in the best pairing, or -1. A column of its own of weight 0 lets each row stay alone."""
-    partner = np.full(height, -1, np.int64)
-    if max(height, width) <= DENSE_MEMBERS:
-        table = np.full((height, width + height), _NEVER)
-        table[rows, columns] = weights
-        table[np.arange(height), width + np.arange(height)] = 0.0
-        from scipy.optimize import linear_sum_assignment
+    """For each row its column in the best pairing, or -1.
 
-        taken, of = linear_sum_assignment(table, maximize=True)
-    else:
-        from scipy.sparse import coo_array, csr_array
-        from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+    The algorithm wants a square table of costs that are not negative, and takes one entry of each row and column. So
+    each row has a column of its own and each column a row of its own, of weight 0, for members that stay alone; where a
+    row takes a column, their own ones take each other.
+    """
+    from lap import lapmod
 
-        # Every row takes exactly one place, so adding one to every weight changes nothing but that no weight is zero.
-        entries = np.concatenate([weights, np.zeros(height)]) + 1.0
-        at = np.concatenate([rows, np.arange(height)]), np.concatenate([columns, width + np.arange(height)])
-        graph = csr_array(coo_array((entries, at), (height, width + height)))
-        taken, of = min_weight_full_bipartite_matching(graph, maximize=True)
-    real = of < width
-    partner[taken[real]] = of[real]
-    return partner
+    size = height + width
+    lines, alone = np.arange(height), np.arange(width)
+    down = np.concatenate([rows, lines, height + columns, height + alone])
+    across = np.concatenate([columns, width + lines, width + rows, alone])
+    gains = np.concatenate([weights, np.zeros(height + len(weights) + width)])
+    order = np.lexsort((across, down))
+    starts = np.searchsorted(down[order], np.arange(size + 1))
+    _, taken, _ = lapmod(size, gains.max() - gains[order], starts.astype(np.int32), across[order].astype(np.int32))
+    taken = taken[:height].astype(np.int64)
+    return np.where(taken < width, taken, -1)
 
 
 def _losses(

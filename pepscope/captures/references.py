@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pepscope.extras import needed
+
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
@@ -79,7 +81,8 @@ class References:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a reference, addresses as text, kinds as categories."""
-        import pandas as pd
+        with needed():
+            import pandas as pd
 
         from pepscope.captures.tables.connection_frame import address_texts
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pepscope.captures.packets import Direction
+from pepscope.extras import needed
 from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
 from pepscope.results.encode import evidence_document, pair_document
 from pepscope.results.verdicts import Verdict
@@ -142,7 +143,8 @@ def writable(value: Any) -> Any:
 
 def audit_frame(result: AuditResult) -> pd.DataFrame:
     """One row a run and cell; `started` is a time of UTC, `connections` are those that count."""
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     rows = []
     for run in result.runs:

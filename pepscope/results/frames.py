@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.errors import UsageError
+from pepscope.extras import needed
 from pepscope.results.encode import group_document, host_document, time_text
 from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
 
@@ -94,7 +95,8 @@ def detection_frame(result: DetectionResult) -> pd.DataFrame:
 
 def detection_frames(result: DetectionResult, rows: int) -> Iterator[pd.DataFrame]:
     """`detection_frame` in pieces of so many rows; at least one, which may be empty."""
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     for start, columns in _pieces(result, rows):
         frame = pd.DataFrame(columns)
@@ -156,7 +158,8 @@ def _group_row(judged: GroupResult | HostResult, document: dict[str, Any]) -> di
 
 
 def _group_frame(rows: list[dict[str, Any]], names: Sequence[str], whole: dict[str, str]) -> pd.DataFrame:
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     columns = {name: [row[name] for row in rows] for name in names}
     numbers = {name: "float64" for name in names if name.endswith("_s") or name.startswith("probability")}

@@ -9,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
+from pepscope.extras import needed
 from pepscope.results.frames import detection_batches, detection_frames
 from pepscope.whole_file import output_file
-from reports.errors import ReportError, cannot_write
+from reports.errors import cannot_write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,13 +96,9 @@ def _write_rows(result: DetectionResult, destination: TextIO | IO[bytes]) -> Non
 
 def write_parquet(result: DetectionResult, path: str | Path) -> None:
     """Write `to_frame()` to `path`, evidence, groups and hosts next to it, as Parquet in row groups; needs pyarrow."""
-    try:
+    with needed("parquet"):
         import pyarrow as pa
         import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ReportError(
-            "Parquet output needs the package pyarrow, which is not installed: run 'pip install pyarrow' or use --csv."
-        ) from error
     try:
         with _files(path) as (table, evidence, groups, hosts):
             pq.write_table(pa.Table.from_pandas(result.groups_frame(), schema=_schema(result.groups_frame())), groups)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
+from pepscope.errors import MissingPackageError
 from pepscope.results.verdicts import DetectionResult, Verdict
 from reports.detection import frames
 from reports.detection.frames import evidence_frame, evidence_path, write_csv, write_parquet
@@ -91,7 +92,7 @@ def test_table_and_evidence_appear_together_or_not_at_all(
 
 def test_missing_pyarrow_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ReportError, match="pip install pyarrow"):
+    with pytest.raises(MissingPackageError, match=r"pip install 'pepscope\[parquet\]'"):
         write_parquet(RESULT, tmp_path / "verdicts.parquet")
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, TUNNELS
 from pepscope.errors import UsageError
+from pepscope.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +74,8 @@ def frames_as_csv(frames: Iterable[pd.DataFrame]) -> Iterator[bytes]:
 
 
 def _frame(arrays: Mapping[str, npt.NDArray[Any]]) -> pd.DataFrame:
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     columns: dict[str, Any] = {}
     for name, values in arrays.items():

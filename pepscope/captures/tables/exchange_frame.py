@@ -8,6 +8,7 @@ import numpy as np
 
 from pepscope.captures.exchanges import EXCHANGE_COLUMNS, EXCHANGE_KINDS, ROUND_TRIP_COLUMNS
 from pepscope.captures.tables.connection_frame import address_texts, frames_as_csv, frames_as_parquet
+from pepscope.extras import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,8 @@ def _frames(capture: Capture) -> Iterator[pd.DataFrame]:
 
 
 def _frame(capture: Capture, rows: slice) -> pd.DataFrame:
-    import pandas as pd
+    with needed():
+        import pandas as pd
 
     found, connections = capture.exchanges(), capture.connection_columns()
     number = found.connection[rows]

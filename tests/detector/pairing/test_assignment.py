@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from detector.pairing import assignment
 from detector.pairing.assignment import Edge, assign
@@ -67,13 +69,24 @@ def test_neither_the_order_of_edges_nor_of_sides_matters(edges: list[Edge], chan
 def test_large_components_are_solved_as_well_and_their_margins_are_upper_bounds(edges: list[Edge]) -> None:
     exact = assign(edges)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(assignment, "DENSE_MEMBERS", 0)
         patch.setattr(assignment, "EXACT_MEMBERS", 0)
         sparse = assign(edges)
     assert sum(edges[c.edge].weight for c in sparse) == pytest.approx(sum(edges[c.edge].weight for c in exact))
     margins = {choice.edge: choice.margin for choice in exact}
     for choice in sparse:
         assert choice.margin >= margins.get(choice.edge, 0.0) - 1e-9
+
+
+def test_components_too_large_to_try_out_are_solved_as_scipy_solves_them() -> None:
+    chance = np.random.default_rng(5)
+    for height, width in ((400, 300), (150, 700)):
+        table = np.where(
+            chance.random((height, width)) < 0.02, chance.choice(np.linspace(1, 9, 33), (height, width)), 0
+        )
+        edges = [Edge(int(one), int(two), float(table[one, two])) for one, two in np.argwhere(table)]
+        assert len(edges) > 1000
+        taken = linear_sum_assignment(table, maximize=True)
+        assert sum(edges[choice.edge].weight for choice in assign(edges)) == pytest.approx(table[taken].sum())
 
 
 def test_ten_thousand_that_all_look_alike_pair_in_order() -> None:
