@@ -18,7 +18,9 @@ COMMANDS = "pepscope.commands"
 SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
+    "completion": "Write a shell's completion script.",
     "detect": "Judge whether the connections in one or two captures are split.",
+    "doctor": "Check what is installed and allowed, and for which commands it is enough.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Explain the evidence of a verdict in prose.",
     "inspect": "List the TCP connections of a capture.",

@@ -18,6 +18,7 @@ from detector.corpora.validation.intervals import Share
 from detector.corpora.validation.judging import Answered, JudgedRun
 from detector.corpora.validation.labels import Case
 from detector.corpora.validation.scoring import Judgement, confusion, rates
+from pepscope.extras import needed
 from pepscope.writers import writer
 
 if TYPE_CHECKING:
@@ -187,7 +188,8 @@ class Validation:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a label and detector: both names, what is true, what was said, and `by_...` of each circumstance."""
-        import pandas as pd
+        with needed():
+            import pandas as pd
 
         runs = [run.name for run in self.runs for _ in run.cases]
         return pd.DataFrame(

@@ -1,0 +1,1 @@
+"""What is installed and allowed here, and which commands that is enough for."""
