@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic calibrate docs wheel clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -51,7 +51,7 @@ test: system-packages install lint rust-tests fuzz-short python-tests ## Lint an
 lint: install ## Style, types, import direction, stubs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy pepscope detector papers prober reference_proxy reference_sim reports tests
+	$(BIN)/mypy pepscope detector distribution papers prober reference_proxy reference_sim reports tests
 	$(BIN)/lint-imports --config setup.cfg
 	$(BIN)/stubtest --mypy-config-file setup.cfg pepscope._core
 	cargo fmt --all --check
@@ -110,9 +110,18 @@ client: install ## Write build/pepscope-client.pyz: `check` as one file that nee
 	@mkdir -p build
 	$(BIN)/python -m prober.check.single_file build/pepscope-client.pyz
 
-wheel: | $(VENV)/bin/python ## Build the abi3 wheel and the sdist into dist/
-	$(BIN)/pip install --quiet 'build>=1.2'
-	$(BIN)/python -m build --outdir dist .
+wheel: install ## Build the abi3 wheel for manylinux_2_28 and the sdist into dist/
+	$(BIN)/python -m build --no-isolation --sdist --outdir dist .
+	$(BIN)/python distribution/build_wheel.py --outdir dist
+
+deb: wheel ## Make a Debian package of the wheel, with its libraries, in dist/
+	$(BIN)/python distribution/build_deb.py dist/*manylinux*.whl --outdir dist
+
+man: install ## Write man pages into build/man/
+	$(BIN)/python distribution/man_pages.py build/man
+
+docs-site: install ## Build the documentation as a site into build/site/, and check its links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## Remove everything that was built
 	rm -rf $(VENV) build dist target *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

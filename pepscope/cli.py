@@ -18,6 +18,7 @@ COMMANDS = "pepscope.commands"
 SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
+    "check": "Say port by port whether this network splits TCP connections, from this host alone.",
     "completion": "Write a shell's completion script.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "doctor": "Check what is installed and allowed, and for which commands it is enough.",

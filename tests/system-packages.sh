@@ -15,6 +15,7 @@ declare -A package_of=(
     [iperf3]=iperf3
     [iptables]=iptables
     [nft]=nftables
+    [jq]=jq
     [nginx]=nginx
     [openssl]=openssl
     [ns]=ns2

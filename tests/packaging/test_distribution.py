@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
 from importlib.metadata import distributions, entry_points
 from pathlib import Path
 
@@ -16,6 +18,9 @@ ROOT = Path(__file__).parents[2]
 
 #: A debug build of the extension is several times as large as any release build.
 LARGEST_RELEASE_BYTES = 40_000_000
+
+#: docs/decisions/032-small-installation.md.
+LARGEST_INSTALLATION_BYTES = 120_000_000
 
 #: Top-level packages: folders of the repository that are packages and no tests.
 ROOMS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
@@ -36,16 +41,27 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
         "CARGO_PROFILE_RELEASE_DEBUG": "0",
     }
+    sources = tmp_path_factory.mktemp("sources")
+    run([sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", target, ROOT], environment)
+    with tarfile.open(only(target, "*.tar.gz")) as archive:
+        archive.extractall(sources, filter="data")
+    (unpacked,) = sources.iterdir()
+    run([sys.executable, unpacked / "distribution" / "build_wheel.py", "--outdir", target], environment)
+    return target
+
+
+def run(command: Sequence[object], environment: dict[str, str], cwd: Path = ROOT) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", target, ROOT],
+        [str(word) for word in command],
         env=environment,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
         timeout=3600,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return target
+    return done.stdout
 
 
 def only(folder: Path, pattern: str) -> Path:
@@ -55,7 +71,7 @@ def only(folder: Path, pattern: str) -> Path:
 
 def test_wheel_is_abi3_with_the_extension(built: Path) -> None:
     wheel = only(built, "*.whl")
-    assert "-cp311-abi3-" in wheel.name
+    assert wheel.name.endswith("-cp311-abi3-manylinux_2_28_x86_64.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         assert "pepscope/_core.abi3.so" in names
@@ -84,27 +100,69 @@ def test_sdist_has_the_rust_sources_and_no_build_output(built: Path) -> None:
     assert not any(name.startswith(("target/", ".venv/", "build/")) or name.endswith(".so") for name in names)
 
 
-def test_wheel_runs_away_from_the_tree(built: Path, tmp_path: Path) -> None:
-    site = tmp_path / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", site, only(built, "*.whl")], check=True
-    )
-    program = (
-        "import pepscope, sys;"
-        "from pepscope import _core;"
-        "opened = pepscope.inspect(sys.argv[1]);"
-        "print(pepscope.__file__, len(opened.connections), opened.packets(0).time_ns.dtype, _core.is_release_build)"
-    )
-    capture = ROOT / "examples" / "regular" / "server.pcap.gz"
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(capture)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [str(site / "pepscope" / "__init__.py"), "1", "int64", "True"]
+@pytest.fixture(scope="module")
+def clean(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment of its own with the wheel and what it requires, installed without a compiler."""
+    place = tmp_path_factory.mktemp("clean") / "venv"
+    run([sys.executable, "-m", "venv", place], dict(os.environ))
+    pip = [place / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
+    run([*pip, only(built, "*.whl")], {**no_compiler(place), **pip_settings()})
+    return place
+
+
+def no_compiler(place: Path) -> dict[str, str]:
+    """An environment in which there are no programs but those of a virtual environment."""
+    return {"PATH": str(place / "bin"), "HOME": str(place)}
+
+
+def pip_settings() -> dict[str, str]:
+    """Where packages come from is the machine's affair."""
+    return {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.endswith("_proxy")}
+
+
+def test_wheel_judges_the_examples_in_a_clean_environment(clean: Path, tmp_path: Path) -> None:
+    pepscope, environment = clean / "bin" / "pepscope", no_compiler(clean)
+    for name, verdict in (("split", "split-tcp"), ("regular", "regular")):
+        captures = sorted((ROOT / "examples" / name).glob("*.pcap.gz"))
+        assert len(captures) == 2
+        judged = json.loads(run([pepscope, "detect", *captures, "--json"], environment))
+        assert [pair["verdict"] for pair in judged["pairs"]] == [verdict]
+    verdicts = tmp_path / "verdict.json"
+    verdicts.write_text(json.dumps(judged))
+    assert "end to end" in run([pepscope, "explain", verdicts], environment)
+    assert "1 TCP connection" in run([pepscope, "inspect", captures[0]], environment)
+    diagnosed = json.loads(run([pepscope, "doctor", "--json"], environment))
+    commands = {command["name"]: command["availability"] for command in diagnosed["commands"]}
+    assert commands["detect"] == "partial"
+    assert commands["audit-captures"] == "unavailable"
+
+
+def test_debian_package_judges_the_examples_where_it_is_unpacked(built: Path, tmp_path: Path) -> None:
+    maker = [sys.executable, ROOT / "distribution" / "build_deb.py", only(built, "*.whl"), "--outdir", tmp_path]
+    run(maker, {**os.environ, "PYTHONPATH": str(ROOT)})
+    package, root = only(tmp_path, "*.deb"), tmp_path / "root"
+    assert run(["dpkg-deb", "--field", package, "Package"], dict(os.environ)) == "pepscope\n"
+    run(["dpkg-deb", "--extract", package, root], dict(os.environ))
+    for place in ("bin/pepscope", "share/man/man1/pepscope-detect.1", "share/bash-completion/completions/pepscope"):
+        assert (root / "usr" / place).stat().st_size > 0
+    captures = sorted((ROOT / "examples" / "split").glob("*.pcap.gz"))
+    program = [sys.executable, "-c", "from pepscope.cli import main; main()", "detect", *captures]
+    environment = {"PATH": "/nowhere", "PYTHONPATH": str(root / "usr" / "lib" / "pepscope")}
+    assert "1 connection: 1 split-tcp" in run(program, environment, tmp_path)
+
+
+def test_installation_is_small(clean: Path) -> None:
+    ours = [path for path in clean.rglob("*") if path.is_file() and not path.is_symlink()]
+    without_installer = [path for path in ours if not {"pip", "setuptools", "pkg_resources"} & {*path.parts}]
+    assert len(without_installer) > 1000
+    assert sum(path.stat().st_size for path in without_installer) < LARGEST_INSTALLATION_BYTES
+
+
+def test_wheel_is_built_in_release_mode(clean: Path) -> None:
+    program = "import pepscope; from pepscope import _core; print(pepscope.__file__, _core.is_release_build)"
+    shown = run([clean / "bin" / "python", "-c", program], no_compiler(clean), clean).split()
+    assert shown[0].startswith(str(clean))
+    assert shown[1] == "True"
 
 
 def test_extension_in_use_is_a_release_build() -> None:

@@ -1,0 +1,56 @@
+"""What the site has beyond the pages of docs/: the schemas as a page, and links that stay within it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+DOCS = Path(__file__).parent
+SCHEMAS = DOCS.parent / "pepscope" / "schemas"
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+#: Folders whose pages the navigation lists by their names.
+LISTED = {"Methods": "methods", "Experiments": "experiments", "Models": "models", "Papers": "papers"}
+_LATER = {"Validation": "validation.md", "Decisions": "decisions"}
+
+
+def on_config(config: Any) -> Any:
+    """Add the pages of whole folders to the navigation."""
+    for title, place in {**LISTED, **_LATER}.items():
+        pages = sorted((DOCS / place).glob("*.md")) if (DOCS / place).is_dir() else []
+        config.nav.append({title: [page.relative_to(DOCS).as_posix() for page in pages] or place})
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the page of the schemas, made from the files that the package carries."""
+    files.append(File.generated(config, "schemas.md", content=schemas_page()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Leave of a link to a file outside docs/ its text: the site does not have the source tree."""
+    folder = PurePosixPath(page.file.src_uri).parent
+
+    def inside(found: re.Match[str]) -> str:
+        target = os.path.normpath(folder / found[3])
+        is_page = Path(target).suffix in {".md", ".png", ".svg", ".csv"}
+        leaves = "://" not in found[3] and (target.startswith("..") or not is_page)
+        return found[2] if leaves and not found[1] else found[0]
+
+    pieces = re.split(r"(```.*?```)", markdown, flags=re.S)
+    return "".join(piece if piece.startswith("```") else _LINK.sub(inside, piece) for piece in pieces)
+
+
+def schemas_page() -> str:
+    """Each JSON Schema with its title, what it promises, and its text."""
+    parts = ["# Schemas\n\nWhat `--json` and `--jsonl` write.\n"]
+    for path in sorted(SCHEMAS.glob("*.json")):
+        schema = json.loads(path.read_text(encoding="utf-8"))
+        parts.append(f"## {path.stem}\n\n{schema['title']}. {schema['description']}\n")
+        parts.append(f"```json\n{path.read_text(encoding='utf-8').rstrip()}\n```\n")
+    return "\n".join(parts)
