@@ -106,7 +106,7 @@ def _needs_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise UsageError(missing_package("pyarrow")) from None
+        raise UsageError(missing_package("pyarrow", extra="corpora")) from None
 
 
 def _claim(directory: Path) -> None:
