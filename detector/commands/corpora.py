@@ -80,7 +80,7 @@ def audit_captures(
     )
     click.echo(f"tables in {summary.directory}: connections, groups, captures.parquet, errors.parquet")
     for failure in summary.errors[:_SHOWN_ERRORS]:
-        click.echo(f"pepscope: {failure.name}: {failure.reason}", err=True)
+        click.echo(f"pepscope: {failure.sentence}", err=True)
     if len(summary.errors) > _SHOWN_ERRORS:
         click.echo(f"pepscope: {len(summary.errors) - _SHOWN_ERRORS:,} more in errors.parquet", err=True)
 

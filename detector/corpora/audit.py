@@ -144,7 +144,9 @@ def _surveyed(
         if isinstance(outcome, Survey):
             found[place] = outcome
         else:
-            failures.append(Failure(files[place].name, _sentence(outcome)))
+            file = files[place]
+            # A member of an archive is read from a temporary place, of which its user knows nothing.
+            failures.append(Failure(file.name, _sentence(outcome).replace(str(file.path), file.name)))
     surveys: dict[str, Survey] = {}
     for place in sorted(found):
         each = found[place]
