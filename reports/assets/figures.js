@@ -9,7 +9,7 @@
   let source = null;
   let library = null;
 
-  /* plotly.js waits as text: running its 5 MB is put off until the first figure needs it. */
+  /* plotly.js waits as text, where the page holds it: running its 5 MB is put off until the first figure needs it. */
   function plotly() {
     if (library === null) {
       const script = document.createElement("script");
@@ -157,11 +157,26 @@
     },
     { rootMargin: "300px" },
   );
+  /* A page of a site shares the library with the others. */
+  function load(address) {
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.addEventListener("load", () => {
+        library = window.Plotly;
+        resolve();
+      });
+      script.addEventListener("error", () => reject(new Error(`${address} cannot be loaded`)));
+      script.src = address;
+      document.head.append(script);
+    });
+  }
+
   /* The library is the last thing in the file: a figure in view must wait until the file has been read to its end. */
   async function begin() {
     if (plots.length === 0) return;
     const packed = document.getElementById("plotly-source");
-    source = new TextDecoder().decode(await inflate(packed.textContent));
+    if (packed.dataset.address === undefined) source = new TextDecoder().decode(await inflate(packed.textContent));
+    else await load(packed.dataset.address);
     packed.remove();
     plots.forEach((plot) => seen.observe(plot));
   }
@@ -170,7 +185,7 @@
   dark.addEventListener("change", () => drawn.forEach(draw));
   /* A print holds what is open, drawn or not yet. */
   addEventListener("beforeprint", () => {
-    if (source === null) return;
+    if (source === null && library === null) return;
     plots.forEach((plot) => {
       if (!drawn.has(plot) && plot.offsetParent !== null) draw(plot);
     });

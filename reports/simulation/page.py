@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pepscope.results.verdicts import Verdict
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.quantities import format_bit_rate, format_bytes, format_count, format_percent, format_seconds
 from reports.simulation.figures import simulation_figures
@@ -66,7 +66,7 @@ def simulation_page_text(run: Run) -> str:
             "figures": "".join(_drawing(number, figure) for number, figure in enumerate(figures))
             or '<p class="limits">No series were recorded: set <code>record.series_interval_s</code>.</p>',
             "data": figure_data(0, [figures]) if figures else "",
-            "plotly": plotly_source() if figures else "",
+            "plotly": plotly_element() if figures else "",
             "inflate_script": asset("inflate.js"),
             "figure_script": asset("figures.js"),
         },
