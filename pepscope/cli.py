@@ -28,6 +28,7 @@ SUMMARIES = {
     "query": "Ask the tables of audit-captures in SQL.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
+    "site": "Write a site of pages from the tables of audit-captures.",
     "validate": "Score verdicts on captures whose truth is known.",
 }
 

@@ -11,11 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pepscope
+from detector.corpora.judged_units import DIGESTS, judged_from
 from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
 from detector.corpora.matching import read_manifest, units
 from detector.corpora.sources import CaptureFile, Failure, find_captures
 from detector.corpora.survey import Survey, survey
-from detector.corpora.tables import UNITS, remove_unit, write_captures, write_errors
+from detector.corpora.tables import (
+    IDENTITY,
+    IDENTITY_FILE,
+    UNITS,
+    is_held,
+    remove_unit,
+    write_captures,
+    write_errors,
+)
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
@@ -23,8 +32,7 @@ from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
 from pepscope.workers import over_workers
 
-_IDENTITY = "corpus.json"
-_DIGESTS, _BEGINNINGS = "digests", "beginnings"
+_BEGINNINGS = "beginnings"
 
 Progress = Callable[[str, int, int], object]
 
@@ -111,22 +119,13 @@ def _needs_parquet() -> None:
 
 def _claim(directory: Path) -> None:
     """Make sure that what the directory holds, if anything, is a corpus of this version."""
-    identity = {"form": 1, "version": pepscope.__version__}
-    path = directory / _IDENTITY
     try:
-        if path.is_file():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held != identity:
-                version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
-                raise UsageError(
-                    f"{directory} holds tables of pepscope {version}, this is {pepscope.__version__}: give another "
-                    "directory"
-                )
+        if is_held(directory):
             return
         if directory.is_dir() and any(not each.name.startswith(".") for each in directory.iterdir()):
             raise UsageError(f"{directory} holds other files: give an empty directory")
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(identity) + "\n")
+        write_whole(directory / IDENTITY_FILE, json.dumps(IDENTITY) + "\n")
     except (OSError, ValueError) as error:
         raise UsageError(f"{directory} cannot be used: {error}") from None
 
@@ -164,13 +163,13 @@ def _judged(
     resumed = len(outcomes)
     missing = [place for place in range(len(work)) if place not in outcomes]
     todo = [work[place] for place in missing]
-    shared = None if not work else Path(work[0].directory) / _IDENTITY
+    shared = None if not work else Path(work[0].directory) / IDENTITY_FILE
     for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler, shared=shared):
         place = missing[at]
         outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
         if "error" not in outcomes[place]:
             unit = work[place].unit
-            kept = {**outcomes[place], _DIGESTS: unit.digests, _BEGINNINGS: unit.beginnings}
+            kept = {**outcomes[place], **judged_from(work[place]), _BEGINNINGS: unit.beginnings}
             write_whole(_marker(work[place]), json.dumps(kept) + "\n")
         tell("judging", len(outcomes), len(work))
     failures = [
@@ -191,7 +190,7 @@ def _remove_superseded(work: Sequence[UnitWork], directory: Path) -> None:
             continue
         try:
             kept = json.loads(marker.read_text(encoding="utf-8"))
-            digests, beginnings = set(kept[_DIGESTS]), {(name, time_ns) for name, time_ns in kept[_BEGINNINGS]}
+            digests, beginnings = set(kept[DIGESTS]), {(name, time_ns) for name, time_ns in kept[_BEGINNINGS]}
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if any(digests <= content or beginnings <= begun for content, begun in judged):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,12 @@ from urllib.parse import quote
 
 import numpy as np
 
+import pepscope
 from detector.corpora.matching import Unit
+from pepscope.errors import UsageError
 from pepscope.results.frames import detection_frame, groups_frame
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Outcome
 from pepscope.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -36,7 +41,31 @@ _CAPTURE_COLUMNS = (
     "network", "operator", "notes",
 )  # fmt: skip
 _PORT = re.compile(r":(\d+)$")
+#: What says that a directory holds tables, and in which form; raise the form where columns change.
+IDENTITY_FILE = "corpus.json"
+IDENTITY = {"form": 2, "version": pepscope.__version__}
+
+#: What methods say of a connection, by the column that names those that say it.
+_SAID = {"methods_split": Outcome.SPLIT, "methods_intact": Outcome.INTACT}
+
 _OF_GROUP = ("network", "verdict", "where", "near_round_trip_s", "hidden_round_trip_s")
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a directory holds tables of this version. Raises UsageError for those of another one, OSError, and
+    ValueError for a file that is not JSON."""
+    path = directory / IDENTITY_FILE
+    if not path.is_file():
+        return False
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if held != IDENTITY:
+        version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
+        form = " in an earlier form" if version == pepscope.__version__ else ""
+        raise UsageError(
+            f"{directory} holds tables of pepscope {version}{form}, this is {pepscope.__version__}: judge the captures "
+            "into another directory"
+        )
+    return True
 
 
 def write_unit(result: DetectionResult, unit: Unit, identity: str, directory: Path) -> dict[str, Any]:
@@ -70,7 +99,16 @@ def _connections(result: DetectionResult, unit: Unit, identity: str) -> pd.DataF
         frame[f"capture_{letter}"] = [name if there else None for there in frame[f"capture_{letter}"].notna()]
     both = frame["server_a"].fillna(frame["server_b"])
     frame["port"] = [int(found[1]) if (found := _PORT.search(server)) else 0 for server in both]
+    for name, outcome in _SAID.items():
+        frame[name] = list(_methods(result, outcome))
     return _with_groups(frame, result)
+
+
+def _methods(result: DetectionResult, outcome: Outcome) -> Iterator[str]:
+    """Of each connection the names of the methods that say so, with spaces between."""
+    pairs = PairTable.of(result.pairs)
+    for place in range(len(pairs)):
+        yield " ".join(sorted({form.method for form in pairs.forms(place) if form.outcome is outcome}))
 
 
 def _with_groups(frame: pd.DataFrame, result: DetectionResult) -> pd.DataFrame:

@@ -1,0 +1,69 @@
+"""Shares of split connections, how sure they are, and whether two of them differ by more than chance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+#: Two-sided confidence of every interval that is shown.
+CONFIDENCE = 0.95
+_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many split connections of those that were decided."""
+
+    split: int
+    decided: int
+
+    def __add__(self, other: Share) -> Share:
+        return Share(self.split + other.split, self.decided + other.decided)
+
+    @property
+    def value(self) -> float:
+        """In [0, 1]; 0 where nothing was decided."""
+        return self.split / self.decided if self.decided else 0.0
+
+    def interval(self) -> tuple[float, float]:
+        """The interval that holds the share with 95 % (Wilson 1927); all of [0, 1] for nothing decided."""
+        if self.decided == 0:
+            return 0.0, 1.0
+        z, count, share = _QUANTILE, self.decided, self.value
+        middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+        half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
+        # Rounding must not take the bounds off the ends that they reach exactly.
+        low = 0.0 if self.split == 0 else max(0.0, middle - half)
+        return low, 1.0 if self.split == count else min(1.0, middle + half)
+
+
+def difference(later: Share, earlier: Share) -> tuple[float, float]:
+    """How much greater the later share is, with 95 %: Newcombe's hybrid of two Wilson intervals (Statistics in Medicine
+    17, 1998, method 10). Both have decided connections."""
+    (low, high), (earlier_low, earlier_high) = later.interval(), earlier.interval()
+    apart = later.value - earlier.value
+    return (
+        apart - math.hypot(later.value - low, earlier_high - earlier.value),
+        apart + math.hypot(high - later.value, earlier.value - earlier_low),
+    )
+
+
+def is_beyond_chance(later: Share, earlier: Share, comparisons: int = 1) -> bool:
+    """Whether two shares differ by more than chance, by Fisher's exact test: right for few connections, too.
+
+    With several `comparisons` each is held to a level at which all of them together show chance as a difference as
+    rarely as one alone would (Bonferroni).
+    """
+    if not (later.decided and earlier.decided):
+        return False
+    from scipy.stats import fisher_exact
+
+    counts = [[each.split, each.decided - each.split] for each in (later, earlier)]
+    return bool(fisher_exact(counts).pvalue <= (1 - CONFIDENCE) / max(comparisons, 1))
+
+
+def interval_text(share: Share) -> str:
+    """The interval in whole percent, which hold all of it: `9–15 %`."""
+    low, high = share.interval()
+    return f"{math.floor(100 * low)}–{math.ceil(100 * high)} %"
