@@ -126,6 +126,8 @@ def _claim(directory: Path) -> None:
             raise UsageError(f"{directory} holds other files: give an empty directory")
         directory.mkdir(parents=True, exist_ok=True)
         write_whole(directory / IDENTITY_FILE, json.dumps(IDENTITY) + "\n")
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
         raise UsageError(f"{directory} cannot be used: {error}") from None
 

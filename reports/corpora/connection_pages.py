@@ -50,11 +50,12 @@ def make_pages(
             if unit is None:
                 raise PepscopeError(f"the tables do not say which captures unit {identity} was judged from")
             result = judge_again(unit, [(each.client, each.server) for each in connections])
+        except (PepscopeError, OSError) as error:
+            failures.append(str(error))
+        else:
             for each in connections:
                 site.write(page_of(each), _page(result, each))
                 made.add(each)
-        except PepscopeError as error:
-            failures.append(str(error))
         done += len(connections)
         tell(done, len(telling))
     return [(each, page_of(each)) for each in telling if each in made], failures

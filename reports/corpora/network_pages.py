@@ -66,20 +66,17 @@ def network_pages(
     beside = [name.removeprefix("networks/") for name in names]
     for number, (name, part) in enumerate(zip(names, parts, strict=True)):
         about = _about_list(len(listed), total, network, result) if number == 0 else ""
-        listing = section(
-            "Connections",
-            f"{pages_between(beside, number)}{_connections(part, way_to)}{pages_between(beside, number)}",
-            about,
-        )
-        above = [("overview", f"../{HOME}")]
+        above, below = (pages_between(beside, number, where) for where in ("above", "below"))
+        listing = section("Connections", f"{above}{_connections(part, way_to)}{below}", about)
+        way = [("overview", f"../{HOME}")]
         if number:
-            above.append((network, beside[0]))
+            way.append((network, beside[0]))
             heading = f"{escape(network)}: connections, page {number + 1} of {len(parts)}"
-            yield name, document(heading, listing, above, depth=1)
+            yield name, document(heading, listing, way, depth=1)
         else:
             yield (
                 name,
-                document(_headline(network, cells), _summary(network, rows, cells, tables) + listing, above, depth=1),
+                document(_headline(network, cells), _summary(network, rows, cells, tables) + listing, way, depth=1),
             )
 
 

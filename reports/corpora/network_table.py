@@ -90,8 +90,8 @@ def list_pages(rows: Sequence[Row], cells: Sequence[Cell], linked: Collection[st
     return {
         name: document(
             f"All {format_count(len(rows))} applications of networks",
-            f'<p class="limits">{DECIDED}</p>{pages_between(names, number)}{network_table(part, weeks, linked)}'
-            f"{pages_between(names, number)}",
+            f'<p class="limits">{DECIDED}</p>{pages_between(names, number, "above")}'
+            f"{network_table(part, weeks, linked)}{pages_between(names, number, 'below')}",
             [("overview", HOME)],
         )
         for number, (name, part) in enumerate(zip(names, parts, strict=True))

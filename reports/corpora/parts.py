@@ -71,7 +71,7 @@ def table(label: str, columns: Sequence[tuple[str, bool]], rows: Iterable[Sequen
         for row in rows
     )
     return (
-        f'<div class="wide" role="region" tabindex="0" aria-label="{escape(label)}"><table class="list">'
+        f'<div class="wide" role="region" tabindex="0" aria-label="table: {escape(label)}"><table class="list">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
@@ -104,15 +104,16 @@ def verdict_word(verdict: str | None) -> str:
     return "–" if verdict is None else f'<span class="badge {escape(verdict)}">{escape(verdict)}</span>'
 
 
-def pages_between(paths: Sequence[str], current: int) -> str:
-    """Links to the pages of a list that is cut into several; `current` counts from 0."""
+def pages_between(paths: Sequence[str], current: int, where: str) -> str:
+    """Links to the pages of a list that is cut into several, for above or below it (`where`); `current` counts from
+    0."""
     if len(paths) == 1:
         return ""
     links = "".join(
         f'<li><a href="{escape(path)}"{" aria-current=page" if place == current else ""}>{place + 1}</a></li>'
         for place, path in enumerate(paths)
     )
-    return f'<nav aria-label="pages of this list"><ol class="pages">{links}</ol></nav>'
+    return f'<nav aria-label="pages of this list, {where}"><ol class="pages">{links}</ol></nav>'
 
 
 def sql_command(result: str, sql: str) -> str:

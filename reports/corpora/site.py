@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,8 +91,12 @@ def write_site(
 
 def _check(result: Path) -> None:
     """Refuse what are not tables of this version, or empty ones."""
-    with suppress(OSError, ValueError):  # what is no table has a sentence of its own
+    try:
         is_held(result)
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{result} cannot be read: {error}") from None
     if next((result / CONNECTIONS).rglob("*.parquet"), None) is None and (result / "captures.parquet").is_file():
         raise UsageError(f"{result} holds no connection that a site could show")
 

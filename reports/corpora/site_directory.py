@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from types import TracebackType
 
-from pepscope.errors import UsageError
+from pepscope.errors import PepscopeError, UsageError
 from pepscope.whole_file import write_whole
 from reports.errors import cannot_write
 
@@ -36,7 +36,7 @@ class SiteDirectory:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and not isinstance(error, PepscopeError):
             raise cannot_write(self.path, error) from error
         if error is None:
             self._finish()

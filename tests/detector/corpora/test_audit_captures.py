@@ -253,7 +253,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
         ([str(tmp_path / "*.none")], "out2", "no file matches"),
         ([str(tmp_path / "empty")], "out3", "no capture"),
         ([str(SPLIT)], "full", "other files"),
-        ([str(SPLIT)], "other", "0.0.1"),
+        ([str(SPLIT)], "other", f"^{other} holds tables of pepscope 0.0.1, "),
     ):
         with pytest.raises(UsageError, match=says) as raised:
             audit_captures(sources, tmp_path / output, processes=1)

@@ -41,11 +41,13 @@ def connection(number: int = 0, *, week: int = 0, **values: Any) -> dict[str, An
     }  # fmt: skip
 
 
-def write_tables(directory: Path, rows: Sequence[dict[str, Any]], errors: Sequence[tuple[str, str]] = ()) -> Path:
-    """Write tables of these connections."""
+def write_tables(
+    directory: Path, rows: Sequence[dict[str, Any]], errors: Sequence[tuple[str, str]] = (), *, copies: int = 1
+) -> Path:
+    """Write tables of these connections, each so many times."""
     directory.mkdir(parents=True)
     (directory / IDENTITY_FILE).write_text(json.dumps(IDENTITY))
-    frame = pd.DataFrame(rows)
+    frame = pd.concat([pd.DataFrame(rows)] * copies, ignore_index=True)
     if len(frame):
         frame["started"] = frame["started"].astype("datetime64[us, UTC]")
         frame["group_hidden_round_trip_s"] = frame["group_hidden_round_trip_s"].astype("float64")

@@ -185,9 +185,9 @@ def test_hostile_names_stay_text(tmp_path: Path) -> None:
     assert broken_links(tmp_path / "site") == []
 
 
-def test_two_hundred_thousand_connections_make_light_pages(tmp_path: Path) -> None:
-    count = 200_000
-    tables = write_tables(tmp_path / "tables", many_connections(count))
+def test_many_connections_make_light_pages(tmp_path: Path) -> None:
+    count = 60_000
+    tables = write_tables(tmp_path / "tables", many_connections(count // 30), copies=30)
     summary = write_site(tables, tmp_path / "site")
     assert (summary.connections, summary.networks) == (count, 151)
     sizes = {name: len(content) for name, content in files(tmp_path / "site").items()}
@@ -195,9 +195,9 @@ def test_two_hundred_thousand_connections_make_light_pages(tmp_path: Path) -> No
     large = network_page("192.0.2.0/24")
     assert sum(name.startswith(large.removesuffix(".html")) for name in sizes) == -(-3 * MAX_LISTED // LISTED_TOGETHER)
     text = text_of(tmp_path / "site" / large)
-    assert "1,500 of 100,000" in text
+    assert "1,500 of 30,000" in text
     sql = shlex.split(re.search(r"pepscope query .*?started'?", text)[0])[-1]  # type: ignore[index]
-    assert query(tables, f"SELECT count(*) FROM ({sql})").rows == [(100_000,)]
+    assert query(tables, f"SELECT count(*) FROM ({sql})").rows == [(30_000,)]
     assert broken_links(tmp_path / "site") == []
 
 
