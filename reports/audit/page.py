@@ -162,7 +162,7 @@ class _Drawings:
         index, self.count = self.count, self.count + 1
         figures: list[list[Figure]] = []
         if id(item) in self._chosen:
-            figures = [flow_figures(series, self._limit) for series in item.pair.series]
+            figures = [flow_figures(series, self._limit, item.pair.evidence) for series in item.pair.series]
             self.data.append(figure_data(index, figures))
         return connection_section(index, item.pair, figures, alone=True, label=item.task, remark=item.set_aside)
 

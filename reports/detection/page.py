@@ -102,7 +102,7 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
     data: list[str] = []
     for rank, index in enumerate(order[:MAX_SECTIONS]):
         pair = result.pairs[index]
-        figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
+        figures = [flow_figures(series, limit, pair.evidence) for series in pair.series] if index in drawn_set else []
         sections.append(
             connection_section(
                 index,
@@ -291,7 +291,7 @@ def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figur
     payload = _payload(pair, series.direction)
     drawings = "".join(
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
-        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'data-figure="{number}" role="group" aria-label="{escape(figure.title)}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
         for number, figure in enumerate(figures)
     )
