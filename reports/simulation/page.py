@@ -265,6 +265,6 @@ def _limit(total: int, noun: str) -> str:
 def _drawing(number: int, figure: Figure) -> str:
     return (
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="0" data-flow="0" '
-        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'data-figure="{number}" role="group" aria-label="{escape(figure.title)}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
     )
