@@ -29,9 +29,8 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
-from pepscope.results.attention import ATTENTION
+from pepscope.results.attention import ATTENTION, EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.selection import EndPoints, places_between
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,

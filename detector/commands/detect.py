@@ -18,7 +18,7 @@ from pepscope.command_line.options import filter_option, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from pepscope.results.selection import EndPoints
+    from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from detector.corpora.tables import CAPTURES_FILE, UNITS
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import CaptureError
+from pepscope.results.attention import EndPoints
 from pepscope.results.pair_table import PairTable
-from pepscope.results.selection import EndPoints
 
 if TYPE_CHECKING:
     from detector.corpora.judging import UnitOptions, UnitWork

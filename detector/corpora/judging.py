@@ -13,7 +13,7 @@ from detector.corpora.matching import Unit
 from detector.corpora.tables import write_unit
 from detector.detection import detect, detect_vantage
 from pepscope.errors import PepscopeError
-from pepscope.results.selection import EndPoints
+from pepscope.results.attention import EndPoints
 from pepscope.results.verdicts import DetectionResult
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from detector.corpora.judged_units import judge_again
 from pepscope.errors import PepscopeError
-from pepscope.results.selection import places_between
+from pepscope.results.attention import places_between
 from pepscope.results.verdicts import DetectionResult
 from reports.corpora.parts import HOME
 from reports.corpora.questions import JudgedConnection

@@ -26,7 +26,7 @@ def document(title: str, content: str, above: Sequence[tuple[str, str]] = (), *,
     links = "".join(f'<li><a href="{escape(address)}">{escape(name)}</a></li>' for name, address in above)
     way = f'<nav aria-label="pages above"><ol class="way">{links}</ol></nav>' if links else ""
     return fill(
-        asset("site.html"),
+        asset("site/page.html"),
         {
             "policy": SITE_CONTENT_POLICY,
             "title": re.sub(r"<[^>]*>", "", title),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
-#: Two-sided confidence of every interval that is shown.
-CONFIDENCE = 0.95
-_QUANTILE = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+from detector.corpora.validation.intervals import wilson
+
+#: How often chance alone may pass for a difference.
+SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,7 @@ class Share:
 
     def interval(self) -> tuple[float, float]:
         """The interval that holds the share with 95 % (Wilson 1927); all of [0, 1] for nothing decided."""
-        if self.decided == 0:
-            return 0.0, 1.0
-        z, count, share = _QUANTILE, self.decided, self.value
-        middle = (share + z * z / (2 * count)) / (1 + z * z / count)
-        half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)) / (1 + z * z / count)
-        # Rounding must not take the bounds off the ends that they reach exactly.
-        low = 0.0 if self.split == 0 else max(0.0, middle - half)
-        return low, 1.0 if self.split == count else min(1.0, middle + half)
+        return wilson(self.split, self.decided)
 
 
 def difference(later: Share, earlier: Share) -> tuple[float, float]:
@@ -60,7 +53,7 @@ def is_beyond_chance(later: Share, earlier: Share, comparisons: int = 1) -> bool
     from scipy.stats import fisher_exact
 
     counts = [[each.split, each.decided - each.split] for each in (later, earlier)]
-    return bool(fisher_exact(counts).pvalue <= (1 - CONFIDENCE) / max(comparisons, 1))
+    return bool(fisher_exact(counts).pvalue <= SIGNIFICANCE / max(comparisons, 1))
 
 
 def interval_text(share: Share) -> str:

@@ -68,8 +68,8 @@ def write_site(
             )
             if drawn:
                 site.write(PLOTLY, plotly_library())
-            for name in ("page.css", "site.css"):
-                site.write(f"assets/{name}", asset(name))
+            for name in ("page.css", "site/site.css"):
+                site.write(f"assets/{Path(name).name}", asset(name))
             about = NetworkTables.of(questions)
             first = overview_page(questions, cells, rows, changes(cells), linked, drawn)
             lists = list_pages(rows, cells, linked)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
+from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.selection import EndPoints, places_between
 from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
