@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from papers.comparing import written
+from papers.comparing import differences, written
 from papers.grouping import Row, chosen, paired_gains, values_of
 from papers.published import published_table
 from papers.ren_lin.experiments import CHOSEN
@@ -76,7 +76,8 @@ def cell_rows(ends: Sequence[Row], adapted: Sequence[Row], variant: str = CHOSEN
 
 def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
     """What the statements on table 3 compare; `larger` is the cell with twice the buffer."""
-    likeness = [one.likeness.mean for rows in (driven, cell) for one in rows.values()]
+    likenesses = [one.likeness for rows in (driven, cell) for one in rows.values()]
+    likeness = [one.mean for one in likenesses]
     return {
         "table_3": _table_3(driven, cell),
         "mean_gain_driven": _mean_gain(driven),
@@ -84,7 +85,23 @@ def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
         "mean_gain_cell": _mean_gain(cell),
         "mean_gain_larger_buffer": _mean_gain(larger),
         "likeness": mean_interval(likeness),
+        "likenesses": likenesses,
         "least_likeness": max(likeness, key=abs),
+    }
+
+
+def jitter(profiles: Sequence[Row]) -> dict[str, Any]:
+    """Packet delay variation over the driven links with I-TCP and with the adapted window, link by link."""
+    pairs = [
+        (row[f"{terminal}.split_jitter_ms"], row[f"{terminal}.adaptation_jitter_ms"])
+        for row in profiles
+        for terminal in TERMINALS
+    ]
+    split, adapted = zip(*((one, other) for one, other in pairs if one == one and other == other), strict=True)
+    return {
+        "jitter_split": mean_interval(split),
+        "jitter_adapted": mean_interval(adapted),
+        "jitter_split_over_adapted": differences(split, adapted),
     }
 
 

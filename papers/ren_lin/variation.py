@@ -39,7 +39,11 @@ def utilisations(rows: Sequence[Row], scheme: str, setting: str) -> dict[float, 
 
 def quantities(rows: Sequence[Row], link: Sequence[Row]) -> dict[str, Any]:
     """What the statements on figs 11 and 12 compare; `link` has the runs with one thing changed at a time."""
-    return {"figure_11": [_figure_11(rows, link, setting) for setting in SETTINGS], **_figure_12(rows)}
+    return {
+        "figure_11": [_figure_11(rows, link, setting) for setting in SETTINGS],
+        **_figure_12(rows),
+        **_sampling(link),
+    }
 
 
 def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[str, Any]:
@@ -76,6 +80,19 @@ def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[s
         "fastest_period_s": fastest,
         "apart_fast": apart_fast,
         "more_alike_than_at_the_fastest": abs(slow.mean) < abs(apart_fast),
+    }
+
+
+def _sampling(link: Sequence[Row]) -> dict[str, Any]:
+    """Utilisation at the shortest period with steps below half of it, and with steps of 25 ms."""
+    short, long = (
+        values_of([row for row in chosen(link, variant=variant) if row[PERIOD] == FASTEST_S], "utilisation")
+        for variant in ("adaptation, as chosen", f"adaptation, {LONG_STEPS}")
+    )
+    return {
+        "used_by_short_steps": mean_interval(short),
+        "used_by_long_steps": mean_interval(long),
+        "short_over_long_steps": differences(short, long),
     }
 
 
