@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from papers.results import Reproduction, Statement, StatementOutcome
 
 _HEAD = "| where | published | found | accepted | verdict |\n|---|---|---|---|---|\n"
@@ -12,8 +14,8 @@ def statements_text(result: Reproduction) -> str:
     counts = result.counts()
     reproduced = counts[StatementOutcome.REPRODUCED.value]
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "reproduced" and count)
-    head = f"{reproduced} of {result.counted} statements are reproduced with `--{result.effort}` ({others}).\n\n"
-    return head + _HEAD + "".join(map(_row, result.assessment.statements))
+    head = f"{reproduced} of {result.counted} statements are reproduced with `--{result.effort}` ({others})."
+    return textwrap.fill(head, 120) + "\n\n" + _HEAD + "".join(map(_row, result.assessment.statements))
 
 
 def _row(statement: Statement) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from papers.comparing import differences, written
-from papers.grouping import Row, chosen, paired_gains, values_of
+from papers.grouping import Row, chosen, grouped, paired_gains, values_of
 from papers.published import published_table
 from papers.ren_lin.experiments import CHOSEN
 from papers.ren_lin.links import SCHEDULERS, TERMINALS
@@ -91,13 +91,14 @@ def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
 
 
 def jitter(profiles: Sequence[Row]) -> dict[str, Any]:
-    """Packet delay variation over the driven links with I-TCP and with the adapted window, link by link."""
-    pairs = [
-        (row[f"{terminal}.split_jitter_ms"], row[f"{terminal}.adaptation_jitter_ms"])
-        for row in profiles
-        for terminal in TERMINALS
-    ]
-    split, adapted = zip(*((one, other) for one, other in pairs if one == one and other == other), strict=True)
+    """Packet delay variation with I-TCP and with the adapted window: for each seed the mean over its driven links."""
+    split, adapted = (
+        [
+            mean_interval([value for name in TERMINALS for value in values_of(rows, f"{name}.{scheme}_jitter_ms")]).mean
+            for rows in grouped(profiles, "repeat").values()
+        ]
+        for scheme in ("split", "adaptation")
+    )
     return {
         "jitter_split": mean_interval(split),
         "jitter_adapted": mean_interval(adapted),

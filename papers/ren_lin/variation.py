@@ -25,6 +25,7 @@ FASTEST_S = 0.02
 #: Of fig. 12.
 TRACED_S = 0.2
 PUBLISHED_LEAST, PUBLISHED_KEPT = 0.70, 0.95
+_USED = "utilisation"
 _SHORT_PIPE = (
     "40 ms of 89 packets a second are 3.6 packets, and the buffer has 15: a halved window still fills the link, and "
     "ns-2 and ns-3 keep 0.90 to 0.99 of it too"
@@ -84,16 +85,23 @@ def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[s
 
 
 def _sampling(link: Sequence[Row]) -> dict[str, Any]:
-    """Utilisation at the shortest period with steps below half of it, and with steps of 25 ms."""
-    short, long = (
-        values_of([row for row in chosen(link, variant=variant) if row[PERIOD] == FASTEST_S], "utilisation")
-        for variant in ("adaptation, as chosen", f"adaptation, {LONG_STEPS}")
-    )
-    return {
-        "used_by_short_steps": mean_interval(short),
-        "used_by_long_steps": mean_interval(long),
-        "short_over_long_steps": differences(short, long),
-    }
+    """Utilisation at the shortest period with steps below half of it, and with steps of 25 ms, under each setting."""
+    words, more = [], []
+    for setting, chosen_so in (
+        ("89 packets/s", "as chosen"),
+        ("512 packets/s", FASTER),
+        ("512 packets/s and 60 of buffer", f"{FASTER}, 60 packets of buffer"),
+    ):
+        long_steps = LONG_STEPS if chosen_so == "as chosen" else f"{chosen_so}, {LONG_STEPS}"
+        short, long = (
+            values_of(
+                [row for row in chosen(link, variant=f"adaptation, {variant}") if row[PERIOD] == FASTEST_S], _USED
+            )
+            for variant in (chosen_so, long_steps)
+        )
+        more.append(differences(short, long))
+        words.append(f"{setting}: {_share(mean_interval(short))} and {_share(mean_interval(long))}")
+    return {"short_over_long_steps": more, "used_by_short_and_long_steps": "; ".join(words)}
 
 
 def _apart_from(rows: Sequence[Row], setting: str, least_period_s: float) -> Interval:
