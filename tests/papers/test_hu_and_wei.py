@@ -191,6 +191,28 @@ def test_the_page_shows_verdicts_figures_and_choices(wei: tuple[Reproduction, Pa
     assert {path.stem for path in tmp_path.glob("*.svg")} == {chart.name for chart in result.assessment.charts}
 
 
+def test_the_command_reproduces_a_paper_from_end_to_end(tmp_path: Path) -> None:
+    arguments = ["wei", "--quick", "-o", str(tmp_path), "--processes", "1", "--json"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    (paper,) = json.loads(done.stdout)["papers"]
+    assert paper["effort"] == "quick"
+    assert paper["ran"] == paper["runs"] > 1000
+    assert sum(paper["counts"].values()) == len(paper["statements"])
+    assert paper["counted"] == len(paper["statements"]) - paper["counts"][BUILT]
+    by_words = {f"{one['where']}: {one['published']}": one for one in paper["statements"]}
+    gain = by_words["Table II, west coast, 50 kB: Split-TCP gains +41 % on regular TCP."]
+    (comparison,) = gain["comparisons"]
+    assert comparison["accepted"] == [pytest.approx(36.9), pytest.approx(45.1)]
+    assert comparison["count"] == 20
+    assert gain["verdict"] == D
+    assert gain["sensitivity"][0]["parameter"] == "Initial windows"
+    page = (tmp_path / "wei.html").read_text(encoding="utf-8")
+    assert f"{paper['counts'][R]} of {paper['counted']} published statements are reproduced." in page
+    assert "41 ± 4.1 (a tenth of the published number)" in page
+    assert "server starts with 10" in page
+
+
 def test_papers_are_known_by_name() -> None:
     assert load_paper("hu").name == "hu"
     with pytest.raises(UsageError, match=r"a paper must be one of hu, .*, got nobody"):
