@@ -62,7 +62,8 @@ class Device:
         if status < 0:
             # Without words of its own for the interface libpcap has some for the status.
             cause = self.complaint() or _text(pcap.statustostr(status))
-            raise CaptureError(f"libpcap cannot capture on {self._name}: {cause}")
+            needs = ", which needs root or CAP_NET_RAW" if status == pcap.PCAP_ERROR_PERM_DENIED else ""
+            raise CaptureError(f"libpcap cannot capture on {self._name}{needs}: {cause}")
 
     def _take_only(self, expression: str) -> None:
         pcap, program = self._pcap, self._pcap.bpf_program()
