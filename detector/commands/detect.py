@@ -189,7 +189,7 @@ def detect(
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} all write to standard output: give one of them.")
     captures = click.get_current_context().with_resource(
-        given_or_captured(captures, "capture", interface, duration_s, capture_bytes, filter_expression)
+        given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, filter_expression)
     )
     if any(is_archive(path) for path in captures):
         of_captures = {

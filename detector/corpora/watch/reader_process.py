@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 from detector.corpora.watch.reading import SliceReading, SliceWork, read_slice
 from pepscope.workers import MOST_TRIES, WorkerDiedError
 
-#: After so many slices a new process takes over, so that no memory is kept that the allocator does not give back.
+#: After so many slices, or packets in them, a new process takes over: what allocators keep goes with the old one.
 _MOST_SLICES = 50
+_MOST_PACKETS = 1_000_000
 
 #: Capturing goes first.
 _NICENESS = 10
@@ -28,7 +29,7 @@ class ReaderProcess:
         self._context = multiprocessing.get_context("forkserver")
         self._process: multiprocessing.process.BaseProcess | None = None
         self._work: Connection | None = None
-        self._slices = 0
+        self._slices = self._packets = 0
 
     def read(self, work: SliceWork, meanwhile: Callable[[], bool]) -> SliceReading | None:
         """Read a slice; `meanwhile` is called now and then, and ends the reading by giving True: then None.
@@ -48,6 +49,7 @@ class ReaderProcess:
                 self.close()
                 continue
             if isinstance(outcome, SliceReading):
+                self._packets += outcome.packets
                 return outcome
             raise outcome
         raise WorkerDiedError(f"{work.path}: its reader died each time, for lack of memory or by a signal")
@@ -61,14 +63,14 @@ class ReaderProcess:
             self._process = None
 
     def _ready(self) -> Connection:
-        if self._slices == _MOST_SLICES:
+        if self._slices >= _MOST_SLICES or self._packets >= _MOST_PACKETS:
             self.close()
         if self._process is None or self._work is None:
             self._work, theirs = self._context.Pipe()
             self._process = self._context.Process(target=_serve, args=(theirs,), name="pepscope-reader", daemon=True)
             self._process.start()
             theirs.close()
-            self._slices = 0
+            self._slices = self._packets = 0
         self._slices += 1
         return self._work
 

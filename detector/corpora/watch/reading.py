@@ -7,6 +7,7 @@ fall silent or that have very many packets are judged by what there is of them, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,7 +55,10 @@ class SliceWork:
     """A slice as another process gets it.
 
     `carried` is what the slice before handed on, `target` where this one writes what it hands on, None where it is the
-    last. Of connections that began before `after_ns` nothing is taken, since they were judged before.
+    last. `ended_ns` is when the slice ended, None where its latest packet says it.
+
+    With `after_ns` the file was read before, up to a packet of that time: connections that began since are taken, and
+    those that were handed on.
     """
 
     path: Path
@@ -62,6 +66,7 @@ class SliceWork:
     target: Path | None
     options: ReadOptions
     seed: int
+    ended_ns: int | None = None
     after_ns: int | None = None
 
 
@@ -82,7 +87,7 @@ def read_slice(work: SliceWork) -> SliceReading:
     """Read a slice. Raises CaptureError, FilterError, OSError."""
     table = NetworkTable() if work.options.networks is None else read_networks(work.options.networks)
     with TemporaryDirectory(prefix="pepscope-", dir=None if work.target is None else work.target.parent) as scratch:
-        if work.carried is None:
+        if work.carried is None or work.after_ns is not None:
             return _read(work, work.path, table)
         whole = joined([work.carried, work.path], Path(scratch, "slice.pcap"))
         if whole is not None:
@@ -112,13 +117,13 @@ def _read(work: SliceWork, path: Path, table: NetworkTable) -> SliceReading:
     last_ns = None if capture.time_span_ns is None else capture.time_span_ns[1]
     goes_on = np.zeros(len(summaries["packets"]), np.bool_)
     if work.target is not None and last_ns is not None:
-        goes_on = _goes_on(summaries, last_ns)
+        goes_on = _goes_on(summaries, max(last_ns, work.ended_ns or 0))
         if goes_on.any():
             rows = {name: column[goes_on] for name, column in summaries.items()}
             write_whole(work.target, frames_of_connections(str(path), rows))
     is_taken = ~goes_on
     if work.after_ns is not None:
-        is_taken &= summaries["first_time_ns"] > work.after_ns
+        is_taken &= (summaries["first_time_ns"] > work.after_ns) | _is_in(work.carried, summaries)
     evidence = None
     if len(is_taken) or len(capture.references()):
         vantage = vantage_columns([capture])
@@ -133,14 +138,25 @@ def _read(work: SliceWork, path: Path, table: NetworkTable) -> SliceReading:
     )  # fmt: skip
 
 
-def _goes_on(summaries: Any, last_ns: int) -> npt.NDArray[np.bool_]:
+def _is_in(carried: Path | None, summaries: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+    """Which connections were handed on."""
+    names = ("first_time_ns", "client_port", "server_port")
+    rows = list(zip(*(summaries[name].tolist() for name in names), strict=True))
+    if carried is None:
+        return np.zeros(len(rows), np.bool_)
+    capture = open_capture(str(carried), payload=False, columns=False, tcp_needed=False)
+    known = set(zip(*(capture.connection_columns()[name].tolist() for name in names), strict=True))
+    return np.asarray([row in known for row in rows], np.bool_)
+
+
+def _goes_on(summaries: Mapping[str, npt.NDArray[Any]], now_ns: int) -> npt.NDArray[np.bool_]:
     """Which connections the next slice may show more of."""
-    silent_ns = last_ns - summaries["last_time_ns"]
+    silent_ns = now_ns - summaries["last_time_ns"]
     is_open = summaries["close"] == CLOSES.index(Close.OPEN)
     packets = summaries["packets"]
     goes_on: npt.NDArray[np.bool_] = (
         (silent_ns < np.where(is_open, SILENT_NS, LINGERING_NS))
-        & (last_ns - summaries["first_time_ns"] < LONGEST_NS)
+        & (now_ns - summaries["first_time_ns"] < LONGEST_NS)
         & (packets <= MOST_PACKETS)
     )
     rows = np.flatnonzero(goes_on)

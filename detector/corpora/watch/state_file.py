@@ -20,7 +20,7 @@ from pepscope.captures.exchanges import Exchanges, RoundTripColumns
 from pepscope.captures.references import References
 from pepscope.captures.senders import Senders
 from pepscope.errors import UsageError
-from pepscope.whole_file import write_whole
+from pepscope.whole_file import whole_file
 
 _FORM = 1
 _PARTS: tuple[tuple[str, type[Any]], ...] = (
@@ -36,10 +36,9 @@ def write_state(path: Path, of_source: str, source: Mapping[str, object], eviden
     arrays: Arrays = {"head": np.frombuffer(json.dumps(head).encode(), np.uint8)}
     if evidence is not None:
         arrays |= _arrays(evidence)
-    content = io.BytesIO()
-    np.savez(content, **arrays)  # type: ignore[arg-type]
     try:
-        write_whole(path, content.getvalue(), mode=0o600, durable=True)
+        with whole_file(path, mode=0o600, durable=True) as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
     except OSError as error:
         raise UsageError(f"the state {path} cannot be written: {error.strerror}") from None
 

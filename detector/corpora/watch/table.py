@@ -125,7 +125,7 @@ def _cells(group: StandingGroup) -> tuple[str, ...]:
         f"{len(result.pairs):,}",
         result.verdict.value,
         ">99 %" if leading > 0.99 else f"{leading:.0%}".replace("%", " %"),
-        time_text(group.since_ns)[11:19],
+        time_text(group.since_ns)[5:19].replace("T", " "),
     )
 
 

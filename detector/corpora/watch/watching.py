@@ -144,13 +144,10 @@ class Watch:
 
     def _take(self, reader: ReaderProcess, taken: Slice, scratch: Path, stopped: threading.Event) -> None:
         """Judge a slice behind what the one before handed on."""
-        # What a file that grew held before was judged.
-        carried = (
-            None if taken.after_ns is not None or taken.series not in self._carried else self._carried[taken.series][0]
-        )
+        carried, _ = self._carried.get(taken.series, (None, 0.0))
         target = scratch / f"carried-{self._number}.pcap"
-        ended_by = stopped if self._source.may_wait else None
-        reading = self._read(reader, taken.path, carried, target, taken.after_ns, ended_by)
+        work = self._work(taken.path, carried=carried, target=target, ended_ns=taken.ended_ns, after_ns=taken.after_ns)
+        reading = self._read(reader, work, stopped if self._source.may_wait else None)
         if reading is None:
             return
         if carried is not None:
@@ -162,10 +159,11 @@ class Watch:
             for warning in reading.warnings:
                 _LOG.debug("%s: %s", taken.path, warning)
             self._source.judged(taken, reading.last_ns)
+            self._slices["judged"] += 1
             self._count(reading, taken.ended_ns)
         else:
             self._slices["failed"] += 1
-            _LOG.warning("%s", reading)
+            _LOG.warning("%s", _sentence(taken.path, reading))
             self._source.judged(taken, None)
         if time.monotonic() - self._state_written_s > _BETWEEN_STATES_S:
             self._write_state()
@@ -174,28 +172,33 @@ class Watch:
         """Judge what was handed on, and for which no slice came for so long."""
         for series, (path, made_s) in list(self._carried.items()):
             if time.monotonic() - made_s >= max_age_s:
-                reading = self._read(reader, path, None, None, None, None)
+                reading = self._read(reader, self._work(path), None)
                 if isinstance(reading, SliceReading):
-                    self._count(reading, None, is_slice=False)
+                    self._count(reading, None)
                 del self._carried[series]
                 path.unlink(missing_ok=True)
 
-    def _read(
+    def _work(
         self,
-        reader: ReaderProcess,
         path: Path,
-        carried: Path | None,
-        target: Path | None,
-        after_ns: int | None,
-        stopped: threading.Event | None,
-    ) -> SliceReading | PepscopeError | OSError | None:
-        """A reading, or why there is none; None where the user ended it."""
+        *,
+        carried: Path | None = None,
+        target: Path | None = None,
+        ended_ns: int | None = None,
+        after_ns: int | None = None,
+    ) -> SliceWork:
         options = self._options
         self._number += 1
         read = ReadOptions(
             options.most_connections, options.networks, options.filter_expression, options.memory_bytes
         )  # fmt: skip
-        work = SliceWork(path, carried, target, read, crc32(f"{path} {self._number}".encode()), after_ns)
+        seed = crc32(f"{path} {self._number}".encode())
+        return SliceWork(path, carried, target, read, seed, ended_ns, after_ns)
+
+    def _read(
+        self, reader: ReaderProcess, work: SliceWork, stopped: threading.Event | None
+    ) -> SliceReading | Exception | None:
+        """A reading, or why there is none; None where the user ended it."""
 
         def meanwhile() -> bool:
             self._on_tick()
@@ -204,15 +207,14 @@ class Watch:
         begun_s = time.monotonic()
         try:
             return reader.read(work, meanwhile)
-        except (PepscopeError, OSError) as error:
+        except Exception as error:  # one slice must not end a watch of days
             return error
         finally:
             self._judging_s = time.monotonic() - begun_s
 
-    def _count(self, reading: SliceReading, ended_ns: int | None, *, is_slice: bool = True) -> None:
+    def _count(self, reading: SliceReading, ended_ns: int | None) -> None:
         """Judge the groups anew with what a slice adds."""
         begun_s = time.monotonic()
-        self._slices["judged"] += is_slice
         self._connections += reading.connections
         self._pool.add(reading.evidence, max(ended_ns or 0, reading.last_ns or 0))
         changes = self._judge()
@@ -241,3 +243,10 @@ class Watch:
         if self._options.state is not None:
             write_state(self._options.state, self._source.name, self._source.state(), self._pool.evidence)
             self._state_written_s = time.monotonic()
+
+
+def _sentence(path: Path, error: Exception) -> str:
+    """Why a slice could not be judged."""
+    if isinstance(error, PepscopeError | OSError):
+        return str(error)
+    return f"{path} could not be judged: {type(error).__name__}: {error}"

@@ -192,15 +192,18 @@ def test_the_directory_is_watched_until_a_signal(tmp_path: Path) -> None:
 def test_a_directory_that_goes_away_ends_the_watch(tmp_path: Path) -> None:
     directory = tmp_path / "captures"
     directory.mkdir()
-    command = [sys.executable, "-m", "pepscope", "watch", str(directory), "--json"]
+    shutil.copy(SPLIT, directory)
+    settle(directory / SPLIT.name)
+    command = [sys.executable, "-m", "pepscope", "watch", str(directory)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr is not None
         assert running.stdout is not None
-        time.sleep(0.5)
-        directory.rmdir()
+        assert json.loads(running.stdout.readline())["verdict"] == "split-tcp"
+        shutil.rmtree(directory)
         assert running.wait(PATIENCE_S) == 2
-        assert f"pepscope: the directory {directory} cannot be read: No such file or directory" in running.stderr.read()
-        assert json.loads(running.stdout.read())["groups"] == []
+        *_, seen, said = running.stderr.read().splitlines()
+        assert seen.startswith("pepscope: 20 connections; slices: 1 judged")
+        assert said == f"pepscope: the directory {directory} cannot be read: No such file or directory"
 
 
 def test_what_cannot_be_used_ends_in_one_sentence(tmp_path: Path) -> None:

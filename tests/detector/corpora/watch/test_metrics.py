@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -43,7 +42,7 @@ def snapshot() -> Snapshot:
 
 
 @pytest.fixture
-def scraped(snapshot: Snapshot) -> Iterator[dict[str, list[Any]]]:
+def scraped(snapshot: Snapshot) -> dict[str, list[Any]]:
     stop = serve_metrics("127.0.0.1", port := free_port(), WatchCollector(lambda: snapshot), with_process=True)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
         text = response.read().decode()

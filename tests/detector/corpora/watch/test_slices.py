@@ -95,6 +95,31 @@ def test_what_lasts_or_is_silent_or_too_much_is_not_handed_on(
     assert read_slice(work).carried == 0
 
 
+def test_on_a_silent_link_nothing_is_handed_on_for_ever(tmp_path: Path) -> None:
+    path = write_slices(FRAMES, LINK_TYPE, [500], tmp_path)[0]
+    first = read_slice(SliceWork(path, None, tmp_path / "carried", OPTIONS, 0))
+    assert first.last_ns is not None
+    empty = tmp_path / "empty.pcap"
+    empty.write_bytes(path.read_bytes()[:24])
+    for pause_ns, handed_on in ((1, first.carried), (reading.SILENT_NS + 1, 0)):
+        work = SliceWork(empty, tmp_path / "carried", tmp_path / "again", OPTIONS, 1, first.last_ns + pause_ns)
+        found = read_slice(work)
+        assert found.carried == handed_on
+        assert found.connections == first.carried - handed_on
+
+
+def test_of_a_file_that_grew_what_was_handed_on_is_read_whole(tmp_path: Path) -> None:
+    part = write_slices(FRAMES, LINK_TYPE, [150], tmp_path)[0]
+    first = read_slice(SliceWork(part, None, tmp_path / "carried", OPTIONS, 0))
+    assert first.carried > 0
+    work = SliceWork(SPLIT, tmp_path / "carried", None, OPTIONS, 1, None, first.last_ns)
+    second = read_slice(work)
+    assert first.connections + second.connections == 20
+    found = pooled([first, second])
+    everything = vantage_columns([open_capture(str(SPLIT))])
+    assert sorted(found.columns["packets"]) == sorted(everything.columns["packets"])
+
+
 def test_what_is_handed_on_are_the_open_connections_frames(tmp_path: Path) -> None:
     path = write_slices(FRAMES, LINK_TYPE, [300], tmp_path)[0]
     found = read_slice(SliceWork(path, None, tmp_path / "carried", OPTIONS, 0))
