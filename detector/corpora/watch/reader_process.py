@@ -26,7 +26,7 @@ class ReaderProcess:
     """A process that reads one slice at a time, begun with the first."""
 
     def __init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver")
+        self._context = multiprocessing.get_context("spawn")
         self._process: multiprocessing.process.BaseProcess | None = None
         self._work: Connection | None = None
         self._slices = self._packets = 0

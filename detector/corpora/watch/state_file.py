@@ -59,6 +59,8 @@ def read_state(path: Path, of_source: str) -> tuple[dict[str, Any], Evidence | N
         if head["of"] != of_source:
             raise UsageError(f"the state {path} is of {head['of']}, not of {of_source}: give each source its own")
         return head["source"], _evidence(arrays) if arrays else None
+    except UsageError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise UsageError(f"the state {path} cannot be read ({error}): remove it to begin anew") from None
 

@@ -111,7 +111,7 @@ def test_a_state_gives_the_evidence_back(tmp_path: Path) -> None:
     assert np.array_equal(found.vantage.exchanges.round_trips.least_ns, made.vantage.exchanges.round_trips.least_ns)
     assert np.array_equal(found.vantage.senders.option_kinds, made.vantage.senders.option_kinds)
     assert np.array_equal(found.vantage.references.asked_ns, made.vantage.references.asked_ns)
-    with pytest.raises(UsageError, match="is of eth0, not of eth1"):
+    with pytest.raises(UsageError, match=r"is of eth0, not of eth1: give each source its own$"):
         read_state(path, "eth1")
 
 

@@ -137,8 +137,8 @@ def wait_until(happened: Callable[[], bool]) -> None:
 def test_an_interface_is_judged_until_a_signal(start: Start, client: Inside, tmp_path: Path) -> None:
     spool, log, port = tmp_path / "spool", tmp_path / "log", 9467
     running = start(
-        "watch", "-i", "up0", "--json", "--slice", "1s", "--metrics", f"127.0.0.1:{port}", "--spool", spool,
-        "--keep", 2, "--log", log,
+        "watch", "-i", "up0", "--taken-at", "client", "--json", "--slice", "1s", "--metrics", f"127.0.0.1:{port}",
+        "--spool", spool, "--keep", 2, "--log", log,
     )  # fmt: skip
 
     def judged() -> float:

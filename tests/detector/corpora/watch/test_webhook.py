@@ -67,6 +67,19 @@ def hook(request: pytest.FixtureRequest) -> Iterator[Hook]:
     made.close()
 
 
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Messages of the log."""
+    messages: list[str] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    monkeypatch.setattr(logging.getLogger("pepscope.watch"), "handlers", [Kept()])
+    return messages
+
+
 def dead_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
@@ -85,30 +98,26 @@ def test_an_alert_arrives(hook: Hook, changes: list[Change]) -> None:
     assert body["text"].splitlines()[0].startswith("pepscope on eth0: port 80 of 10.45.0.0/24: split-tcp. ")
 
 
-def test_a_dead_webhook_costs_a_sentence_each(
-    changes: list[Change], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger("pepscope.watch"), "propagate", True)
+def test_a_dead_webhook_costs_a_sentence_each(changes: list[Change], said: list[str]) -> None:
     url = f"http://127.0.0.1:{dead_port()}/"
     alerts = Webhook(url, pauses_s=(0.01, 0.01))
     alerts.post(changes, "eth0")
     alerts.post(changes, "eth0")
     alerts.close()
     assert (alerts.posted, alerts.failed) == (0, 2)
-    assert caplog.messages == [f"the webhook {url} did not take an alert: Connection refused"] * 2
+    assert said == [f"the webhook {url} did not take an alert: Connection refused"] * 2
 
 
 def test_the_end_does_not_wait_for_long(
-    changes: list[Change], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    changes: list[Change], said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("pepscope.watch"), "propagate", True)
     monkeypatch.setattr(webhook, "_LAST_TRIES_S", 0.1)
     alerts = Webhook(f"http://127.0.0.1:{dead_port()}/", pauses_s=(3600,))
     for _ in range(3):
         alerts.post(changes, "eth0")
     alerts.close()
     assert alerts.failed == 1
-    assert caplog.messages[-1].startswith("2 alerts did not reach http://127.0.0.1:")
+    assert said[-1].startswith("2 alerts did not reach http://127.0.0.1:")
 
 
 def test_of_too_many_the_oldest_go(changes: list[Change], monkeypatch: pytest.MonkeyPatch) -> None:
