@@ -19,7 +19,6 @@ SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
     "check": "Say port by port whether this network splits TCP, from this host alone.",
-    "check": "Say whether this network splits TCP, from this host alone.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Explain the evidence of a verdict in prose.",
