@@ -855,6 +855,9 @@ class Capture:
     def packet_columns(self, index: int) -> PacketColumns:
         """The packets of a connection."""
 
+    def frame_numbers(self, index: int) -> npt.NDArray[np.int64]:
+        """Frame number of each packet of a connection, from 1."""
+
     def sack_blocks(self, index: int) -> tuple[npt.NDArray[Any], ...]:
         """Row, left and right edge of the SACK blocks of a connection."""
 
@@ -878,6 +881,9 @@ class Capture:
         Raises ValueError where the capture was opened without columns or payload.
         """
 
+    def datagram_frame_numbers(self, index: int) -> list[npt.NDArray[np.int64]]:
+        """Frame numbers, from 1, of the datagrams that were kept of each side of one UDP flow."""
+
     def references(self) -> dict[str, npt.NDArray[Any]]:
         """Round trips that no TCP split can shorten, as arrays."""
 
@@ -889,6 +895,16 @@ def reference_kinds() -> list[str]:
 
 def header_kinds() -> list[str]:
     """Names of the kinds of headers, by their number."""
+
+def copy_with_comments(
+    path: str, destination: str, section: str, interface: str, frames: Mapping[int, str], application: str
+) -> tuple[int, list[int], tuple[int, str] | None]:
+    """Write a copy of a capture as pcapng to a file that exists, with comments on sections, interfaces and frames.
+
+    `frames` are comments by frame number, from 1. Gives how many frames were copied, the numbers of those that could
+    not get their comment, and the byte at which the capture broke off, with the reason. Raises CaptureError for what is
+    no capture, OSError where writing fails.
+    """
 
 def read_frames(path: str) -> CaptureFrames:
     """Read a whole capture into memory; up to the damage where it is damaged. Raises CaptureError."""

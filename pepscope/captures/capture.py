@@ -22,6 +22,7 @@ from pepscope.errors import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
     import pandas as pd
 
@@ -195,6 +196,11 @@ class Capture:
             self._latest = (connection_id, self._core.packet_columns(connection_id))
         return self._latest[1]
 
+    def frame_numbers(self, connection_id: int) -> npt.NDArray[np.int64]:
+        """The frame in the file of each packet of one connection, from 1 as Wireshark counts: frames that a filter
+        removed and frames without TCP count too. Of a segment in IP fragments it is the frame that completes it."""
+        return self._core.frame_numbers(connection_id)
+
     def sack_blocks(self, connection_id: int) -> SackBlocks:
         """Selective acknowledgements of one connection, as its packets carry them."""
         from pepscope.captures.packets import SackBlocks
@@ -255,6 +261,11 @@ class Capture:
             )
             for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
         )
+        return first, second
+
+    def datagram_frame_numbers(self, flow_id: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The frame in the file of each datagram in `datagram_samples`, counted as in `frame_numbers`."""
+        first, second = self._core.datagram_frame_numbers(flow_id)
         return first, second
 
     def references(self) -> References:

@@ -1,6 +1,7 @@
 //! `pepscope._core`: the Rust crates for Python. Conversions only.
 
 mod agreement;
+mod annotated;
 mod capture;
 mod clocks;
 mod connection_numbers;
@@ -33,6 +34,8 @@ use pyo3::prelude::*;
 mod _core {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::annotated::copy_with_comments;
     #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]

@@ -1,0 +1,1 @@
+"""Capture files as a whole: several read at once, digests, copies with comments."""
