@@ -19,23 +19,27 @@ from detector.pair import Pair
 from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
-from detector.series import flow_series
+from detector.shown.provenance import capture_summary, digests_of, stated_tool
+from detector.shown.series import flow_series
+from detector.shown.telling_packets.observing import OfOneVantage, OfTwoCaptures
+from detector.shown.telling_packets.results import AskedPackets, name_packets
 from detector.verdict.judging import judge_pair
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
-from pepscope.captures.files.at_once import open_captures
 from pepscope.captures.capture import Capture
+from pepscope.captures.files.at_once import open_captures
+from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
 from pepscope.results.attention import ATTENTION, EndPoints, places_between
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
-    CaptureSummary,
     DetectionResult,
     GroupSide,
     TemporaryBytes,
+    Tool,
     Verdict,
 )
 
@@ -62,6 +66,7 @@ def detect(
     memory_bytes: int | None = None,
     series: bool = False,
     connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
     jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
@@ -79,10 +84,11 @@ def detect(
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
     and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
     for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
-    each, as results write them) where some are given, otherwise of those that deserve most attention. `jobs` processes
-    judge, and from two on both captures are read at once; results do not depend on their number. Where captures are
-    kept in temporary files fewer processes judge if the memory has no room for what each of them loads. `progress` is
-    called with work done and in all.
+    each, as results write them) where some are given, otherwise of those that deserve most attention. With `packets`
+    evidence names the packets that show it, of so many moments for each finding, and of the thousand connections that
+    deserve attention most. `jobs` processes judge, and from two on both captures are read at once; results do not
+    depend on their number. Where captures are kept in temporary files fewer processes judge if the memory has no room
+    for what each of them loads. `progress` is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -102,9 +108,13 @@ def detect(
         raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
     table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks)
+    digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
-        return _one_vantage(captures, options, table, series=series, connections=connections)
+        return _one_vantage(
+            captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
+        )
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
@@ -114,10 +124,12 @@ def detect(
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
         _add_series(lambda number: paired.pair(paired.matches[number]), results, connections)
-    summaries = [_summary(capture) for capture in captures]
+    if (asked := _asked(packets)).moments:
+        groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), asked)
+    summaries = [capture_summary(*each) for each in zip(captures, digests, strict=True)]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), results, groups, _temporary_bytes(captures, read_elsewhere))
+    return DetectionResult(tuple(summaries), results, groups, tool, _temporary_bytes(captures, read_elsewhere))
 
 
 def detect_vantage(
@@ -131,6 +143,7 @@ def detect_vantage(
     memory_bytes: int | None = None,
     series: bool = False,
     connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
     """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
@@ -149,8 +162,12 @@ def detect_vantage(
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
     table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
+    digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    return _one_vantage(captures, options, table, series=series, connections=connections)
+    return _one_vantage(
+        captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
+    )
 
 
 def _opened(
@@ -177,13 +194,23 @@ def _opened(
     return captures
 
 
+def _asked(packets: int | AskedPackets) -> AskedPackets:
+    asked = packets if isinstance(packets, AskedPackets) else AskedPackets(packets)
+    if asked.moments < 0:
+        raise UsageError(f"the packets to name must be at least 0, got {asked.moments}")
+    return asked
+
+
 def _one_vantage(
     captures: Sequence[Capture],
     options: DetectOptions,
     networks: NetworkTable | None,
+    tool: Tool,
+    digests: Sequence[FileDigest],
     *,
     series: bool,
     connections: Sequence[EndPoints],
+    packets: AskedPackets,
 ) -> DetectionResult:
     """What captures of one vantage point show."""
     at_client = options.first_at_client
@@ -197,7 +224,10 @@ def _one_vantage(
     )
     if series:
         _add_series(ConnectionsAlone(captures, options).pair, pairs, connections)
-    return DetectionResult(tuple(_summary(each) for each in captures), pairs, groups, _temporary_bytes(captures))
+    if packets.moments:
+        groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), packets)
+    summaries = tuple(capture_summary(*each) for each in zip(captures, digests, strict=True))
+    return DetectionResult(summaries, pairs, groups, tool, _temporary_bytes(captures))
 
 
 def _temporary_bytes(captures: Sequence[Capture], read_elsewhere: int = 0) -> TemporaryBytes:
@@ -323,10 +353,6 @@ def _add_series(pair_of: Callable[[int], Pair], results: PairTable, connections:
             if any(vantage.flow(direction).data_packets for vantage in pair.vantages)
         )
         results.add_series(number, drawn)
-
-
-def _summary(capture: Capture) -> CaptureSummary:
-    return CaptureSummary(capture.path, capture.packet_count, len(capture.connections), capture.warnings)
 
 
 def _most_telling(results: PairTable) -> set[int]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DRIFT_LIMIT_PPM = 500.0
 LEAST_PROBABILITY = 0.95
 LEAST_PAIRING_CONFIDENCE = 0.7
+PACKETS = 3
+PACKETS_OF = 1000
 
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},
@@ -119,6 +121,22 @@ _GARBAGE_THRESHOLD = 10_000
 @filter_option
 @memory_option
 @click.option(
+    "--packets",
+    type=click.IntRange(0),
+    default=PACKETS,
+    show_default=True,
+    metavar="N",
+    help="Name the packets that show each finding, of N moments, in JSON and on the page; 0 names none.",
+)
+@click.option(
+    "--packets-of",
+    type=click.IntRange(0),
+    default=PACKETS_OF,
+    show_default=True,
+    metavar="N",
+    help="Name packets of so many connections and groups, of those first that deserve attention.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
@@ -166,6 +184,8 @@ def detect(
     networks: str | None,
     filter_expression: str | None,
     memory_bytes: int | None,
+    packets: int,
+    packets_of: int,
     jobs: int | None,
     as_json: bool,
     as_jsonl: bool,
@@ -204,6 +224,8 @@ def detect(
             "--networks": networks is not None,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
+            "--packets": packets != PACKETS,
+            "--packets-of": packets_of != PACKETS_OF,
             "--jobs": jobs is not None,
             "--jsonl": as_jsonl,
             "--parquet": parquet is not None,
@@ -230,12 +252,15 @@ def detect(
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
+    from detector.shown.telling_packets.results import AskedPackets
     from detector.verdict.parts import usable_processors
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
     connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    are_shown = as_json or as_jsonl or html is not None
+    asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:
             result = detect_vantage(
@@ -248,6 +273,7 @@ def detect(
                 memory_bytes=memory_bytes,
                 series=html is not None,
                 connections=connections,
+                packets=asked_packets,
                 progress=progress,
             )
         else:
@@ -265,6 +291,7 @@ def detect(
                 memory_bytes=memory_bytes,
                 series=html is not None,
                 connections=connections,
+                packets=asked_packets,
                 jobs=jobs or usable_processors(),
                 progress=progress,
             )

@@ -14,6 +14,8 @@ import numpy as np
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array
+from pepscope.results.evidence.named import packets_in, with_packets
+from pepscope.results.evidence.packets import PairPackets
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import (
     Evidence,
@@ -150,6 +152,7 @@ class PairTable(Sequence[PairResult]):
             CodedColumn(), array("b"), BytesColumn(), EvidenceTable(),
         )  # fmt: skip
         self._series: dict[int, tuple[FlowSeries, ...]] = {}
+        self._packets: dict[int, PairPackets] = {}
         self._order: Sequence[int] | None = None  # rows by place; None where they stand in order
         for pair in pairs:
             self.append(pair)
@@ -163,6 +166,8 @@ class PairTable(Sequence[PairResult]):
         """Add a pair, and return its place."""
         number = self._append(pair)
         self.columns.evidence.append(pair.evidence)
+        if (packets := packets_in(pair)) is not None:
+            self._packets[number] = packets
         return number
 
     def append_judged(self, pairs: Sequence[PairResult], evidence: Sequence[EvidenceColumns]) -> int:
@@ -236,11 +241,12 @@ class PairTable(Sequence[PairResult]):
         base = len(self)
         self.columns.extend(others.columns)
         self._series |= {base + row: series for row, series in others._series.items()}
+        self._packets |= {base + row: packets for row, packets in others._packets.items()}
 
     def in_order(self, rows: Sequence[int]) -> PairTable:
         """The same pairs at other places: the pair of `rows[i]` at place i."""
         table = PairTable()
-        table.columns, table._series = self.columns, self._series
+        table.columns, table._series, table._packets = self.columns, self._series, self._packets
         table._order = None if all(row == place for place, row in enumerate(rows)) else array("q", rows)
         return table
 
@@ -252,6 +258,14 @@ class PairTable(Sequence[PairResult]):
     def add_series(self, place: int, series: tuple[FlowSeries, ...]) -> None:
         """Give a pair what a page draws of it."""
         self._series[self._row(place)] = series
+
+    def add_packets(self, place: int, packets: PairPackets) -> None:
+        """Give a pair the packets that show what was found on it."""
+        self._packets[self._row(place)] = packets
+
+    def packets_of_row(self, row: int) -> PairPackets | None:
+        """The packets that show what was found on the pair in a row of `columns`; None where none were given."""
+        return self._packets.get(row)
 
     def series(self, place: int) -> tuple[FlowSeries, ...]:
         """What a page draws of a pair."""
@@ -345,9 +359,12 @@ class PairTable(Sequence[PairResult]):
     def _made(self, row: int) -> PairResult:
         columns = self.columns
         probability = zip(JUDGED, (column[row] for column in columns.probability), strict=True)
-        evidence = columns.evidence[row]
+        evidence, stretch = columns.evidence[row], stretch_values(columns.stretch[row])
+        vantages = tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None)
+        if (packets := self._packets.get(row)) is not None:
+            vantages, evidence = with_packets(vantages, evidence, packets)
         return PairResult(
-            tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None),
+            vantages,
             columns.verdict[row],
             {kind: share for kind, share in probability if not math.isnan(share)},
             columns.reason_with(row, [item.summary for item in evidence]),
@@ -361,7 +378,7 @@ class PairTable(Sequence[PairResult]):
             columns.pairing_ground[row],
             columns.mechanism[row],
             columns.started(row),
-            _unpacked(columns.stretch[row]),
+            None if stretch is None else Stretch(**stretch),
         )
 
 
@@ -377,11 +394,6 @@ def _packed(stretch: Stretch | None) -> bytes:
 def stretch_values(content: bytes) -> dict[str, Any] | None:
     """The fields of a stretch that `PairColumns.stretch` holds, by name; None where there is none."""
     return dict(zip(_STRETCH_FIELDS, msgspec.msgpack.decode(content), strict=True)) if content else None
-
-
-def _unpacked(content: bytes) -> Stretch | None:
-    values = stretch_values(content)
-    return None if values is None else Stretch(**values)
 
 
 _PACKER = msgspec.msgpack.Encoder()

@@ -24,7 +24,7 @@ from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResul
 from pepscope.whole_file import output_file
 from tests.pepscope.detections import DETECTIONS, PAIRS
 
-LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-1"))
+LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-2"))
 
 
 @given(DETECTIONS)
@@ -46,7 +46,7 @@ def test_a_document_holds_what_the_pair_holds(pair: PairResult) -> None:
     probability = {kind.value: pair.probability.get(kind, 0.0) for kind in JUDGED}
     expected = {
         **{name: getattr(pair, name) for name in ("reason", "packets", "duration_s")},
-        "vantages": [asdict(vantage) for vantage in pair.vantages],
+        "vantages": [{**asdict(each), "display_filter": each.display_filter} for each in pair.vantages],
         "verdict": pair.verdict.value,
         "mechanism": pair.mechanism and pair.mechanism.value,
         "started": None if pair.started_ns is None else f"{np.datetime64(pair.started_ns, 'ns')}Z",

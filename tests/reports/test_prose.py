@@ -72,7 +72,7 @@ def test_the_document_reads_back_to_the_same_result() -> None:
     ("change", "said"),
     [
         (lambda d: [], "the document must be an object, got a list"),
-        (lambda d: d | {"schema": 2}, "schema 2"),
+        (lambda d: d | {"schema": 3}, "schema 3"),
         (lambda d: {k: v for k, v in d.items() if k != "schema"}, "no 'schema' number"),
         (lambda d: {"schema": 1, "packets": 3, "connections": []}, "pepscope inspect"),
         (lambda d: d | {"pairs": {}}, "pairs must be a list, got a table"),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from detector.clocks.clouds import FlowClouds, ack_points, data_points
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
-from detector.clocks.steps import ClockPiece
+from detector.clocks.sender_axis import SenderAxis, sender_axis
 from detector.pair import Pair, Vantage
 from detector.streams.curves import NEVER, acknowledgements
 from pepscope.captures.packets import Direction, Int64Array, TcpFlag
@@ -26,43 +26,6 @@ _MOST_NS = np.iinfo(np.int64).max
 _EMPTY: FloatArray = np.zeros(0)
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """The sender's clock in seconds from `origin_ns`, and how the receiver's times are brought onto it.
-
-    `clock` is None where the two clocks could not be related: then both ends start with their first packet, `start_ns`
-    being the receiver's. `raise_ns` is what is added to the clock relation (server minus client) to draw it.
-    """
-
-    direction: Direction
-    origin_ns: int
-    start_ns: int
-    clock: ClockRelation | None
-    raise_ns: float
-
-    def sender_s(self, time_ns: Int64Array) -> FloatArray:
-        """Times of the sender's capture."""
-        return np.asarray((time_ns - self.origin_ns) / 1e9, np.float64)
-
-    def receiver_s(self, time_ns: Int64Array) -> FloatArray:
-        """Times of the receiver's capture, on the sender's clock."""
-        if self.clock is None:
-            return np.asarray((time_ns - self.start_ns) / 1e9, np.float64)
-        if self.direction is Direction.DOWN:
-            difference = -(self.clock.server_minus_client_ns(time_ns) + self.raise_ns)
-        else:
-            difference = self.clock.server_minus_client_ns(self._client_times(time_ns)) + self.raise_ns
-        return np.asarray((time_ns - self.origin_ns - difference) / 1e9, np.float64)
-
-    def _client_times(self, server_ns: Int64Array) -> Int64Array:
-        """Client times at which the server's clock shows `server_ns`; two rounds suffice for drifts below a percent."""
-        assert self.clock is not None
-        client = server_ns - round(self.clock.pieces[0].offset_ns)
-        for _ in range(2):
-            client = server_ns - np.rint(self.clock.server_minus_client_ns(client)).astype(np.int64)
-        return client
-
-
 def flow_series(pair: Pair, clock: ClockRelation, direction: Direction) -> FlowSeries:
     """Everything that is drawn of the data in `direction`.
 
@@ -73,7 +36,7 @@ def flow_series(pair: Pair, clock: ClockRelation, direction: Direction) -> FlowS
     acknowledgement counts from the arrival of the data that it covers where the receiver's capture shows it later.
     """
     sender, receiver = pair.sender(direction), pair.receiver(direction)
-    axis = _axis(sender, receiver, _plainest(clock), direction)
+    axis = sender_axis(sender, receiver, _plainest(clock), direction)
     offset, drift = _line(axis)
     forward_at, forward, ack_at, ack = _clouds(clock.clouds.get(direction), axis, offset, drift)
     over = ack - (offset + drift * ack_at)
@@ -115,18 +78,7 @@ def _plainest(clock: ClockRelation) -> ClockRelation:
     return replace(clock, pieces=(piece,))
 
 
-def _axis(sender: Vantage | None, receiver: Vantage | None, clock: ClockRelation, direction: Direction) -> _Axis:
-    firsts = [int(v.packets.time_ns[0]) for v in (sender, receiver) if v is not None and len(v.packets)]
-    origin, start = (firsts[0], firsts[-1]) if firsts else (0, 0)
-    if sender is None or receiver is None or not clock.pieces:
-        return _Axis(direction, origin, start, None, 0.0)
-    piece: ClockPiece = clock.pieces[0]
-    allowed = piece.high_ns if direction is Direction.UP else piece.low_ns
-    touching = not clock.separable and np.isfinite(allowed)
-    return _Axis(direction, origin, start, clock, allowed - piece.offset_ns if touching else 0.0)
-
-
-def _line(axis: _Axis) -> tuple[float, float]:
+def _line(axis: SenderAxis) -> tuple[float, float]:
     """Receiver's minus sender's clock of the first piece: offset (s) at the axis' origin, and drift."""
     if axis.clock is None:
         return 0.0, 0.0
@@ -140,7 +92,7 @@ def _line(axis: _Axis) -> tuple[float, float]:
 
 
 def _clouds(
-    clouds: FlowClouds | None, axis: _Axis, offset_s: float, drift: float
+    clouds: FlowClouds | None, axis: SenderAxis, offset_s: float, drift: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sender's times and receiver's minus sender's times (s) of data, then of acknowledgements."""
     if clouds is None:
@@ -172,7 +124,7 @@ def _placed(clock: ClockRelation, client_ns: Int64Array) -> npt.NDArray[np.bool_
 
 
 def _sequence(
-    vantage: Vantage | None, end: str, direction: Direction, shift: int, axis: _Axis
+    vantage: Vantage | None, end: str, direction: Direction, shift: int, axis: SenderAxis
 ) -> dict[str, FloatArray]:
     if vantage is None:
         data_at = data = ack_at = ack = _EMPTY
@@ -193,7 +145,7 @@ def _sequence(
     }
 
 
-def _round_trip_times(sender: Vantage | None, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
+def _round_trip_times(sender: Vantage | None, direction: Direction, axis: SenderAxis) -> dict[str, FloatArray]:
     if sender is None:
         return {"round_trip_time_s": _EMPTY, "round_trip_time_at_s": _EMPTY}
     packets = sender.packets
@@ -204,7 +156,7 @@ def _round_trip_times(sender: Vantage | None, direction: Direction, axis: _Axis)
     }
 
 
-def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
+def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: SenderAxis) -> dict[str, FloatArray]:
     """Receive window for `direction`'s data, without SYN (unscaled) and RST (meaningless)."""
     if vantage is None:
         return {f"{end}_window_at_s": _EMPTY, f"{end}_window_bytes": _EMPTY}
@@ -218,7 +170,7 @@ def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: _Axi
     }
 
 
-def _throughput(sender: Vantage | None, direction: Direction, axis: _Axis) -> dict[str, FloatArray]:
+def _throughput(sender: Vantage | None, direction: Direction, axis: SenderAxis) -> dict[str, FloatArray]:
     """Payload that left the sender, copies included, in equal bins over the time in which it sent."""
     if sender is None:
         return {"throughput_at_s": _EMPTY, "throughput_bit_s": _EMPTY}

@@ -6,7 +6,7 @@ import pytest
 from detector.clocks.relation import ClockRelation, relate
 from detector.options import ClockMode, DetectOptions
 from detector.pair import Pair, StreamAlignment, Vantage
-from detector.series import flow_series
+from detector.shown.series import flow_series
 from pepscope.captures.connections import Close, Connection, FlowSummary, MissingPackets
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, PacketColumns, TcpFlag
 from pepscope.results.verdicts import FlowSeries
