@@ -259,7 +259,7 @@ def detect(
 
     connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    are_shown = as_json or as_jsonl or html is not None
+    are_shown = as_json or as_jsonl or html is not None or parquet is not None
     asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:

@@ -87,7 +87,9 @@ def write_unit(result: DetectionResult, unit: Unit, identity: str, directory: Pa
 def _connections(result: DetectionResult, unit: Unit, identity: str) -> pd.DataFrame:
     import pandas as pd
 
-    frame = detection_frame(result).reset_index(drop=True)
+    # The table of captures has their digests.
+    made_with = ["sha256_a", "sha256_b", "version", "options"]
+    frame = detection_frame(result).drop(columns=made_with).reset_index(drop=True)
     started = pd.to_datetime(frame["started"], utc=True, errors="coerce", format="ISO8601")
     frame["started"] = started.astype("datetime64[us, UTC]")
     frame["started_ns"] = started.astype("datetime64[ns, UTC]").astype("int64").where(started.notna(), -1)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.evidence.packets import EvidencePacket, connection_filter, locators
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.results.evidence.table import plain_number
 from pepscope.results.pair_table import JUDGED, PairTable, stretch_values
 from pepscope.results.verdicts import (

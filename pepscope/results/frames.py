@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -61,11 +62,13 @@ _HOST_COLUMNS = (
 )
 
 
-def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
+def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
     columns, rows = table.columns, table.rows[places]
+    digests = {capture.path: capture.sha256 for capture in result.captures}
     for letter, vantage in zip("ab", columns.vantages, strict=True):
         yield from _vantage_columns(vantage, letter, rows)
+        yield f"sha256_{letter}", [digests.get(path) if path else None for path in vantage.capture.of(rows)]
     yield "verdict", [verdict.value for verdict in columns.verdict.of(rows)]
     yield "mechanism", [None if kind is None else kind.value for kind in columns.mechanism.of(rows)]
     at = np.asarray(rows, np.int64)
@@ -77,6 +80,9 @@ def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     yield "started", [time_text(columns.started(row)) for row in rows]
     yield "duration_s", np.asarray(columns.duration_s)[at]
     yield "reason", columns.reasons(rows)
+    tool = result.tool
+    yield "version", [None if tool is None else tool.version] * len(rows)
+    yield "options", [None if tool is None else json.dumps(dict(tool.options))] * len(rows)
 
 
 def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
@@ -123,7 +129,7 @@ def detection_batches(result: DetectionResult, rows: int) -> Iterator[pa.RecordB
 def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
-        yield start, dict(_columns(table, slice(start, start + rows)))
+        yield start, dict(_columns(result, table, slice(start, start + rows)))
 
 
 def groups_frame(result: DetectionResult) -> pd.DataFrame:

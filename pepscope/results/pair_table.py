@@ -14,8 +14,7 @@ import numpy as np
 
 from pepscope.results.columns import BytesColumn, CodedColumn, TextColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array
-from pepscope.results.evidence.named import packets_in, with_packets
-from pepscope.results.evidence.packets import PairPackets
+from pepscope.results.evidence.named import PairPackets, packets_in, with_packets
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.verdicts import (
     Evidence,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filter
 from pepscope.captures.packets import Direction
-from pepscope.results.evidence.packets import EvidencePacket, connection_filter
 from pepscope.writers import writer
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 import numpy as np
 from msgspec import Meta, Struct
 
-from pepscope.results.evidence.packets import EvidencePacket
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
+from pepscope.results.encode import packets_document
 from pepscope.results.frames import detection_batches, detection_frames
 from pepscope.whole_file import output_file
 from reports.errors import ReportError, cannot_write
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from pepscope.results.verdicts import DetectionResult
+    from pepscope.results.verdicts import DetectionResult, Evidence
 
 #: Connections of a row group, with their evidence: some ten megabytes while they are written.
 _ROWS = 8192
@@ -26,7 +27,8 @@ _ROWS = 8192
 def evidence_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a piece of evidence; `pair` is the row of `result.to_frame()` that it belongs to.
 
-    `numbers` is the JSON text of the figures behind it, `caveats` the caveats joined by `; `.
+    `numbers` is the JSON text of the figures behind it, `caveats` the caveats joined by `; `, `packets` the JSON text
+    of the packets that show it.
     """
     import pandas as pd
 
@@ -47,7 +49,13 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
             "summary": [item.summary for _, item in items],
             "numbers": [json.dumps(dict(item.numbers)) for _, item in items],
             "caveats": ["; ".join(item.caveats) for _, item in items],
+            "packets": [_packets(item) for _, item in items],
         }
+
+
+def _packets(item: Evidence) -> str:
+    """The packets that show it as JSON text, as in `detect-2`: `null` where they were not looked for."""
+    return json.dumps(packets_document(item.packets)["packets"])
 
 
 def evidence_path(path: str | Path) -> Path:

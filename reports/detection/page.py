@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pepscope.captures.packets import Direction
 from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Verdict
+from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Tool, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
 from reports.detection.group_section import groups_section
@@ -27,8 +27,16 @@ from reports.document import CONTENT_POLICY, SITE_CONTENT_POLICY, asset, figure_
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
+from reports.packets import vantage_filters, without_packets
 from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
-from reports.quantities import format_bytes, format_count, format_moment, format_percent, format_seconds
+from reports.quantities import (
+    describe_number,
+    format_bytes,
+    format_count,
+    format_moment,
+    format_percent,
+    format_seconds,
+)
 from reports.wording import VERDICT_NAMES, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
@@ -40,9 +48,13 @@ MAX_DRAWN = 50
 #: Connections with a section of their own.
 MAX_SECTIONS = 200
 
-#: Bytes of a page, and how many of them sections and groups take: 200 sections of 13 kB, 50 groups and captions.
+#: Connections whose packets are named.
+MAX_WITH_PACKETS = 50
+
+#: Bytes of a page, and how many of them sections and groups take: 200 sections of 13 kB, 50 of which name packets in
+#: 15 kB more, 50 groups and captions.
 PAGE_BYTES = 10_000_000
-_SECTION_BYTES = 3_600_000
+_SECTION_BYTES = 4_400_000
 
 #: Points a trace, and most and fewest points of the whole page, with the bytes that one takes. What the table and
 #: plotly.js leave of the page is for points; every figure keeps its shape with the fewest.
@@ -101,7 +113,7 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
     sections: list[str] = []
     data: list[str] = []
     for rank, index in enumerate(order[:MAX_SECTIONS]):
-        pair = result.pairs[index]
+        pair = result.pairs[index] if rank < MAX_WITH_PACKETS else without_packets(result.pairs[index])
         figures = [flow_figures(series, limit, pair.evidence) for series in pair.series] if index in drawn_set else []
         sections.append(
             connection_section(
@@ -122,6 +134,7 @@ def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, sit
             "style": asset("page.css"),
             "above": "" if site is None else f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>',
             "headline": with_tooltips(_headline(result, order)),
+            "tool": _tool(result.tool),
             "captures": "".join(_capture(capture) for capture in result.captures),
             "groups_above": groups.html if only is None else "",
             "groups_below": "" if only is None else groups.html,
@@ -187,10 +200,30 @@ def _capture(capture: CaptureSummary) -> str:
     warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
     return (
         f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
-        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}</span>"
+        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}{_captured(capture)}"
+        "</span>"
+        + ("" if capture.sha256 is None else f'<span class="digest">SHA-256 {capture.sha256}</span>')
         + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
         + "</li>"
     )
+
+
+def _captured(capture: CaptureSummary) -> str:
+    if capture.started_ns is None or capture.ended_ns is None:
+        return ""
+    return f", {format_moment(capture.started_ns)} to {format_moment(capture.ended_ns)}"
+
+
+def _tool(tool: Tool | None) -> str:
+    """Version and options, for the foot of the page."""
+    if tool is None:
+        return "pepscope. "
+    options = "".join(
+        f"<li><code>{escape(name)}</code> {escape(describe_number(name, value)[1])}</li>"
+        for name, value in tool.options.items()
+        if value is not None
+    )
+    return f'pepscope {escape(tool.version)}, with the options</p><ul class="options">{options}</ul><p>'
 
 
 def _chips(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -275,7 +308,7 @@ def _facts(pair: PairResult) -> str:
     else:
         how = ""
     return (
-        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
+        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}{vantage_filters(pair)}'
         f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}{_since(pair)}; '
         f"payload {format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pepscope.captures.capture import Capture, open_capture
-from pepscope.results.evidence.packets import connection_filter, frames_filter, locator
+from pepscope.captures.files.named_packets import connection_filter, frames_filter, locator
 from tests.captures import layers, scenarios
 from tests.captures.containers import (
     LINK_ETHERNET,

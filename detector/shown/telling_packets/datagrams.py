@@ -8,7 +8,7 @@ import numpy as np
 
 from detector.shown.telling_packets.rows import row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
-from pepscope.results.evidence.packets import EvidencePacket
+from pepscope.captures.files.named_packets import EvidencePacket
 
 
 def carried_bytes(scene: Scene) -> Sequence[Telling | EvidencePacket]:

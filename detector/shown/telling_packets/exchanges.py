@@ -9,8 +9,8 @@ import numpy as np
 from detector.shown.telling_packets.telling import duration, spread
 from pepscope.captures.capture import Capture
 from pepscope.captures.exchanges import EXCHANGE_KINDS, Exchanges
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction, Int64Array, PacketColumns
-from pepscope.results.evidence.packets import EvidencePacket
 from pepscope.results.verdicts import GroupSide
 
 #: The direction of the questions that the far end answers.

@@ -11,7 +11,7 @@ from detector.pair import Vantage
 from detector.shown.telling_packets.registry import POINTERS
 from detector.shown.telling_packets.telling import Scene, Telling
 from pepscope.captures.capture import Capture
-from pepscope.results.evidence.packets import EvidencePacket
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import Evidence
 
 

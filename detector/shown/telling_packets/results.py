@@ -9,8 +9,9 @@ from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_
 from detector.shown.telling_packets.naming import frames_of, packets_of
 from detector.shown.telling_packets.observing import Connections, Observed
 from pepscope.captures.capture import Capture
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.attention import ATTENTION
-from pepscope.results.evidence.packets import EvidencePacket, PairPackets
+from pepscope.results.evidence.named import PairPackets
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupResult, GroupSide, VantageName
 

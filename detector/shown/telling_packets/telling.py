@@ -11,8 +11,8 @@ import numpy.typing as npt
 from detector.method import Observation
 from detector.pair import Pair, Vantage
 from pepscope.captures.capture import Capture
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction
-from pepscope.results.evidence.packets import EvidencePacket
 from pepscope.results.verdicts import Evidence, FloatArray
 
 

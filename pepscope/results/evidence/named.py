@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from pepscope.results.evidence.packets import PairPackets
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import Evidence, PairResult, VantageName
+
+
+@dataclass(frozen=True, slots=True)
+class PairPackets:
+    """The packets that show what was found on one connection.
+
+    `frames` are the first and the last frame of the connection by capture, `evidence` has an entry for each piece of
+    evidence in its order.
+    """
+
+    frames: Mapping[str, tuple[int, int]]
+    evidence: tuple[tuple[EvidencePacket, ...], ...]
 
 
 def packets_in(pair: PairResult) -> PairPackets | None:

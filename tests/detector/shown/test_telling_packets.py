@@ -13,10 +13,10 @@ from detector.methods import METHODS
 from detector.shown.telling_packets.registry import POINTERS, WITHOUT_PACKETS
 from detector.shown.telling_packets.results import AskedPackets
 from pepscope.captures.capture import open_capture
+from pepscope.captures.files.named_packets import locator
 from pepscope.errors import UsageError
-from pepscope.results.evidence.packets import locator
 from pepscope.results.transfer_findings import TransferFinding
-from pepscope.results.verdicts import DetectionResult, Evidence
+from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, PairResult
 from tests.oracles.tshark import tshark_fields
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -33,8 +33,12 @@ def _detected(paths: list[str], **options: object) -> DetectionResult:
     return pepscope.detect(*paths, packets=3, **options)  # type: ignore[arg-type]
 
 
+def _judged(result: DetectionResult) -> list[PairResult | GroupResult]:
+    return [*result.pairs, *result.groups]
+
+
 def _evidence(result: DetectionResult) -> list[Evidence]:
-    return [item for judged in (*result.pairs, *result.groups) for item in judged.evidence]
+    return [item for judged in _judged(result) for item in judged.evidence]
 
 
 def test_every_finding_is_pointed_to_or_has_no_packets() -> None:
@@ -74,9 +78,9 @@ def test_tshark_finds_exactly_the_packets(name: str) -> None:
         place = next(
             each.id for each in capture.connections if (each.client, each.server) == (vantage.client, vantage.server)
         )
-        line = locator(path, vantage.display_filter).tshark
-        assert line is not None
-        shown = [int(number) for (number,) in tshark_fields(line, "frame.number")]
+        whole = locator(path, vantage.display_filter).tshark
+        assert whole is not None
+        shown = [int(number) for (number,) in tshark_fields(whole, "frame.number")]
         assert shown == capture.frame_numbers(place).tolist()
 
 
@@ -92,7 +96,7 @@ def test_decided_findings_name_packets_with_their_times(name: str) -> None:
         captures = {packet.capture for packet in item.packets}
         if item.outcome.value != "inapplicable" and item.method in ("ack_timing", "identity", "handshake", "progress"):
             assert len(captures) >= 1
-    times = {}
+    times = dict[tuple[str, int], int]()
     for path in _paths(name):
         capture = open_capture(path)
         for connection in capture.connections:

@@ -1,9 +1,9 @@
-"""The packets that show a finding, and what finds them again: Wireshark's display filters, lines for tshark."""
+"""Packets named by file and frame, and what finds them again: Wireshark's display filters, lines for tshark."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -23,18 +23,6 @@ class EvidencePacket:
     frame: int
     time_ns: int
     shows: str
-
-
-@dataclass(frozen=True, slots=True)
-class PairPackets:
-    """The packets that show what was found on one connection.
-
-    `frames` are the first and the last frame of the connection by capture, `evidence` has an entry for each piece of
-    evidence in its order.
-    """
-
-    frames: Mapping[str, tuple[int, int]]
-    evidence: tuple[tuple[EvidencePacket, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
