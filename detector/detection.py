@@ -27,8 +27,8 @@ from detector.verdict.judging import judge_pair
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
+from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
-from pepscope.captures.files.at_once import open_captures
 from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction

@@ -918,7 +918,7 @@ def frames_of_connections(path: str, connections: Sequence[tuple[tuple[bytes, in
 
 @final
 class CaptureFrames:
-    """The frames of a capture; `pepscope.captures.frames` gives the columns their names."""
+    """The frames of a capture; `pepscope.captures.files.frames` gives the columns their names."""
 
     def frames(self) -> list[bytes]:
         """The captured bytes of each frame."""

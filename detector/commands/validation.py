@@ -37,7 +37,7 @@ class Scores(click.ParamType[frozenset[str]]):
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @click.option(
     "--detector", metavar="COMMAND",
-    help="Score this detector, too: it gets the captures as its last arguments and writes detect-1 JSON.",
+    help="Score this detector, too: it gets the captures as its last arguments and writes detect-2 JSON.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", type=Duration(), metavar="T",

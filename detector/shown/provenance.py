@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import BinaryIO
 
 import pepscope
 from detector.options import DetectOptions
@@ -38,9 +39,9 @@ def stated_tool(
     )
 
 
-def digests_of(paths: Sequence[str]) -> list[FileDigest]:
+def digests_of(sources: Sequence[str | BinaryIO]) -> list[FileDigest]:
     """Begin to take the digests of files, while their packets are read."""
-    return [FileDigest(path) for path in paths]
+    return [FileDigest(source) for source in sources]
 
 
 def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from detector.detection import detect
+from pepscope.captures import at_once
+from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import open_capture
-from pepscope.captures.files import at_once
-from pepscope.captures.files.at_once import open_captures
 from pepscope.errors import CaptureError
 
 CORPUS = Path(__file__).parents[1] / "corpus"

@@ -47,7 +47,12 @@ def name_packets(
     connections: Connections,
     asked: AskedPackets,
 ) -> tuple[GroupResult, ...]:
-    """Give connections the packets that show what was found on them, and return the groups with those of theirs."""
+    """Give connections the packets that show what was found on them, and return the groups with those of theirs.
+
+    Captures of one name, as file objects may have, have no packets that a name would find.
+    """
+    if len({capture.path for capture in captures}) < len(captures):
+        return tuple(groups)
     naming = _Naming(captures, results, groups, connections, asked)
     for place in sorted(asked.places(results), key=lambda each: (connections.partition(each), each)):
         naming.add(place)

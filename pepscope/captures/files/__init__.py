@@ -1,1 +1,1 @@
-"""Capture files as a whole: several read at once, digests, copies with comments."""
+"""Capture files: what may be given as one, digests, frames with headers, frames by number, copies with comments."""

@@ -7,7 +7,9 @@ import os
 import stat
 import threading
 from pathlib import Path
+from typing import BinaryIO
 
+from pepscope.captures.files.named_packets import STANDARD_INPUT
 from pepscope.errors import CaptureError
 
 #: Read at once; between two pieces the thread sees that nobody waits for the digest any more.
@@ -17,16 +19,16 @@ _PIECE_BYTES = 1 << 20
 class FileDigest:
     """The SHA-256 of a file's bytes as they stand on disk, compressed or not; taken in a thread of its own.
 
-    Only regular files have one: standard input and pipes are read once, by the analysis.
+    Only regular files have one: standard input, pipes and file objects are read once, by the analysis.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, source: str | BinaryIO) -> None:
+        self.path = path = source if isinstance(source, str) else STANDARD_INPUT
         self._hash = hashlib.sha256()
         self._stopped = False
         self._state: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
-        if path != "-" and Path(path).is_file():
+        if path != STANDARD_INPUT and Path(path).is_file():
             self._state = file_state(path)
             self._thread = threading.Thread(target=self._run, name=f"digest of {path}", daemon=True)
             self._thread.start()
