@@ -36,7 +36,7 @@ def packets_table(packets: Sequence[EvidencePacket] | None) -> str:
     return (
         '<details class="packets"><summary>packets</summary><table><thead><tr><th scope="col">Frame</th>'
         '<th scope="col">What it does</th><th scope="col">Capture, and time by its clock</th></tr>'
-        f"</thead><tbody>{rows}</tbody></table>{_filters(locators(packets))}</details>"
+        f"</thead><tbody>{rows}</tbody></table>{filters_list(locators(packets))}</details>"
     )
 
 
@@ -48,10 +48,10 @@ def without_packets(pair: PairResult) -> PairResult:
 def vantage_filters(pair: PairResult) -> str:
     """How a connection is found in each of its captures."""
     found = [locator(vantage.capture, vantage.display_filter) for vantage in pair.vantages]
-    return f'<details class="packets"><summary>in Wireshark</summary>{_filters(found)}</details>'
+    return f'<details class="packets"><summary>in Wireshark</summary>{filters_list(found)}</details>'
 
 
-def _filters(found: Sequence[Locator]) -> str:
+def filters_list(found: Sequence[Locator]) -> str:
     """Display filters and lines for a shell, to be copied."""
     rows = "".join(
         f'<dt class="path">{escape(PurePath(each.capture).name)}</dt>'

@@ -13,7 +13,7 @@ from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
 from detector.clocks.sender_axis import SenderAxis, sender_axis
 from detector.pair import Pair, Vantage
 from detector.streams.curves import NEVER, acknowledgements
-from pepscope.captures.packets import Direction, Int64Array, TcpFlag
+from pepscope.captures.packets import Direction, Int64Array, Mark, TcpFlag
 from pepscope.results.verdicts import FloatArray, FlowSeries
 
 #: Bins of the throughput curve; fewer where they would be shorter than MIN_BIN_S.
@@ -58,6 +58,8 @@ def flow_series(pair: Pair, clock: ClockRelation, direction: Direction) -> FlowS
         **_windows(sender, "sender", direction, axis),
         **_windows(receiver, "receiver", direction, axis),
         **_throughput(sender, direction, axis),
+        **_in_flight(sender, receiver, direction, axis),
+        **_sent_again(sender, receiver, direction, 0 if sender else shift, axis),
         one_way_delay_s=forward - (offset + drift * forward_at) if related else _EMPTY,
     )
 
@@ -167,6 +169,46 @@ def _windows(vantage: Vantage | None, end: str, direction: Direction, axis: Send
     return {
         f"{end}_window_at_s": clocked(packets.time_ns[chosen]),
         f"{end}_window_bytes": packets.window_bytes[chosen].astype(np.float64),
+    }
+
+
+def _in_flight(
+    sender: Vantage | None, receiver: Vantage | None, direction: Direction, axis: SenderAxis
+) -> dict[str, FloatArray]:
+    """What had been sent and not acknowledged after each packet that sent or acknowledged data."""
+    vantage = sender or receiver
+    if vantage is None:
+        return {"in_flight_at_s": _EMPTY, "in_flight_bytes": _EMPTY}
+    packets = vantage.packets
+    is_data = (packets.direction == direction) & (packets.payload_bytes > 0)
+    acknowledges = (packets.direction != direction) & (packets.acknowledgement_offset >= 0)
+    chosen = np.flatnonzero(is_data | acknowledges)
+    if not len(chosen) or not is_data.any():
+        return {"in_flight_at_s": _EMPTY, "in_flight_bytes": _EMPTY}
+    begun = int(packets.sequence_offset[is_data].min())
+    sent = np.where(is_data, packets.sequence_offset + packets.payload_bytes, begun)[chosen]
+    acknowledged = np.where(acknowledges, packets.acknowledgement_offset, begun)[chosen]
+    under_way = np.maximum.accumulate(sent) - np.maximum(np.maximum.accumulate(acknowledged), begun)
+    clocked = axis.sender_s if sender else axis.receiver_s
+    return {
+        "in_flight_at_s": clocked(packets.time_ns[chosen]),
+        "in_flight_bytes": np.maximum(under_way, 0).astype(np.float64),
+    }
+
+
+def _sent_again(
+    sender: Vantage | None, receiver: Vantage | None, direction: Direction, shift: int, axis: SenderAxis
+) -> dict[str, FloatArray]:
+    """Data that were sent again, by the end of each segment."""
+    vantage = sender or receiver
+    if vantage is None:
+        return {"sent_again_at_s": _EMPTY, "sent_again_offset": _EMPTY}
+    packets = vantage.packets
+    again = np.flatnonzero((packets.direction == direction) & ((packets.marks & Mark.RETRANSMISSION) != 0))
+    clocked = axis.sender_s if sender else axis.receiver_s
+    return {
+        "sent_again_at_s": clocked(packets.time_ns[again]),
+        "sent_again_offset": (packets.sequence_offset[again] + packets.payload_bytes[again] + shift).astype(np.float64),
     }
 
 

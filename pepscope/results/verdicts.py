@@ -147,6 +147,10 @@ class FlowSeries:
     throughput_at_s: FloatArray  # sender's payload per bin
     throughput_bit_s: FloatArray
     one_way_delay_s: FloatArray  # by sending order, clock line removed
+    in_flight_at_s: FloatArray  # sent and not acknowledged yet, after each packet, at the sender where it was captured
+    in_flight_bytes: FloatArray
+    sent_again_at_s: FloatArray  # retransmissions, likewise
+    sent_again_offset: FloatArray
 
 
 @dataclass(frozen=True, slots=True)

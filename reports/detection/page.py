@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from pepscope.captures.packets import Direction
 from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Tool, Verdict
+from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace, Tool, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
+from reports.detection.flow_section import flow_section
 from reports.detection.group_section import groups_section
 from reports.detection.ranking import (
     KINDS_IN_ORDER,
@@ -61,9 +62,6 @@ _SECTION_BYTES = 4_400_000
 MAX_TRACE_POINTS = 4000
 MAX_POINTS, MIN_POINTS = 350_000, 50_000
 _POINT_BYTES = 10.7
-
-#: A direction that carries less than this share of the other's payload, a request say, is folded away.
-MINOR_FLOW = 0.05
 
 
 def write_page(result: DetectionResult, path: str | Path) -> None:
@@ -273,8 +271,8 @@ def connection_section(
     # The page's headline already shows it if there is only one connection.
     meaning = "" if alone else f'<p class="verdict">{with_tooltips(verdict_sentence(pair))}</p>'
     drawings = "".join(
-        _flow(index, position, pair, pair.series[position], figures[position])
-        for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))
+        flow_section(index, position, pair.series[position].direction, figures[position], _payloads(pair))
+        for position in sorted(range(len(figures)), key=lambda place: -_payloads(pair)[pair.series[place].direction])
     )
     return (
         f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
@@ -319,23 +317,5 @@ def _since(pair: PairResult) -> str:
     return "" if pair.started_ns is None else f" from {format_moment(pair.started_ns)}"
 
 
-def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figures: list[Figure]) -> str:
-    way = "Upload, client to server" if series.direction is Direction.UP else "Download, server to client"
-    payload = _payload(pair, series.direction)
-    drawings = "".join(
-        f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
-        f'data-figure="{number}" role="group" aria-label="{escape(figure.title)}"></div>'
-        f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
-        for number, figure in enumerate(figures)
-    )
-    if not drawings:
-        return ""
-    main = payload >= MINOR_FLOW * _payload(pair, series.direction.reverse)
-    return (
-        f'<details class="flow"{" open" if main else ""}><summary><h3>{way}: {format_bytes(payload)}</h3></summary>'
-        f'<div class="figures">{drawings}</div></details>'
-    )
-
-
-def _payload(pair: PairResult, direction: Direction) -> int:
-    return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down
+def _payloads(pair: PairResult) -> dict[Direction, int]:
+    return {Direction.UP: pair.payload_bytes_up, Direction.DOWN: pair.payload_bytes_down}

@@ -82,6 +82,8 @@ def point_count(series: FlowSeries, limit: int) -> int:
         len(series.receiver_window_at_s),
         len(series.throughput_at_s),
         len(series.one_way_delay_s),
+        len(series.in_flight_at_s),
+        len(series.sent_again_at_s),
     ]
     return sum(min(size, limit) for size in sizes)
 
@@ -97,6 +99,7 @@ def flow_figures(series: FlowSeries, limit: int, evidence: Sequence[Evidence] = 
         _one_way_delay(series, limit),
         _round_trip_time(series, limit),
         _receive_window(series, limit),
+        _in_flight(series, limit),
         _throughput(series, limit),
     )
     return [figure for figure in candidates if figure is not None]
@@ -211,6 +214,7 @@ def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
             "ack", "ACKs sent",
             series.receiver_ack_time_s, series.receiver_ack_offset * scale, limit,
         ),
+        _series("violation", "sent again", series.sent_again_at_s, series.sent_again_offset * scale, limit),
     )  # fmt: skip
     if not traces:
         return None
@@ -291,6 +295,25 @@ def _receive_window(series: FlowSeries, limit: int) -> Figure | None:
     if sum(bool(np.any(values == 0)) for values in (series.sender_window_bytes, series.receiver_window_bytes)):
         caption += " The window closes completely here."
     return Figure("window", "Receive window", caption, "time (s)", f"receive window ({unit})", True, traces)
+
+
+def _in_flight(series: FlowSeries, limit: int) -> Figure | None:
+    if not len(series.in_flight_bytes):
+        return None
+    unit, scale = _decimal_unit("B", series.in_flight_bytes)
+    again = len(series.sent_again_at_s)
+    resent = f" {format_count(again)} segments were sent again (crosses in the graph of time and sequence)."
+    return Figure(
+        "in-flight",
+        "Data in flight",
+        f"Sent and not acknowledged yet: {format_bytes(float(series.in_flight_bytes.max()))} at most. It follows the "
+        "smaller of the congestion window and the receive window; a saw that falls after losses is the congestion "
+        f"window.{resent if again else ' Nothing was sent again.'}",
+        "time (s)",
+        f"data in flight ({unit})",
+        True,
+        _present(_steps("data", "in flight", series.in_flight_at_s, series.in_flight_bytes * scale, limit)),
+    )
 
 
 def _throughput(series: FlowSeries, limit: int) -> Figure | None:

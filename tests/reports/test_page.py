@@ -185,10 +185,10 @@ def test_figures_follow_from_what_is_there() -> None:
         receiver_data_time_s=empty, receiver_data_offset=empty, receiver_ack_time_s=empty, receiver_ack_offset=empty,
     )  # fmt: skip
     assert [figure.key for figure in flow_figures(series, 100)] == [
-        "clouds", "sequence", "delay", "round-trip-time", "window", "throughput",
+        "clouds", "sequence", "delay", "round-trip-time", "window", "in-flight", "throughput",
     ]  # fmt: skip
     assert [figure.key for figure in flow_figures(alone, 100)] == [
-        "sequence", "round-trip-time", "window", "throughput",
+        "sequence", "round-trip-time", "window", "in-flight", "throughput",
     ]  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_figure_data_is_plain_json(tmp_path: Path) -> None:
     text = page_text(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(),))))
     found = re.search(r'<script type="application/json" id="figures-0">(.*?)</script>', text)
     assert found is not None
-    assert [len(flow) for flow in json.loads(found[1])] == [6]
+    assert [len(flow) for flow in json.loads(found[1])] == [7]
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """What a detector says of two captures, as far as it is scored: a part of the JSON contract `detect-2`.
 
 A detector of others needs no more than this: `schema` (1 or 2), in `pairs` the `vantages` (`capture` as given,
-`client`, `server`), the `verdict` and, for ROC and calibration, the `probability`; `groups` where it judges those. Other
-fields are passed over.
+`client`, `server`), the `verdict` and, for ROC and calibration, the `probability`; `groups` where it judges those.
+Other fields are passed over.
 """
 
 from __future__ import annotations
