@@ -109,8 +109,11 @@ def _held(scene: Scene) -> _Held | None:
 
 
 def before_data(scene: Scene) -> list[Telling]:
-    """Acknowledgements that reached the sender before their data had reached the receiver, the earliest ones."""
-    return _ordered(scene, by_bytes=False)
+    """Acknowledgements that reached the sender before their data had reached the receiver, the earliest ones.
+
+    Where only both directions together contradict every clock, those that come soonest behind their data.
+    """
+    return _ordered(scene, by_bytes=False) or behind_data(scene)
 
 
 def most_ahead(scene: Scene) -> list[Telling]:

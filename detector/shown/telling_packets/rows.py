@@ -53,15 +53,3 @@ def row_of_byte(packets: PacketColumns, direction: Direction, offset: int) -> in
     start = packets.sequence_offset[rows]
     holding = rows[(start <= offset) & (offset < start + packets.payload_bytes[rows])]
     return int(holding[0]) if len(holding) else None
-
-
-def row_after(rows: Int64Array, packets: PacketColumns, time_ns: int) -> int | None:
-    """The first of some rows that is not before a time."""
-    later = rows[packets.time_ns[rows] >= time_ns]
-    return int(later[0]) if len(later) else None
-
-
-def row_before(rows: Int64Array, packets: PacketColumns, time_ns: int) -> int | None:
-    """The last of some rows that is before a time."""
-    earlier = rows[packets.time_ns[rows] < time_ns]
-    return int(earlier[-1]) if len(earlier) else None

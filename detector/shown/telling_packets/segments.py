@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,29 +17,34 @@ _COMPARED = 256
 
 
 def same(scene: Scene) -> list[Telling]:
-    """Data segments that arrive as they left."""
-    return _compared(scene, differing=False)
+    """Data segments that arrive as they left, or, where a middlebox rewrites all of them, with fewest changes."""
+    return _pointed(scene, sorted(_compared(scene), key=lambda each: each[0]))
 
 
 def other(scene: Scene) -> list[Telling]:
     """Data segments that arrive with other fields than those with which their bytes left."""
-    return _compared(scene, differing=True)
+    return _pointed(scene, sorted((each for each in _compared(scene) if each[0]), key=lambda each: -each[0]))
 
 
 def either(scene: Scene) -> list[Telling]:
     """Data segments that arrive, those with most changes first."""
-    return _compared(scene, differing=True) + _compared(scene, differing=False)
+    return _pointed(scene, sorted(_compared(scene), key=lambda each: -each[0]))
 
 
-def _compared(scene: Scene, *, differing: bool) -> list[Telling]:
-    found = [
-        (len(changes), place, arrived, left)
+#: How many fields of a segment changed, the segment as it arrived, and as it left.
+_Compared = tuple[int, Telling, Telling]
+
+
+def _compared(scene: Scene) -> list[_Compared]:
+    return [
+        (len(changes), arrived, left)
         for direction in DIRECTIONS
-        for place, (arrived, left, changes) in enumerate(_segments(scene, direction))
-        if bool(changes) is differing
+        for arrived, left, changes in _segments(scene, direction)
     ]
-    found.sort(key=lambda each: (-each[0], each[1]))
-    return [telling for _, _, arrived, left in found[: scene.most] for telling in (left, arrived)]
+
+
+def _pointed(scene: Scene, compared: Sequence[_Compared]) -> list[Telling]:
+    return [telling for _, arrived, left in compared[: scene.most] for telling in (left, arrived)]
 
 
 def _segments(scene: Scene, direction: Direction) -> Iterator[tuple[Telling, Telling, list[str]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from detector.pair import Vantage
-from detector.shown.telling_packets.openings_and_ends import ends_of_streams, opened_by
+from detector.shown.telling_packets.openings_and_ends import opened_by
 from detector.shown.telling_packets.rows import data_rows, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted
 from pepscope.captures.direction import DIRECTIONS
@@ -78,11 +78,6 @@ def _first_difference(client: PayloadSample, server: PayloadSample, shift: int) 
             if mine != theirs:
                 return low + next(i for i, (a, b) in enumerate(zip(mine, theirs, strict=True)) if a != b)
     return None
-
-
-def sizes(scene: Scene) -> list[Telling]:
-    """The ends of the streams whose sizes differ."""
-    return ends_of_streams(scene)
 
 
 def request_and_answer(scene: Scene) -> list[Telling]:
