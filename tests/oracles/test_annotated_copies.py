@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import struct
 import subprocess
+import tempfile
 from pathlib import Path
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given, settings
 
 from pepscope.captures.files.annotated import Comments, write_annotated
 from pepscope.captures.files.digest import file_state
+from pepscope.captures.files.frames import read_frames
 from pepscope.errors import CaptureError, PepscopeError
 from tests.captures import layers, scenarios
 from tests.captures.containers import (
@@ -119,3 +123,27 @@ def test_a_capture_that_changed_leaves_no_copy(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["capture"]
     with pytest.raises(PepscopeError, match="cannot be written"):
         write_annotated(str(source), tmp_path / "nowhere" / "copy.pcapng", COMMENTS, file_state(str(source)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(sorted(FILES)),
+    st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 255)), max_size=4),
+    st.integers(0, 200),
+)
+def test_hostile_files_give_the_frames_that_are_read(name: str, changes: list[tuple[int, int]], cut: int) -> None:
+    data = bytearray(FILES[name])
+    for place, value in changes:
+        data[place % len(data)] = value
+    with tempfile.TemporaryDirectory() as directory:
+        source, target = Path(directory) / "capture", Path(directory) / "copy.pcapng"
+        source.write_bytes(data[: len(data) - cut])
+        try:
+            copied = write_annotated(str(source), target, COMMENTS, file_state(str(source)))
+        except CaptureError:
+            with pytest.raises(CaptureError):
+                read_frames(str(source))
+            return
+        read, again = read_frames(str(source)), read_frames(str(target))
+        assert copied.frames == len(read) == len(again)
+        assert [frame.data for frame in read] == [frame.data for frame in again]
