@@ -19,11 +19,12 @@ _PIECE_BYTES = 1 << 20
 class FileDigest:
     """The SHA-256 of a file's bytes as they stand on disk, compressed or not; taken in a thread of its own.
 
-    Only regular files have one: standard input, pipes and file objects are read once, by the analysis.
+    Only regular files have one, and file objects that are open at their beginning: what else is given is read once, by
+    the analysis.
     """
 
     def __init__(self, source: str | BinaryIO) -> None:
-        self.path = path = source if isinstance(source, str) else STANDARD_INPUT
+        self.path = path = source if isinstance(source, str) else _path_of(source)
         self._hash = hashlib.sha256()
         self._stopped = False
         self._state: tuple[int, int] | None = None
@@ -56,6 +57,16 @@ class FileDigest:
                     self._hash.update(piece)
         except OSError:
             self._state = None  # what reads the packets says what is wrong with the file
+
+
+def _path_of(source: BinaryIO) -> str:
+    """The file that an object reads from its beginning; standard input's name where there is none."""
+    name = getattr(source, "name", None)
+    try:
+        whole = isinstance(name, str) and source.tell() == 0
+    except (OSError, ValueError, AttributeError):
+        whole = False
+    return name if whole and isinstance(name, str) else STANDARD_INPUT
 
 
 def file_state(path: str) -> tuple[int, int] | None:
