@@ -109,7 +109,7 @@ def test_packets_stand_below_their_finding_with_lines_to_paste() -> None:
     )
     pair = replace(made, evidence=(replace(made.evidence[0], packets=shown), *made.evidence[1:]))
     text = explain(document(pair), width=100)
-    assert f"- frame 1 of {first}, 2023-11-14T22:13:20.000000000Z: acknowledges much" in text
+    assert f"- frame 1 of {first}, 2023-11-14T22:13:20.000000000Z: acknowledges" in text
     assert "frame 7 of" not in text
     assert "2 more in the JSON" in text
     assert f"    tshark -r {first} -Y 'frame.number in {{1, 2, 3, 4, 5, 6, 7, 8}}'" in text.splitlines()
