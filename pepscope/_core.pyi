@@ -824,6 +824,10 @@ class Capture:
         """Of a capture of several parts: those that broke off before its end, with place and cause."""
 
     @property
+    def part_begins(self) -> list[tuple[str, int]]:
+        """Of a capture of several parts: the parts in their order, each with the number of frames before it."""
+
+    @property
     def part_overlaps(self) -> list[tuple[str, str, int]]:
         """Of a capture of several parts: those that begin before the one before ended, that one, and by how many
         nanoseconds."""

@@ -74,6 +74,8 @@ def annotate(
             f"annotate takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
             "at one."
         )
+    if directories := [path for path in captures if Path(path).is_dir()]:
+        raise UsageError(f"{directories[0]} is a directory: give the files in it, with --one-vantage")
     if "-" in captures:
         raise UsageError("a capture from standard input has no file to copy: save it and give its name.")
     from detector.commands.annotation import annotate_captures

@@ -21,7 +21,7 @@ from pepscope.results.verdicts import CaptureSummary, DetectionResult, Evidence,
 _VERDICTS = 20
 
 #: What a capture's name may end with; copies are pcapng and not compressed.
-_ENDINGS = (".gz", ".zst", ".zstd", ".xz", ".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
+_ENDINGS = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".snoop", ".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,8 @@ def test_in_tunnels_and_of_fragments(shape: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("compression", Compression)
 def test_in_compressed_files_of_either_format(compression: Compression, tmp_path: Path) -> None:
     frames = _frames(SHAPES["ethernet"])
-    ending = {Compression.XZ: ".xz", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}.get(compression, "")
+    endings = {"xz": ".xz", "gzip": ".gz", "zstd": ".zst", "bzip2": ".bz2"}
+    ending = endings.get(compression.value, "")
     for name, data in (
         ("pcap", write_pcap(frames, LINK_ETHERNET, order=">", nanoseconds=False)),
         ("pcapng", write_pcapng(frames, [Interface(LINK_ETHERNET, 9)], unknown_blocks=True)),
@@ -104,3 +105,20 @@ def test_of_datagrams(tmp_path: Path) -> None:
     first, second = capture.datagram_frame_numbers(flow.id)
     expression = connection_filter(flow.end_point(0), flow.end_point(1), "udp")
     assert sorted([*first.tolist(), *second.tolist()]) == _shown(path, expression)
+
+
+def test_in_a_series_of_files(tmp_path: Path) -> None:
+    series, frames, now_ns = tmp_path / "series", list[Frame](), UDP.time_ns
+    for each in _frames(SHAPES["ethernet"]):
+        now_ns = max(now_ns, each.time_ns)
+        frames.append(Frame(now_ns, each.data))
+    series.mkdir()
+    for number, part in enumerate((frames[:13], frames[13:30], frames[30:])):
+        (series / f"part-{number}.pcap").write_bytes(write_pcap(part, LINK_ETHERNET))
+    capture = open_capture(str(series))
+    for connection in capture.connections:
+        stamps = capture.packets(connection.id).time_ns.tolist()
+        for number, time_ns in list(zip(capture.frame_numbers(connection.id).tolist(), stamps, strict=True))[::5]:
+            file, frame = capture.located(number)
+            ((shown,),) = tshark_fields(f"tshark -r {file} -Y 'frame.number == {frame}'", "frame.time_epoch")
+            assert shown.replace(".", "") == str(time_ns)

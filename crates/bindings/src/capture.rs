@@ -104,6 +104,12 @@ impl Capture {
         parts.damage.iter().map(|(name, damage)| (name.clone(), damage.byte_offset, damage.cause.clone())).collect()
     }
 
+    /// Of a capture of several parts: the parts in their order, each with the number of frames before it.
+    #[getter]
+    fn part_begins(&self) -> Vec<(String, u64)> {
+        self.analysed.tally().parts.begins.clone()
+    }
+
     /// Of a capture of several parts: those that begin before the one before ended, that one, and by how many
     /// nanoseconds.
     #[getter]

@@ -28,9 +28,10 @@ def carried_bytes(scene: Scene) -> Sequence[Telling | EvidencePacket]:
             if len(at) == 0 or row is None:
                 continue
             begins = f"byte {max(offset, 0):,} of the {direction.name.lower()} stream"
+            found = capture.located(int(frames[side][at[0]]))
             size = counted(int(samples[side].payload_bytes[at[0]]), "byte")
             made += [
-                EvidencePacket(leg.capture, int(frames[side][at[0]]), time_ns, f"carries {begins} in UDP, in {size}"),
+                EvidencePacket(*found, time_ns, f"carries {begins} in UDP, in {size}"),
                 Telling(tcp, row, f"carries {begins} in TCP"),
             ]
     return made

@@ -58,7 +58,7 @@ def _exchange(capture: Capture, exchanges: Exchanges, row: int) -> list[Evidence
     if acknowledged_ns == answered_ns:
         moments = [moments[0], (moments[2][0], f"{moments[2][1]}, and acknowledges it")]
     return [
-        EvidencePacket(capture.path, int(frames[at]), int(packets.time_ns[at]), shows)
+        EvidencePacket(*capture.located(int(frames[at])), int(packets.time_ns[at]), shows)
         for at, shows in moments
         if at is not None
     ]
@@ -99,6 +99,6 @@ def _handshake(capture: Capture, number: int, side: GroupSide, which: str) -> li
     answered = [row for row in answers if begun and row > begun[0]][:1]
     shows = (f"begins the {which}", f"ends the {which}")
     return [
-        EvidencePacket(capture.path, int(frames[row]), int(packets.time_ns[row]), what)
+        EvidencePacket(*capture.located(int(frames[row])), int(packets.time_ns[row]), what)
         for row, what in zip([*begun, *answered], shows, strict=False)
     ]

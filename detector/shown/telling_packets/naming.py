@@ -34,16 +34,16 @@ def _named(telling: Telling, captures: Mapping[str, Capture]) -> EvidencePacket:
     """The packet with its frame and its time as its file has them."""
     capture, number = captures[telling.vantage.capture], telling.vantage.connection.id
     time_ns = capture.packets(number).time_ns[telling.row]
-    return EvidencePacket(
-        capture.path, int(capture.frame_numbers(number)[telling.row]), int(time_ns), telling.shows
-    )  # fmt: skip
+    file, frame = capture.located(int(capture.frame_numbers(number)[telling.row]))
+    return EvidencePacket(file, frame, int(time_ns), telling.shows)
 
 
 def frames_of(vantages: Iterable[Vantage], captures: Mapping[str, Capture]) -> dict[str, tuple[int, int]]:
-    """The first and the last frame of a connection, by capture."""
+    """The first and the last frame of a connection, by capture; none of captures of several files."""
     found = {}
     for vantage in vantages:
-        frames = np.asarray(captures[vantage.capture].frame_numbers(vantage.connection.id))
-        if len(frames):
+        capture = captures[vantage.capture]
+        frames = np.asarray(capture.frame_numbers(vantage.connection.id))
+        if len(frames) and len(capture.files) == 1:
             found[vantage.capture] = int(frames[0]), int(frames[-1])
     return found

@@ -10,6 +10,9 @@ from pathlib import PurePath
 #: Name of a capture that came from standard input, which no other program can read again.
 STANDARD_INPUT = "-"
 
+#: What unpacks the compressed files that tshark does not read, by the end of their names.
+_UNPACKED_BY = {".xz": "xz", ".bz2": "bzip2"}
+
 
 @dataclass(frozen=True, slots=True)
 class EvidencePacket:
@@ -66,8 +69,8 @@ def locator(capture: str, display_filter: str) -> Locator:
         return Locator(capture, display_filter, None)
     name = shlex.quote(capture if not capture.startswith("-") else f"./{capture}")
     asked = f"-Y {shlex.quote(display_filter)}"
-    if PurePath(capture).suffix == ".xz":  # which tshark does not read
-        return Locator(capture, display_filter, f"xz -dc {name} | tshark -r - {asked}")
+    if unpacked := _UNPACKED_BY.get(PurePath(capture).suffix):
+        return Locator(capture, display_filter, f"{unpacked} -dc {name} | tshark -r - {asked}")
     return Locator(capture, display_filter, f"tshark -r {name} {asked}")
 
 
