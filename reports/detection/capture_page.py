@@ -14,7 +14,7 @@ from pepscope.results.verdicts import FlowSeries, VantageName
 from pepscope.whole_file import write_output
 from reports.detection.flow_section import flow_section
 from reports.detection.page import MAX_POINTS, MAX_TRACE_POINTS
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import choose_limit, flow_figures
 from reports.packets import filters_list
@@ -67,7 +67,7 @@ def capture_page_text(capture: Capture, series: Mapping[int, tuple[FlowSeries, .
             "<code>--filter</code> draws others, <code>--csv</code> and <code>--json</code> list all.</p>",
             "sections": "".join(sections),
             "data": "".join(data),
-            "plotly": plotly_source() if flows else "",
+            "plotly": plotly_element() if flows else "",
             "inflate_script": asset("inflate.js"),
             "script": asset("page.js"),
             "figure_script": asset("figures.js"),

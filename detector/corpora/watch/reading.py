@@ -22,7 +22,7 @@ from detector.one_capture.columns import selected, vantage_columns
 from detector.one_capture.networks import NetworkTable, read_networks
 from pepscope.captures.capture import open_capture
 from pepscope.captures.connections import CLOSES, Close
-from pepscope.captures.frames import frames_of_connections
+from pepscope.captures.files.frames import frames_of_connections
 from pepscope.whole_file import write_whole
 
 _NS = 1_000_000_000
