@@ -563,8 +563,9 @@ class Fins:
 def fins(packets: PacketColumns) -> tuple[Fins, Fins]:
     """FINs up and down."""
 
-def hop_limits(packets: PacketColumns) -> tuple[int | None, int | None]:
-    """The most frequent hop limit up and down, the lowest of equally frequent ones."""
+def hop_limits(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
+    """The most frequent hop limit up and down (rows) of many connections, the lowest of equally frequent ones;
+    -2**63 where there are no packets."""
 
 @final
 class AnsweringHopLimits:

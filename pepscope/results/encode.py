@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from pepscope.results.evidence.table import plain_number
-from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
+from pepscope.results.pair_columns import JUDGED, PairColumns
+from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -81,7 +82,7 @@ def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
         },
         "reason": columns.reason_with(row, [item["summary"] for item in evidence]),
         "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
-        "stretch": stretch_values(columns.stretch[row]),
+        "stretch": columns.stretch.values(row),
         "packets": columns.packets[row],
         "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
         "started": time_text(columns.started(row)),

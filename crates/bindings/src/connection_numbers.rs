@@ -1,10 +1,12 @@
 //! What one capture shows of a connection, from packet columns to fixed records of numbers.
 
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray2};
 use pepscope_evidence as evidence;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;
-use crate::record::record;
+use crate::record::{number_or_unknown, record};
 
 record! {
     /// How the windows of one direction went.
@@ -92,12 +94,18 @@ pub(crate) fn fins(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Fins,
     Ok((up.into(), down.into()))
 }
 
-/// The most frequent hop limit up and down.
+/// The most frequent hop limit of many connections, as an array with a row a direction.
 #[pyfunction]
-pub(crate) fn hop_limits(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Option<u8>, Option<u8>)> {
-    let columns = packets.columns()?;
-    let [up, down] = py.detach(|| columns.hop_limits());
-    Ok((up, down))
+pub(crate) fn hop_limits<'py>(
+    py: Python<'py>,
+    packets: Vec<PacketArrays<'py>>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let mut found = Vec::with_capacity(packets.len());
+    for each in &packets {
+        found.push(each.columns()?.hop_limits());
+    }
+    let rows = Array2::from_shape_fn((2, found.len()), |(way, number)| number_or_unknown(found[number][way]));
+    Ok(rows.into_pyarray(py))
 }
 
 /// Hop limits of a direction's answer to a handshake and of what followed.

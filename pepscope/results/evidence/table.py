@@ -27,6 +27,10 @@ _MOST_SENTENCES = 4096
 #: them unpacks no more than so many.
 _PACKED_TOGETHER = 32
 
+#: Blocks that stay unpacked: connections that were judged one by one stand behind those judged together, so that
+#: reading by place goes through two blocks at a time.
+_UNPACKED = 2
+
 
 class EvidenceTable:
     """Evidence by connection; appended once, made again when it is asked for."""
@@ -41,7 +45,7 @@ class EvidenceTable:
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._packed_until = array("q")  # the row after the last one of each of these
-        self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
+        self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -127,15 +131,17 @@ class EvidenceTable:
         """What is kept of each piece of evidence on a connection."""
         block = bisect_right(self._packed_until, row)
         begin = self._packed_until[block - 1] if block else 0
-        if self._unpacked[0] != block:
+        if block not in self._unpacked:
             count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
             by_row: list[list[Any]] = [[] for _ in range(count)]
             for rows, columns in parts:
                 values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
                 for place, each in zip(rows, values, strict=True):
                     by_row[place].append(each)
-            self._unpacked = block, by_row
-        return self._unpacked[1][row - begin]
+            while len(self._unpacked) >= _UNPACKED:
+                del self._unpacked[next(iter(self._unpacked))]
+            self._unpacked[block] = by_row
+        return self._unpacked[block][row - begin]
 
     def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
         """The number of the form of these pieces of evidence, and what must be kept of each."""
