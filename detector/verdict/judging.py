@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -140,12 +140,17 @@ def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
 def _found(observations: Sequence[Observation]) -> Found:
     parts: list[EvidenceColumns] = []
     has_leg = np.array([observation.pair.datagram_leg is not None for observation in observations], np.bool_)
+    contexts: dict[Callable[[Observation], bool], tuple[list[int], Context]] = {}
     for method in methods():
-        rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
+        # Methods that apply alike share a context, and what is computed for it.
+        if method.applies not in contexts:
+            rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
+            contexts[method.applies] = rows, Context([observations[row] for row in rows])
+        rows, context = contexts[method.applies]
         if not rows:
             continue
         applying = np.array(rows, np.int64)
-        made = method.examine(Context([observations[row] for row in rows])).as_columns()
+        made = method.examine(context).as_columns()
         if len(rows) < len(observations):
             made = [part.at(applying) for part in made]
         if has_leg.any() and not method.reads_datagrams:

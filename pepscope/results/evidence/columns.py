@@ -117,6 +117,10 @@ class Figure(NamedTuple):
     values: npt.NDArray[Any] | Sequence[Any]
     is_known: BoolArray | None = None
 
+    def at(self, rows: Int64Array) -> Figure:
+        """The number of some of them."""
+        return Figure(self.name, _column(self.values, rows), None if self.is_known is None else self.is_known[rows])
+
 
 def rounded(values: FloatArray, digits: int) -> FloatArray:
     """Numbers rounded as `round` rounds each: to the decimal that is nearest, which scaling does not always give."""
@@ -135,23 +139,44 @@ def evidence_columns(
     rows: Int64Array,
     strength: FloatArray,
     figures: Sequence[Figure],
-    wording: Wording,
+    wording: Wording | Words,
     beside: Sequence[Figure] = (),
 ) -> list[EvidenceColumns]:
     """Evidence of a `pepscope.results.finding.Finding` on the connections `rows`: a form for each set of known figures.
 
-    Figures have a value for each of the rows.
+    Figures have a value for each of the rows. `wording` may be the words themselves where all have the same.
     """
+    said = wording if isinstance(wording, Words) else None
+    made = None if isinstance(wording, Words) else wording
     kept: list[EvidenceColumns] = []
     for names, places in _by_known_figures(figures, len(rows)):
         chosen = [figure for figure in figures if figure.name in names]
         form = Form(
-            method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), (), None, wording,
-            tuple(figure.name for figure in beside),
+            method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), said.caveats if said else (),
+            said.summary if said else None, made, tuple(figure.name for figure in beside),
         )  # fmt: skip
         values = tuple(_column(figure.values, places) for figure in (*chosen, *beside))
         kept.append(EvidenceColumns(form, rows[places], strength[places], values))
     return kept
+
+
+def evidence_where(
+    found: BoolArray,
+    method: str,
+    finding: Any,
+    figures: Sequence[Figure],
+    wording: Wording | Words,
+    beside: Sequence[Figure] = (),
+    strength: FloatArray | None = None,
+) -> list[EvidenceColumns]:
+    """Evidence of a finding on those of the examined connections of which it was `found`.
+
+    Figures and `strength` (without it 0, as of what is undecided) have a value for each examined connection.
+    """
+    rows = np.flatnonzero(found)
+    firm = np.zeros(len(rows)) if strength is None else strength[rows]
+    some, others = ([figure.at(rows) for figure in kept] for kept in (figures, beside))
+    return evidence_columns(method, finding, rows, firm, some, wording, others)
 
 
 def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[frozenset[str], Int64Array]]:
