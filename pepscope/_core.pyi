@@ -50,6 +50,7 @@ __all__ = [
     "early_own_acks",
     "exchange_kinds",
     "fin_leads_ns",
+    "fin_offsets",
     "fingerprints",
     "fins",
     "first_arrivals",
@@ -151,6 +152,10 @@ class FlowEnds:
 
 def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
     """The two ends of the flow of `direction`."""
+
+def fin_offsets(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
+    """Greatest stream offset at which a FIN stands, behind the payload that it carries, up and down (rows) in many
+    connections; -2**63 without a FIN."""
 
 @final
 class PacketColumns:

@@ -68,6 +68,22 @@ class Form:
         # Sentences of their own stand first, and what is beside the figures last.
         return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
 
+    def documents(self, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """The fields of `Evidence` by name for many connections; those of connections that are alike may be one."""
+        common = {"method": self.method, "outcome": self.outcome, "finding": self.finding}
+        if self.wording is None and not columns and not any(strengths):
+            words: dict[str, Any] = {"summary": self.summary, "numbers": {}, "caveats": self.caveats}
+            return [{**common, "strength": 0.0, **words}] * len(strengths)
+        rows = list(zip(*columns, strict=True)) if columns else [()] * len(strengths)
+        documents = []
+        for strength, values in zip(strengths, rows, strict=True):
+            numbers = self.numbers(values)
+            summary, caveats = self.words(values, numbers)
+            documents.append(
+                {**common, "strength": strength, "summary": summary, "numbers": numbers, "caveats": caveats}
+            )
+        return documents
+
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""
         numbers = self.numbers(values)
@@ -212,9 +228,14 @@ def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> Seq
 def columns_of(evidence: Sequence[Evidence | None]) -> list[EvidenceColumns]:
     """Evidence that is already in words as columns: an item for each connection, None where there is none."""
     rows: dict[tuple[object, ...], list[int]] = {}
+    alike: dict[int, list[int]] = {}  # by object: what is the same on many connections is often one
     for row, item in enumerate(evidence):
-        if item is not None:
-            rows.setdefault(form_key(item), []).append(row)
+        if item is None:
+            continue
+        places = alike.get(id(item))
+        if places is None:
+            places = alike[id(item)] = rows.setdefault(form_key(item), [])
+        places.append(row)
     return [_in_words(evidence, places) for places in rows.values()]
 
 
