@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from pepscope.results.evidence.table import plain_number
-from pepscope.results.pair_columns import JUDGED, PairColumns
+from pepscope.results.pair_columns import JUDGED, OWN, PairColumns
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
     CaptureSummary,
@@ -62,7 +62,7 @@ def _pair_records(result: DetectionResult) -> Iterator[dict[str, Any]]:
 
 def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
     """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
-    evidence = columns.evidence.documents(row)
+    evidence, item = columns.evidence.documents(row), columns.reason_item[row]
     return {
         "vantages": [
             {
@@ -80,7 +80,7 @@ def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
             kind: 0.0 if math.isnan(share := column[row]) else share
             for kind, column in zip(JUDGED, columns.probability, strict=True)
         },
-        "reason": columns.reason_with(row, [item["summary"] for item in evidence]),
+        "reason": columns.reason_with(row, "" if item == OWN else evidence[item]["summary"]),
         "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
         "stretch": columns.stretch.values(row),
         "packets": columns.packets[row],

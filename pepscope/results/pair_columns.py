@@ -92,7 +92,7 @@ class PairColumns:
     verdict: CodedColumn[Verdict]
     mechanism: CodedColumn[Mechanism | None]
     probability: tuple[array[float], ...]  # by `JUDGED`; NaN where none was given
-    reason: TextColumn  # whole, or what follows the sentence of a piece of evidence
+    own_text: TextColumn  # the whole reason, or what follows the sentence of a piece of evidence
     reason_item: array[int]  # that piece of evidence; `OWN` where the reason is whole
     remark: CodedColumn[str]  # what a group adds to the reason
     packets: array[int]
@@ -106,14 +106,20 @@ class PairColumns:
 
     def reasons(self, rows: Iterable[int]) -> list[str]:
         """Why these pairs have their verdicts."""
-        return [self.reason_with(row, None) for row in rows]
+        chosen = list(rows)
+        leading = self.evidence.summaries({row: item for row in chosen if (item := self.reason_item[row]) != OWN})
+        return [self.reason_with(row, leading.get(row, "")) for row in chosen]
 
-    def reason_with(self, row: int, said: Sequence[str] | None) -> str:
-        """Why a pair has its verdict; `said` are the sentences of its evidence, where they are known."""
-        item, text = self.reason_item[row], self.reason[row]
-        if item == OWN:
+    def reason(self, row: int) -> str:
+        """Why a pair has its verdict."""
+        item = self.reason_item[row]
+        return self.reason_with(row, "" if item == OWN else self.evidence.item(row, item).summary)
+
+    def reason_with(self, row: int, leading: str) -> str:
+        """Why a pair has its verdict; `leading` is what the piece of evidence says that gives the reason."""
+        text = self.own_text[row]
+        if self.reason_item[row] == OWN:
             return text + self.remark[row]
-        leading = self.evidence.item(row, item).summary if said is None else said[item]
         undecided = self.verdict[row] is Verdict.INCONCLUSIVE
         covers = "" if undecided else coverage(self.stretch[row])
         return " ".join([part for part in (leading, text, covers) if part]) + self.remark[row]

@@ -58,7 +58,7 @@ class PairTable(Sequence[PairResult]):
         columns.verdict.append_all(rows.verdicts, rows.verdict)
         columns.mechanism.append_all(rows.mechanisms, rows.verdict)
         columns.reason_item.frombytes(rows.reason_item.astype(np.int8).tobytes())
-        columns.reason.append_all([rows.texts.get(row, "") for row in range(count)] if rows.texts else [""] * count)
+        columns.own_text.append_all([rows.texts.get(row, "") for row in range(count)] if rows.texts else [""] * count)
         columns.remark.append_each([""] * count)
         floats = [*zip(columns.probability, rows.probability, strict=True)]
         floats += [(columns.duration_s, rows.duration_s), (columns.pairing_confidence, rows.pairing_confidence)]
@@ -82,7 +82,7 @@ class PairTable(Sequence[PairResult]):
         columns.mechanism.append(pair.mechanism)
         for kind, column in zip(JUDGED, columns.probability, strict=True):
             column.append(pair.probability.get(kind, math.nan))
-        columns.reason.append(pair.reason)
+        columns.own_text.append(pair.reason)
         columns.reason_item.append(OWN)
         columns.remark.append("")
         columns.packets.append(index(pair.packets))
@@ -169,7 +169,7 @@ class PairTable(Sequence[PairResult]):
 
     def reason(self, place: int) -> str:
         """Why a pair has its verdict."""
-        return self.columns.reason_with(self._row(place), None)
+        return self.columns.reason(self._row(place))
 
     def packets(self, place: int) -> int:
         """Packets of a pair at all vantage points."""
@@ -211,12 +211,12 @@ class PairTable(Sequence[PairResult]):
     def _made(self, row: int) -> PairResult:
         columns = self.columns
         probability = zip(JUDGED, (column[row] for column in columns.probability), strict=True)
-        evidence = columns.evidence[row]
+        evidence, item = columns.evidence[row], columns.reason_item[row]
         return PairResult(
             tuple(vantage for column in columns.vantages if (vantage := column[row]) is not None),
             columns.verdict[row],
             {kind: share for kind, share in probability if not math.isnan(share)},
-            columns.reason_with(row, [item.summary for item in evidence]),
+            columns.reason_with(row, "" if item == OWN else evidence[item].summary),
             evidence,
             columns.packets[row],
             columns.payload_bytes[0][row],

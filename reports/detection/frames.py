@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pepscope.results.frames import detection_batches, detection_frames
+from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import output_file
 from reports.errors import ReportError, cannot_write
 
@@ -35,18 +35,19 @@ def evidence_frame(result: DetectionResult) -> pd.DataFrame:
 
 def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, list[Any]]]:
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
-    pairs = enumerate(result.pairs)
-    for _ in range(0, max(len(result.pairs), 1), rows):
-        items = [(index, item) for index, pair in islice(pairs, rows) for item in pair.evidence]
+    table = PairTable.of(result.pairs)
+    for start in range(0, max(len(table), 1), rows):
+        places = enumerate(table.rows[start : start + rows], start)
+        items = [(index, item) for index, row in places for item in table.columns.evidence.documents(row)]
         yield {
             "pair": [index for index, _ in items],
-            "method": [item.method for _, item in items],
-            "outcome": [item.outcome.value for _, item in items],
-            "finding": [str(item.finding) for _, item in items],
-            "strength": [item.strength for _, item in items],
-            "summary": [item.summary for _, item in items],
-            "numbers": [json.dumps(dict(item.numbers)) for _, item in items],
-            "caveats": ["; ".join(item.caveats) for _, item in items],
+            "method": [item["method"] for _, item in items],
+            "outcome": [item["outcome"].value for _, item in items],
+            "finding": [str(item["finding"]) for _, item in items],
+            "strength": [item["strength"] for _, item in items],
+            "summary": [item["summary"] for _, item in items],
+            "numbers": [json.dumps(item["numbers"]) for _, item in items],
+            "caveats": ["; ".join(item["caveats"]) for _, item in items],
         }
 
 

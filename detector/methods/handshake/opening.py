@@ -59,8 +59,8 @@ class Ends(NamedTuple):
     number (None where one of them has none), and its options (None where a capture cut them off)."""
 
     same_number: bool | None
-    left: bytes | None
-    arrived: bytes | None
+    left: SynOptions | None
+    arrived: SynOptions | None
 
     @classmethod
     def of(cls, left: FlowSummary, came: FlowSummary) -> Ends:
@@ -68,8 +68,8 @@ class Ends(NamedTuple):
         number, there = left.initial_sequence_number, came.initial_sequence_number
         return cls(
             None if number is None or there is None else number == there,
-            left.syn_options if left.options_captured else None,
-            came.syn_options if came.options_captured else None,
+            read_options(left.syn_options) if left.options_captured else None,
+            read_options(came.syn_options) if came.options_captured else None,
         )
 
 
@@ -81,10 +81,9 @@ def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Pa
     first, then = ("arrived", "left") if swapped else ("left", "arrived")
     most, most_then = counts[f"ecn_{first}"], counts[f"ecn_{then}"]
     tsvals = counts["tsvals"]
-    options, options_came = (None if each is None else read_options(each) for each in (ends.left, ends.arrived))
     return Passed(
         bool(ends.same_number),
-        (options_came, options) if swapped else (options, options_came),
+        (ends.arrived, ends.left) if swapped else (ends.left, ends.arrived),
         counts[f"copies_{then}"] > counts[f"copies_{first}"],
         counts["windows"] == _EQUAL,
         None if tsvals == _UNKNOWN else tsvals == _EQUAL,

@@ -8,7 +8,8 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -109,6 +110,25 @@ class EvidenceTable:
     def item(self, row: int, place: int) -> Evidence:
         """One piece of what was found on a connection."""
         return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
+
+    def summaries(self, items: Mapping[int, int]) -> dict[int, str]:
+        """What one piece of evidence says on each of some connections: of each its place among the connection's."""
+        by_block: dict[int, dict[int, int]] = defaultdict(dict)
+        self._pack()
+        for row, item in items.items():
+            block = bisect_right(self._packed_until, row)
+            by_block[block][row - self._begin(block)] = item
+        said: dict[int, str] = {}
+        for block, wanted in by_block.items():
+            begin, (count, parts) = self._begin(block), self._content(block)
+            passed = [0] * count
+            for rows, columns in parts:
+                for place, row in enumerate(rows):
+                    item, passed[row] = passed[row], passed[row] + 1
+                    if wanted.get(row) == item:
+                        form = self._forms[self._form[self._ends[begin + row] + item]]
+                        said[begin + row] = form.words([column[place] for column in columns]).summary
+        return said
 
     def documents(self, row: int) -> list[dict[str, Any]]:
         """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
