@@ -62,6 +62,7 @@ __all__ = [
     "is_release_build",
     "longest_pause_ns",
     "openings",
+    "packet_keys",
     "packet_twins",
     "plain_round_trips",
     "published",
@@ -296,6 +297,14 @@ def compare_payload(
     """Pieces of `left`, moved by `shift`, that were compared with what `right` holds there, and how many agree.
 
     At most `most` pieces, evenly spread, of those that overlap one of the other stream by `overlap_bytes`."""
+
+def packet_keys(
+    packets: PacketColumns, stamps: bool, ip_id: bool, places: bool, most: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The `most` least keys of a connection's packets without SYN and RST, ascending and each once, and the directions
+    of these packets. A key is a hash of the length and of timestamps, of the IP ID and of the places in both streams,
+    as asked for; with neither stamps nor places, of IP ID, length and first bytes of a segment and of its direction's
+    next one. A direction whose IP ID never changes has none that are made of it."""
 
 def packet_twins(
     direction: int, left: PacketColumns, right: PacketColumns, by_timestamp: bool
