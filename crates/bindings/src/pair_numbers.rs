@@ -66,6 +66,8 @@ pub(crate) fn transfer_spans(
 }
 
 type LeadNumber = fn(&Lead) -> i64;
+/// Values of keys, and the directions of their packets.
+type Keys<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
 
 /// How far the senders of flows are ahead of their receivers, under the friendliest clock, as arrays by name.
 #[pyfunction]
@@ -129,7 +131,7 @@ pub(crate) fn packet_keys<'py>(
     ip_id: bool,
     places: bool,
     most: usize,
-) -> PyResult<(Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>)> {
+) -> PyResult<Keys<'py>> {
     let columns = packets.columns()?;
     let keys = py.detach(|| columns.packet_keys(KeyFields { stamps, ip_id, places }, most));
     let values = PyArray1::from_iter(py, keys.iter().map(|key| key.value));
