@@ -18,9 +18,9 @@ import numpy as np
 
 from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.relation import ClockRelation
-from detector.known import are_known
 from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
+from detector.streams.known import are_known
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import BoolArray, Direction, PacketColumns

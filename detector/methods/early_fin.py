@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
-from detector.known import are_known
 from detector.method import Context, Findings, Method
 from detector.pair import Pair
+from detector.streams.known import are_known
 from pepscope import _core
 from pepscope.captures.packets import Direction
 from pepscope.results.evidence.columns import Figure, Words, evidence_where

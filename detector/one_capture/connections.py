@@ -18,9 +18,9 @@ from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_sho
 from detector.verdict.weighing import judge
 from pepscope.captures.connections import endpoint
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
-from pepscope.results.pair_columns import JUDGED, OWN, PairRows, VantageRows
 from pepscope.results.pair_table import PairTable
-from pepscope.results.stretch import StretchRows
+from pepscope.results.pairs.columns import JUDGED, OWN, PairRows, VantageRows
+from pepscope.results.pairs.stretch import StretchRows
 from pepscope.results.verdicts import Evidence, Mechanism, Outcome, Verdict
 
 #: Probability of a split before any evidence.

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detector.known import UNKNOWN, are_known, column, least_known, seconds
 from detector.pair import Pair
+from detector.streams.known import UNKNOWN, are_known, column, least_known, seconds
 from detector.vantage.capture_sides import INITIAL_HOP_LIMITS
 from detector.vantage.one_place import OnePlace
 from pepscope import _core
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray
-from pepscope.results.stretch import APART, ONE_PLACE, UNKNOWN_HOPS, StretchRows
+from pepscope.results.pairs.stretch import APART, ONE_PLACE, UNKNOWN_HOPS, StretchRows
 
 
 def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> StretchRows:

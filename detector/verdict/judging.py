@@ -22,9 +22,9 @@ from detector.verdict.posterior import weigh
 from detector.verdict.weighing import MAY_BE_LOCAL, Judgement, judge
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Int64Array
 from pepscope.results.finding import is_missing
-from pepscope.results.pair_columns import JUDGED, OWN, PairRows
 from pepscope.results.pair_table import PairTable
-from pepscope.results.stretch import StretchRows, coverage
+from pepscope.results.pairs.columns import JUDGED, OWN, PairRows
+from pepscope.results.pairs.stretch import StretchRows, coverage
 from pepscope.results.verdicts import Evidence, FloatArray, Mechanism, Outcome, PairResult, Verdict
 
 #: Every verdict with every mechanism, so that one column holds both.

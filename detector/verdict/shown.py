@@ -9,7 +9,7 @@ import numpy as np
 from detector.pair import Pair
 from pepscope.captures.connections import Connection
 from pepscope.captures.packets import Int64Array
-from pepscope.results.pair_columns import VantageRows
+from pepscope.results.pairs.columns import VantageRows
 
 
 def vantage_rows(pairs: Sequence[Pair]) -> tuple[VantageRows, VantageRows]:

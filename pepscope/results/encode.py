@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from pepscope.results.evidence.table import plain_number
-from pepscope.results.pair_columns import JUDGED, OWN, PairColumns
 from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, OWN, PairColumns
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,

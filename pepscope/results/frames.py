@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from pepscope.errors import UsageError
 from pepscope.results.encode import group_document, host_document, time_text
-from pepscope.results.pair_columns import JUDGED, VantageColumns
 from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, VantageColumns
 
 if TYPE_CHECKING:
     import pandas as pd

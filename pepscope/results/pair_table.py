@@ -13,7 +13,7 @@ import numpy as np
 from pepscope.results.columns import CodedColumn, TextColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form
 from pepscope.results.evidence.table import EvidenceTable
-from pepscope.results.pair_columns import (
+from pepscope.results.pairs.columns import (
     JUDGED,
     OWN,
     UNKNOWN_TIME,
@@ -21,7 +21,7 @@ from pepscope.results.pair_columns import (
     PairRows,
     VantageColumns,
 )
-from pepscope.results.stretch import NO_STRETCH, ONE_PLACE, StretchColumns, StretchRows
+from pepscope.results.pairs.stretch import NO_STRETCH, ONE_PLACE, StretchColumns, StretchRows
 from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Verdict
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pepscope.results.columns import TextColumn
-from pepscope.results.pair_columns import JUDGED
 from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import Verdict
 from reports.detection.ranking import KINDS_IN_ORDER
 from reports.document import compressed

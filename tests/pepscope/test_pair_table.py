@@ -19,9 +19,9 @@ from pepscope.errors import UsageError
 from pepscope.results.evidence.columns import Figure, Words, evidence_columns
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
-from pepscope.results.pair_columns import OWN, PairRows, VantageRows
 from pepscope.results.pair_table import PairTable
-from pepscope.results.stretch import StretchRows, coverage
+from pepscope.results.pairs.columns import OWN, PairRows, VantageRows
+from pepscope.results.pairs.stretch import StretchRows, coverage
 from pepscope.results.verdicts import DetectionResult, Evidence, Mechanism, Outcome, PairResult, Stretch, Verdict
 from tests.pepscope.detections import DETECTIONS, PAIRS, comparable
 

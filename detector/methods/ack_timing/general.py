@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from detector.clocks.relation import TIMESTAMP_ERROR_S
-from detector.known import UNKNOWN, are_known, seconds
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
 from detector.methods.ack_timing.measured import Measured, finite
@@ -24,6 +23,7 @@ from detector.methods.ack_timing.strengths import (
     WHOLE_PATH_SHARE,
     WHOLE_PATH_STRENGTH,
 )
+from detector.streams.known import UNKNOWN, are_known, seconds
 from pepscope import _core
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, evidence_where

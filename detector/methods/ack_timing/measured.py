@@ -14,10 +14,10 @@ from detector.clocks.clouds import FlowClouds, larger
 from detector.clocks.early_acks import ahead_of_receiver, violations
 from detector.clocks.handshake_path import handshake_round_trip_ns
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
-from detector.known import UNKNOWN, are_known, column, seconds
 from detector.method import Context
 from detector.options import ClockMode
 from detector.pair import Pair
+from detector.streams.known import UNKNOWN, are_known, column, seconds
 from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.evidence.columns import BoolArray, Figure

@@ -6,12 +6,12 @@ import numpy as np
 
 from detector.clocks.clouds import loss_share, spared_points
 from detector.clocks.relation import TIMESTAMP_ERROR_S
-from detector.known import are_known
 from detector.methods.ack_timing import wording
 from detector.methods.ack_timing.findings import NAME, AckTimingFinding
 from detector.methods.ack_timing.measured import Measured, Published
 from detector.methods.ack_timing.strengths import COARSE_TICK_S, FIT_STRENGTH, LEAST_ACKS
 from detector.options import ClockMode
+from detector.streams.known import are_known
 from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, evidence_where
 
 

@@ -8,7 +8,6 @@ from operator import attrgetter
 
 import numpy as np
 
-from detector.known import UNKNOWN, are_known
 from detector.method import Context, Findings
 from detector.methods.content.findings import NAME, ContentFinding
 from detector.methods.content.stream_heads import (
@@ -22,6 +21,7 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
+from detector.streams.known import UNKNOWN, are_known
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array

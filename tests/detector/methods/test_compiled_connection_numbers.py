@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.known import UNKNOWN
+from detector.streams.known import UNKNOWN
 from pepscope import _core
 from pepscope.captures.packets import Direction, TcpFlag
 from tests.detector.generated_packets import Shape, packets_of, shapes

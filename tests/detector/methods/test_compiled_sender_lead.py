@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.clocks.clouds import SAME_COPY_NS
-from detector.known import UNKNOWN
 from detector.streams.curves import without_backward_steps
+from detector.streams.known import UNKNOWN
 from pepscope import _core
 from pepscope.captures.packets import Direction
 from tests.detector.methods import reference_sender_lead as reference

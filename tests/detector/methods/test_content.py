@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detector.known import UNKNOWN
 from detector.method import Absent, Observation
 from detector.methods.content import METHOD, cache
 from detector.pair import Pair, StreamAlignment
+from detector.streams.known import UNKNOWN
 from detector.vantage.watching import Watched
 from pepscope.captures.packets import Direction, PayloadSample
 from pepscope.results.verdicts import Evidence, Outcome

@@ -12,7 +12,7 @@ from detector.pair import Pair, Vantage
 from detector.vantage.stretch import stretches_of
 from detector.verdict.judging import judge_pair
 from pepscope.captures.packets import Direction
-from pepscope.results.stretch import coverage
+from pepscope.results.pairs.stretch import coverage
 from pepscope.results.verdicts import Stretch, Verdict
 from tests.detector.corpus import RUNS, pairs
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pepscope.results.columns import CodedColumn, TextColumn
 from pepscope.results.evidence.columns import Int64Array
 from pepscope.results.evidence.table import EvidenceTable
-from pepscope.results.stretch import StretchColumns, StretchRows, coverage
+from pepscope.results.pairs.stretch import StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
 
 JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
