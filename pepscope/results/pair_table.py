@@ -10,8 +10,8 @@ from typing import overload
 
 import numpy as np
 
-from pepscope.results.columns import CodedColumn, TextColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.evidence.growing import CodedColumn, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.columns import (
     JUDGED,

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.results.columns import TextColumn
+from pepscope.results.evidence.growing import TextColumn
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import Verdict

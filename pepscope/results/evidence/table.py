@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.columns import BytesColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
+from pepscope.results.evidence.growing import BytesColumn
 from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from pepscope.results.columns import CodedColumn, TextColumn
 from pepscope.results.evidence.columns import Int64Array
+from pepscope.results.evidence.growing import CodedColumn, TextColumn
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.stretch import StretchColumns, StretchRows, coverage
 from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
