@@ -38,24 +38,27 @@ def over_workers(
     processes: int,
     scheduler: str | None,
     shared: Path | None = None,
+    imported: Sequence[str] = (),
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
     """The place and the outcome of each item, as they end; an item that fails gives its exception.
 
     `work` must be a function of a module. `shared` is a file that workers of a cluster must see too, because they write
-    beside it. Raises UsageError where no scheduler answers, or a worker does not see it.
+    beside it. `imported` are modules that processes find imported when they start. Raises UsageError where no scheduler
+    answers, or a worker does not see it.
     """
     if scheduler is not None:
         return _over_dask(work, items, scheduler, shared)
-    return _over_processes(work, items, processes)
+    return _over_processes(work, items, processes, (work.__module__, *imported))
 
 
 def _over_processes(
-    work: Callable[[Item], Outcome], items: Sequence[Item], processes: int
+    work: Callable[[Item], Outcome], items: Sequence[Item], processes: int, imported: Sequence[str]
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
     waiting = list(range(len(items)))
     suspects: dict[int, int] = {}  # tries of what was under way when a worker died: it is done alone from then on
     finished, deaths = set[int](), 0
     context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *imported])
     while waiting or suspects:
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))

@@ -26,6 +26,9 @@ from pepscope.workers import over_workers
 _IDENTITY = "corpus.json"
 _DIGESTS, _BEGINNINGS = "digests", "beginnings"
 
+#: What workers need, imported once for all of them; pyarrow imports pandas where it is installed.
+_IMPORTED = ("detector.corpora.judging", "pyarrow.parquet", "pandas")
+
 Progress = Callable[[str, int, int], object]
 
 
@@ -87,7 +90,8 @@ def audit_captures(
                 raise UsageError(f"no capture in {', '.join(sources)}")
             surveys, unread = _surveyed(files, workers, scheduler, tell)
             found = units(surveys, labels)
-            work = [UnitWork(each, each.identity(_of_options(options)), options, str(directory)) for each in found]
+            said = _of_options(options)
+            work = [UnitWork(each.without_keys(), each.identity(said), options, str(directory)) for each in found]
             counts, resumed, unjudged = _judged(work, workers, scheduler, tell)
             _remove_superseded(work, directory)
             failures = [*failures, *unread, *unjudged]
@@ -138,7 +142,7 @@ def _surveyed(
     found: dict[int, Survey] = {}
     failures = []
     for done, (place, outcome) in enumerate(
-        over_workers(survey, files, processes=processes, scheduler=scheduler), start=1
+        over_workers(survey, files, processes=processes, scheduler=scheduler, imported=_IMPORTED), start=1
     ):
         tell("surveying", done, len(files))
         if isinstance(outcome, Survey):
@@ -163,7 +167,9 @@ def _judged(
     missing = [place for place in range(len(work)) if place not in outcomes]
     todo = [work[place] for place in missing]
     shared = None if not work else Path(work[0].directory) / _IDENTITY
-    for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler, shared=shared):
+    for at, outcome in over_workers(
+        judge_unit, todo, processes=processes, scheduler=scheduler, shared=shared, imported=_IMPORTED
+    ):
         place = missing[at]
         outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
         if "error" not in outcomes[place]:

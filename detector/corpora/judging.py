@@ -36,10 +36,13 @@ class UnitWork:
 
 def judge_unit(work: UnitWork) -> dict[str, Any]:
     """Judge a unit and write its tables; gives counts, or the `error` that made it impossible."""
+    directory = Path(work.directory)
     try:
+        if all(len(series.files) == 1 for series in work.unit.series):
+            return write_unit(_judged(work.unit, work.options, directory), work.unit, work.identity, directory)
         with tempfile.TemporaryDirectory(prefix="pepscope-") as scratch:
             result = _judged(work.unit, work.options, Path(scratch))
-            return write_unit(result, work.unit, work.identity, Path(work.directory))
+            return write_unit(result, work.unit, work.identity, directory)
     except (PepscopeError, OSError) as error:
         return {"error": str(error)}
 
