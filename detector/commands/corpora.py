@@ -34,6 +34,10 @@ _SHOWN_ERRORS = 10
 @memory_option
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
+@click.option(
+    "--patience", "patience_s", type=click.FloatRange(0), default=60, show_default=True, metavar="SECONDS",
+    help="How long to wait for a scheduler, or workers, that went away.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write the summary as JSON to standard output.")
 def audit_captures(
     sources: tuple[str, ...],
@@ -44,6 +48,7 @@ def audit_captures(
     memory_bytes: int | None,
     jobs: int | None,
     scheduler: str | None,
+    patience_s: float,
     as_json: bool,
 ) -> None:
     """Judge the TCP connections of many captures: files, directories, patterns, zip and tar archives, and addresses
@@ -67,7 +72,8 @@ def audit_captures(
 
         summary = run(
             sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
-            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
+            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, patience_s=patience_s,
+            progress=progress,
         )  # fmt: skip
     if as_json:
         click.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))

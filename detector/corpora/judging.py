@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from detector.corpora.joining import joined
+from detector.corpora.marks import counts_of, write_mark
 from detector.corpora.matching import Series, Unit
-from detector.corpora.tables import write_unit
+from detector.corpora.tables import IDENTITY, write_unit
 from detector.detection import detect, detect_vantage
 from pepscope.errors import PepscopeError
 from pepscope.results.verdicts import DetectionResult
@@ -35,16 +38,28 @@ class UnitWork:
 
 
 def judge_unit(work: UnitWork) -> dict[str, Any]:
-    """Judge a unit and write its tables; gives counts, or the `error` that made it impossible."""
+    """Judge a unit and write its tables and, last, its mark; gives counts, or the `error` that made it impossible.
+
+    What has a mark is not judged again: the work is given out anew where nobody heard of its end. Raises OSError where
+    tables cannot be written.
+    """
     directory = Path(work.directory)
+    if (counted := counts_of(work.identity, directory)) is not None:
+        return counted
+    if not (directory / IDENTITY).is_file():
+        return {"error": f"{socket.gethostname()} does not see {directory}: give a directory that all workers share"}
     try:
-        if all(len(series.files) == 1 for series in work.unit.series):
-            return write_unit(_judged(work.unit, work.options, directory), work.unit, work.identity, directory)
-        with tempfile.TemporaryDirectory(prefix="pepscope-") as scratch:
-            result = _judged(work.unit, work.options, Path(scratch))
-            return write_unit(result, work.unit, work.identity, directory)
+        with tempfile.TemporaryDirectory(prefix="pepscope-") if _needs_scratch(work.unit) else nullcontext() as scratch:
+            result = _judged(work.unit, work.options, Path(scratch or "."))
     except (PepscopeError, OSError) as error:
         return {"error": str(error)}
+    counts = write_unit(result, work.unit, work.identity, directory)
+    write_mark(work.unit, work.identity, counts, directory)
+    return counts
+
+
+def _needs_scratch(unit: Unit) -> bool:
+    return any(len(series.files) > 1 for series in unit.series)
 
 
 def _judged(unit: Unit, options: UnitOptions, scratch: Path) -> DetectionResult:

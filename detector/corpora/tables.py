@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
 
 CONNECTIONS, GROUPS, UNITS = "connections", "groups", "units"
+IDENTITY = "corpus.json"
 CAPTURES_FILE, ERRORS_FILE = "captures.parquet", "errors.parquet"
 
 #: The name of the network of captures of which no manifest says one.
