@@ -22,14 +22,13 @@ from dask.__main__ import main
 main()
 """
 
-#: Work that lost two workers is to blame: fewer have to start than the four of Dask's default.
-_ONE_FAILURE = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
-
 
 class Cluster:
     """A scheduler on a port of its own, and workers with one thread each and no nanny."""
 
-    def __init__(self) -> None:
+    def __init__(self, failures: int = 1) -> None:
+        """Work that lost more workers than `failures` is to blame; Dask's default of 3 takes four to start."""
+        self._failures = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures)}
         with socket.create_server(("127.0.0.1", 0)) as server:
             self.port: int = server.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self.port}"
@@ -61,7 +60,7 @@ class Cluster:
         program = ["-m", "dask"] if changed is None else ["-c", _CHANGED.format(module=changed[0], version=changed[1])]
         process = subprocess.Popen(
             [sys.executable, *program, *arguments],
-            env=os.environ | {"PYTHONPATH": str(_ROOT)} | _ONE_FAILURE,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)} | self._failures,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -72,7 +71,7 @@ class Cluster:
         """How many the scheduler knows."""
         import distributed
 
-        with distributed.Client(self.address, timeout=60, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+        with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
             return len(client.nthreads())
 
     def stop(self) -> None:

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 import s3fs  # type: ignore[import-untyped]
 
-from detector.corpora import remote
 from detector.corpora.audit import CorpusSummary, audit_captures
 from detector.corpora.remote import shown
 from tests.detector.corpora.remote_servers import KEY, SECRET, cutting_relay, plain_server, range_server, s3_server
@@ -123,7 +122,7 @@ def test_an_object_that_changes_while_it_is_read_is_a_row(
         os.utime(changing, (0, 0))
         copy(*given)
 
-    monkeypatch.setattr(remote.shutil, "copyfileobj", change_and_copy)
+    monkeypatch.setattr(shutil, "copyfileobj", change_and_copy)
     summary = audit_captures(["s3://changing"], tmp_path, processes=1)
     assert summary.captures == 0
     assert only_error(summary, tmp_path).startswith("s3://changing/one.pcap.gz cannot be read")
