@@ -1,6 +1,6 @@
 """A corpus with broken captures, judged while workers are killed: the same tables as by one process without kills?
 
-    python -m benchmarks.corpora_kills [--captures 1000] [--seed 1] [--work DIR]
+    python -m benchmarks.corpora_kills [--captures 1000] [--seed 1] [--work DIR] [--again]
 
 The corpus is the real captures of `tests/corpus`, web traffic cut into captures, and simulated pairs (both ends of one
 connection, each pair in hours of its own); one in twenty is broken. Judged are it by one process; by two, of which one
@@ -176,19 +176,22 @@ def main() -> int:
     parser.add_argument("--captures", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between kills of workers")
+    parser.add_argument("--again", action="store_true", help="with the captures that a run before made")
     parser.add_argument("--work", type=Path, default=Path(__file__).parent / "work" / "corpora_kills")
     options = parser.parse_args()
     draw = random.Random(options.seed)
-    shutil.rmtree(options.work, ignore_errors=True)
-    source = options.work / "captures"
-    source.mkdir(parents=True)
-    print(f"corpus: {make_corpus(source, options.captures, draw)}", flush=True)
-    plain = options.work / "one process"
+    source, plain = options.work / "captures", options.work / "one process"
+    if not options.again:
+        shutil.rmtree(options.work, ignore_errors=True)
+        source.mkdir(parents=True)
+        print(f"corpus: {make_corpus(source, options.captures, draw)}", flush=True)
+    shutil.rmtree(plain, ignore_errors=True)
     _finished(_audit(source, plain, "--jobs", "1"))
     ways = {"killed processes": _with_killed_processes, "killed cluster": _with_killed_cluster}
     status = 0
     for name, judged in ways.items():
         output = options.work / name
+        shutil.rmtree(output, ignore_errors=True)
         summary = judged(source, output, draw, options.every)
         told = {
             key: summary[key] for key in summary if key.startswith("killed") or key in ("units", "pairs", "resumed")

@@ -12,6 +12,7 @@ import lzma
 import shutil
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,10 @@ _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any] | None] = {
 _NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 _LONGEST_MAGIC = 6
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-_UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError)
+#: What broken or encrypted archives and compressed files raise.
+_UNREADABLE = (
+    OSError, EOFError, RuntimeError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -175,6 +179,6 @@ def _begins_like_capture(stream: IO[bytes], name: str) -> bool:
             try:
                 start = opened(stream).read(4)
                 return start in _MAGIC
-            except (OSError, EOFError, lzma.LZMAError):
+            except _UNREADABLE:
                 return _is_named_like_capture(name)
     return False

@@ -115,6 +115,19 @@ def test_a_file_that_is_written_all_the_time_is_judged(tmp_path: Path) -> None:
     assert (frame["capture_a"] == str(growing)).sum() == len(detect(str(SPLIT)).pairs)
 
 
+@pytest.mark.parametrize("damaged_at", [0, 10, 11, 30, 400])
+def test_a_damaged_compressed_file_is_a_row_or_is_read_to_the_damage(damaged_at: int, tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    content = WHOLE.read_bytes()
+    (folder / "damaged.pcap.gz").write_bytes(content[:damaged_at] + b"\x07\xff" * 20 + content[damaged_at + 40 :])
+    shutil.copy(SPLIT, folder / "whole.pcap.gz")
+    summary = audit_captures([str(folder)], tmp_path / "out", processes=1)
+    read = set(pd.read_parquet(tmp_path / "out" / "captures.parquet")["capture"])
+    assert str(folder / "whole.pcap.gz") in read
+    assert str(folder / "damaged.pcap.gz") in read or set(errors(summary)) == {"damaged.pcap.gz"}
+
+
 def test_one_capture_twice_is_counted_once_and_a_directory_without_captures_is_said(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
