@@ -21,6 +21,7 @@ _HOPELESS = 5
 #: 128 + SIGINT, as shells report it.
 _INTERRUPTED = 130
 
+
 def over_processes(
     work: Callable[[Item], Outcome], items: Sequence[Item], processes: int, imported: Sequence[str]
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
