@@ -22,6 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -96,13 +97,13 @@ def _audit(source: Path, output: Path, *options: str) -> subprocess.Popen[bytes]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
 
-def _finished(run: subprocess.Popen[bytes]) -> dict[str, object]:
+def _finished(run: subprocess.Popen[bytes]) -> dict[str, Any]:
     output = run.communicate()[0]
     assert run.returncode == 0, f"status {run.returncode}"
     return dict(json.loads(output))
 
 
-def _with_killed_processes(source: Path, output: Path, draw: random.Random, every_s: float) -> dict[str, object]:
+def _with_killed_processes(source: Path, output: Path, draw: random.Random, every_s: float) -> dict[str, Any]:
     """Workers are killed one by one; the first two runs are killed whole."""
     workers, runs = 0, 2
     for whole_at_s in (8 * every_s, 8 * every_s, None):
@@ -128,7 +129,7 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _with_killed_cluster(source: Path, output: Path, draw: random.Random, every_s: float) -> dict[str, object]:
+def _with_killed_cluster(source: Path, output: Path, draw: random.Random, every_s: float) -> dict[str, Any]:
     """Two workers, each replaced when it is killed, and a scheduler that dies once, early."""
     cluster = Cluster(failures=3)
     killed, at_once = 0, 2
@@ -194,7 +195,9 @@ def main() -> int:
         shutil.rmtree(output, ignore_errors=True)
         summary = judged(source, output, draw, options.every)
         told = {
-            key: summary[key] for key in summary if key.startswith("killed") or key in ("units", "pairs", "resumed")
+            key: summary[key]
+            for key in summary
+            if key.startswith("killed") or key in ("units", "pairs", "resumed", "blamed")
         }
         differences = _differences(plain, output)
         print(f"{name}: {told}\n    {differences}", flush=True)

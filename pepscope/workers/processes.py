@@ -28,7 +28,7 @@ def over_processes(
     """The place and the outcome of each item, as they end. `imported` are modules that all processes start with. Raises
     WorkerDiedError where no process can start."""
     waiting = list(range(len(items)))
-    suspects: dict[int, int] = {}  # tries of what was under way when a worker died: it is done alone from then on
+    suspects: dict[int, int] = {}  # what was under way when a worker died is done alone then: how often it died alone
     finished, deaths = set[int](), 0
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["__main__", *imported])
@@ -44,7 +44,7 @@ def over_processes(
                 "`if __name__ == '__main__':` before what it does"
             )
         for place in died:
-            suspects[place] = suspects.get(place, 0) + 1
+            suspects[place] = suspects.get(place, 0) + (len(died) == 1)
             if suspects[place] == MOST_TRIES:
                 finished.add(place)
                 yield place, WorkerDiedError.of_one()

@@ -22,6 +22,9 @@ from dask.__main__ import main
 main()
 """
 
+#: The dashboard's own port is another cluster's; Dask opens it even where it shows none.
+_ANY_PORT = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
 
 class Cluster:
     """A scheduler on a port of its own, and workers with one thread each and no nanny."""
@@ -36,7 +39,7 @@ class Cluster:
 
     def start_scheduler(self, changed: tuple[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start it, again on the same port after the one before died; `changed` is a module and its other version."""
-        arguments = ["scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
+        arguments = ["scheduler", "--host", "127.0.0.1", "--port", str(self.port), *_ANY_PORT]
         scheduler = self._start(arguments, changed)
         deadline = time.monotonic() + 120
         while not self._answers():
@@ -52,7 +55,17 @@ class Cluster:
     def start_worker(self, changed: tuple[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start one; it waits for the scheduler."""
         return self._start(
-            ["worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "120"],
+            [
+                "worker",
+                self.address,
+                "--nthreads",
+                "1",
+                "--no-nanny",
+                "--dashboard-address",
+                "127.0.0.1:0",
+                "--death-timeout",
+                "120",
+            ],
             changed,
         )
 
