@@ -29,7 +29,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
-from pepscope.results.attention import ATTENTION
+from pepscope.results.attention import ATTENTION, EndPoints, places_between
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
     CaptureSummary,
@@ -61,6 +61,7 @@ def detect(
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
+    connections: Sequence[EndPoints] = (),
     jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
@@ -77,10 +78,11 @@ def detect(
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
     and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
-    for each packet of it. With `series` the results carry what a page draws. `jobs` processes judge, and from two on
-    both captures are read at once; results do not depend on their number. Where captures are kept in temporary files
-    fewer processes judge if the memory has no room for what each of them loads. `progress` is called with work done and
-    in all.
+    for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
+    each, as results write them) where some are given, otherwise of those that deserve most attention. `jobs` processes
+    judge, and from two on both captures are read at once; results do not depend on their number. Where captures are
+    kept in temporary files fewer processes judge if the memory has no room for what each of them loads. `progress` is
+    called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -102,7 +104,7 @@ def detect(
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
-        return _one_vantage(captures, options, table, series=series)
+        return _one_vantage(captures, options, table, series=series, connections=connections)
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
@@ -111,7 +113,7 @@ def detect(
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
-        _add_series(lambda number: paired.pair(paired.matches[number]), results)
+        _add_series(lambda number: paired.pair(paired.matches[number]), results, connections)
     summaries = [_summary(capture) for capture in captures]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
@@ -128,6 +130,7 @@ def detect_vantage(
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
+    connections: Sequence[EndPoints] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
     """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
@@ -147,7 +150,7 @@ def detect_vantage(
     table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    return _one_vantage(captures, options, table, series=series)
+    return _one_vantage(captures, options, table, series=series, connections=connections)
 
 
 def _opened(
@@ -175,7 +178,12 @@ def _opened(
 
 
 def _one_vantage(
-    captures: Sequence[Capture], options: DetectOptions, networks: NetworkTable | None, *, series: bool
+    captures: Sequence[Capture],
+    options: DetectOptions,
+    networks: NetworkTable | None,
+    *,
+    series: bool,
+    connections: Sequence[EndPoints],
 ) -> DetectionResult:
     """What captures of one vantage point show."""
     at_client = options.first_at_client
@@ -188,7 +196,7 @@ def _one_vantage(
         series=series,
     )
     if series:
-        _add_series(ConnectionsAlone(captures, options).pair, pairs)
+        _add_series(ConnectionsAlone(captures, options).pair, pairs, connections)
     return DetectionResult(tuple(_summary(each) for each in captures), pairs, groups, _temporary_bytes(captures))
 
 
@@ -301,10 +309,10 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
     )
 
 
-def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
-    """Give the connections that deserve attention what a page draws of them."""
-    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
-    for number in sorted(order[:SERIES_LIMIT]):
+def _add_series(pair_of: Callable[[int], Pair], results: PairTable, connections: Sequence[EndPoints]) -> None:
+    """Give the connections that were asked for, or deserve attention, what a page draws of them."""
+    chosen = {place for ends in connections for place in places_between(results, ends)} or _most_telling(results)
+    for number in sorted(chosen):
         pair = pair_of(number)
         if pair.encrypted:
             continue  # what is drawn lays one side's bytes over the other's
@@ -319,3 +327,8 @@ def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
 
 def _summary(capture: Capture) -> CaptureSummary:
     return CaptureSummary(capture.path, capture.packet_count, len(capture.connections), capture.warnings)
+
+
+def _most_telling(results: PairTable) -> set[int]:
+    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
+    return set(order[:SERIES_LIMIT])

@@ -18,6 +18,7 @@ COMMANDS = "pepscope.commands"
 SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
+    "check": "Say port by port whether this network splits TCP, from this host alone.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Explain the evidence of a verdict in prose.",
@@ -28,6 +29,7 @@ SUMMARIES = {
     "query": "Ask the tables of audit-captures in SQL.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
+    "site": "Write a site of pages from the tables of audit-captures.",
     "validate": "Score verdicts on captures whose truth is known.",
 }
 

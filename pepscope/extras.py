@@ -11,10 +11,14 @@ _REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z0-9]+)
 _FOR_DEVELOPMENT = frozenset({"test", "lint", "dev"})
 
 
-def missing_package(name: str) -> str:
-    """A sentence for a module that could not be imported: what is missing, and the command that installs it."""
+def missing_package(name: str, *, extra: str | None = None) -> str:
+    """A sentence for a module that could not be imported: what is missing, and the command that installs it.
+
+    `extra` is the one to name where several bring the package and what is to be done needs more of that one's.
+    """
     package = name.partition(".")[0]
-    return f"this needs the package {package}, which is not installed: {_command(package)}"
+    command = _command(package) if extra is None else f"pip install '{_DISTRIBUTION}[{extra}]'"
+    return f"this needs the package {package}, which is not installed: {command}"
 
 
 def _command(package: str) -> str:

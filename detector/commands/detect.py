@@ -18,6 +18,7 @@ from pepscope.command_line.options import filter_option, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0
@@ -153,6 +154,13 @@ _GARBAGE_THRESHOLD = 10_000
 )
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
 @click.option(
+    "--connection",
+    nargs=2,
+    metavar="CLIENT SERVER",
+    help="With --html: the page of this connection alone, judged with all others; ends as results write them, such as "
+    "192.0.2.7:40001 203.0.113.9:443.",
+)
+@click.option(
     "--fail-on",
     type=FailOn(),
     metavar="VERDICTS",
@@ -178,6 +186,7 @@ def detect(
     parquet: str | None,
     junit: str | None,
     html: str | None,
+    connection: tuple[str, str] | None,
     fail_on: frozenset[str] | None,
 ) -> None:
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
@@ -207,9 +216,12 @@ def detect(
             "--jobs": jobs is not None,
             "--jsonl": as_jsonl,
             "--parquet": parquet is not None,
+            "--connection": connection is not None,
         }
         detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
         return
+    if connection is not None and html is None:
+        raise UsageError("--connection chooses what the page shows: give --html, too.")
     if len(captures) > 2 and not one_vantage:
         raise UsageError(
             f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
@@ -231,6 +243,7 @@ def detect(
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
+    connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:
@@ -243,6 +256,7 @@ def detect(
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
                 series=html is not None,
+                connections=connections,
                 progress=progress,
             )
         else:
@@ -259,25 +273,31 @@ def detect(
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
                 series=html is not None,
+                connections=connections,
                 jobs=jobs or usable_processors(),
                 progress=progress,
             )
     traffic = result.temporary_bytes
     if (note := temporary_files_note(traffic.written, traffic.read)) is not None:
         click.echo(f"pepscope: {note}", err=True)
-    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
+    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html}, connection)
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)
 
 
-def _write(result: DetectionResult, asked: Sequence[str], files: dict[str, str | None]) -> None:
-    """Results to standard output, pages and tables to their files."""
+def _write(
+    result: DetectionResult, asked: Sequence[str], files: dict[str, str | None], connection: EndPoints | None
+) -> None:
+    """Results to standard output, pages and tables to their files; the page of one connection, if that is asked for."""
     from pepscope.results.json_output import write_json, write_json_lines
     from pepscope.writers import writer
 
     for name, path in files.items():
         if path is not None:
-            writer(name)(result, path)
+            if name == "html" and connection is not None:
+                writer("connection-html")(result, path, connection)
+            else:
+                writer(name)(result, path)
             click.echo(f"wrote {path}", err=True)
     if "--json" in asked:
         write_json(result, sys.stdout)

@@ -18,7 +18,7 @@ from detector.corpora.marks import counts_of, remove_superseded
 from detector.corpora.matching import read_manifest, units
 from detector.corpora.sources import CaptureFile, Failure, find_captures
 from detector.corpora.survey import Survey, survey
-from detector.corpora.tables import IDENTITY, UNITS, write_captures, write_errors
+from detector.corpora.tables import IDENTITY, IDENTITY_FILE, UNITS, is_held, write_captures, write_errors
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
@@ -116,27 +116,20 @@ def _needs_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise UsageError(missing_package("pyarrow")) from None
+        raise UsageError(missing_package("pyarrow", extra="corpora")) from None
 
 
 def _claim(directory: Path) -> None:
     """Make sure that what the directory holds, if anything, is a corpus of this version."""
-    identity = {"form": 1, "version": pepscope.__version__}
-    path = directory / IDENTITY
     try:
-        if path.is_file():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held != identity:
-                version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
-                raise UsageError(
-                    f"{directory} holds tables of pepscope {version}, this is {pepscope.__version__}: give another "
-                    "directory"
-                )
+        if is_held(directory):
             return
         if directory.is_dir() and any(not each.name.startswith(".") for each in directory.iterdir()):
             raise UsageError(f"{directory} holds other files: give an empty directory")
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(identity) + "\n")
+        write_whole(directory / IDENTITY_FILE, json.dumps(IDENTITY) + "\n")
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
         raise UsageError(f"{directory} cannot be used: {error}") from None
 
@@ -150,7 +143,9 @@ def _surveyed(files: Sequence[CaptureFile], workers: Workers, tell: Progress) ->
         if isinstance(outcome, Survey):
             found[place] = outcome
         else:
-            failures.append(Failure(files[place].name, _sentence(outcome)))
+            file = files[place]
+            # A member of an archive is read from a temporary place, of which its user knows nothing.
+            failures.append(Failure(file.name, _sentence(outcome).replace(str(file.path), file.name)))
     surveys: dict[str, Survey] = {}
     for place in sorted(found):
         each = found[place]
@@ -171,7 +166,7 @@ def _judged(
     missing = [place for place in range(len(work)) if place not in outcomes]
     todo = [work[place] for place in missing]
     try:
-        with closing(workers(judge_unit, todo, shared=directory / IDENTITY)) as judged:
+        with closing(workers(judge_unit, todo, shared=directory / IDENTITY_FILE)) as judged:
             for at, outcome in judged:
                 if isinstance(outcome, OSError):
                     raise outcome

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from detector.corpora.judged_units import DIGESTS
 from detector.corpora.matching import Unit
 from detector.corpora.tables import UNITS, remove_unit
 from pepscope.whole_file import write_whole
 
-_DIGESTS, _BEGINNINGS = "digests", "beginnings"
+_COUNTS, _BEGINNINGS = "counts", "beginnings"
 
 
-def write_mark(unit: Unit, identity: str, counts: dict[str, Any], directory: Path) -> None:
-    """Say that the tables of a unit are there, with what was counted and what it was made of. Raises OSError."""
-    mark = {**counts, _DIGESTS: unit.digests, _BEGINNINGS: unit.beginnings}
+def write_mark(unit: Unit, identity: str, counts: dict[str, Any], origin: Mapping[str, Any], directory: Path) -> None:
+    """Say that the tables of a unit are there, with what was counted and what it was judged from. Raises OSError."""
+    mark = {_COUNTS: counts, **origin, _BEGINNINGS: unit.beginnings}
     write_whole(_place(identity, directory), json.dumps(mark) + "\n")
 
 
 def counts_of(identity: str, directory: Path) -> dict[str, Any] | None:
     """What was counted when a unit was judged; None where it is not there."""
     mark = _read(_place(identity, directory))
-    return None if mark is None else {name: count for name, count in mark.items() if isinstance(count, int)}
+    counts = None if mark is None else mark.get(_COUNTS)
+    return counts if isinstance(counts, dict) else None
 
 
 def remove_superseded(current: Collection[str], directory: Path) -> None:
@@ -43,7 +45,7 @@ def _origin(place: Path) -> tuple[set[str], set[tuple[str, int]]] | None:
     """Digests of a unit's files, and their names with the times of their first packets."""
     mark = _read(place)
     try:
-        return None if mark is None else (set(mark[_DIGESTS]), {(name, time_ns) for name, time_ns in mark[_BEGINNINGS]})
+        return None if mark is None else (set(mark[DIGESTS]), {(name, time_ns) for name, time_ns in mark[_BEGINNINGS]})
     except (KeyError, TypeError, ValueError):
         return None
 

@@ -58,6 +58,11 @@ class Failure:
     name: str
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        """The reason with the name, which many reasons have in them."""
+        return self.reason if self.name in self.reason else f"{self.name}: {self.reason}"
+
 
 def find_captures(sources: Sequence[str], scratch: Path) -> tuple[list[CaptureFile], list[Failure]]:
     """The captures of all sources, each once, by name, and what went wrong with a source or a file; members of archives

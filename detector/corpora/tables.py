@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,12 @@ from urllib.parse import quote
 
 import numpy as np
 
+import pepscope
 from detector.corpora.matching import Unit
+from pepscope.errors import UsageError
 from pepscope.results.frames import detection_table, groups_table
 from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Outcome
 from pepscope.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
 
 CONNECTIONS, GROUPS, UNITS = "connections", "groups", "units"
-IDENTITY = "corpus.json"
 CAPTURES_FILE, ERRORS_FILE = "captures.parquet", "errors.parquet"
 
 #: The name of the network of captures of which no manifest says one.
@@ -39,7 +42,31 @@ _CAPTURE_COLUMNS = (
     "capture", "digest", "size_bytes", "packets", "connections", "first_ns", "last_ns", "warnings", "vantage",
     "network", "operator", "notes",
 )  # fmt: skip
+#: What says that a directory holds tables, and in which form; raise the form where columns change.
+IDENTITY_FILE = "corpus.json"
+IDENTITY = {"form": 2, "version": pepscope.__version__}
+
+#: What methods say of a connection, by the column that names those that say it.
+_SAID = {"methods_split": Outcome.SPLIT, "methods_intact": Outcome.INTACT}
+
 _OF_GROUP = ("network", "verdict", "where", "near_round_trip_s", "hidden_round_trip_s")
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a directory holds tables of this version. Raises UsageError for those of another one, OSError, and
+    ValueError for a file that is not JSON."""
+    path = directory / IDENTITY_FILE
+    if not path.is_file():
+        return False
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if held != IDENTITY:
+        version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
+        form = " in an earlier form" if version == pepscope.__version__ else ""
+        raise UsageError(
+            f"{directory} holds tables of pepscope {version}{form}, this is {pepscope.__version__}: judge the captures "
+            "into another directory"
+        )
+    return True
 
 
 def write_unit(result: DetectionResult, unit: Unit, identity: str, directory: Path) -> dict[str, Any]:
@@ -74,6 +101,7 @@ def _connections(result: DetectionResult, unit: Unit, identity: str) -> pa.Table
         "unit": _repeated(identity, len(table)),
         "port": compute.fill_null(ports.cast(pa.int64()), 0),
         **_of_groups(result),
+        **{name: pa.array(list(_methods(result, outcome)), pa.string()) for name, outcome in _SAID.items()},
     }
     for letter, series in zip("ab", unit.series, strict=False):
         there = table[f"capture_{letter}"].is_valid()
@@ -91,6 +119,13 @@ def _days(result: DetectionResult) -> npt.NDArray[np.str_]:
     started_ns = _started_ns(result)
     names = np.datetime_as_string((started_ns // _DAY_NS).astype("datetime64[D]"))
     return np.where(started_ns == _UNKNOWN_NS, NO_DAY, names)
+
+
+def _methods(result: DetectionResult, outcome: Outcome) -> Iterator[str]:
+    """Of each connection the names of the methods that say so, with spaces between."""
+    pairs = PairTable.of(result.pairs)
+    for place in range(len(pairs)):
+        yield " ".join(sorted({form.method for form in pairs.forms(place) if form.outcome is outcome}))
 
 
 def _of_groups(result: DetectionResult) -> dict[str, pa.Array]:

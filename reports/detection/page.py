@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
+from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Verdict
 from pepscope.whole_file import write_output
@@ -21,7 +23,7 @@ from reports.detection.ranking import (
     judged_alone,
     verdict_probability,
 )
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, SITE_CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
@@ -54,22 +56,45 @@ MINOR_FLOW = 0.05
 
 def write_page(result: DetectionResult, path: str | Path) -> None:
     """Write `result` as one self-contained HTML file to `path`."""
-    text = page_text(result)
+    _write(page_text(result), path)
+
+
+def write_connection_page(result: DetectionResult, path: str | Path, ends: EndPoints) -> None:
+    """Write the page of one connection of `result`. Raises UsageError where there is no such connection."""
+    _write(page_text(result, only=places_between(result.pairs, ends)), path)
+
+
+def _write(text: str, path: str | Path) -> None:
     try:
         write_output(path, text)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
-def page_text(result: DetectionResult) -> str:
-    """The page as text; everything that comes from captures or paths is escaped."""
+@dataclass(frozen=True, slots=True)
+class InSite:
+    """A page that is one of a site: where its plotly.js and the page above it lie, relative to it."""
+
+    plotly: str
+    above: str
+    above_name: str
+
+
+def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, site: InSite | None = None) -> str:
+    """The page as text; everything that comes from captures or paths is escaped.
+
+    `only` are the places of the connections to show, with their groups, instead of all.
+    """
     pairs = PairTable.of(result.pairs)
-    order = by_attention(pairs)
+    if only is not None:
+        kept = set(only)
+        result = replace(result, groups=tuple(group for group in result.groups if not kept.isdisjoint(group.pairs)))
+    order = [place for place in by_attention(pairs) if only is None or place in kept]
     drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
     flows = [series for index in drawn for series in pairs.series(index)]
     columns = connection_columns(pairs, order, MAX_SECTIONS)
     groups = groups_section(result, order[:MAX_SECTIONS])
-    plotly = plotly_source() if drawn or groups.data else ""
+    plotly = plotly_element(None if site is None else site.plotly) if drawn or groups.data else ""
     room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
     limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
     drawn_set = set(drawn)
@@ -77,28 +102,37 @@ def page_text(result: DetectionResult) -> str:
     data: list[str] = []
     for rank, index in enumerate(order[:MAX_SECTIONS]):
         pair = result.pairs[index]
-        figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
+        figures = [flow_figures(series, limit, pair.evidence) for series in pair.series] if index in drawn_set else []
         sections.append(
-            connection_section(index, pair, figures, opened=rank == 0 and not groups.data, alone=len(order) == 1)
+            connection_section(
+                index,
+                pair,
+                figures,
+                opened=rank == 0 and (only is not None or not groups.data),
+                alone=len(order) == 1,
+            )
         )
         if figures:
             data.append(figure_data(index, figures))
     return fill(
         asset("page.html"),
         {
-            "policy": CONTENT_POLICY,
+            "policy": CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
             "title": escape(_title(result.captures)),
             "style": asset("page.css"),
-            "headline": with_tooltips(_headline(result)),
+            "above": "" if site is None else f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>',
+            "headline": with_tooltips(_headline(result, order)),
             "captures": "".join(_capture(capture) for capture in result.captures),
-            "groups": groups.html,
-            "chips": "".join(_chips(result.verdicts)),
+            "groups_above": groups.html if only is None else "",
+            "groups_below": "" if only is None else groups.html,
+            "chips": "".join(_chips([pairs.verdict(place) for place in order])),
             "limits": _limits(len(order), len(drawn)),
             "sections_count": counted(len(sections), "connection"),
             "sections": "".join(sections),
             "columns": columns,
             "data": groups.data + "".join(data),
             "plotly": plotly,
+            "library_place": "inside this file" if site is None else "beside this file",
             "inflate_script": asset("inflate.js"),
             "table_script": asset("connections.js"),
             "script": asset("page.js"),
@@ -111,14 +145,15 @@ def _title(captures: Sequence[CaptureSummary]) -> str:
     return " and ".join(Path(capture.path).name or capture.path for capture in captures) or "no captures"
 
 
-def _headline(result: DetectionResult) -> str:
-    pairs, counts = result.pairs, count_by_verdict(result.verdicts)
+def _headline(result: DetectionResult, shown: Sequence[int]) -> str:
+    pairs = result.pairs
     if not pairs:
         return "No TCP connection was found."
+    if len(shown) == 1 and (len(pairs) > 1 or not judged_alone(result)):
+        return verdict_sentence(pairs[shown[0]])
     if judged_alone(result):
         return _headline_of_groups(result)
-    if len(pairs) == 1:
-        return verdict_sentence(pairs[0])
+    counts = count_by_verdict(result.verdicts)
     split = sum(count for verdict, count in counts.items() if verdict.is_split)
     open_ones = counts.get(Verdict.INCONCLUSIVE, 0)
     total = format_count(len(pairs))
@@ -256,7 +291,7 @@ def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figur
     payload = _payload(pair, series.direction)
     drawings = "".join(
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
-        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'data-figure="{number}" role="group" aria-label="{escape(figure.title)}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
         for number, figure in enumerate(figures)
     )

@@ -40,6 +40,14 @@ def test_the_command_is_that_of_the_metadata(module: str, command: str) -> None:
     assert sentence == f"this needs the package {module.partition('.')[0]}, which is not installed: {command}"
 
 
+def test_an_audit_of_captures_names_the_extra_that_its_queries_need_too(tmp_path: Path) -> None:
+    done = without("pyarrow", "audit-captures", CAPTURES[0], "-o", str(tmp_path / "out"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "pepscope: this needs the package pyarrow, which is not installed: pip install 'pepscope[corpora]'\n"
+    )
+
+
 def test_a_command_without_its_room_reports_it() -> None:
     done = without("papers", "reproduce", "hu", "-o", "nowhere")
     assert (done.returncode, done.stdout) == (2, "")
