@@ -177,7 +177,7 @@ def _series(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Iterab
     by_pattern: defaultdict[tuple[str, Labels], list[Survey]] = defaultdict(list)
     for each in surveys:
         labels = _labels(each.file.name, manifest)
-        by_pattern[_pattern(each.file.name), labels].append(each)
+        by_pattern[series_pattern(each.file.name), labels].append(each)
     for (_, labels), files in by_pattern.items():
         # A copy under another name says nothing new.
         distinct = {each.digest: each for each in sorted(files, key=lambda each: each.file, reverse=True)}
@@ -186,7 +186,7 @@ def _series(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Iterab
             yield Series(tuple(part), labels)
 
 
-def _pattern(name: str) -> str:
+def series_pattern(name: str) -> str:
     """What names of one rotated series have in common: `trace.pcap`, `trace.pcap1`; `day_00001_20260102.pcap`."""
     path = Path(name)
     return f"{path.parent}/{_COUNTER.sub('#', path.name).rstrip('#')}"

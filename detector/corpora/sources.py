@@ -122,7 +122,7 @@ def _below(directory: Path, scratch: Path) -> Iterator[CaptureFile | Failure]:
 def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
     """The file if it begins like a capture; of an archive its members that do."""
     with path.open("rb") as stream:
-        if _begins_like_capture(stream, name):
+        if begins_like_capture(stream, name):
             return [CaptureFile(name, path)]
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -134,13 +134,13 @@ def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
             return [
                 each for member, content in streams if content for each in _member(name, member, content, scratch)
             ]  # fmt: skip
-    return [CaptureFile(name, path)] if _is_named_like_capture(name) else []
+    return [CaptureFile(name, path)] if is_named_like_capture(name) else []
 
 
 def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Iterator[CaptureFile]:
     with content:
         start = content.read(1 << 16)
-        if not _begins_like_capture(io.BytesIO(start), member):
+        if not begins_like_capture(io.BytesIO(start), member):
             return
         name = f"{archive}/{member}"
         target = _place(name, scratch)
@@ -151,7 +151,7 @@ def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Ite
 
 
 def _remote(address: str, scratch: Path) -> Iterator[CaptureFile | Failure]:
-    for name, found in copied(address, _begins_like_capture, lambda name: _place(name, scratch)):
+    for name, found in copied(address, begins_like_capture, lambda name: _place(name, scratch)):
         yield CaptureFile(name, found) if isinstance(found, Path) else Failure(name, _cannot_be_read(name, found))
 
 
@@ -168,22 +168,24 @@ def _place(name: str, scratch: Path) -> Path:
     return scratch / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{Path(name).name}"
 
 
-def _is_named_like_capture(name: str) -> bool:
+def is_named_like_capture(name: str) -> bool:
+    """Whether a file is called so, whatever it holds."""
     return any(ending in Path(name).name.lower() for ending in _NAMES)
 
 
-def _begins_like_capture(stream: IO[bytes], name: str) -> bool:
+def begins_like_capture(stream: IO[bytes], name: str) -> bool:
+    """Whether a stream at its beginning is a capture's; of zstd the name decides."""
     start = stream.read(_LONGEST_MAGIC)
     if start[:4] in _MAGIC:
         return True
     for magic, opened in _COMPRESSED.items():
         if start.startswith(magic):
             if opened is None:
-                return _is_named_like_capture(name)
+                return is_named_like_capture(name)
             stream.seek(0)
             try:
                 start = opened(stream).read(4)
                 return start in _MAGIC
             except _UNREADABLE:
-                return _is_named_like_capture(name)
+                return is_named_like_capture(name)
     return False
