@@ -57,6 +57,7 @@ __all__ = [
     "flow_ends",
     "flow_numbers",
     "flow_times",
+    "frames_of_connections",
     "header_kinds",
     "hop_limits",
     "is_release_build",
@@ -896,6 +897,13 @@ def header_kinds() -> list[str]:
 
 def read_frames(path: str) -> CaptureFrames:
     """Read a whole capture into memory; up to the damage where it is damaged. Raises CaptureError."""
+
+def frames_of_connections(path: str, connections: Sequence[tuple[tuple[bytes, int], tuple[bytes, int], int]]) -> bytes:
+    """The content of a capture, not compressed, with no frames but those of some TCP connections.
+
+    `connections` are ends in either order (16 bytes of address, port) and the time in nanoseconds from which on frames
+    are kept. Of segments that came in fragments the last fragment alone is. Raises CaptureError.
+    """
 
 @final
 class CaptureFrames:

@@ -31,6 +31,7 @@ SUMMARIES = {
     "simulate": "Simulate a path with known truth, and capture at both ends.",
     "site": "Write a site of pages from the tables of audit-captures.",
     "validate": "Score verdicts on captures whose truth is known.",
+    "watch": "Judge a network interface, or a directory that grows, all the time.",
 }
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,8 @@ import click
 
 from detector.commands.archives import detect_archives, is_archive
 from pepscope.command_line.colour import is_coloured
-from pepscope.command_line.options import filter_option, memory_option
+from pepscope.command_line.live import given_or_captured, interface_options
+from pepscope.command_line.options import Duration, filter_option, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ DRIFT_LIMIT_PPM = 500.0
 LEAST_PROBABILITY = 0.95
 LEAST_PAIRING_CONFIDENCE = 0.7
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
-_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},
     "split-tcp": {"split-tcp"},
@@ -34,21 +32,6 @@ _FAIL_KINDS = {
     "regular": {"regular"},
     "inconclusive": {"inconclusive"},
 }
-
-
-class Duration(click.ParamType[float]):
-    """A time such as `10s`, `500ms`, `1h` or `2`; seconds where no unit is given."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds."""
-        if isinstance(value, float):
-            return value
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a duration such as 10s or 500ms.", param, ctx)
-        return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
 
 
 class FailOn(click.ParamType[frozenset[str]]):
@@ -74,7 +57,8 @@ _GARBAGE_THRESHOLD = 100_000
 
 
 @click.command(short_help="Say whether connections are end to end, split, or proxied.")
-@click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER] | ARCHIVE...")
+@click.argument("captures", nargs=-1, metavar="SENDER [RECEIVER] | ARCHIVE...")
+@interface_options
 @click.option(
     "--clocks",
     type=click.Choice(["general", "offset", "synchronised"]),
@@ -168,6 +152,9 @@ _GARBAGE_THRESHOLD = 100_000
 )
 def detect(
     captures: tuple[str, ...],
+    interface: str | None,
+    duration_s: float | None,
+    capture_bytes: int | None,
     clocks: str,
     ack_delay: float | None,
     same_transfers: bool,
@@ -192,7 +179,8 @@ def detect(
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
     Give the captures of both ends in any order. '-' reads one of them from standard input. A directory stands for the
-    parts of one capture that a tool divided into files (tcpdump -C or -G).
+    parts of one capture that a tool divided into files (tcpdump -C or -G). With -i it captures on an interface and
+    judges that.
 
     Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
     audit` gives them, a matrix of applications and directions.
@@ -200,6 +188,9 @@ def detect(
     asked = [name for name, is_asked in (("--json", as_json), ("--jsonl", as_jsonl), ("--csv", as_csv)) if is_asked]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} all write to standard output: give one of them.")
+    captures = click.get_current_context().with_resource(
+        given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, filter_expression)
+    )
     if any(is_archive(path) for path in captures):
         of_captures = {
             "--clocks": clocks != "general",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.commands.detect import Duration
-from pepscope.command_line.options import memory_option
+from pepscope.command_line.options import Duration, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, overload
@@ -170,6 +170,19 @@ def read_frames(path: str) -> CaptureFrames:
     Raises CaptureError for what is no capture. A damaged capture is read up to the damage.
     """
     return CaptureFrames(_core.read_frames(path))
+
+
+def frames_of_connections(path: str, columns: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """The content of a capture, not compressed, with no frames but those of some of its connections.
+
+    `columns` are rows of `Capture.connection_columns`. Of segments in fragments the last fragment alone is kept. Raises
+    CaptureError.
+    """
+    ends = (
+        zip(map(bytes, columns[f"{end}_address"]), columns[f"{end}_port"].tolist(), strict=True)
+        for end in ("client", "server")
+    )
+    return _core.frames_of_connections(path, list(zip(*ends, columns["first_time_ns"].tolist(), strict=True)))
 
 
 def _frames(core: _core.CaptureFrames) -> Iterator[Frame]:

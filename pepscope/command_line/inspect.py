@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.colour import is_coloured
+from pepscope.command_line.live import given_or_captured, interface_options
 from pepscope.command_line.options import filter_option, memory_option, output_option
 from pepscope.errors import UsageError
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("captures", nargs=-1, required=True, metavar="FILE...")
+@click.argument("captures", nargs=-1, metavar="[FILE...]")
+@interface_options
 @click.option("--json", "as_json", is_flag=True, help="Write JSON (schema inspect-1).")
 @click.option("--csv", "as_csv", is_flag=True, help="Write CSV, one row a connection.")
 @click.option("--parquet", "as_parquet", is_flag=True, help="Write Parquet, one row a connection.")
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 @output_option
 def inspect(
     captures: tuple[str, ...],
+    interface: str | None,
+    duration_s: float | None,
+    capture_bytes: int | None,
     as_json: bool,
     as_csv: bool,
     as_parquet: bool,
@@ -47,7 +52,8 @@ def inspect(
     FILE is a pcap, pcapng or snoop file, plain or compressed (gzip, zstd, xz,
     bzip2, lz4), or - for standard input. Several files, or the captures in a
     directory, are the parts of one capture that a tool divided into files
-    (tcpdump -C or -G): connections that cross files are whole.
+    (tcpdump -C or -G): connections that cross files are whole. With -i it
+    captures on an interface and lists that.
     """
     asked = [name for name, is_asked in (("json", as_json), ("csv", as_csv), ("parquet", as_parquet)) if is_asked]
     if len(asked) > 1:
@@ -55,6 +61,9 @@ def inspect(
     form = asked[0] if asked else None
     if form == "parquet" and output == "-" and sys.stdout.isatty():
         raise UsageError("Parquet is binary: name a file with --output, or pipe it")
+    captures = click.get_current_context().with_resource(
+        given_or_captured(captures, "FILE", interface, duration_s, capture_bytes, filter_expression)
+    )
     from pepscope.captures.capture import open_capture
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress

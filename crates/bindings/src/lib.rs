@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
     #[pymodule_export]
-    use crate::frames::{header_kinds, read_frames, CaptureFrames};
+    use crate::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::host_clock::HostTicks;
     #[pymodule_export]
