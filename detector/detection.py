@@ -299,11 +299,11 @@ def _judge_all(
     def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
         pairs, members, before = PairTable(), list[Member](), bytes_read()
         for loaded in loaded_together(captures[0].path, paired, absence, numbers):
-            results, evidence, findings = judge_together(loaded, rivals)
-            first = pairs.append_judged(results, evidence)
+            (table, placed), first = judge_together(loaded, rivals), len(pairs)
+            pairs.extend(table)
             members += [
-                Member.of(each.pair, pairs, first + row, result, findings(row))
-                for row, (each, result) in enumerate(zip(loaded, results, strict=True))
+                Member.of(each.pair, pairs, first + at.place, doubtful=at.is_doubtful)
+                for each, at in zip(loaded, placed, strict=True)
             ]
         return members, bytes_read() - before
 

@@ -6,7 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, requires
 
 _DISTRIBUTION = "pepscope"
-_REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z]+)["'])?\s*$""")
+_REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z0-9]+)["'])?\s*$""")
 #: Extras for work on pepscope; they repeat what others have.
 _FOR_DEVELOPMENT = frozenset({"test", "lint", "dev"})
 

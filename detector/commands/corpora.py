@@ -40,6 +40,10 @@ _SHOWN_ERRORS = 10
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
 @click.option(
+    "--patience", "patience_s", type=click.FloatRange(0), default=60, show_default=True, metavar="SECONDS",
+    help="How long to wait for a scheduler, or workers, that went away.",
+)  # fmt: skip
+@click.option(
     "--site", type=click.Path(file_okay=False), metavar="DIR", help="Write a site of pages, too; see `pepscope site`."
 )
 @pages_option
@@ -53,6 +57,7 @@ def audit_captures(
     memory_bytes: int | None,
     jobs: int | None,
     scheduler: str | None,
+    patience_s: float,
     site: str | None,
     pages: int | None,
     as_json: bool,
@@ -80,7 +85,8 @@ def audit_captures(
 
         summary = run(
             sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
-            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
+            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, patience_s=patience_s,
+            progress=progress,
         )  # fmt: skip
     _say(summary, as_json=as_json)
     if site is not None:

@@ -55,7 +55,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 
 #: Objects that are made before Python looks for cycles among them: the objects of a connection hold none, and looking
 #: for some after each 700 takes a fifth of the time.
-_GARBAGE_THRESHOLD = 10_000
+_GARBAGE_THRESHOLD = 100_000
 
 
 @click.command(short_help="Say whether connections are end to end, split, or proxied.")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from detector.corpora.joining import joined
+from detector.corpora.judged_units import judged_from
+from detector.corpora.marks import counts_of, write_mark
 from detector.corpora.matching import Unit
-from detector.corpora.tables import write_unit
+from detector.corpora.tables import IDENTITY_FILE, write_unit
 from detector.detection import detect, detect_vantage
 from pepscope.errors import PepscopeError
 from pepscope.results.attention import EndPoints
@@ -37,14 +41,29 @@ class UnitWork:
 
 
 def judge_unit(work: UnitWork) -> dict[str, Any]:
-    """Judge a unit and write its tables; gives counts, or the `error` that made it impossible."""
+    """Judge a unit and write its tables and, last, its mark; gives counts, or the `error` that made it impossible.
+
+    What has a mark is not judged again: the work is given out anew where nobody heard of its end. Raises OSError where
+    tables cannot be written.
+    """
+    directory = Path(work.directory)
+    if (counted := counts_of(work.identity, directory)) is not None:
+        return counted
+    if not (directory / IDENTITY_FILE).is_file():
+        return {"error": f"{socket.gethostname()} does not see {directory}: give a directory that all workers share"}
     try:
-        with tempfile.TemporaryDirectory(prefix="pepscope-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="pepscope-") if _needs_scratch(work.unit) else nullcontext() as scratch:
             series = [(each.name, [part.file.path for part in each.files]) for each in work.unit.series]
-            result = judge_series(series, work.options, Path(scratch))
-            return write_unit(result, work.unit, work.identity, Path(work.directory))
+            result = judge_series(series, work.options, Path(scratch or "."))
     except (PepscopeError, OSError) as error:
         return {"error": str(error)}
+    counts = write_unit(result, work.unit, work.identity, directory)
+    write_mark(work.unit, work.identity, counts, judged_from(work), directory)
+    return counts
+
+
+def _needs_scratch(unit: Unit) -> bool:
+    return any(len(series.files) > 1 for series in unit.series)
 
 
 def judge_series(

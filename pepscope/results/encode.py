@@ -13,7 +13,8 @@ import numpy as np
 
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.results.evidence.table import plain_number
-from pepscope.results.pair_table import JUDGED, PairTable, stretch_values
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, OWN
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -74,9 +75,11 @@ def _pair_records(result: DetectionResult) -> Iterator[dict[str, Any]]:
 def _pair_record(table: PairTable, row: int) -> dict[str, Any]:
     """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
     columns, packets = table.columns, table.packets_of_row(row)
-    evidence = columns.evidence.documents(row)
-    for number, item in enumerate(evidence):
-        item |= packets_document(None if packets is None else packets.evidence[number])
+    found, item = columns.evidence.documents(row), columns.reason_item[row]
+    evidence = [
+        {**document, **packets_document(None if packets is None else packets.evidence[number])}
+        for number, document in enumerate(found)
+    ]
     return {
         "vantages": [
             _vantage_document(vantage, {} if packets is None else packets.frames)
@@ -89,9 +92,9 @@ def _pair_record(table: PairTable, row: int) -> dict[str, Any]:
             kind: 0.0 if math.isnan(share := column[row]) else share
             for kind, column in zip(JUDGED, columns.probability, strict=True)
         },
-        "reason": columns.reason_with(row, [item["summary"] for item in evidence]),
+        "reason": columns.reason_with(row, "" if item == OWN else evidence[item]["summary"]),
         "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
-        "stretch": stretch_values(columns.stretch[row]),
+        "stretch": columns.stretch.values(row),
         "packets": columns.packets[row],
         "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
         "started": time_text(columns.started(row)),

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from pepscope.errors import UsageError
 from pepscope.results.encode import group_document, host_document, time_text
-from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, VantageColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +44,8 @@ _GROUP_COLUMNS = (
     "hidden_round_trip_high_s",
     "reason",
 )
+_GROUP_COUNTS = ("port", "connections", "exchanges")
+_GROUP_NUMBERS = tuple(name for name in _GROUP_COLUMNS if name.endswith("_s") or name.startswith("probability"))
 
 _HOST_COLUMNS = (
     "group",
@@ -134,10 +137,20 @@ def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str,
 
 def groups_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
-    rows = [
-        _group_row(group, group_document(group)) | {"hosts": " ".join(group.hosts)} for group in result.groups
-    ]  # fmt: skip
-    return _group_frame(rows, _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+    return _group_frame(list(_group_rows(result)), _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+
+
+def groups_table(result: DetectionResult) -> pa.Table:
+    """`groups_frame` as an Arrow table, with the row's number in `group`."""
+    import pyarrow as pa
+
+    rows = list(_group_rows(result))
+    kinds = dict.fromkeys(_GROUP_NUMBERS, pa.float64()) | dict.fromkeys(_GROUP_COUNTS, pa.int64())
+    columns = {
+        name: pa.array([row[name] for row in rows], kinds.get(name, pa.string()), from_pandas=True)
+        for name in _GROUP_COLUMNS
+    }
+    return pa.table({"group": pa.array(range(len(rows)), pa.int64()), **columns})
 
 
 def hosts_frame(result: DetectionResult) -> pd.DataFrame:
@@ -148,6 +161,11 @@ def hosts_frame(result: DetectionResult) -> pd.DataFrame:
         for host in group.by_host
     ]
     return _group_frame(rows, _HOST_COLUMNS, {"group": "int64"}).rename_axis("row")
+
+
+def _group_rows(result: DetectionResult) -> Iterator[dict[str, Any]]:
+    for group in result.groups:
+        yield _group_row(group, group_document(group)) | {"hosts": " ".join(group.hosts)}
 
 
 def _group_row(judged: GroupResult | HostResult, document: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +184,6 @@ def _group_frame(rows: list[dict[str, Any]], names: Sequence[str], whole: dict[s
 
     columns = {name: [row[name] for row in rows] for name in names}
     numbers = {name: "float64" for name in names if name.endswith("_s") or name.startswith("probability")}
-    counts = {name: "int64" for name in ("port", "connections", "exchanges") if name in names}
+    counts = {name: "int64" for name in _GROUP_COUNTS if name in names}
     texts = {name: "object" for name in names if name not in {*numbers, *counts, *whole}}
     return pd.DataFrame(columns, columns=list(names)).astype({**texts, **numbers, **counts, **whole})

@@ -18,7 +18,8 @@ from hypothesis import given
 
 from pepscope.results import encode
 from pepscope.results.json_output import write_json, write_json_lines
-from pepscope.results.pair_table import JUDGED, PairColumns, PairTable
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, PairColumns
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from detector.corpora.watch.reading import SliceReading, SliceWork, read_slice
-from pepscope.workers import MOST_TRIES, WorkerDiedError
+from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
 
 #: After so many slices, or packets in them, a new process takes over: what allocators keep goes with the old one.
 _MOST_SLICES = 50

@@ -233,7 +233,7 @@ def test_a_dask_scheduler_gives_the_same_tables(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     plain = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "plain", processes=1)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         over = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "dask", scheduler=cluster.scheduler_address)
     assert over.verdicts == plain.verdicts
     pd.testing.assert_frame_equal(tables(tmp_path / "dask"), tables(tmp_path / "plain"))

@@ -91,6 +91,10 @@ class CodedColumn(Generic[Value]):
         codes = [self._code(value) for value in other.values]
         self.codes.extend(codes[code] for code in other.codes)
 
+    def append_each(self, values: Sequence[Value]) -> None:
+        """Add a row for each value."""
+        self.codes.extend(map(self._code, values))
+
     def append_all(self, values: Sequence[Value], places: npt.NDArray[np.int64]) -> None:
         """Add a row for each place: the value there."""
         codes = np.asarray([self._code(value) for value in values], np.uint32)

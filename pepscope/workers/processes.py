@@ -1,4 +1,4 @@
-"""Work over processes or a Dask cluster, which survives that workers are killed."""
+"""Work over processes of this machine."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pepscope.errors import PepscopeError, UsageError
-from pepscope.extras import missing_package
+from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -23,39 +21,17 @@ _HOPELESS = 5
 #: 128 + SIGINT, as shells report it.
 _INTERRUPTED = 130
 
-#: A piece of work is tried so often where its worker dies; then it is to blame.
-MOST_TRIES = 3
 
-
-class WorkerDiedError(PepscopeError):
-    """A worker died, for lack of memory or by a signal, each time it did this piece of work."""
-
-
-def over_workers(
-    work: Callable[[Item], Outcome],
-    items: Sequence[Item],
-    *,
-    processes: int,
-    scheduler: str | None,
-    shared: Path | None = None,
+def over_processes(
+    work: Callable[[Item], Outcome], items: Sequence[Item], processes: int, imported: Sequence[str]
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
-    """The place and the outcome of each item, as they end; an item that fails gives its exception.
-
-    `work` must be a function of a module. `shared` is a file that workers of a cluster must see too, because they write
-    beside it. Raises UsageError where no scheduler answers, or a worker does not see it.
-    """
-    if scheduler is not None:
-        return _over_dask(work, items, scheduler, shared)
-    return _over_processes(work, items, processes)
-
-
-def _over_processes(
-    work: Callable[[Item], Outcome], items: Sequence[Item], processes: int
-) -> Generator[tuple[int, Outcome | Exception], None, None]:
+    """The place and the outcome of each item, as they end. `imported` are modules that all processes start with. Raises
+    WorkerDiedError where no process can start."""
     waiting = list(range(len(items)))
-    suspects: dict[int, int] = {}  # tries of what was under way when a worker died: it is done alone from then on
+    suspects: dict[int, int] = {}  # what was under way when a worker died is done alone then: how often it died alone
     finished, deaths = set[int](), 0
     context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *imported])
     while waiting or suspects:
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))
@@ -68,10 +44,10 @@ def _over_processes(
                 "`if __name__ == '__main__':` before what it does"
             )
         for place in died:
-            suspects[place] = suspects.get(place, 0) + 1
+            suspects[place] = suspects.get(place, 0) + (len(died) == 1)
             if suspects[place] == MOST_TRIES:
                 finished.add(place)
-                yield place, WorkerDiedError("its worker died each time, for lack of memory or by a signal")
+                yield place, WorkerDiedError.of_one()
         waiting = [place for place in waiting if place not in finished and place not in suspects]
         suspects = {place: tries for place, tries in suspects.items() if place not in finished}
 
@@ -124,15 +100,6 @@ def _done(work: Callable[[Item], Outcome], item: Item) -> Outcome:
         os._exit(_INTERRUPTED)
 
 
-def _check_shared(client: Any, shared: Path) -> None:
-    blind = sorted(worker for worker, sees in client.run(os.path.isfile, str(shared)).items() if not sees)
-    if blind:
-        raise UsageError(
-            f"{len(blind)} workers of the cluster ({blind[0]} for one) do not see {shared.parent}: give a directory "
-            "that all share"
-        )
-
-
 def _end_with_parent() -> None:
     """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
     parent = multiprocessing.parent_process()
@@ -143,25 +110,3 @@ def _end_with_parent() -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _over_dask(
-    work: Callable[[Item], Outcome], items: Sequence[Item], scheduler: str, shared: Path | None
-) -> Generator[tuple[int, Outcome | Exception], None, None]:
-    try:
-        import distributed
-    except ImportError:
-        raise UsageError(missing_package("distributed")) from None
-    try:
-        client: Any = distributed.Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError) as error:
-        raise UsageError(f"no Dask scheduler answers at {scheduler}: {error}") from None
-    with client:
-        if shared is not None:
-            _check_shared(client, shared.resolve())
-        futures = client.map(work, items, pure=False, retries=0)
-        places = {future.key: place for place, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):  # type: ignore[no-untyped-call]
-            failure = future.exception()
-            yield places[future.key], future.result() if failure is None else failure
-            future.release()
