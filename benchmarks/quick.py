@@ -70,8 +70,8 @@ def comparisons(work: Path) -> list[Comparison]:
         Comparison("detect one, 10,000 connections", pepscope("detect", "--json", web[0]), tcptrace(web[0]), 5.0, 0.7),
         Comparison("detect one, 47,000 connections", pepscope("detect", "--json", short), tcptrace(short), 5.0, 0.9),
         Comparison("the same, groups alone", pepscope("detect", short), tcptrace(short), 5.0, 1.4),
-        Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.16),
-        Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.12),
+        Comparison("detect a pair, 10,000 connections", pepscope("detect", "--json", *web), tcptrace(*web), 1.0, 0.2),
+        Comparison("the same to Parquet", parquet, tcptrace(*web), 3.0, 0.14),
         Comparison(
             "two processes beside one", pepscope("detect", "--json", "--jobs", 2, *web),
             pepscope("detect", "--json", "--jobs", 1, *web), 1.7, 1.6, on_all_cores=True,

@@ -19,23 +19,27 @@ from detector.pair import Pair
 from detector.pairing.absence import Absence, nothing_in_common
 from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
-from detector.series import flow_series
+from detector.shown.provenance import capture_summary, digests_of, stated_tool
+from detector.shown.series import flow_series
+from detector.shown.telling_packets.observing import OfOneVantage, OfTwoCaptures
+from detector.shown.telling_packets.results import AskedPackets, name_packets
 from detector.verdict.judging import judge_pair
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
 from pepscope.captures.at_once import open_captures
 from pepscope.captures.capture import Capture
+from pepscope.captures.files.digest import FileDigest
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name
 from pepscope.captures.packets import Direction
 from pepscope.errors import CaptureError, UsageError
-from pepscope.results.attention import ATTENTION
+from pepscope.results.attention import ATTENTION, EndPoints, places_between
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import (
-    CaptureSummary,
     DetectionResult,
     GroupSide,
     TemporaryBytes,
+    Tool,
     Verdict,
 )
 
@@ -61,6 +65,8 @@ def detect(
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
+    connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
     jobs: int = 1,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
@@ -77,10 +83,12 @@ def detect(
     captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
     Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
     and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
-    for each packet of it. With `series` the results carry what a page draws. `jobs` processes judge, and from two on
-    both captures are read at once; results do not depend on their number. Where captures are kept in temporary files
-    fewer processes judge if the memory has no room for what each of them loads. `progress` is called with work done and
-    in all.
+    for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
+    each, as results write them) where some are given, otherwise of those that deserve most attention. With `packets`
+    evidence names the packets that show it, of so many moments for each finding, and of the thousand connections that
+    deserve attention most. `jobs` processes judge, and from two on both captures are read at once; results do not
+    depend on their number. Where captures are kept in temporary files fewer processes judge if the memory has no room
+    for what each of them loads. `progress` is called with work done and in all.
 
     Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
     their range.
@@ -100,9 +108,13 @@ def detect(
         raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
     table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks)
+    digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
     if second is None:
-        return _one_vantage(captures, options, table, series=series)
+        return _one_vantage(
+            captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
+        )
     paired = pair_captures(captures[0], captures[1], options)
     if paired.has_both:
         _refuse_copies(captures, paired)
@@ -111,11 +123,13 @@ def detect(
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
-        _add_series(lambda number: paired.pair(paired.matches[number]), results)
-    summaries = [_summary(capture) for capture in captures]
+        _add_series(lambda number: paired.pair(paired.matches[number]), results, connections)
+    if (asked := _asked(packets)).moments:
+        groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), asked)
+    summaries = [capture_summary(*each) for each in zip(captures, digests, strict=True)]
     if notes := _notes(captures, paired, results):
         summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
-    return DetectionResult(tuple(summaries), results, groups, _temporary_bytes(captures, read_elsewhere))
+    return DetectionResult(tuple(summaries), results, groups, tool, _temporary_bytes(captures, read_elsewhere))
 
 
 def detect_vantage(
@@ -128,6 +142,8 @@ def detect_vantage(
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
     series: bool = False,
+    connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
     progress: Callable[[int, int], object] | None = None,
 ) -> DetectionResult:
     """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
@@ -146,8 +162,12 @@ def detect_vantage(
             raise UsageError(f"two of the captures are the same file, {path}: give each once")
     table = None if networks is None else read_networks(networks)
     share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
+    digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
-    return _one_vantage(captures, options, table, series=series)
+    return _one_vantage(
+        captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
+    )
 
 
 def _opened(
@@ -174,8 +194,23 @@ def _opened(
     return captures
 
 
+def _asked(packets: int | AskedPackets) -> AskedPackets:
+    asked = packets if isinstance(packets, AskedPackets) else AskedPackets(packets)
+    if asked.moments < 0:
+        raise UsageError(f"the packets to name must be at least 0, got {asked.moments}")
+    return asked
+
+
 def _one_vantage(
-    captures: Sequence[Capture], options: DetectOptions, networks: NetworkTable | None, *, series: bool
+    captures: Sequence[Capture],
+    options: DetectOptions,
+    networks: NetworkTable | None,
+    tool: Tool,
+    digests: Sequence[FileDigest],
+    *,
+    series: bool,
+    connections: Sequence[EndPoints],
+    packets: AskedPackets,
 ) -> DetectionResult:
     """What captures of one vantage point show."""
     at_client = options.first_at_client
@@ -188,8 +223,11 @@ def _one_vantage(
         series=series,
     )
     if series:
-        _add_series(ConnectionsAlone(captures, options).pair, pairs)
-    return DetectionResult(tuple(_summary(each) for each in captures), pairs, groups, _temporary_bytes(captures))
+        _add_series(ConnectionsAlone(captures, options).pair, pairs, connections)
+    if packets.moments:
+        groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), packets)
+    summaries = tuple(capture_summary(*each) for each in zip(captures, digests, strict=True))
+    return DetectionResult(summaries, pairs, groups, tool, _temporary_bytes(captures))
 
 
 def _temporary_bytes(captures: Sequence[Capture], read_elsewhere: int = 0) -> TemporaryBytes:
@@ -261,11 +299,11 @@ def _judge_all(
     def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
         pairs, members, before = PairTable(), list[Member](), bytes_read()
         for loaded in loaded_together(captures[0].path, paired, absence, numbers):
-            results, evidence, findings = judge_together(loaded, rivals)
-            first = pairs.append_judged(results, evidence)
+            (table, placed), first = judge_together(loaded, rivals), len(pairs)
+            pairs.extend(table)
             members += [
-                Member.of(each.pair, pairs, first + row, result, findings(row))
-                for row, (each, result) in enumerate(zip(loaded, results, strict=True))
+                Member.of(each.pair, pairs, first + at.place, doubtful=at.is_doubtful)
+                for each, at in zip(loaded, placed, strict=True)
             ]
         return members, bytes_read() - before
 
@@ -301,10 +339,10 @@ def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTab
     )
 
 
-def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
-    """Give the connections that deserve attention what a page draws of them."""
-    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
-    for number in sorted(order[:SERIES_LIMIT]):
+def _add_series(pair_of: Callable[[int], Pair], results: PairTable, connections: Sequence[EndPoints]) -> None:
+    """Give the connections that were asked for, or deserve attention, what a page draws of them."""
+    chosen = {place for ends in connections for place in places_between(results, ends)} or _most_telling(results)
+    for number in sorted(chosen):
         pair = pair_of(number)
         if pair.encrypted:
             continue  # what is drawn lays one side's bytes over the other's
@@ -317,5 +355,6 @@ def _add_series(pair_of: Callable[[int], Pair], results: PairTable) -> None:
         results.add_series(number, drawn)
 
 
-def _summary(capture: Capture) -> CaptureSummary:
-    return CaptureSummary(capture.path, capture.packet_count, len(capture.connections), capture.warnings)
+def _most_telling(results: PairTable) -> set[int]:
+    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
+    return set(order[:SERIES_LIMIT])

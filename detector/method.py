@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from detector.clocks.relation import ClockRelation, relate
+from detector.clocks.relation import ClockRelation, relate, relate_all
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
 from detector.vantage.one_place import OnePlace
@@ -48,15 +48,20 @@ class Observation:
 
     @cached_property
     def clock(self) -> ClockRelation:
-        """How the clocks of the two captures are related; computed when the first method asks."""
+        """How the clocks of the two captures are related, for a method that looks at this connection alone."""
         return relate(self.pair)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Context:
     """The connections that are examined together."""
 
     observations: Sequence[Observation]
+
+    @cached_property
+    def clocks(self) -> Sequence[ClockRelation]:
+        """How the clocks of the two captures of each are related; computed when the first method asks."""
+        return relate_all([observation.pair for observation in self.observations])
 
 
 @dataclass(frozen=True, slots=True)

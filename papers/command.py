@@ -65,11 +65,23 @@ def _write_pages(result: Reproduction, output: Path) -> None:
 def _summary(result: Reproduction) -> str:
     """One paper's outcomes for a terminal."""
     counts = ", ".join(f"{count} {outcome}" for outcome, count in result.counts().items())
-    lines = [f"{result.paper}: {result.title}", f"  {counts}; {result.runs:,} runs, {result.timing()}", ""]
+    lines = [
+        f"{result.paper}: {result.title}",
+        f"  {result.counts()['reproduced']} of {result.counted} statements reproduced",
+        f"  {result.runs:,} runs, {result.timing()}",
+        f"  {counts}",
+        "",
+    ]
     for statement in result.assessment.statements:
         lines.append(f"  {statement.outcome.upper()}: {statement.where}")
-        for name in ("published", "found", "reason"):
-            text = getattr(statement, name)
+        said = [
+            ("published", statement.published),
+            ("found", statement.found),
+            ("accepted", statement.tolerance),
+            ("reason", statement.reason),
+            *(("depends on", f"{name}: {effect}") for name, effect in statement.sensitivity),
+        ]
+        for name, text in said:
             if text:
                 lines.append(textwrap.fill(f"{name}: {text}", 110, initial_indent="    ", subsequent_indent="      "))
     return "\n".join([*lines, ""])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.comparing import compare_value, worst, written
-from papers.results import Statement, StatementOutcome
+from papers.comparing import RELATIVE_TOLERANCE, Accepted, combined, judge, tolerance_of, written
+from papers.results import Assumption, Comparison, Statement, StatementOutcome
 from papers.statement_table import Check, Row, StatementError, read_statements
 from reference_sim.intervals import Interval
 
@@ -16,7 +17,13 @@ from reference_sim.intervals import Interval
 Quantities = Mapping[str, Any]
 
 #: From the best outcome to the least.
-_ORDER = (StatementOutcome.REPRODUCED, StatementOutcome.DIRECTION, StatementOutcome.NOT)
+_ORDER = (
+    StatementOutcome.REPRODUCED,
+    StatementOutcome.UNDECIDED,
+    StatementOutcome.DIRECTION,
+    StatementOutcome.NOT,
+)
+_FEWER_RUNS = "so few runs do not measure it; --quick and --full do"
 
 
 def joined(*parts: Quantities) -> Quantities:
@@ -29,79 +36,146 @@ def joined(*parts: Quantities) -> Quantities:
     return together
 
 
-def evaluate(path: Path, quantities: Quantities) -> tuple[Statement, ...]:
+def evaluate(path: Path, quantities: Quantities, assumptions: Sequence[Assumption] = ()) -> tuple[Statement, ...]:
     """The statements of a table with their outcomes.
 
-    Raises StatementError for a table that does not follow its form, or names a quantity that was not measured.
+    Raises StatementError for a table that does not follow its form, or names a quantity that was not measured or an
+    assumption that is not among those given.
     """
-    statements = []
-    for row, case in read_statements(path, quantities):
-        known = _Known({**quantities, **case})
-        if row.is_optional and any(check.quantity not in known for check in row.checks):
-            continue
-        outcome = _outcome(row, known)
-        is_reproduced = outcome is StatementOutcome.REPRODUCED
-        reason = row.remark if is_reproduced else row.reason or row.remark
-        where, published, found, reason = (
-            _WORDS.vformat(text, (), known) for text in (row.where, row.published, row.found, reason)
-        )
-        statements.append(Statement(where, published, found, outcome, reason))
-    return tuple(statements)
+    effects = {assumption.subject: assumption.effect for assumption in assumptions}
+    return tuple(
+        _statement(row, _Known({**quantities, **case}), effects) for row, case in read_statements(path, quantities)
+    )
 
 
-def _outcome(row: Row, known: Quantities) -> StatementOutcome:
+def _statement(row: Row, known: _Known, effects: Mapping[str, str]) -> Statement:
+    where, published = (_WORDS.vformat(text, (), known) for text in (row.where, row.published))
+    missing = row.is_optional and any(check.quantity not in known for check in row.checks)
+    if row.not_measured or missing:
+        reason = row.not_measured or _FEWER_RUNS
+        return Statement(where, published, "", StatementOutcome.NOT_MEASURED, reason, _tolerances(row, known))
+    comparisons = tuple(
+        one for check in row.checks for one in (_compare(check, member, known) for member in _members(check, known))
+    )
+    outcome = _outcome(row, comparisons)
+    reason = _reason(row, outcome)
+    return Statement(
+        where,
+        published,
+        _WORDS.vformat(row.found, (), known),
+        outcome,
+        _WORDS.vformat(reason, (), known),
+        _tolerances(row, known),
+        comparisons,
+        _sensitivity(row, effects),
+    )
+
+
+def _outcome(row: Row, comparisons: Sequence[Comparison]) -> StatementOutcome:
     """Outcome of all checks of a statement."""
-    if row.needs and not known[row.needs]:
-        return StatementOutcome.NOT
-    outcomes = [_compare(check, one, known) for check in row.checks for one in _members(check, known)]
-    outcome = worst(outcomes) if row.combine == "mixed" else max(outcomes, key=_ORDER.index)
-    if row.fully_only_if and not known[row.fully_only_if] and outcome is StatementOutcome.REPRODUCED:
-        return StatementOutcome.DIRECTION
+    outcomes = [comparison.outcome for comparison in comparisons]
+    outcome = combined(outcomes) if row.combine == "mixed" else max(outcomes, key=_ORDER.index)
+    if row.by_construction and outcome is StatementOutcome.REPRODUCED:
+        return StatementOutcome.BY_CONSTRUCTION
     return outcome
+
+
+def _reason(row: Row, outcome: StatementOutcome) -> str:
+    """Template of the words on a difference; what only explains a failure is not said of what is undecided."""
+    if outcome is StatementOutcome.BY_CONSTRUCTION:
+        return row.by_construction
+    if outcome in (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED):
+        return row.remark
+    return row.reason or row.remark
+
+
+def _sensitivity(row: Row, effects: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    for subject in row.depends_on:
+        if subject not in effects:
+            raise StatementError(f"depends_on must name an assumption of the paper, got {subject}")
+    return tuple((subject, effects[subject]) for subject in row.depends_on if effects[subject])
 
 
 def _members(check: Check, known: Quantities) -> Sequence[Interval]:
+    """What is compared: a number without an interval is exact, since it is calculated or counted."""
     if check.holds is not None:
-        return [Interval(float(known[check.holds]), None, 1)]
+        is_true = known[check.holds]
+        return [Interval(0.5, None, 1) if is_true is None else Interval(float(is_true), 0.0, 1)]
     quantity = known[check.quantity]
     members = quantity if isinstance(quantity, list) else [quantity]
-    return [one if isinstance(one, Interval) else Interval(float(one), None, 1) for one in members]
+    return [one if isinstance(one, Interval) else Interval(float(one), 0.0, 1) for one in members]
 
 
-def _compare(check: Check, found: Interval, known: Quantities) -> StatementOutcome:
-    direction = known[check.direction] if isinstance(check.direction, str) else check.direction
-    half_width = found.half_width or 0.0
+def _compare(check: Check, found: Interval, known: Quantities) -> Comparison:
+    accepted, direction = _accepted(check, known), _direction(check, found, known)
+    return Comparison(
+        check.quantity or str(check.holds),
+        found.mean,
+        found.half_width,
+        found.count,
+        accepted.lowest if math.isfinite(accepted.lowest) else None,
+        accepted.highest if math.isfinite(accepted.highest) else None,
+        judge(found, accepted, direction=direction),
+    )
+
+
+def _accepted(check: Check, known: Quantities) -> Accepted:
+    """The values that count as the published one."""
     if check.equals is not None:
-        published = known[check.equals] if isinstance(check.equals, str) else check.equals
-        outcome = compare_value(published, found, rounding=check.tolerance, direction=direction)
-    else:
-        holds, same_direction = _bounded(check, found.mean, half_width)
-        outcome = _graded(holds, same_direction or bool(direction))
-    if check.widest is not None and half_width > check.widest * abs(found.mean):
-        return max(outcome, StatementOutcome.DIRECTION, key=_ORDER.index)
-    return outcome
-
-
-def _bounded(check: Check, mean: float, half_width: float) -> tuple[bool, bool]:
-    """Whether the interval keeps to the bound, and whether its mean goes in the published direction."""
+        published = _published(check, known)
+        return Accepted.around(published, _tolerance(check, published))
     if check.above is not None:
-        least = check.above if check.direction_above is None else check.direction_above
-        return mean - half_width > check.above, mean > least
+        return Accepted(lowest=check.above, is_open=True)
     if check.at_most is not None:
-        bound = check.at_most + check.tolerance
-        return mean + half_width <= bound, mean <= bound
+        return Accepted(highest=check.at_most + (check.tolerance or 0.0))
     if check.within is not None:
-        return abs(mean) + half_width <= check.within, False
+        return Accepted(-check.within, check.within)
     if check.between is not None:
-        low, high = check.between
-        return mean > low and mean + half_width < high, mean - half_width < high
-    return bool(mean), False
+        return Accepted(*check.between, is_open=True)
+    return Accepted(lowest=1.0)
 
 
-def _graded(holds: bool, same_direction: bool) -> StatementOutcome:
-    if holds:
-        return StatementOutcome.REPRODUCED
-    return StatementOutcome.DIRECTION if same_direction else StatementOutcome.NOT
+def _direction(check: Check, found: Interval, known: Quantities) -> bool:
+    """Whether the effect has the published direction."""
+    if check.direction is not None:
+        return bool(known[check.direction] if isinstance(check.direction, str) else check.direction)
+    if check.equals is not None:
+        return _published(check, known) * found.mean > 0.0
+    return check.direction_above is not None and found.mean > check.direction_above
+
+
+def _published(check: Check, known: Quantities) -> float:
+    published = known[check.equals] if isinstance(check.equals, str) else check.equals
+    return float(published or 0.0)
+
+
+def _tolerance(check: Check, published: float) -> float:
+    return tolerance_of(published, check.rounding) if check.tolerance is None else check.tolerance
+
+
+def _tolerances(row: Row, known: Quantities) -> str:
+    """What each check accepts, and the source of that."""
+    return "; ".join(dict.fromkeys(_accepted_in_words(check, known) for check in row.checks))
+
+
+def _accepted_in_words(check: Check, known: Quantities) -> str:
+    if check.equals is not None:
+        published = _published(check, known)
+        tolerance = _tolerance(check, published)
+        is_rounding = check.tolerance is None and tolerance > RELATIVE_TOLERANCE * abs(published)
+        by_default = "half a unit of the last digit" if is_rounding else "a tenth of the published number"
+        return f"{published:.4g} ± {tolerance:.3g} ({check.source or by_default})"
+    if check.holds is not None:
+        return f"the condition: {check.source or check.holds.replace('_', ' ')}"
+    source = check.source or "an order, by a one-sided test"
+    if check.above is not None:
+        return f"above {check.above:g} ({source})"
+    if check.at_most is not None:
+        return f"at most {check.at_most + (check.tolerance or 0.0):g} ({source})"
+    if check.within is not None:
+        return f"within {check.within:g} of 0 ({source})"
+    low, high = check.between or (-math.inf, math.inf)
+    return f"between {low:g} and {high:g} ({source})"
 
 
 class _Known(dict[str, Any]):

@@ -13,13 +13,46 @@ if TYPE_CHECKING:
 
 
 class StatementOutcome(StrEnum):
-    """How the simulated result compares with the published one."""
+    """How the simulated result compares with the published one (`papers.comparing` has the rule)."""
 
-    #: The published number lies inside the interval of ours, or the published order or bound holds beyond the interval.
+    #: The whole interval of ours lies inside what counts as the published value: equivalent to it.
     REPRODUCED = "reproduced"
-    #: The effect has the published direction, but the number lies outside the interval, or the interval includes none.
-    DIRECTION = "same direction only"
+    #: A part of the interval does: more seeds decide.
+    UNDECIDED = "undecided: more seeds"
+    #: None of it does, but the effect has the published direction.
+    DIRECTION = "not reproduced, same direction"
     NOT = "not reproduced"
+    #: It agrees, but cannot differ: it follows from a parameter that was set so. Not counted among the statements.
+    BY_CONSTRUCTION = "by construction"
+    #: No run of ours says anything on it.
+    NOT_MEASURED = "not measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One measured quantity beside the values that count as the published one."""
+
+    quantity: str
+    mean: float
+    #: Of the 95 % interval; 0 for a number that is calculated, None for a single run.
+    half_width: float | None
+    #: Values behind the mean.
+    count: int
+    #: What counts as the published value; None for no bound.
+    lowest: float | None
+    highest: float | None
+    outcome: StatementOutcome
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "quantity": self.quantity,
+            "mean": self.mean,
+            "half_width": self.half_width,
+            "count": self.count,
+            "accepted": [self.lowest, self.highest],
+            "verdict": self.outcome.value,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +63,34 @@ class Statement:
     where: str
     #: The statement in our words, with its numbers.
     published: str
-    #: The simulated result, with numbers, units and intervals.
+    #: The simulated result, with numbers, units and intervals; empty where nothing is measured.
     found: str
     outcome: StatementOutcome
-    #: Cause of the difference, or what the result depends on. Never empty unless reproduced.
+    #: Cause of the difference, or what the result depends on. Never empty unless reproduced or undecided.
     reason: str = ""
+    #: What counts as the published value, and where that comes from.
+    tolerance: str = ""
+    comparisons: tuple[Comparison, ...] = ()
+    #: What other values of parameters that the paper leaves open make of it, as (parameter, effect).
+    sensitivity: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.outcome is not StatementOutcome.REPRODUCED and not self.reason:
+        plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
+        if self.outcome not in plain and not self.reason:
             raise ValueError(f"a statement that is {self.outcome} needs a reason: {self.published}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "where": self.where,
+            "published": self.published,
+            "found": self.found,
+            "tolerance": self.tolerance,
+            "verdict": self.outcome.value,
+            "reason": self.reason,
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
+            "sensitivity": [{"parameter": name, "effect": effect} for name, effect in self.sensitivity],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +157,11 @@ class Reproduction:
             for outcome in StatementOutcome
         }
 
+    @property
+    def counted(self) -> int:
+        """Statements that could have come out otherwise: all but those by construction."""
+        return len(self.assessment.statements) - self.counts()[StatementOutcome.BY_CONSTRUCTION.value]
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -116,16 +173,8 @@ class Reproduction:
             "ran": self.ran,
             "wall_s": self.wall_s,
             "counts": self.counts(),
-            "statements": [
-                {
-                    "where": statement.where,
-                    "published": statement.published,
-                    "found": statement.found,
-                    "verdict": statement.outcome.value,
-                    "reason": statement.reason,
-                }
-                for statement in self.assessment.statements
-            ],
+            "counted": self.counted,
+            "statements": [statement.to_dict() for statement in self.assessment.statements],
             "choices": [
                 {name: getattr(assumption, name) for name in ("subject", "paper", "choice", "reason", "effect")}
                 for assumption in self.assessment.assumptions

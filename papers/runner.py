@@ -11,10 +11,12 @@ from pathlib import Path
 from papers.experiment import Effort, Measurements, Paper
 from papers.library import load_paper
 from papers.results import Reproduction, Table
+from papers.statement_page import statements_text
 from pepscope.whole_file import write_whole
 from reference_sim.campaign import run_campaign
 
 RESULT_FILE = "reproduction.json"
+STATEMENTS_FILE = "statements.md"
 
 
 def reproduce(
@@ -28,7 +30,7 @@ def reproduce(
     """Run what of a paper's experiments is not there yet, evaluate its statements, and write tables into `directory`.
 
     Tables go to `directory/tables` as CSV, and as Parquet where pyarrow is installed, the statements with their
-    outcomes to `directory/reproduction.json`. `progress` gets runs done and in all.
+    outcomes to `directory/reproduction.json` and `directory/statements.md`. `progress` gets runs done and in all.
 
     Raises ScenarioError, SimulationError, UsageError (another campaign's runs in the way), OSError.
     """
@@ -68,6 +70,7 @@ def _write(result: Reproduction, directory: Path) -> None:
     tables.mkdir(parents=True, exist_ok=True)
     for table in result.assessment.tables:
         _write_table(table, tables)
+    write_whole(directory / STATEMENTS_FILE, statements_text(result))
     write_whole(directory / RESULT_FILE, json.dumps(result.to_dict(), indent=1) + "\n")
 
 

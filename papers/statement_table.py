@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,31 +25,45 @@ class StatementError(PepscopeError):
 class Check(Table, frozen=True):
     """One comparison of a measured quantity: exactly one of the comparisons below is set.
 
-    A quantity may be a list: each of its members is then compared.
+    A quantity may be a list: each of its members is then compared. An interval is accepted where all of it is.
     """
 
     #: Name of the quantity; with `holds`, none.
     quantity: str = ""
-    #: The published number, or the name of a quantity with it: lies in the interval, widened by `tolerance`.
+    #: The published number, or the name of a quantity with it. Without a `tolerance` a tenth of it is the tolerance.
     equals: float | str | None = None
-    #: The whole interval lies above this.
+    #: Above this; 0 stands for an order.
     above: float | None = None
-    #: The whole interval lies at or below this, `tolerance` added.
+    #: At or below this, `tolerance` added.
     at_most: float | None = None
-    #: The whole interval lies within so much of 0.
+    #: Within so much of 0.
     within: float | None = None
-    #: The mean lies above the first, the whole interval below the second.
+    #: Between the two.
     between: tuple[float, float] | None = None
-    #: Name of a condition (a quantity that is true or false).
+    #: Name of a condition: a quantity that is true, false, or None where the runs do not decide.
     holds: str | None = None
-    #: Half a unit of the published number's last digit, or what else the paper leaves open.
-    tolerance: Amount = 0.0
+    #: The published number's own interval, or half a unit of its last digit where it is calculated.
+    tolerance: Amount | None = None
+    #: Half a unit of the published number's last digit: the least that a tolerance of a tenth may be.
+    rounding: Amount = 0.0
+    #: Where the tolerance or the bound comes from.
+    source: str = ""
     #: Whether the effect has the published direction: a condition's name, or fixed. By default the comparison decides.
     direction: bool | str | None = None
     #: With `above`: the direction is the published one where the mean lies above this.
     direction_above: float | None = None
-    #: An interval with a half width of more than this share of its mean does not count as reproduced.
-    widest: Amount | None = None
+
+    @property
+    def comparisons(self) -> list[str]:
+        """Names of the comparisons that are set."""
+        return [name for name in _COMPARISONS if getattr(self, name) is not None]
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether this project chose a number that the reader may want the source of."""
+        if self.equals is not None:
+            return self.tolerance is not None
+        return self.holds is None and self.above != 0.0
 
 
 class Row(Table, frozen=True):
@@ -60,19 +74,21 @@ class Row(Table, frozen=True):
     #: The statement in our words, with the paper's numbers.
     published: str
     #: Template of what was found, with quantities in braces.
-    found: str
-    checks: Annotated[tuple[Check, ...], Meta(min_length=1)] = msgspec.field(name="check")
+    found: str = ""
+    checks: tuple[Check, ...] = msgspec.field(name="check", default=())
     #: Cause of a difference; shown unless the statement is reproduced.
     reason: str = ""
     #: What the result depends on; shown where there is no reason to show.
     remark: str = ""
-    #: Condition without which the statement is not reproduced at all.
-    needs: str = ""
-    #: Condition without which it has the same direction at most.
-    fully_only_if: str = ""
-    #: "mixed": reproduced where all checks are, not reproduced where none is, else the same direction; or the "least".
+    #: Why nothing is measured; then there is no check.
+    not_measured: str = ""
+    #: The parameter from which the statement follows, so that agreement says nothing.
+    by_construction: str = ""
+    #: Subjects of the assumptions whose other values change the result.
+    depends_on: tuple[str, ...] = ()
+    #: "mixed": the direction is the published one where some check is reproduced; or the outcome of the "least".
     combine: Literal["mixed", "least"] = "mixed"
-    #: Left out where a quantity was not measured, as with fewer runs.
+    #: Listed as not measured where a quantity was not measured, as with fewer runs.
     is_optional: bool = False
 
 
@@ -89,20 +105,31 @@ class _Document(Table, frozen=True):
     section: Annotated[tuple[_Section, ...], Meta(min_length=1)]
 
 
-def read_statements(path: Path, quantities: Mapping[str, Any]) -> list[tuple[Row, Mapping[str, Any]]]:
+def read_statements(path: Path, quantities: Mapping[str, Any] | None) -> list[tuple[Row, Mapping[str, Any]]]:
     """All statements of a table in order, one for each case of its section, with that case.
 
-    `<name>` in a string stands for the case's value of that name. Raises StatementError, OSError.
+    `<name>` in a string stands for the case's value of that name. Without `quantities` only the sections are read whose
+    cases the table itself lists. Raises StatementError, OSError.
     """
     document = read_as(_Document, read_toml(path, StatementError), StatementError, place=path.name)
     rows = []
     for number, section in enumerate(document.section):
         place = f"{path.name}.section[{number}].statement"
-        cases = quantities.get(section.cases, ()) if isinstance(section.cases, str) else section.cases
-        for case in cases:
+        for case in _cases(section, quantities):
             for index, statement in enumerate(section.statement):
                 rows.append((_row({"where": section.where, **statement}, case, f"{place}[{index}]"), case))
     return rows
+
+
+def _cases(section: _Section, quantities: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(section.cases, str):
+        return section.cases
+    if quantities is None:
+        return ()
+    if not quantities.get(section.cases):
+        raise StatementError(f"{section.cases} must be a quantity that lists cases, for {section.where}")
+    cases: Sequence[Mapping[str, Any]] = quantities[section.cases]
+    return cases
 
 
 def _row(given: Mapping[str, Any], case: Mapping[str, Any], place: str) -> Row:
@@ -110,12 +137,21 @@ def _row(given: Mapping[str, Any], case: Mapping[str, Any], place: str) -> Row:
     if isinstance(filled.get("check"), Mapping):
         filled["check"] = [filled["check"]]
     row = read_as(Row, filled, StatementError, place=place)
+    if bool(row.checks) == bool(row.not_measured):
+        raise StatementError(
+            f"{place} must have either a check or not_measured, got {'both' if row.checks else 'none'}"
+        )
     for number, check in enumerate(row.checks):
-        comparisons = [name for name in _COMPARISONS if getattr(check, name) is not None]
-        if len(comparisons) != 1:
-            given_ones = " and ".join(comparisons) or "none"
-            raise StatementError(f"{place}.check[{number}] must have exactly one comparison, got {given_ones}")
+        _require_whole(check, f"{place}.check[{number}]")
     return row
+
+
+def _require_whole(check: Check, place: str) -> None:
+    if len(check.comparisons) != 1:
+        given_ones = " and ".join(check.comparisons) or "none"
+        raise StatementError(f"{place} must have exactly one comparison, got {given_ones}")
+    if check.needs_source and not check.source:
+        raise StatementError(f"{place}.source must say where the tolerance or bound comes from, got none")
 
 
 def _filled(value: Any, case: Mapping[str, Any]) -> Any:

@@ -12,14 +12,12 @@ import pandas as pd
 __all__ = [
     "Abort",
     "AbortAtSender",
-    "AckDelays",
     "AnswerTimes",
     "AnsweringHopLimits",
     "Capture",
     "CaptureFrames",
     "CommonPackets",
     "Constraints",
-    "Fins",
     "FlowEnds",
     "FlowTimes",
     "HostTicks",
@@ -28,7 +26,6 @@ __all__ = [
     "PairSegments",
     "PayloadSample",
     "RoundTrips",
-    "SenderLead",
     "Simulated",
     "SlidingMode",
     "TransferSpans",
@@ -43,29 +40,39 @@ __all__ = [
     "answering_hop_limits",
     "begins_like_capture",
     "check_scenario",
+    "clock_bounds",
     "clock_falls",
     "common_packets",
     "compare_payload",
     "connection_exchanges",
     "data_ranges",
+    "early_acks",
+    "early_own_acks",
     "exchange_kinds",
-    "fin_lead_ns",
+    "fin_leads_ns",
+    "fin_offsets",
     "fingerprints",
     "fins",
     "first_arrivals",
     "flow_ends",
+    "flow_numbers",
+    "flow_times",
+    "frames_of_connections",
     "header_kinds",
     "hop_limits",
     "is_release_build",
     "longest_pause_ns",
     "openings",
+    "packet_keys",
     "packet_twins",
     "plain_round_trips",
+    "published",
     "read_capture",
     "read_frames",
     "reference_kinds",
+    "round_trips_below",
     "segment_counts",
-    "sender_lead",
+    "sender_leads",
     "simulate",
     "sketch",
     "timestamp_steps",
@@ -147,6 +154,10 @@ class FlowEnds:
 
 def flow_ends(direction: int, packets: PacketColumns) -> FlowEnds:
     """The two ends of the flow of `direction`."""
+
+def fin_offsets(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
+    """Greatest stream offset at which a FIN stands, behind the payload that it carries, up and down (rows) in many
+    connections; -2**63 without a FIN."""
 
 @final
 class PacketColumns:
@@ -288,6 +299,14 @@ def compare_payload(
 
     At most `most` pieces, evenly spread, of those that overlap one of the other stream by `overlap_bytes`."""
 
+def packet_keys(
+    packets: PacketColumns, stamps: bool, ip_id: bool, places: bool, most: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """The `most` least keys of a connection's packets without SYN and RST, ascending and each once, and the directions
+    of these packets. A key is a hash of the length and of timestamps, of the IP ID and of the places in both streams,
+    as asked for; with neither stamps nor places, of IP ID, length and first bytes of a segment and of its direction's
+    next one. A direction whose IP ID never changes has none that are made of it."""
+
 def packet_twins(
     direction: int, left: PacketColumns, right: PacketColumns, by_timestamp: bool
 ) -> tuple[int, int, int] | None:
@@ -340,24 +359,6 @@ class FlowTimes:
     the sender, first copy of the byte to its acknowledgement, where it was sent once (Karn).
     """
 
-    @staticmethod
-    def of_captures(
-        direction: int,
-        sender: PacketColumns,
-        receiver: PacketColumns,
-        shift: int,
-        sender_began: bool,
-        receiver_began: bool,
-        points_limit: int,
-        same_copy_ns: int,
-    ) -> FlowTimes | None:
-        """None where the sender's capture holds no data of the flow.
-
-        `shift` is added to the receiver's offsets to have the sender's; `*_began`: the capture holds the beginning of
-        the stream. Of more than `points_limit` data, or acknowledgements, every k-th is taken. A copy within
-        `same_copy_ns` of the first is the capture's own.
-        """
-
     @property
     def data_sent_ns(self) -> npt.NDArray[np.int64]: ...
     @property
@@ -404,18 +405,70 @@ class FlowTimes:
 
     @property
     def receiver_missed(self) -> tuple[float, int]: ...
-    def round_trips_below(self, limit_ns: float) -> int: ...
-    def early_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> tuple[int, int]:
-        """Acknowledgements that came before all but `spared` of the data of their piece of the clock relation allow,
-        and those that were compared."""
 
-    def early_own_acks(self, lines: Sequence[_ClockLine], spared: int, error_ns: float) -> list[tuple[int, int]]:
-        """The same by the times at which the receiver sent acknowledgements of the same values: for each piece, or for
-        both halves of a connection with one. Empty without such acknowledgements."""
+def flow_times(
+    directions: Sequence[int],
+    senders: Sequence[PacketColumns],
+    receivers: Sequence[PacketColumns],
+    shifts: Sequence[int],
+    senders_began: Sequence[bool],
+    receivers_began: Sequence[bool],
+    points_limit: int,
+    same_copy_ns: int,
+) -> list[FlowTimes | None]:
+    """Times of flows by the captures at their senders and receivers; None where the sender's holds no data.
 
-    def published(self, theta_ns: int, error_s: float) -> tuple[int, int, float] | None:
-        """Acknowledgements with a time at both ends, how many of them came too early by a given offset, and the least
-        margin (s); None without any."""
+    `shifts` are added to the receivers' offsets to have the senders'; `*_began`: the capture holds the beginning of the
+    stream. Of more than `points_limit` data, or acknowledgements, every k-th is taken. A copy within `same_copy_ns` of
+    the first is the capture's own.
+    """
+
+def flow_numbers(flows: Sequence[FlowTimes]) -> dict[str, npt.NDArray[Any]]:
+    """The numbers of `FlowTimes` as columns: counts and times, -2**63 for those that are None there; `sender_lost` and
+    `sender_held` are `sender_missed`, and so for the receiver."""
+
+def early_acks(
+    flows: Sequence[FlowTimes], lines: Sequence[Sequence[_ClockLine]], spared: Sequence[int], error_ns: float
+) -> npt.NDArray[np.int64]:
+    """Acknowledgements of each flow that came before all but `spared` of the data of their piece of the clock relation
+    allow, and those that were compared (rows)."""
+
+def early_own_acks(
+    flows: Sequence[FlowTimes], lines: Sequence[Sequence[_ClockLine]], spared: Sequence[int], error_ns: float
+) -> list[list[tuple[int, int]]]:
+    """The same by the times at which the receiver sent acknowledgements of the same values: for each piece, or for both
+    halves of a connection with one. Empty without such acknowledgements."""
+
+def published(
+    flows: Sequence[FlowTimes], theta_ns: Sequence[int] | npt.NDArray[np.int64], error_s: float
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Acknowledgements of each flow with a time at both ends, and how many of them came too early by a given offset
+    (rows); and the least margin (s), infinite without any."""
+
+def round_trips_below(
+    flows: Sequence[FlowTimes], limits_ns: Sequence[float] | npt.NDArray[np.float64]
+) -> npt.NDArray[np.int64]:
+    """How many acknowledgement round trips of each flow are below its limit."""
+
+def fin_leads_ns(
+    flows: Sequence[FlowTimes],
+    sent_ns: Sequence[int] | npt.NDArray[np.int64],
+    arrived_ns: Sequence[int] | npt.NDArray[np.int64],
+    lines: Sequence[Sequence[_ClockLine]],
+) -> npt.NDArray[np.float64]:
+    """By how much FINs against the data of flows arrived too early (ns), with the clocks moved as far as these data
+    allow; NaN where no data stand in the same piece of the clock."""
+
+def clock_bounds(
+    flows: Sequence[Sequence[FlowTimes]],
+    spared: Sequence[tuple[int, int]],
+    bins: int,
+    drift_limit: float,
+    drift_steps: int | None,
+) -> tuple[list[Constraints], dict[str, npt.NDArray[np.float64]]]:
+    """What the flows of each connection say of its clocks: the constraints at client times, and lines as columns of
+    `_Line`: `exact` as `Constraints.separate` gives it, `data` that of data alone with none spared, and `most` as
+    `Constraints.separate_most` gives it (without `drift_steps`: `exact`). `spared` are lower and upper points."""
 
 @final
 class Constraints:
@@ -432,9 +485,6 @@ class Constraints:
     ) -> Constraints:
         """What data and acknowledgements say: the most binding points of each of `bins` stretches of time, at client
         times or at server times."""
-
-    def of_data(self, flows: Sequence[FlowTimes], bins: int) -> Constraints:
-        """What data alone say, relative to the same time and difference; none are spared."""
 
     def thinned(self, bins: int) -> Constraints:
         """The most binding points of each of `bins` stretches of time."""
@@ -492,14 +542,15 @@ class HostTicks:
         """By how much the capture's time less the host's ranges (ns), by medians of `count` successive segments; None
         of fewer."""
 
-def clock_falls(time_ns: npt.NDArray[np.int64], least_ns: int) -> list[int]:
+def clock_falls(packets: PacketColumns, least_ns: int) -> list[int]:
     """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
 
 def longest_pause_ns(time_ns: npt.NDArray[np.int64], start_ns: float, end_ns: float) -> int | None:
     """The longest time between two successive packets of which one lies in a stretch of time; None where none does."""
 
-def timestamp_steps(time_ns: npt.NDArray[np.int64], most: int) -> tuple[int, int, int | None]:
-    """Steps between the first `most` timestamps: how many, how many of no time, and the least forward (ns)."""
+def timestamp_steps(packets: Sequence[PacketColumns], most: int) -> npt.NDArray[np.int64]:
+    """Steps between the first `most` timestamps of connections (columns): how many, how many of no time, and the least
+    forward (ns; -2**63 without any)."""
 
 @final
 class WindowCourse:
@@ -551,20 +602,13 @@ class AbortAtSender:
 def abort_at_sender(direction: int, packets: PacketColumns) -> AbortAtSender:
     """How far the sender of `direction` was acknowledged, other than by resets, and when the other end ended."""
 
-@final
-class Fins:
-    """The FINs of one stream; `first_ns` is None without any, or where the first is a copy of one that was missed."""
+def fins(packets: Sequence[PacketColumns]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """FINs up and down (rows) of many connections (columns): how many, and the time of the first; -2**63 without any,
+    or where the first is a copy of one that was missed."""
 
-    @property
-    def count(self) -> int: ...
-    @property
-    def first_ns(self) -> int | None: ...
-
-def fins(packets: PacketColumns) -> tuple[Fins, Fins]:
-    """FINs up and down."""
-
-def hop_limits(packets: PacketColumns) -> tuple[int | None, int | None]:
-    """The most frequent hop limit up and down, the lowest of equally frequent ones."""
+def hop_limits(packets: Sequence[PacketColumns]) -> npt.NDArray[np.int64]:
+    """The most frequent hop limit up and down (rows) of many connections, the lowest of equally frequent ones;
+    -2**63 where there are no packets."""
 
 @final
 class AnsweringHopLimits:
@@ -597,17 +641,11 @@ def connection_exchanges(packets: PacketColumns, up: PayloadSample, down: Payloa
 def answer_times(asked: int, packets: PacketColumns) -> AnswerTimes:
     """How often questions in `asked` were answered, and how soon; `pepscope.captures.exchanges` has each of them."""
 
-@final
-class AckDelays:
-    """At the receiver, from the arrival of the last byte that each plain acknowledgement covers to its sending."""
-
-    @property
-    def count(self) -> int: ...
-    @property
-    def least_ns(self) -> int | None: ...
-
-def ack_delays(direction: int, packets: PacketColumns) -> AckDelays:
-    """Delays of the acknowledgements of `direction`'s data that carry no payload, SYN, FIN or RST, at its receiver."""
+def ack_delays(
+    directions: Sequence[int], packets: Sequence[PacketColumns]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Acknowledgements of the data of flows that carry no payload, SYN, FIN or RST, at their receivers: how many, and
+    the least time from the arrival of the last byte that one covers to its sending (-2**63 without any)."""
 
 @final
 class RoundTrips:
@@ -679,60 +717,28 @@ def transfer_spans(
     """How long the bytes of `direction` that both captures hold, and that were acknowledged to the sender, took; None
     below `shortest_bytes`. `shift` added to a receiver-side offset gives the sender's."""
 
-@final
-class SenderLead:
-    """How far one flow's sender is ahead of its receiver: bytes acknowledged to the one, less those that arrived."""
-
-    @property
-    def total_bytes(self) -> int: ...
-    @property
-    def most_bytes(self) -> int: ...
-    @property
-    def delivered_when_done_bytes(self) -> int:
-        """Arrived when the last byte was acknowledged to the sender."""
-
-    @property
-    def acknowledged_at_start_bytes(self) -> int:
-        """Acknowledged to the sender when the first byte arrived."""
-
-    @property
-    def silence_ns(self) -> int:
-        """From the first byte sent to the first that arrived."""
-
-    @property
-    def sender_duration_ns(self) -> int:
-        """From the first byte sent until the last was acknowledged."""
-
-    @property
-    def receiver_duration_ns(self) -> int: ...
-    @property
-    def beyond_buffers_bytes(self) -> int:
-        """Most by which the lead exceeded what a relay's buffers could hold then; 0 where windows are not known."""
-
-    @property
-    def buffers_bytes(self) -> int:
-        """What they could hold at that time."""
-
-def sender_lead(
-    flow: FlowTimes,
-    receiver: PacketColumns,
-    windows: PacketColumns | None,
-    shift: int,
-    lines: Sequence[_ClockLine],
-    clock_given: bool,
+def sender_leads(
+    flows: Sequence[FlowTimes],
+    receivers: Sequence[PacketColumns],
+    windows: Sequence[PacketColumns | None],
+    shifts: Sequence[int],
+    lines: Sequence[Sequence[_ClockLine]],
+    clocks_given: Sequence[bool],
     error_ns: int,
     buffers: tuple[int, int, int],
-) -> SenderLead | None:
-    """The lead of a flow's sender under the friendliest clock; None where too few times are known.
+) -> dict[str, npt.NDArray[np.int64]]:
+    """How far the senders of flows are ahead of their receivers under the friendliest clock: bytes acknowledged to the
+    one, less those that arrived. -2**63 where too few times are known.
 
-    `windows` is the sender's capture where it holds the windows advertised to it in bytes; `shift` added to a
-    receiver-side offset gives the sender's; `buffers` are what a relay holds in any case, the bytes of a segment, and
-    what it holds for each segment that was delivered.
+    `most_bytes` is the most at any time; `delivered_when_done_bytes` had arrived when the last byte was acknowledged to
+    the sender, `acknowledged_at_start_bytes` were acknowledged when the first byte arrived; `silence_ns` is from the
+    first byte sent to the first that arrived; `beyond_buffers_bytes` the most by which the lead exceeded what a relay's
+    buffers could hold then, `buffers_bytes`.
+
+    `windows` are the senders' captures where they hold the windows advertised to them in bytes; `shifts` added to
+    receivers' offsets give senders'. With a given clock the receiver's times are taken as the lines have them.
+    `buffers`: what a relay holds whatever was delivered, the size of a segment, and what it holds for each segment.
     """
-
-def fin_lead_ns(flow: FlowTimes, sent_ns: int, arrived_ns: int, lines: Sequence[_ClockLine]) -> float | None:
-    """By how much a FIN against the data of `flow` arrived too early (ns), with the clock moved as far as these data
-    allow; None where no data stand in the same piece of the clock."""
 
 @final
 class PairSegments:
@@ -823,6 +829,10 @@ class Capture:
         """Of a capture of several parts: those that broke off before its end, with place and cause."""
 
     @property
+    def part_begins(self) -> list[tuple[str, int]]:
+        """Of a capture of several parts: the parts in their order, each with the number of frames before it."""
+
+    @property
     def part_overlaps(self) -> list[tuple[str, str, int]]:
         """Of a capture of several parts: those that begin before the one before ended, that one, and by how many
         nanoseconds."""
@@ -854,6 +864,9 @@ class Capture:
     def packet_columns(self, index: int) -> PacketColumns:
         """The packets of a connection."""
 
+    def frame_numbers(self, index: int) -> npt.NDArray[np.int64]:
+        """Frame number of each packet of a connection, from 1."""
+
     def sack_blocks(self, index: int) -> tuple[npt.NDArray[Any], ...]:
         """Row, left and right edge of the SACK blocks of a connection."""
 
@@ -877,6 +890,9 @@ class Capture:
         Raises ValueError where the capture was opened without columns or payload.
         """
 
+    def datagram_frame_numbers(self, index: int) -> list[npt.NDArray[np.int64]]:
+        """Frame numbers, from 1, of the datagrams that were kept of each side of one UDP flow."""
+
     def references(self) -> dict[str, npt.NDArray[Any]]:
         """Round trips that no TCP split can shorten, as arrays."""
 
@@ -889,12 +905,29 @@ def reference_kinds() -> list[str]:
 def header_kinds() -> list[str]:
     """Names of the kinds of headers, by their number."""
 
+def copy_with_comments(
+    path: str, destination: str, section: str, interface: str, frames: Mapping[int, str], application: str
+) -> tuple[int, list[int], tuple[int, str] | None]:
+    """Write a copy of a capture as pcapng to a file that exists, with comments on sections, interfaces and frames.
+
+    `frames` are comments by frame number, from 1. Gives how many frames were copied, the numbers of those that could
+    not get their comment, and the byte at which the capture broke off, with the reason. Raises CaptureError for what is
+    no capture, OSError where writing fails.
+    """
+
 def read_frames(path: str) -> CaptureFrames:
     """Read a whole capture into memory; up to the damage where it is damaged. Raises CaptureError."""
 
+def frames_of_connections(path: str, connections: Sequence[tuple[tuple[bytes, int], tuple[bytes, int], int]]) -> bytes:
+    """The content of a capture, not compressed, with no frames but those of some TCP connections.
+
+    `connections` are ends in either order (16 bytes of address, port) and the time in nanoseconds from which on frames
+    are kept. Of segments that came in fragments the last fragment alone is. Raises CaptureError.
+    """
+
 @final
 class CaptureFrames:
-    """The frames of a capture; `pepscope.captures.frames` gives the columns their names."""
+    """The frames of a capture; `pepscope.captures.files.frames` gives the columns their names."""
 
     def frames(self) -> list[bytes]:
         """The captured bytes of each frame."""

@@ -18,7 +18,7 @@ COMMANDS = "pepscope.commands"
 SUMMARIES = {
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
-    "check": "Say port by port whether this network splits TCP connections, from this host alone.",
+    "check": "Say port by port whether this network splits TCP, from this host alone.",
     "completion": "Write a shell's completion script.",
     "detect": "Judge whether the connections in one or two captures are split.",
     "doctor": "Check what is installed and allowed, and for which commands it is enough.",
@@ -31,7 +31,9 @@ SUMMARIES = {
     "query": "Ask the tables of audit-captures in SQL.",
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
+    "site": "Write a site of pages from the tables of audit-captures.",
     "validate": "Score verdicts on captures whose truth is known.",
+    "watch": "Judge a network interface, or a directory that grows, all the time.",
 }
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it

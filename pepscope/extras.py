@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from pepscope.errors import MissingPackageError
 
 _DISTRIBUTION = "pepscope"
-_REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z]+)["'])?\s*$""")
+_REQUIREMENT = re.compile(r"""^([A-Za-z0-9._-]+).*?(?:extra *== *["']([a-z0-9]+)["'])?\s*$""")
 #: Extras for work on pepscope; they repeat what others have.
 _FOR_DEVELOPMENT = frozenset({"test", "lint", "docs", "dev"})
 
@@ -24,6 +24,8 @@ EXTRA_OF_COMMAND = {
     "query": "corpora",
     "reproduce": "simulate",
     "simulate": "simulate",
+    "site": "corpora",
+    "watch": "watch",
 }
 
 

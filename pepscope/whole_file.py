@@ -33,6 +33,14 @@ def whole_file(path: Path, *, mode: int = 0o666, durable: bool = False) -> Itera
         sync_directory(path.parent)
 
 
+@contextlib.contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """As `whole_file`, for what opens the file by its name: the empty file to write to."""
+    with whole_file(path) as stream:
+        yield path.with_name(f".{path.name}.{os.getpid()}")
+        stream.flush()
+
+
 def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666, durable: bool = False) -> None:
     """Write `content` (text as UTF-8) as a `whole_file`."""
     with whole_file(path, mode=mode, durable=durable) as stream:

@@ -6,13 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from reference_proxy.errors import ProxyError
-from reference_proxy.sockets import show
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from reference_proxy.sockets import Address
     from reference_proxy.truth import Truth
 
 PREFIX = "pepscope_proxy"
@@ -44,7 +40,7 @@ class Counts:
         self.recompression_saved_bytes += truth.recompression_saved_bytes
 
 
-class _Collector:
+class ProxyCollector:
     """Reads the counts whenever Prometheus asks, so that nothing is paid while connections run."""
 
     def __init__(self, counts: Counts, live: Callable[[], int]) -> None:
@@ -52,6 +48,7 @@ class _Collector:
         self._live = live
 
     def collect(self) -> Iterator[Any]:
+        """Metric families of prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         counts = self._counts
@@ -74,24 +71,3 @@ class _Collector:
             for key, value in dict(values).items():
                 family.add_metric([key], value)
             yield family
-
-
-def serve_metrics(address: Address, counts: Counts, live: Callable[[], int]) -> Callable[[], None]:
-    """Serve the metrics from a thread of their own; gives what ends it. Raises ProxyError."""
-    try:
-        from prometheus_client import CollectorRegistry, start_http_server
-    except ImportError:
-        raise ProxyError("metrics need the package prometheus_client: pip install 'pepscope[proxy]'") from None
-    registry = CollectorRegistry()
-    registry.register(_Collector(counts, live))
-    try:
-        server, thread = start_http_server(address[1], address[0], registry)
-    except OSError as error:
-        raise ProxyError(f"metrics cannot be served at {show(address)}: {error.strerror}") from None
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return stop

@@ -10,10 +10,11 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
+from pepscope.command_line.metrics import serve_metrics
 from reference_proxy.configuration import Interception, Mode, TunnelEnd
 from reference_proxy.consistency import relay_limit
 from reference_proxy.limits import Admission, LimitedWarnings
-from reference_proxy.metrics import Counts, serve_metrics
+from reference_proxy.metrics import Counts, ProxyCollector
 from reference_proxy.serving import Server
 from reference_proxy.sockets import LegSettings, listen, read_address, reset, show
 from reference_proxy.truth import TruthWriter
@@ -78,7 +79,8 @@ class Service:
             await self._server.start(self._spawn_tunnelled)
             if configuration.metrics:
                 address = read_address(configuration.metrics, "metrics")
-                stop_metrics = serve_metrics(address, self._counts, lambda: self._admission.admitted)
+                collector = ProxyCollector(self._counts, lambda: self._admission.admitted)
+                stop_metrics = serve_metrics(*address, collector)
             own = [sock.getsockname()[:2] for sock in self._listeners]
             self._server.destinations.avoid(own)
             self._resume()

@@ -7,6 +7,7 @@ import json
 import re
 import zlib
 from collections.abc import Sequence
+from html import escape
 from importlib import resources
 
 from pepscope.extras import needed
@@ -17,17 +18,30 @@ CONTENT_POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 )
 
+#: The same for a page of a site, which also loads the site's own files, from a disk or a web server.
+SITE_CONTENT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'self' file:; style-src 'unsafe-inline' 'self' file:; "
+    "img-src data: blob:; font-src data:"
+)
+
 
 def asset(name: str) -> str:
     """A file of `reports/assets` as text."""
     return resources.files("reports").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def plotly_source() -> str:
-    """plotly.js as the plotly package ships it, compressed to 2 MB of its 5."""
+def plotly_library() -> bytes:
+    """plotly.js as the plotly package ships it, 5 MB."""
     with needed("html"):
         package = resources.files("plotly")
-    return compressed(package.joinpath("package_data", "plotly.min.js").read_bytes())
+    return package.joinpath("package_data", "plotly.min.js").read_bytes()
+
+
+def plotly_element(address: str | None = None) -> str:
+    """The element that `figures.js` has plotly.js from: the library itself, compressed to 2 MB, or its address."""
+    if address is None:
+        return f'<script type="text/plain" id="plotly-source">{compressed(plotly_library())}</script>'
+    return f'<script type="text/plain" id="plotly-source" data-address="{escape(address)}"></script>'
 
 
 def compressed(content: bytes) -> str:

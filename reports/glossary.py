@@ -26,7 +26,10 @@ def glossary() -> dict[str, Term]:
 
 
 def with_tooltips(prose: str) -> str:
-    """HTML of `prose`, where the first occurrence of each term of the glossary shows its meaning as a tooltip."""
+    """HTML of `prose`, where the first occurrence of each term of the glossary shows its meaning as a tooltip.
+
+    The pointer shows it beside the term, the keyboard (and a touch) at the foot of the window.
+    """
     shown: set[str] = set()
 
     def explain(match: re.Match[str]) -> str:
@@ -35,7 +38,8 @@ def with_tooltips(prose: str) -> str:
             return match[0]
         shown.add(term)
         entry = glossary()[term]
-        return f'<abbr title="{escape(f"{entry.meaning} ({entry.source})")}">{match[0]}</abbr>'
+        meaning = escape(f"{entry.meaning} ({entry.source})")
+        return f'<abbr tabindex="0" title="{meaning}">{match[0]}</abbr>'
 
     return _pattern().sub(explain, escape(prose))
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from pepscope.results.verdicts import Evidence, Verdict
 from reports.glossary import with_tooltips
+from reports.packets import packets_table
 from reports.quantities import describe_number, format_count, format_percent
 from reports.wording import VERDICT_NAMES, method_name
 
@@ -71,5 +72,6 @@ def _evidence_row(item: Evidence, titles: Mapping[str, str]) -> str:
         f'<td class="finding">{with_tooltips(item.summary)}'
         + (f'<ul class="caveats" aria-label="what could mislead">{caveats}</ul>' if caveats else "")
         + (f"<details><summary>numbers</summary><dl>{numbers}</dl></details>" if numbers else "")
+        + packets_table(item.packets)
         + "</td></tr>"
     )

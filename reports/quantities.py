@@ -10,6 +10,16 @@ import numpy as np
 _SHARE_NAMES = ("fraction", "share", "ratio", "matched", "overlap", "confidence", "agreement")
 
 
+#: What names of numbers mean that would otherwise be read as the same thing.
+_LABELS = {
+    "exact slack": "slack if no point is left out",
+    "method1 margin": "Method 1, least margin",
+    "method2 margin": "Method 2, least margin",
+    "method1 share": "Method 1, too early",
+    "method2 share": "Method 2, too early",
+}
+
+
 def format_moment(unix_ns: int) -> str:
     """Write a Unix time to the millisecond, in UTC: `2026-01-02 03:04:05.678 UTC`."""
     return f"{np.datetime64(unix_ns // 1_000_000, 'ms')} UTC".replace("T", " ", 1)
@@ -82,7 +92,8 @@ def describe_number(name: str, value: float | int | str | bool | None) -> tuple[
 
 
 def _label(name: str) -> str:
-    return name.replace("_", " ")
+    words = name.replace("_", " ")
+    return _LABELS.get(words, words)
 
 
 def _scaled(value: float, units: tuple[str, ...]) -> str:

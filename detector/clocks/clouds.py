@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from detector.pair import Pair
 from detector.streams.curves import NEVER
 from pepscope import _core
+from pepscope.captures.connections import FlowSummary
 from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.verdicts import FloatArray
 
 #: Chance that we accept, per connection, that capture loss alone makes more wrong constraints than are spared.
 LOSS_TAIL = 1e-4
 
 #: So many constraints on each side are never counted.
 SPARED_LEAST = 2
+
+#: Expected wrong constraints from which their number is as good as normal, where exp(-mean) would vanish.
+MANY_EXPECTED = 500
 
 #: Data and acknowledgements of one flow that are held against each other; of longer flows every k-th is taken. Fewer
 #: constraints can only make room for a clock, so a sample never accuses where the whole would not.
@@ -30,6 +37,9 @@ AGREES = 0.9
 #: With fewer compared pieces, disagreement may lie in a rewritten header alone, and lengths keep the alignment.
 COMPARED_PIECES = 4
 
+# A member is compared for each flow, and an enum takes long to find it.
+_UP, _DOWN = Direction.UP, Direction.DOWN
+
 
 @dataclass(frozen=True, slots=True)
 class FlowClouds:
@@ -40,33 +50,50 @@ class FlowClouds:
     retransmitted_share: float
 
 
-def flow_clouds(pair: Pair, direction: Direction) -> FlowClouds | None:
-    """Times of one direction's data and acknowledgements at both ends; None where they cannot be compared."""
-    sender, receiver = pair.sender(direction), pair.receiver(direction)
-    alignment = pair.alignment.get(direction)
-    if sender is None or receiver is None or alignment is None:
-        return None
-    sent, arrived = sender.flow(direction), receiver.flow(direction)
-    sender_began, receiver_began = sent.initial_sequence_number is not None, arrived.initial_sequence_number is not None
-    if not (sender_began and receiver_began):
-        # Payload alone lays the streams over each other: content that repeats agrees in part at many places.
-        if alignment.matched <= AGREES:
-            return None
-    elif alignment.matched < 0.5 and alignment.compared >= COMPARED_PIECES:
-        return None
-    times = _core.FlowTimes.of_captures(
-        direction,
-        sender.packets,
-        receiver.packets,
-        pair.receiver_shift(direction),
-        sender_began,
-        receiver_began,
+def clouds_of(pairs: Sequence[Pair]) -> list[dict[Direction, FlowClouds]]:
+    """Times of the data and acknowledgements of each pair at both ends, by direction, where they can be compared."""
+    asked = [
+        (row, direction, sender, receiver)
+        for row, pair in enumerate(pairs)
+        if pair.client_side is not None and pair.server_side is not None
+        for direction, sender, receiver in (
+            (_UP, pair.client_side, pair.server_side),
+            (_DOWN, pair.server_side, pair.client_side),
+        )
+        if _can_be_compared(pair, direction, sender.flow(direction), receiver.flow(direction))
+    ]
+    found = _core.flow_times(
+        [direction for _, direction, _, _ in asked],
+        [sender.packets for _, _, sender, _ in asked],
+        [receiver.packets for _, _, _, receiver in asked],
+        [pairs[row].receiver_shift(direction) for row, direction, _, _ in asked],
+        [_began(sender.flow(direction)) for _, direction, sender, _ in asked],
+        [_began(receiver.flow(direction)) for _, direction, _, receiver in asked],
         POINTS_LIMIT,
         SAME_COPY_NS,
     )
-    if times is None:
-        return None
-    return FlowClouds(direction, times, sent.retransmitted_packets / max(sent.data_packets, 1))
+    clouds: list[dict[Direction, FlowClouds]] = [{} for _ in pairs]
+    for (row, direction, sender, _), times in zip(asked, found, strict=True):
+        if times is not None:
+            sent = sender.flow(direction)
+            share = sent.retransmitted_packets / max(sent.data_packets, 1)
+            clouds[row][direction] = FlowClouds(direction, times, share)
+    return clouds
+
+
+def _can_be_compared(pair: Pair, direction: Direction, sent: FlowSummary, arrived: FlowSummary) -> bool:
+    alignment = pair.alignment.get(direction)
+    if alignment is None:
+        return False
+    if _began(sent) and _began(arrived):
+        return alignment.matched >= 0.5 or alignment.compared < COMPARED_PIECES
+    # Payload alone lays the streams over each other: content that repeats agrees in part at many places.
+    return alignment.matched > AGREES
+
+
+def _began(flow: FlowSummary) -> bool:
+    """Whether the capture holds the beginning of the stream."""
+    return flow.initial_sequence_number is not None
 
 
 def larger(clouds: Mapping[Direction, FlowClouds]) -> FlowClouds | None:
@@ -92,30 +119,31 @@ def least_hold_ns(clouds: Mapping[Direction, FlowClouds]) -> float:
     return 0.0 if least_ns is None else max(0.0, float(least_ns))
 
 
-def loss_share(missed: tuple[float, int]) -> float:
-    """Share of packets that a capture loses, given how many data packets it missed and how many it holds.
+def loss_share(lost: FloatArray, held: Int64Array) -> FloatArray:
+    """Share of packets that captures lose, given how many data packets they missed and how many they hold.
 
     Before anything is seen a capture is taken to lose one packet in twenty, worth twenty packets of experience.
     """
-    lost, held = missed
-    return (lost + 1.0) / (held + lost + 20.0)
+    share: FloatArray = (lost + 1.0) / (held + lost + 20.0)
+    return share
 
 
-def spared_points(mean: float) -> int:
-    """How many wrong constraints to spare when `mean` are expected.
+def spared_points(means: FloatArray) -> Int64Array:
+    """How many wrong constraints to spare when so many are expected.
 
     The least k with P(Poisson(mean) > k) <= `LOSS_TAIL`, and never below `SPARED_LEAST`: a body of packets is asked
     for, since one or two may be odd for reasons outside the model.
     """
-    if mean > 500:  # normal tail, 4 standard deviations, where exp(-mean) would vanish
-        return math.ceil(mean + 4 * math.sqrt(mean))
-    term = math.exp(-mean)
-    below, count = term, 0
-    while 1.0 - below > LOSS_TAIL:
-        count += 1
-        term *= mean / count
-        below += term
-    return max(count, SPARED_LEAST)
+    is_many = means > MANY_EXPECTED
+    mean = np.where(is_many, 0.0, means)
+    term = np.exp(-mean)
+    below, count = term.copy(), np.zeros(len(means), np.int64)
+    while (short := 1.0 - below > LOSS_TAIL).any():
+        count += short
+        term = np.where(short, term * mean / np.maximum(count, 1), term)
+        below = np.where(short, below + term, below)
+    normal = np.ceil(means + 4 * np.sqrt(means)).astype(np.int64)  # its tail, 4 standard deviations
+    return np.where(is_many, normal, np.maximum(count, SPARED_LEAST))
 
 
 def ack_points(flow: FlowClouds) -> tuple[Int64Array, Int64Array]:

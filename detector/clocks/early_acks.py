@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from detector.clocks.clouds import FlowClouds
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
-from pepscope.captures.packets import Direction
+from pepscope import _core
+from pepscope.captures.packets import Direction, Int64Array
 
 
-def violations(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]:
-    """How many acknowledgements came too early, and how many could have, under the offset that suits the data best.
+def violations(flows: Sequence[FlowClouds], clocks: Sequence[ClockRelation]) -> Int64Array:
+    """How many acknowledgements of each flow came too early, and how many could have (rows), under the offset that
+    suits the data best.
 
     The drift is that of the best line; the offset of each piece is moved towards the acknowledgements until the flow's
     data forbid it.
     """
-    return flow.times.early_acks(clock.lines, _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
+    times, lines = [flow.times for flow in flows], [clock.lines for clock in clocks]
+    return _core.early_acks(times, lines, _spared(flows, clocks), TIMESTAMP_ERROR_S * 1e9)
 
 
-def ahead_of_receiver(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]:
+def ahead_of_receiver(flows: Sequence[FlowClouds], clocks: Sequence[ClockRelation]) -> Int64Array:
     """How many acknowledgements came before the receiver had sent its own of the same bytes, and how many could have.
 
     Only values count of which the receiver's capture holds an acknowledgement. The first and the second half of the
@@ -24,11 +31,18 @@ def ahead_of_receiver(flow: FlowClouds, clock: ClockRelation) -> tuple[int, int]
     set once spoils one of them only. Where a step was found, the pieces before and after it are tested instead, since
     its place is known to some packets only.
     """
-    parts = flow.times.early_own_acks(clock.lines, _spared(flow, clock), TIMESTAMP_ERROR_S * 1e9)
-    compared = (counts for counts in parts if counts[1])
-    return min(compared, key=lambda counts: counts[0] / counts[1], default=(0, 0))
+    times, lines = [flow.times for flow in flows], [clock.lines for clock in clocks]
+    found = _core.early_own_acks(times, lines, _spared(flows, clocks), TIMESTAMP_ERROR_S * 1e9)
+    least = [
+        min((counts for counts in parts if counts[1]), key=lambda counts: counts[0] / counts[1], default=(0, 0))
+        for parts in found
+    ]
+    return np.array(least, np.int64).reshape(-1, 2).T
 
 
-def _spared(flow: FlowClouds, clock: ClockRelation) -> int:
-    """What the clock relation left out of the flow's data as lost records or as a step's edge bounds nothing here."""
-    return clock.lower_spared if flow.direction is Direction.DOWN else clock.upper_spared
+def _spared(flows: Sequence[FlowClouds], clocks: Sequence[ClockRelation]) -> list[int]:
+    """What the clock relations left out of the flows' data as lost records or as a step's edge bounds nothing here."""
+    return [
+        clock.lower_spared if flow.direction is Direction.DOWN else clock.upper_spared
+        for flow, clock in zip(flows, clocks, strict=True)
+    ]

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -25,21 +26,20 @@ import numpy as np
 
 from detector.clocks.clouds import (
     FlowClouds,
-    flow_clouds,
+    clouds_of,
     larger,
     least_hold_ns,
     least_round_trip_ns,
     loss_share,
     spared_points,
 )
-from detector.clocks.separation import Separation, separate, separate_most
+from detector.clocks.separation import DRIFT_STEPS, Separation
 from detector.clocks.set_clock import clock_was_set
 from detector.clocks.step_evidence import steps_contradicted
 from detector.clocks.steps import ClockPiece, as_piece, on_client_clock, stepped, usual_steps
 from detector.options import ClockMode
 from detector.pair import Pair
 from pepscope import _core
-from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
@@ -131,35 +131,77 @@ class ClockRelation:
         return result
 
 
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """What the times of a pair's flows say: the constraints, and the lines between them, between data alone, and where
+    the spared ones are left out (in the general form)."""
+
+    constraints: _core.Constraints
+    exact: Separation
+    data: Separation
+    most: Separation
+
+
 def relate(pair: Pair) -> ClockRelation:
     """Find the clock relation of a pair, in the mode that its options ask for."""
-    mode = pair.options.clocks
-    clouds = {direction: gathered for direction in DIRECTIONS if (gathered := flow_clouds(pair, direction)) is not None}
-    if not clouds:
-        return ClockRelation(
-            mode, ClockBasis.NONE, (), math.inf, math.inf, 0, 0, 0, 0, math.inf, clouds, -math.inf, math.inf
+    return relate_all([pair])[0]
+
+
+def relate_all(pairs: Sequence[Pair]) -> list[ClockRelation]:
+    """Find the clock relations of many pairs, each in the mode that its options ask for."""
+    clouds = clouds_of(pairs)
+    made = [
+        ClockRelation(
+            pair.options.clocks, ClockBasis.NONE, (), math.inf, math.inf, 0, 0, 0, 0, math.inf, {}, -math.inf, math.inf
         )
-    limit = pair.options.drift_limit_ppm * 1e-6 if mode is ClockMode.GENERAL else 0.0
+        for pair in pairs
+    ]  # fmt: skip
+    alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
+    for row, pair in enumerate(pairs):
+        if clouds[row]:
+            mode = pair.options.clocks
+            alike[mode, pair.options.drift_limit_ppm * 1e-6 if mode is ClockMode.GENERAL else 0.0].append(row)
+    for (mode, limit), rows in alike.items():
+        bounds = _bounds([clouds[row] for row in rows], mode, limit)
+        for row, found in zip(rows, bounds, strict=True):
+            made[row] = _relation(pairs[row], clouds[row], mode, limit, found)
+    return made
+
+
+def _bounds(clouds: Sequence[Mapping[Direction, FlowClouds]], mode: ClockMode, limit: float) -> list[_Bounds]:
+    constraints, lines = _core.clock_bounds(
+        [[flow.times for flow in each.values()] for each in clouds],
+        _spared(clouds),
+        TEST_BINS,
+        limit,
+        DRIFT_STEPS if mode is ClockMode.GENERAL else None,
+    )
+    exact, data, most = (
+        [Separation(*line) for line in zip(*lines[name].tolist(), strict=True)] for name in ("exact", "data", "most")
+    )
+    return [_Bounds(*found) for found in zip(constraints, exact, data, most, strict=True)]
+
+
+def _relation(
+    pair: Pair, clouds: Mapping[Direction, FlowClouds], mode: ClockMode, limit: float, bounds: _Bounds
+) -> ClockRelation:
     round_trip_ns = least_round_trip_ns(clouds)
-    constraints = _gather(clouds, server_clock=False)
-    exact = separate(constraints, limit)
-    data = separate(constraints.of_data([flow.times for flow in clouds.values()], TEST_BINS), limit)
+    constraints, data = bounds.constraints, bounds.data
     if mode is ClockMode.GENERAL:
-        found, most = _pieces(pair, clouds, constraints, limit, round_trip_ns, exact)
+        found = _pieces(pair, clouds, bounds, limit, round_trip_ns)
         two_way = math.isfinite(data.low_ns) and math.isfinite(data.high_ns)
         basis = ClockBasis.TWO_WAY_DATA if two_way else ClockBasis.DATA_AND_ACKS
-        if two_way and most.slack_ns < 0 and len(found) == 1:
-            found = (as_piece(replace(data, slack_ns=most.slack_ns), constraints),)
+        if two_way and bounds.most.slack_ns < 0 and len(found) == 1:
+            found = (as_piece(replace(data, slack_ns=bounds.most.slack_ns), constraints),)
     else:
         offset = 0 if mode is ClockMode.SYNCHRONISED else _first_difference(clouds)
-        found, most = _fixed(constraints, offset)
-        basis = ClockBasis.ASSUMED
+        found, basis = _fixed(constraints, offset), ClockBasis.ASSUMED
     return ClockRelation(
         mode,
         basis,
         found,
         min([piece.slack_ns for piece in found]) / 1e9,
-        exact.slack_ns / 1e9,
+        bounds.exact.slack_ns / 1e9,
         constraints.lower_count,
         constraints.upper_count,
         constraints.lower_spared,
@@ -178,24 +220,21 @@ def _was_set(pair: Pair, found: tuple[ClockPiece, ...], data: Separation, limit:
     return overlap_ns > TIMESTAMP_ERROR_S * 1e9 and clock_was_set(pair, overlap_ns, data, limit)
 
 
-def _gather(clouds: Mapping[Direction, FlowClouds], *, server_clock: bool) -> _core.Constraints:
-    """Bounds on theta: data of the client and acknowledgements to the server from above, the others from below."""
-    lower_mean = upper_mean = 0.0
-    for flow in clouds.values():
-        times = flow.times
-        sender_loss = loss_share(times.sender_missed)
-        again = min(1.0, flow.retransmitted_share + sender_loss)
-        data_mean = times.data_count * sender_loss * again
-        ack_mean = times.timed_ack_count * loss_share(times.receiver_missed) * again
-        upper, lower = (data_mean, ack_mean) if flow.direction is Direction.UP else (ack_mean, data_mean)
-        upper_mean, lower_mean = upper_mean + upper, lower_mean + lower
-    return _core.Constraints.of_flows(
-        [flow.times for flow in clouds.values()],
-        server_clock,
-        spared_points(lower_mean),
-        spared_points(upper_mean),
-        TEST_BINS,
-    )
+def _spared(clouds: Sequence[Mapping[Direction, FlowClouds]]) -> list[tuple[int, int]]:
+    """How many lower and upper bounds of each connection may be wrong, since a capture lost packets."""
+    flows = [(row, flow) for row, each in enumerate(clouds) for flow in each.values()]
+    rows = np.array([row for row, _ in flows], np.int64)
+    numbers = _core.flow_numbers([flow.times for _, flow in flows])
+    sender_loss = loss_share(numbers["sender_lost"], numbers["sender_held"])
+    receiver_loss = loss_share(numbers["receiver_lost"], numbers["receiver_held"])
+    again = np.minimum(1.0, np.array([flow.retransmitted_share for _, flow in flows]) + sender_loss)
+    data_mean = numbers["data_count"] * sender_loss * again
+    ack_mean = numbers["timed_ack_count"] * receiver_loss * again
+    is_up = np.array([flow.direction is Direction.UP for _, flow in flows], np.bool_)
+    # Data of the client and acknowledgements to the server bound from above, the others from below.
+    lower: FloatArray = np.bincount(rows, np.where(is_up, ack_mean, data_mean), len(clouds)).astype(np.float64)
+    upper: FloatArray = np.bincount(rows, np.where(is_up, data_mean, ack_mean), len(clouds)).astype(np.float64)
+    return list(zip(spared_points(lower).tolist(), spared_points(upper).tolist(), strict=True))
 
 
 def _first_difference(clouds: Mapping[Direction, FlowClouds]) -> int:
@@ -207,35 +246,35 @@ def _first_difference(clouds: Mapping[Direction, FlowClouds]) -> int:
     return delay_ns if flow.direction is Direction.UP else -delay_ns
 
 
-def _fixed(constraints: _core.Constraints, offset_ns: int) -> tuple[tuple[ClockPiece, ...], Separation]:
+def _fixed(constraints: _core.Constraints, offset_ns: int) -> tuple[ClockPiece, ...]:
     """The slack where theta is given: how far the worst unspared constraint stays on its own side of it."""
     given = float(offset_ns - constraints.base_ns)
     low, high = constraints.unspared_bounds_ns()
-    made = Separation(min(high - given, given - low), given, 0.0, given, given)
-    return (as_piece(made, constraints),), made
+    return (as_piece(Separation(min(high - given, given - low), given, 0.0, given, given), constraints),)
 
 
 def _pieces(
-    pair: Pair,
-    clouds: Mapping[Direction, FlowClouds],
-    constraints: _core.Constraints,
-    limit: float,
-    round_trip_ns: float,
-    exact: Separation,
-) -> tuple[tuple[ClockPiece, ...], Separation]:
-    most = separate_most(constraints, limit, exact)
+    pair: Pair, clouds: Mapping[Direction, FlowClouds], bounds: _Bounds, limit: float, round_trip_ns: float
+) -> tuple[ClockPiece, ...]:
+    constraints, most = bounds.constraints, bounds.most
     single = (as_piece(most, constraints),)
     if most.slack_ns >= -TIMESTAMP_ERROR_S * 1e9 or not math.isfinite(round_trip_ns):
-        return single, most
+        return single
     path_ns = max(round_trip_ns - least_hold_ns(clouds), HELD_PATH_SHARE * round_trip_ns)
     # A step of one host's clock is a clean cut only on that host's time axis.
     found: list[tuple[ClockPiece, ...]] = []
     for server_clock in (False, True):
-        gathered = _gather(clouds, server_clock=True) if server_clock else constraints
+        gathered = _by_server_clock(clouds, constraints) if server_clock else constraints
         pieces = stepped(gathered, limit, STEP_SLACK_SHARE * path_ns)
         if pieces is None:
             continue
         pieces = on_client_clock(pieces) if server_clock else pieces
         if not steps_contradicted(pair, pieces, limit, round_trip_ns, TIMESTAMP_ERROR_S * 1e9):
             found.append(pieces)
-    return (min(found, key=len), most) if found else (single, most)
+    return min(found, key=len) if found else single
+
+
+def _by_server_clock(clouds: Mapping[Direction, FlowClouds], constraints: _core.Constraints) -> _core.Constraints:
+    """The same constraints at the server's times."""
+    flows = [flow.times for flow in clouds.values()]
+    return _core.Constraints.of_flows(flows, True, constraints.lower_spared, constraints.upper_spared, TEST_BINS)

@@ -6,11 +6,16 @@ import csv
 import json
 import sys
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
+from detector.commands.site import pages_option, write_site
 from pepscope.command_line.options import memory_option
 from pepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from detector.corpora.audit import CorpusSummary
 
 _SHOWN_ERRORS = 10
 
@@ -34,6 +39,14 @@ _SHOWN_ERRORS = 10
 @memory_option
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
+@click.option(
+    "--patience", "patience_s", type=click.FloatRange(0), default=60, show_default=True, metavar="SECONDS",
+    help="How long to wait for a scheduler, or workers, that went away.",
+)  # fmt: skip
+@click.option(
+    "--site", type=click.Path(file_okay=False), metavar="DIR", help="Write a site of pages, too; see `pepscope site`."
+)
+@pages_option
 @click.option("--json", "as_json", is_flag=True, help="Write the summary as JSON to standard output.")
 def audit_captures(
     sources: tuple[str, ...],
@@ -44,6 +57,9 @@ def audit_captures(
     memory_bytes: int | None,
     jobs: int | None,
     scheduler: str | None,
+    patience_s: float,
+    site: str | None,
+    pages: int | None,
     as_json: bool,
 ) -> None:
     """Judge the TCP connections of many captures: files, directories, patterns, zip and tar archives, and addresses
@@ -53,6 +69,8 @@ def audit_captures(
     gets connections (Parquet, by day and network), groups, captures and errors. Captures that are broken are rows of
     errors.parquet, and stop nothing.
     """
+    if pages is not None and site is None:
+        raise UsageError("--pages is for the pages of a site: give --site, too.")
     from detector.corpora.audit import audit_captures as run
     from pepscope.command_line.progress import Progress
 
@@ -67,8 +85,15 @@ def audit_captures(
 
         summary = run(
             sources, output, manifest=manifest, networks=networks, least_probability=least_probability,
-            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, progress=progress,
+            memory_bytes=memory_bytes, processes=jobs, scheduler=scheduler, patience_s=patience_s,
+            progress=progress,
         )  # fmt: skip
+    _say(summary, as_json=as_json)
+    if site is not None:
+        write_site(output, site, pages, as_json=None)
+
+
+def _say(summary: CorpusSummary, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
         return
@@ -80,7 +105,7 @@ def audit_captures(
     )
     click.echo(f"tables in {summary.directory}: connections, groups, captures.parquet, errors.parquet")
     for failure in summary.errors[:_SHOWN_ERRORS]:
-        click.echo(f"pepscope: {failure.name}: {failure.reason}", err=True)
+        click.echo(f"pepscope: {failure.sentence}", err=True)
     if len(summary.errors) > _SHOWN_ERRORS:
         click.echo(f"pepscope: {len(summary.errors) - _SHOWN_ERRORS:,} more in errors.parquet", err=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,18 +13,20 @@ import click
 
 from detector.commands.archives import detect_archives, is_archive
 from pepscope.command_line.colour import is_coloured
-from pepscope.command_line.options import filter_option, memory_option
+from pepscope.command_line.live import given_or_captured, interface_options
+from pepscope.command_line.options import Duration, filter_option, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
+    from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0
 LEAST_PROBABILITY = 0.95
 LEAST_PAIRING_CONFIDENCE = 0.7
+PACKETS = 3
+PACKETS_OF = 1000
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
-_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _FAIL_KINDS = {
     "split": {"split-tcp", "tcp-proxy"},
     "split-tcp": {"split-tcp"},
@@ -33,21 +34,6 @@ _FAIL_KINDS = {
     "regular": {"regular"},
     "inconclusive": {"inconclusive"},
 }
-
-
-class Duration(click.ParamType[float]):
-    """A time such as `10s`, `500ms`, `1h` or `2`; seconds where no unit is given."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds."""
-        if isinstance(value, float):
-            return value
-        match = _DURATION.fullmatch(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a duration such as 10s or 500ms.", param, ctx)
-        return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
 
 
 class FailOn(click.ParamType[frozenset[str]]):
@@ -69,11 +55,12 @@ class FailOn(click.ParamType[frozenset[str]]):
 
 #: Objects that are made before Python looks for cycles among them: the objects of a connection hold none, and looking
 #: for some after each 700 takes a fifth of the time.
-_GARBAGE_THRESHOLD = 10_000
+_GARBAGE_THRESHOLD = 100_000
 
 
 @click.command(short_help="Say whether connections are end to end, split, or proxied.")
-@click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER] | ARCHIVE...")
+@click.argument("captures", nargs=-1, metavar="SENDER [RECEIVER] | ARCHIVE...")
+@interface_options
 @click.option(
     "--clocks",
     type=click.Choice(["general", "offset", "synchronised"]),
@@ -134,6 +121,22 @@ _GARBAGE_THRESHOLD = 10_000
 @filter_option
 @memory_option
 @click.option(
+    "--packets",
+    type=click.IntRange(0),
+    default=PACKETS,
+    show_default=True,
+    metavar="N",
+    help="Name the packets that show each finding, of N moments, in JSON and on the page; 0 names none.",
+)
+@click.option(
+    "--packets-of",
+    type=click.IntRange(0),
+    default=PACKETS_OF,
+    show_default=True,
+    metavar="N",
+    help="Name packets of so many connections and groups, of those first that deserve attention.",
+)
+@click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
@@ -153,6 +156,13 @@ _GARBAGE_THRESHOLD = 10_000
 )
 @click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
 @click.option(
+    "--connection",
+    nargs=2,
+    metavar="CLIENT SERVER",
+    help="With --html: the page of this connection alone, judged with all others; ends as results write them, such as "
+    "192.0.2.7:40001 203.0.113.9:443.",
+)
+@click.option(
     "--fail-on",
     type=FailOn(),
     metavar="VERDICTS",
@@ -160,6 +170,9 @@ _GARBAGE_THRESHOLD = 10_000
 )
 def detect(
     captures: tuple[str, ...],
+    interface: str | None,
+    duration_s: float | None,
+    capture_bytes: int | None,
     clocks: str,
     ack_delay: float | None,
     same_transfers: bool,
@@ -171,6 +184,8 @@ def detect(
     networks: str | None,
     filter_expression: str | None,
     memory_bytes: int | None,
+    packets: int,
+    packets_of: int,
     jobs: int | None,
     as_json: bool,
     as_jsonl: bool,
@@ -178,12 +193,14 @@ def detect(
     parquet: str | None,
     junit: str | None,
     html: str | None,
+    connection: tuple[str, str] | None,
     fail_on: frozenset[str] | None,
 ) -> None:
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
     Give the captures of both ends in any order. '-' reads one of them from standard input. A directory stands for the
-    parts of one capture that a tool divided into files (tcpdump -C or -G).
+    parts of one capture that a tool divided into files (tcpdump -C or -G). With -i it captures on an interface and
+    judges that.
 
     Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
     audit` gives them, a matrix of applications and directions.
@@ -191,6 +208,9 @@ def detect(
     asked = [name for name, is_asked in (("--json", as_json), ("--jsonl", as_jsonl), ("--csv", as_csv)) if is_asked]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} all write to standard output: give one of them.")
+    captures = click.get_current_context().with_resource(
+        given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, filter_expression)
+    )
     if any(is_archive(path) for path in captures):
         of_captures = {
             "--clocks": clocks != "general",
@@ -204,12 +224,17 @@ def detect(
             "--networks": networks is not None,
             "--filter": filter_expression is not None,
             "--memory": memory_bytes is not None,
+            "--packets": packets != PACKETS,
+            "--packets-of": packets_of != PACKETS_OF,
             "--jobs": jobs is not None,
             "--jsonl": as_jsonl,
             "--parquet": parquet is not None,
+            "--connection": connection is not None,
         }
         detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
         return
+    if connection is not None and html is None:
+        raise UsageError("--connection chooses what the page shows: give --html, too.")
     if len(captures) > 2 and not one_vantage:
         raise UsageError(
             f"detect takes the captures of one or two ends, got {len(captures)}: add --one-vantage if all were taken "
@@ -227,11 +252,15 @@ def detect(
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
+    from detector.shown.telling_packets.results import AskedPackets
     from detector.verdict.parts import usable_processors
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
+    connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    are_shown = as_json or as_jsonl or html is not None or parquet is not None
+    asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:
             result = detect_vantage(
@@ -243,6 +272,8 @@ def detect(
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
                 series=html is not None,
+                connections=connections,
+                packets=asked_packets,
                 progress=progress,
             )
         else:
@@ -259,25 +290,32 @@ def detect(
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
                 series=html is not None,
+                connections=connections,
+                packets=asked_packets,
                 jobs=jobs or usable_processors(),
                 progress=progress,
             )
     traffic = result.temporary_bytes
     if (note := temporary_files_note(traffic.written, traffic.read)) is not None:
         click.echo(f"pepscope: {note}", err=True)
-    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html})
+    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html}, connection)
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)
 
 
-def _write(result: DetectionResult, asked: Sequence[str], files: dict[str, str | None]) -> None:
-    """Results to standard output, pages and tables to their files."""
+def _write(
+    result: DetectionResult, asked: Sequence[str], files: dict[str, str | None], connection: EndPoints | None
+) -> None:
+    """Results to standard output, pages and tables to their files; the page of one connection, if that is asked for."""
     from pepscope.results.json_output import write_json, write_json_lines
     from pepscope.writers import writer
 
     for name, path in files.items():
         if path is not None:
-            writer(name)(result, path)
+            if name == "html" and connection is not None:
+                writer("connection-html")(result, path, connection)
+            else:
+                writer(name)(result, path)
             click.echo(f"wrote {path}", err=True)
     if "--json" in asked:
         write_json(result, sys.stdout)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.commands.detect import Duration
-from pepscope.command_line.options import memory_option
+from pepscope.command_line.options import Duration, memory_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class Scores(click.ParamType[frozenset[str]]):
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @click.option(
     "--detector", metavar="COMMAND",
-    help="Score this detector, too: it gets the captures as its last arguments and writes detect-1 JSON.",
+    help="Score this detector, too: it gets the captures as its last arguments and writes detect-2 JSON.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", type=Duration(), metavar="T",

@@ -5,28 +5,32 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pepscope
 from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
+from detector.corpora.marks import counts_of, remove_superseded
 from detector.corpora.matching import read_manifest, units
 from detector.corpora.sources import CaptureFile, Failure, find_captures
 from detector.corpora.survey import Survey, survey
-from detector.corpora.tables import UNITS, remove_unit, write_captures, write_errors
+from detector.corpora.tables import IDENTITY, IDENTITY_FILE, UNITS, is_held, write_captures, write_errors
 from detector.options import DECISION_PROBABILITY
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.extras import missing_package
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
-from pepscope.workers import over_workers
+from pepscope.workers import PATIENCE_S, ClusterLostError, over_workers
 
-_IDENTITY = "corpus.json"
-_DIGESTS, _BEGINNINGS = "digests", "beginnings"
+#: What workers need, imported once for all of them; pyarrow imports pandas where it is installed.
+_IMPORTED = ("detector.corpora.judging", "pyarrow.parquet", "pandas")
 
 Progress = Callable[[str, int, int], object]
+Workers = Callable[..., Generator[tuple[int, Any], None, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ def audit_captures(
     memory_bytes: int | None = None,
     processes: int | None = None,
     scheduler: str | None = None,
+    patience_s: float = PATIENCE_S,
     progress: Progress | None = None,
 ) -> CorpusSummary:
     """Judge every connection of many captures, and keep tables of them in the directory `output`.
@@ -65,18 +70,22 @@ def audit_captures(
     series are read as one capture, and captures of two vantage points that share connections are judged together;
     `manifest` (CSV: path, vantage, network, operator, notes) says what names and content do not. What is there already,
     of the same content, options and version, is not judged again. `scheduler` is the address of a Dask scheduler whose
-    workers see the same paths; otherwise `processes` (default: one a core) share the work. `progress` gets a word for
-    the step, and what is done and to do.
+    workers see the same paths, and which is waited for so long as `patience_s` where it goes away; otherwise
+    `processes` (default: one a core) share the work. `progress` gets a word for the step, and what is done and to do.
 
     Files that cannot be read and units that cannot be judged are rows of `errors.parquet`. Raises UsageError for
-    sources that do not exist, options that do not fit, a directory of another version, and where nothing is a capture.
+    sources that do not exist, options that do not fit, a directory of another version or one that cannot be written,
+    and where nothing is a capture; ClusterLostError. What was judged before an error is kept.
     """
     _needs_parquet()
     directory = Path(output)
     options = UnitOptions(least_probability, networks, memory_bytes)
     labels = {} if manifest is None else read_manifest(manifest)
     _claim(directory)
-    workers = processes or os.cpu_count() or 1
+    workers = partial(
+        over_workers, processes=processes or os.cpu_count() or 1, scheduler=scheduler, patience_s=patience_s,
+        imported=_IMPORTED,
+    )  # fmt: skip
     tell = progress or (lambda *_: None)
     try:
         shared = None if scheduler is None else directory
@@ -85,11 +94,12 @@ def audit_captures(
             files, failures = find_captures(sources, Path(scratch))
             if not files and not failures:
                 raise UsageError(f"no capture in {', '.join(sources)}")
-            surveys, unread = _surveyed(files, workers, scheduler, tell)
+            surveys, unread = _surveyed(files, workers, tell)
             found = units(surveys, labels)
-            work = [UnitWork(each, each.identity(_of_options(options)), options, str(directory)) for each in found]
-            counts, resumed, unjudged = _judged(work, workers, scheduler, tell)
-            _remove_superseded(work, directory)
+            said = _of_options(options)
+            work = [UnitWork(each.without_keys(), each.identity(said), options, str(directory)) for each in found]
+            counts, resumed, unjudged = _judged(work, directory, workers, tell)
+            remove_superseded({each.identity for each in work}, directory)
             failures = [*failures, *unread, *unjudged]
             write_captures(surveys, found, directory)
             write_errors(failures, directory)
@@ -106,45 +116,36 @@ def _needs_parquet() -> None:
     try:
         import pyarrow  # noqa: F401
     except ImportError:
-        raise UsageError(missing_package("pyarrow", "corpora")) from None
+        raise UsageError(missing_package("pyarrow", extra="corpora")) from None
 
 
 def _claim(directory: Path) -> None:
     """Make sure that what the directory holds, if anything, is a corpus of this version."""
-    identity = {"form": 1, "version": pepscope.__version__}
-    path = directory / _IDENTITY
     try:
-        if path.is_file():
-            held = json.loads(path.read_text(encoding="utf-8"))
-            if held != identity:
-                version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
-                raise UsageError(
-                    f"{directory} holds tables of pepscope {version}, this is {pepscope.__version__}: give another "
-                    "directory"
-                )
+        if is_held(directory):
             return
         if directory.is_dir() and any(not each.name.startswith(".") for each in directory.iterdir()):
             raise UsageError(f"{directory} holds other files: give an empty directory")
         directory.mkdir(parents=True, exist_ok=True)
-        write_whole(path, json.dumps(identity) + "\n")
+        write_whole(directory / IDENTITY_FILE, json.dumps(IDENTITY) + "\n")
+    except UsageError:
+        raise
     except (OSError, ValueError) as error:
         raise UsageError(f"{directory} cannot be used: {error}") from None
 
 
-def _surveyed(
-    files: Sequence[CaptureFile], processes: int, scheduler: str | None, tell: Progress
-) -> tuple[list[Survey], list[Failure]]:
+def _surveyed(files: Sequence[CaptureFile], workers: Workers, tell: Progress) -> tuple[list[Survey], list[Failure]]:
     """What the files hold, in their order; those that say what another one says, and what is no capture, fail."""
     found: dict[int, Survey] = {}
     failures = []
-    for done, (place, outcome) in enumerate(
-        over_workers(survey, files, processes=processes, scheduler=scheduler), start=1
-    ):
+    for done, (place, outcome) in enumerate(workers(survey, files), start=1):
         tell("surveying", done, len(files))
         if isinstance(outcome, Survey):
             found[place] = outcome
         else:
-            failures.append(Failure(files[place].name, _sentence(outcome)))
+            file = files[place]
+            # A member of an archive is read from a temporary place, of which its user knows nothing.
+            failures.append(Failure(file.name, _sentence(outcome).replace(str(file.path), file.name)))
     surveys: dict[str, Survey] = {}
     for place in sorted(found):
         each = found[place]
@@ -155,59 +156,32 @@ def _surveyed(
 
 
 def _judged(
-    work: Sequence[UnitWork], processes: int, scheduler: str | None, tell: Progress
+    work: Sequence[UnitWork], directory: Path, workers: Workers, tell: Progress
 ) -> tuple[list[dict[str, Any]], int, list[Failure]]:
     """Counts of all units, how many were there already, and what failed."""
-    outcomes = {place: done for place, each in enumerate(work) if (done := _kept(each)) is not None}
+    outcomes = {
+        place: counts for place, each in enumerate(work) if (counts := counts_of(each.identity, directory)) is not None
+    }
     resumed = len(outcomes)
     missing = [place for place in range(len(work)) if place not in outcomes]
     todo = [work[place] for place in missing]
-    shared = None if not work else Path(work[0].directory) / _IDENTITY
-    for at, outcome in over_workers(judge_unit, todo, processes=processes, scheduler=scheduler, shared=shared):
-        place = missing[at]
-        outcomes[place] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
-        if "error" not in outcomes[place]:
-            unit = work[place].unit
-            kept = {**outcomes[place], _DIGESTS: unit.digests, _BEGINNINGS: unit.beginnings}
-            write_whole(_marker(work[place]), json.dumps(kept) + "\n")
-        tell("judging", len(outcomes), len(work))
+    try:
+        with closing(workers(judge_unit, todo, shared=directory / IDENTITY_FILE)) as judged:
+            for at, outcome in judged:
+                if isinstance(outcome, OSError):
+                    raise outcome
+                outcomes[missing[at]] = outcome if isinstance(outcome, dict) else {"error": _sentence(outcome)}
+                tell("judging", len(outcomes), len(work))
+    except ClusterLostError as error:
+        raise ClusterLostError(
+            f"{error}; of {len(work):,} units {len(outcomes):,} are done: the same command goes on from there"
+        ) from None
     failures = [
         Failure(" and ".join(series.name for series in work[place].unit.series), outcomes[place]["error"])
         for place in sorted(outcomes)
         if "error" in outcomes[place]
     ]
     return [outcomes[place] for place in sorted(outcomes)], resumed, failures
-
-
-def _remove_superseded(work: Sequence[UnitWork], directory: Path) -> None:
-    """Take out what was judged before and is a part of what was judged now: captures to which another vantage point's
-    were added since, series and files that grew, and other options. What no source names any more stays."""
-    current = {each.identity for each in work}
-    judged = [(set(each.unit.digests), set(each.unit.beginnings)) for each in work if _marker(each).is_file()]
-    for marker in (directory / UNITS).glob("*.json"):
-        if marker.stem in current:
-            continue
-        try:
-            kept = json.loads(marker.read_text(encoding="utf-8"))
-            digests, beginnings = set(kept[_DIGESTS]), {(name, time_ns) for name, time_ns in kept[_BEGINNINGS]}
-        except (OSError, ValueError, KeyError, TypeError):
-            continue
-        if any(digests <= content or beginnings <= begun for content, begun in judged):
-            remove_unit(marker.stem, directory)
-            marker.unlink(missing_ok=True)
-
-
-def _kept(work: UnitWork) -> dict[str, Any] | None:
-    """What was counted when the unit was judged; None where it is not there."""
-    try:
-        kept = json.loads(_marker(work).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return kept if isinstance(kept, dict) else None
-
-
-def _marker(work: UnitWork) -> Path:
-    return Path(work.directory) / UNITS / f"{work.identity}.json"
 
 
 def _of_options(options: UnitOptions) -> str:

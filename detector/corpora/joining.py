@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import lzma
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -26,7 +27,7 @@ def joined(paths: Sequence[Path], target: Path) -> Path | None:
     with target.open("wb") as output:
         kind: bytes | None = None
         for path in paths:
-            with _opened(path) as stream:
+            with unpacked(path) as stream:
                 header = stream.read(_HEADER_BYTES)
                 own = _kind(header)
                 if own is None or (kind is not None and own != kind):
@@ -47,10 +48,17 @@ def _kind(header: bytes) -> bytes | None:
     return header[: _SNAP_LENGTH.start] + header[_SNAP_LENGTH.stop :]
 
 
-def _opened(path: Path) -> IO[bytes]:
-    stream = path.open("rb")
-    start = stream.read(2)
-    stream.seek(0)
-    if start == b"\x1f\x8b":
-        return cast("IO[bytes]", gzip.open(stream))
-    return lzma.open(stream) if start == b"\xfd7" else stream
+@contextmanager
+def unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """A file as it is, or what gzip or xz made it of. Raises OSError, and what these raise for damage."""
+    with path.open("rb") as stream:
+        start = stream.read(2)
+        stream.seek(0)
+        if start == b"\x1f\x8b":
+            with gzip.open(stream) as content:
+                yield cast("IO[bytes]", content)
+        elif start == b"\xfd7":
+            with lzma.open(stream) as content:
+                yield content
+        else:
+            yield stream

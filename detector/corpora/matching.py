@@ -8,11 +8,13 @@ import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from detector.corpora.survey import Survey
+import numpy as np
+
+from detector.corpora.survey import Survey, Words
 from pepscope.errors import UsageError
 
 #: Parts of a series follow each other; a part begins at most so much later than the one before ended.
@@ -38,7 +40,7 @@ class Labels:
     notes: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Series:
     """What one vantage point captured: one file, or the parts of a rotated one in their order."""
 
@@ -52,14 +54,14 @@ class Series:
         return first if len(self.files) == 1 else f"{first} (+{len(self.files) - 1})"
 
     @cached_property
-    def keys(self) -> frozenset[int]:
-        """Of the connections of all files."""
-        return frozenset().union(*(each.keys for each in self.files))
+    def keys(self) -> Words:
+        """Of the connections of all files, each once."""
+        return np.unique(np.concatenate([each.keys for each in self.files]))
 
     @cached_property
-    def exact(self) -> frozenset[int]:
-        """Of the connections of all files, initial sequence numbers included."""
-        return frozenset().union(*(each.exact for each in self.files))
+    def exact(self) -> Words:
+        """Of the connections of all files, initial sequence numbers included, each once."""
+        return np.unique(np.concatenate([each.exact for each in self.files]))
 
     @property
     def span_ns(self) -> tuple[int, int]:
@@ -67,7 +69,7 @@ class Series:
         return self.files[0].first_ns, max(each.last_ns for each in self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Unit:
     """What is judged together: one vantage point, or two that saw the same connections."""
 
@@ -93,6 +95,15 @@ class Unit:
     def beginnings(self) -> list[tuple[str, int]]:
         """Names of all files with their first packets' times: what a file that is still written keeps."""
         return [(part.file.name, part.first_ns) for each in self.series for part in each.files]
+
+    def without_keys(self) -> Unit:
+        """As the work on it needs it: keys say what belongs together, and nothing after that."""
+        none = np.empty(0, np.uint64)
+        bare = [
+            Series(tuple(replace(part, keys=none, exact=none) for part in each.files), each.labels)
+            for each in self.series
+        ]
+        return Unit(*bare)
 
     def identity(self, of_options: str) -> str:
         """The same for the same content, options and version, whatever the files are called."""
@@ -135,21 +146,38 @@ def units(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> list[Uni
 
 def _candidates(every: Sequence[Series]) -> list[tuple[Series, Series]]:
     """Series that share a connection, or that a manifest gives one network and two vantage points."""
-    places: defaultdict[object, list[int]] = defaultdict(list)
+    named: defaultdict[str, list[int]] = defaultdict(list)
     for number, each in enumerate(every):
-        for key in each.keys:
-            places[key].append(number)
         if each.labels.vantage and each.labels.network:
-            places[each.labels.network].append(number)
-    found = {pair for numbers in places.values() if len(numbers) > 1 for pair in itertools.combinations(numbers, 2)}
+            named[each.labels.network].append(number)
+    found = {pair for numbers in named.values() for pair in itertools.combinations(numbers, 2)}
+    found |= _sharing([each.keys for each in every])
     return [(every[one], every[other]) for one, other in sorted(found)]
+
+
+def _sharing(keys: Sequence[Words]) -> set[tuple[int, int]]:
+    """Places of sets that have a key in common, the lower first. All keys are sorted once: the work grows with their
+    number and with what is shared, not with the number of pairs."""
+    owners = np.repeat(np.arange(len(keys)), [len(each) for each in keys])
+    every = np.concatenate([np.empty(0, np.uint64), *keys])
+    order = np.argsort(every, kind="stable")
+    every, owners = every[order], owners[order]
+    found = set[tuple[int, int]]()
+    places, apart = np.arange(len(every)), 1
+    while len(places):
+        places = places[places + apart < len(every)]
+        places = places[every[places] == every[places + apart]]
+        pairs = np.unique(np.stack([owners[places], owners[places + apart]], axis=1), axis=0)
+        found.update((int(one), int(other)) for one, other in pairs)
+        apart += 1
+    return found
 
 
 def _series(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Iterable[Series]:
     by_pattern: defaultdict[tuple[str, Labels], list[Survey]] = defaultdict(list)
     for each in surveys:
         labels = _labels(each.file.name, manifest)
-        by_pattern[_pattern(each.file.name), labels].append(each)
+        by_pattern[series_pattern(each.file.name), labels].append(each)
     for (_, labels), files in by_pattern.items():
         # A copy under another name says nothing new.
         distinct = {each.digest: each for each in sorted(files, key=lambda each: each.file, reverse=True)}
@@ -158,7 +186,7 @@ def _series(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Iterab
             yield Series(tuple(part), labels)
 
 
-def _pattern(name: str) -> str:
+def series_pattern(name: str) -> str:
     """What names of one rotated series have in common: `trace.pcap`, `trace.pcap1`; `day_00001_20260102.pcap`."""
     path = Path(name)
     return f"{path.parent}/{_COUNTER.sub('#', path.name).rstrip('#')}"
@@ -201,4 +229,5 @@ def _belong_together(one: Series, other: Series) -> bool:
     if named and one.labels.network and one.labels.network == other.labels.network and not apart:
         return True
     mine, others = (one.exact, other.exact) if apart else (one.keys, other.keys)
-    return len(mine & others) >= max(_LEAST_SHARED, _LEAST_SHARE * min(len(mine), len(others)))
+    shared = len(np.intersect1d(mine, others, assume_unique=True))
+    return shared >= max(_LEAST_SHARED, _LEAST_SHARE * min(len(mine), len(others)))

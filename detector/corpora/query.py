@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ from typing import Any
 from detector.corpora.tables import CAPTURES_FILE, CONNECTIONS, ERRORS_FILE, GROUPS
 from pepscope.errors import UsageError
 from pepscope.extras import missing_package
+
+#: Rows that are fetched at a time where an answer may be long.
+_FETCHED = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,42 @@ class Answer:
         return {"schema": 1, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
-def query(directory: str | Path, sql: str) -> Answer:
-    """Ask the tables `connections`, `groups`, `captures` and `errors` of a corpus, in DuckDB's SQL.
+class Tables:
+    """The tables of a corpus, open for questions."""
 
-    Nothing but these tables can be read, and nothing written. Raises UsageError for a directory without tables, a
-    question that DuckDB does not understand, and where it is not installed.
+    def __init__(self, database: Any) -> None:
+        self._database = database
+
+    def ask(self, sql: str) -> Answer:
+        """The whole answer to one SELECT."""
+        asked = self._asked(sql)
+        return Answer(tuple(str(each[0]) for each in asked.description or ()), asked.fetchall())
+
+    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of an answer, which need not fit into memory; the next question ends it."""
+        asked = self._asked(sql)
+        while found := asked.fetchmany(_FETCHED):
+            yield from found
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keep the answer to one SELECT as a further table, while this is open."""
+        self._database.execute(f"CREATE TEMP TABLE {name} AS {sql}")
+
+    def _asked(self, sql: str) -> Any:
+        import duckdb
+
+        statements = self._database.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise UsageError("a question is one SELECT: tables are not changed")
+        return self._database.execute(statements[0])
+
+
+@contextmanager
+def open_tables(directory: str | Path) -> Iterator[Tables]:
+    """Open the tables `connections`, `groups`, `captures` and `errors` of a corpus, and nothing else.
+
+    Raises UsageError for a directory without tables, where DuckDB is not installed, and, inside the block, for what
+    DuckDB does not understand.
     """
     try:
         import duckdb
@@ -39,18 +74,23 @@ def query(directory: str | Path, sql: str) -> Answer:
         raise UsageError(f"{base} holds no tables of 'pepscope audit-captures'")
     with duckdb.connect() as database:
         try:
-            _open_tables(database, base)
-            statements = database.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise UsageError("a question is one SELECT: tables are not changed")
-            asked = database.execute(statements[0])
-            columns = tuple(str(each[0]) for each in asked.description or ())
-            return Answer(columns, asked.fetchall())
+            _open_views(database, base)
+            yield Tables(database)
         except duckdb.Error as error:
             raise UsageError(f"the question cannot be answered: {str(error).splitlines()[0]}") from None
 
 
-def _open_tables(database: Any, base: Path) -> None:
+def query(directory: str | Path, sql: str) -> Answer:
+    """Ask the tables `connections`, `groups`, `captures` and `errors` of a corpus, in DuckDB's SQL.
+
+    Nothing but these tables can be read, and nothing written. Raises UsageError for a directory without tables, a
+    question that DuckDB does not understand, and where it is not installed.
+    """
+    with open_tables(directory) as tables:
+        return tables.ask(sql)
+
+
+def _open_views(database: Any, base: Path) -> None:
     """Make a view of each table that is there, and close everything else."""
     for name, place in (
         (CONNECTIONS, f"{CONNECTIONS}/**/*.parquet"), (GROUPS, f"{GROUPS}/*.parquet"), ("captures", CAPTURES_FILE),

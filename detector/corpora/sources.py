@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import glob
 import gzip
 import hashlib
@@ -11,13 +12,14 @@ import lzma
 import shutil
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from detector.corpora.remote import copied
 from pepscope.errors import UsageError
-from pepscope.extras import missing_package
 from pepscope.whole_file import whole_file
 
 #: First bytes of what `pepscope.captures` reads: pcap in both orders and units, Kuznetzov's, pcapng, snoop.
@@ -34,6 +36,11 @@ _COMPRESSED: dict[bytes, Callable[[IO[bytes]], Any] | None] = {
 }
 _NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 _LONGEST_MAGIC = 6
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+#: What broken or encrypted archives and compressed files raise.
+_UNREADABLE = (
+    OSError, EOFError, RuntimeError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError, zlib.error,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -51,26 +58,37 @@ class Failure:
     name: str
     reason: str
 
+    @property
+    def sentence(self) -> str:
+        """The reason with the name, which many reasons have in them."""
+        return self.reason if self.name in self.reason else f"{self.name}: {self.reason}"
+
 
 def find_captures(sources: Sequence[str], scratch: Path) -> tuple[list[CaptureFile], list[Failure]]:
-    """The captures of all sources, each once, by name; members of archives and remote files are copied to `scratch`.
+    """The captures of all sources, each once, by name, and what went wrong with a source or a file; members of archives
+    and remote files are copied to `scratch`.
 
     A file that is given itself counts as a capture whatever it holds; in directories and globs what begins like one, or
     is called so; in archives what begins like one. Raises UsageError for a source that does not exist, and where a
-    package is missing.
+    package is missing, OSError where there is no room for copies.
     """
     found: dict[Path, CaptureFile] = {}
     failures: list[Failure] = []
     for source in sources:
         try:
             for each in _of_source(source, scratch):
-                found.setdefault(each.path.resolve(), each)
-        except (OSError, EOFError, zipfile.BadZipFile, tarfile.TarError, lzma.LZMAError) as error:
+                if isinstance(each, Failure):
+                    failures.append(each)
+                else:
+                    found.setdefault(each.path.resolve(), each)
+        except _UNREADABLE as error:
+            if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                raise
             failures.append(Failure(source, f"{source} cannot be read: {error}"))
     return sorted(found.values()), failures
 
 
-def _of_source(source: str, scratch: Path) -> Iterator[CaptureFile]:
+def _of_source(source: str, scratch: Path) -> Iterator[CaptureFile | Failure]:
     if "://" in source:
         yield from _remote(source, scratch)
         return
@@ -90,16 +108,21 @@ def _of_source(source: str, scratch: Path) -> Iterator[CaptureFile]:
         raise UsageError(f"{source} does not exist: give files, directories, patterns or addresses such as s3://...")
 
 
-def _below(directory: Path, scratch: Path) -> Iterator[CaptureFile]:
+def _below(directory: Path, scratch: Path) -> Iterator[CaptureFile | Failure]:
     for path in sorted(directory.rglob("*")):
         if path.is_file() and not any(part.startswith(".") for part in path.relative_to(directory).parts):
-            yield from _of_file(path, str(path), scratch)
+            try:
+                yield from _of_file(path, str(path), scratch)
+            except _UNREADABLE as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    raise
+                yield Failure(str(path), f"{path} cannot be read: {error}")
 
 
 def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
     """The file if it begins like a capture; of an archive its members that do."""
     with path.open("rb") as stream:
-        if _begins_like_capture(stream, name):
+        if begins_like_capture(stream, name):
             return [CaptureFile(name, path)]
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
@@ -111,13 +134,13 @@ def _of_file(path: Path, name: str, scratch: Path) -> list[CaptureFile]:
             return [
                 each for member, content in streams if content for each in _member(name, member, content, scratch)
             ]  # fmt: skip
-    return [CaptureFile(name, path)] if _is_named_like_capture(name) else []
+    return [CaptureFile(name, path)] if is_named_like_capture(name) else []
 
 
 def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Iterator[CaptureFile]:
     with content:
         start = content.read(1 << 16)
-        if not _begins_like_capture(io.BytesIO(start), member):
+        if not begins_like_capture(io.BytesIO(start), member):
             return
         name = f"{archive}/{member}"
         target = _place(name, scratch)
@@ -127,35 +150,16 @@ def _member(archive: str, member: str, content: IO[bytes], scratch: Path) -> Ite
     yield CaptureFile(name, target)
 
 
-def _remote(address: str, scratch: Path) -> Iterator[CaptureFile]:
-    """Files at an fsspec address: one, those that match a pattern, or all below a directory."""
-    try:
-        import fsspec  # type: ignore[import-untyped]
-    except ImportError:
-        raise UsageError(missing_package("fsspec")) from None
-    try:
-        system, path = fsspec.core.url_to_fs(address)
-    except ImportError as error:
-        raise UsageError(f"{address} needs another package: {error}") from None
-    except ValueError as error:
-        raise UsageError(f"{address} is no address that can be read: {error}") from None
-    for remote in _remote_files(system, path):
-        with system.open(remote, "rb") as stream:
-            if _begins_like_capture(io.BytesIO(stream.read(1 << 16)), remote):
-                name = str(system.unstrip_protocol(remote))
-                target = _place(name, scratch)
-                stream.seek(0)
-                with whole_file(target) as copy:
-                    shutil.copyfileobj(stream, copy)
-                yield CaptureFile(name, target)
+def _remote(address: str, scratch: Path) -> Iterator[CaptureFile | Failure]:
+    for name, found in copied(address, begins_like_capture, lambda name: _place(name, scratch)):
+        yield CaptureFile(name, found) if isinstance(found, Path) else Failure(name, _cannot_be_read(name, found))
 
 
-def _remote_files(system: Any, path: str) -> list[str]:
-    if any(mark in path for mark in "*?["):
-        return sorted(str(each) for each in system.glob(path))
-    if system.isdir(path):
-        return sorted(str(each) for each in system.find(path))
-    return [path]
+def _cannot_be_read(name: str, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{name} does not exist, or nothing is there"
+    words = " ".join(str(error).split()) or type(error).__name__
+    return f"{name} cannot be read: {words}"
 
 
 def _place(name: str, scratch: Path) -> Path:
@@ -164,22 +168,24 @@ def _place(name: str, scratch: Path) -> Path:
     return scratch / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}-{Path(name).name}"
 
 
-def _is_named_like_capture(name: str) -> bool:
+def is_named_like_capture(name: str) -> bool:
+    """Whether a file is called so, whatever it holds."""
     return any(ending in Path(name).name.lower() for ending in _NAMES)
 
 
-def _begins_like_capture(stream: IO[bytes], name: str) -> bool:
+def begins_like_capture(stream: IO[bytes], name: str) -> bool:
+    """Whether a stream at its beginning is a capture's; of zstd the name decides."""
     start = stream.read(_LONGEST_MAGIC)
     if start[:4] in _MAGIC:
         return True
     for magic, opened in _COMPRESSED.items():
         if start.startswith(magic):
             if opened is None:
-                return _is_named_like_capture(name)
+                return is_named_like_capture(name)
             stream.seek(0)
             try:
                 start = opened(stream).read(4)
                 return start in _MAGIC
-            except (OSError, EOFError, lzma.LZMAError):
-                return _is_named_like_capture(name)
+            except _UNREADABLE:
+                return is_named_like_capture(name)
     return False

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,17 @@ from urllib.parse import quote
 
 import numpy as np
 
+import pepscope
 from detector.corpora.matching import Unit
-from pepscope.results.frames import detection_frame, groups_frame
+from pepscope.errors import UsageError
+from pepscope.results.frames import detection_table, groups_table
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Outcome
 from pepscope.whole_file import whole_file
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import numpy.typing as npt
+    import pyarrow as pa
 
     from detector.corpora.sources import Failure
     from detector.corpora.survey import Survey
@@ -31,60 +35,129 @@ UNNAMED = "unnamed"
 #: The day of connections whose capture gives no time.
 NO_DAY = "unknown"
 
+_UNKNOWN_NS, _DAY_NS = -1, 86_400 * 10**9
+
+_CAPTURE_TEXTS = ("capture", "digest", "warnings", "vantage", "network", "operator", "notes")
 _CAPTURE_COLUMNS = (
     "capture", "digest", "size_bytes", "packets", "connections", "first_ns", "last_ns", "warnings", "vantage",
     "network", "operator", "notes",
 )  # fmt: skip
-_PORT = re.compile(r":(\d+)$")
+#: What says that a directory holds tables, and in which form; raise the form where columns change.
+IDENTITY_FILE = "corpus.json"
+IDENTITY = {"form": 2, "version": pepscope.__version__}
+
+#: What methods say of a connection, by the column that names those that say it.
+_SAID = {"methods_split": Outcome.SPLIT, "methods_intact": Outcome.INTACT}
+
+#: The table of captures has their digests.
+_MADE_WITH = ["sha256_a", "sha256_b", "version", "options"]
 _OF_GROUP = ("network", "verdict", "where", "near_round_trip_s", "hidden_round_trip_s")
+
+
+def is_held(directory: Path) -> bool:
+    """Whether a directory holds tables of this version. Raises UsageError for those of another one, OSError, and
+    ValueError for a file that is not JSON."""
+    path = directory / IDENTITY_FILE
+    if not path.is_file():
+        return False
+    held = json.loads(path.read_text(encoding="utf-8"))
+    if held != IDENTITY:
+        version = held.get("version", "unknown") if isinstance(held, dict) else "unknown"
+        form = " in an earlier form" if version == pepscope.__version__ else ""
+        raise UsageError(
+            f"{directory} holds tables of pepscope {version}{form}, this is {pepscope.__version__}: judge the captures "
+            "into another directory"
+        )
+    return True
 
 
 def write_unit(result: DetectionResult, unit: Unit, identity: str, directory: Path) -> dict[str, Any]:
     """Write a unit's connections and groups, and return counts of verdicts."""
-    connections = _connections(result, unit, identity)
-    files: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, (day, network) in enumerate(zip(connections["day"], connections["network"], strict=True)):
-        files[day, network].append(row)
-    for (day, network), rows in files.items():
-        folder = directory / CONNECTIONS / f"day={day}" / f"network={quote(network, safe='')}"
-        _write(connections.iloc[rows].drop(columns=["day", "network"]), folder / f"{identity}.parquet")
-    groups = groups_frame(result).reset_index().assign(unit=identity)
+    connections, days = _connections(result, unit, identity), _days(result)
+    network = quote(unit.network or UNNAMED, safe="")
+    for day in np.unique(days):
+        folder = directory / CONNECTIONS / f"day={day}" / f"network={network}"
+        _write(connections.filter(days == day), folder / f"{identity}.parquet")
+    groups = groups_table(result)
     if len(groups):
-        _write(groups, directory / GROUPS / f"{identity}.parquet")
-    counts = connections["verdict"].value_counts().to_dict()
-    return {"connections": len(connections), "groups": len(groups), **{str(name): int(n) for name, n in counts.items()}}
+        _write(
+            groups.append_column("unit", _repeated(identity, len(groups))), directory / GROUPS / f"{identity}.parquet"
+        )
+    kinds = ((kind["values"], kind["counts"]) for kind in connections["verdict"].value_counts().to_pylist())
+    return {"connections": len(connections), "groups": len(groups), **dict(kinds)}
 
 
-def _connections(result: DetectionResult, unit: Unit, identity: str) -> pd.DataFrame:
-    import pandas as pd
+def _connections(result: DetectionResult, unit: Unit, identity: str) -> pa.Table:
+    """`detection_table` with what joins connections over captures: times, unit, port, and what their groups say."""
+    import pyarrow as pa
+    from pyarrow import compute
 
-    frame = detection_frame(result).reset_index(drop=True)
-    started = pd.to_datetime(frame["started"], utc=True, errors="coerce", format="ISO8601")
-    frame["started"] = started.astype("datetime64[us, UTC]")
-    frame["started_ns"] = started.astype("datetime64[ns, UTC]").astype("int64").where(started.notna(), -1)
-    frame["day"] = started.dt.strftime("%Y-%m-%d").fillna(NO_DAY)
-    frame["network"] = unit.network or UNNAMED
-    frame["unit"] = identity
-    for letter, series in zip("ab", (*unit.series, None), strict=False):
-        name = None if series is None else series.name
-        frame[f"capture_{letter}"] = [name if there else None for there in frame[f"capture_{letter}"].notna()]
-    both = frame["server_a"].fillna(frame["server_b"])
-    frame["port"] = [int(found[1]) if (found := _PORT.search(server)) else 0 for server in both]
-    return _with_groups(frame, result)
+    table, started_ns = detection_table(result), _started_ns(result)
+    servers = compute.coalesce(table["server_a"], table["server_b"])
+    ports = compute.struct_field(compute.extract_regex(servers, r":(?P<port>\d+)$"), "port")
+    unknown = started_ns == _UNKNOWN_NS
+    table = table.drop_columns(_MADE_WITH)
+    columns = dict(zip(table.column_names, table.columns, strict=True)) | {
+        "started": pa.array(started_ns // 1000, pa.timestamp("us", "UTC"), mask=unknown),
+        "duration_s": _known(np.asarray(table["duration_s"])),
+        "started_ns": pa.array(started_ns),
+        "unit": _repeated(identity, len(table)),
+        "port": compute.fill_null(ports.cast(pa.int64()), 0),
+        **_of_groups(result),
+        **{name: pa.array(list(_methods(result, outcome)), pa.string()) for name, outcome in _SAID.items()},
+    }
+    for letter, series in zip("ab", unit.series, strict=False):
+        there = table[f"capture_{letter}"].is_valid()
+        columns[f"capture_{letter}"] = compute.if_else(there, series.name, pa.scalar(None, pa.string()))
+    return pa.table(columns)
 
 
-def _with_groups(frame: pd.DataFrame, result: DetectionResult) -> pd.DataFrame:
+def _started_ns(result: DetectionResult) -> npt.NDArray[np.int64]:
+    table = PairTable.of(result.pairs)
+    return np.asarray(table.columns.started_ns, np.int64)[np.asarray(table.rows, np.int64)]
+
+
+def _days(result: DetectionResult) -> npt.NDArray[np.str_]:
+    """The day in which each connection began, in UTC."""
+    started_ns = _started_ns(result)
+    names = np.datetime_as_string((started_ns // _DAY_NS).astype("datetime64[D]"))
+    return np.where(started_ns == _UNKNOWN_NS, NO_DAY, names)
+
+
+def _methods(result: DetectionResult, outcome: Outcome) -> Iterator[str]:
+    """Of each connection the names of the methods that say so, with spaces between."""
+    pairs = PairTable.of(result.pairs)
+    for place in range(len(pairs)):
+        yield " ".join(sorted({form.method for form in pairs.forms(place) if form.outcome is outcome}))
+
+
+def _of_groups(result: DetectionResult) -> dict[str, pa.Array]:
     """What the group of each connection is judged; where it is in two, by the first."""
-    values: dict[str, list[Any]] = {name: [None] * len(frame) for name in _OF_GROUP}
-    for group in reversed(result.groups):
-        for place in group.pairs:
-            for name in _OF_GROUP:
-                value = getattr(group, name)
-                values[name][place] = getattr(value, "value", value)
-    for name, column in values.items():
-        kind = "float64" if name.endswith("_s") else "object"
-        frame["client_network" if name == "network" else f"group_{name}"] = np.asarray(column, kind)
-    return frame
+    import pyarrow as pa
+
+    first = np.full(len(result.pairs), -1)
+    for number, group in reversed(list(enumerate(result.groups))):
+        first[list(group.pairs)] = number
+    columns = {}
+    for name in _OF_GROUP:
+        values = [getattr(value := getattr(group, name), "value", value) for group in result.groups]
+        kind = pa.float64() if name.endswith("_s") else pa.string()
+        column = pa.array(values, kind).take(pa.array(first, mask=first < 0))
+        columns["client_network" if name == "network" else f"group_{name}"] = column
+    return columns
+
+
+def _repeated(text: str, count: int) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def _known(numbers: npt.NDArray[np.float64]) -> pa.Array:
+    """Missing values where numbers are NaN."""
+    import pyarrow as pa
+
+    return pa.array(numbers, mask=np.isnan(numbers))
 
 
 def remove_unit(identity: str, directory: Path) -> None:
@@ -96,7 +169,7 @@ def remove_unit(identity: str, directory: Path) -> None:
 def write_captures(surveys: Sequence[Survey], units: Sequence[Unit], directory: Path) -> None:
     """Write the table of files: what each holds, and what its labels are. Files of earlier runs stay, unless they are
     there again with the same content or under the same name."""
-    import pandas as pd
+    import pyarrow.parquet as pq
 
     labels = {part.digest: series.labels for unit in units for series in unit.series for part in series.files}
     rows = [
@@ -108,26 +181,31 @@ def write_captures(surveys: Sequence[Survey], units: Sequence[Unit], directory: 
         }
         for each in surveys
     ]  # fmt: skip
-    frame, path = pd.DataFrame(rows, columns=_CAPTURE_COLUMNS), directory / CAPTURES_FILE
+    path = directory / CAPTURES_FILE
     if path.is_file():
-        earlier = pd.read_parquet(path)
         digests, names = ({row[name] for row in rows} for name in ("digest", "capture"))
-        gone = earlier[~earlier["digest"].isin(digests) & ~earlier["capture"].isin(names)]
-        frame = pd.concat([gone, frame], ignore_index=True) if len(gone) else frame
-    _write(frame, path)
+        earlier = pq.read_table(path).to_pylist()
+        rows = [row for row in earlier if row["digest"] not in digests and row["capture"] not in names] + rows
+    _write(_table(rows, _CAPTURE_COLUMNS, _CAPTURE_TEXTS), path)
 
 
 def write_errors(failures: Sequence[Failure], directory: Path) -> None:
     """Write the table of what could not be read or judged; empty where everything was."""
-    import pandas as pd
-
-    _write(
-        pd.DataFrame([asdict(each) for each in failures], columns=["name", "reason"], dtype="object"),
-        directory / ERRORS_FILE,
-    )  # fmt: skip
+    names = ("name", "reason")
+    _write(_table([asdict(each) for each in failures], names, names), directory / ERRORS_FILE)
 
 
-def _write(frame: pd.DataFrame, path: Path) -> None:
+def _table(rows: Sequence[dict[str, Any]], names: Sequence[str], texts: Sequence[str]) -> pa.Table:
+    """Rows of texts and whole numbers; what a row does not say is missing."""
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in names])
+    return pa.Table.from_pylist(rows, schema)
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as stream:
-        frame.to_parquet(stream, index=False)
+        pq.write_table(table, stream)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from detector.pair import Pair
-from detector.verdict.mispairing import is_doubtful
 from pepscope.captures.connections import Connection
 from pepscope.results.evidence.columns import Form
 from pepscope.results.pair_table import PairTable
@@ -47,22 +46,23 @@ class Member:
     doubtful: bool = False  # whether the captures may show two transfers
 
     @classmethod
-    def of(cls, pair: Pair, pairs: PairTable, place: int, result: PairResult, findings: Iterable[str]) -> Member:
-        """The member that `pair` is, judged as `result`, which stands at a place of `pairs`."""
+    def of(cls, pair: Pair, pairs: PairTable, place: int, *, doubtful: bool) -> Member:
+        """The member that `pair` is, which stands at a place of `pairs`."""
         client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
-        shown = next(name for name in reversed(result.vantages) if name.transport == "tcp")
-        address, port = _address_and_port(shown.server)
-        side = GroupSide.BOTH if len(result.vantages) > 1 else GroupSide.CLIENT if client else GroupSide.SERVER
+        vantages = pair.vantages
+        shown = vantages[-1].connection
+        is_seen_twice = len(vantages) > 1 or pair.datagram_leg is not None
+        side = GroupSide.BOTH if is_seen_twice else GroupSide.CLIENT if client else GroupSide.SERVER
         far_ns = _handshake_ns(server, at_client=False)
         return cls(
             pairs,
             place,
-            _key(side, _network(_address_and_port(shown.client)[0]), port),
-            sys.intern(address),
-            pair.vantages[0].connection.first_time_ns,
+            _key(side, _network(shown.client_address), shown.server_port),
+            sys.intern(shown.server_address),
+            vantages[0].connection.first_time_ns,
             far_ns if client is None else _handshake_ns(client, at_client=True),
             None if client is None else far_ns,
-            is_doubtful(pair, findings),
+            doubtful,
         )
 
     def moved(self, pairs: PairTable, by: int) -> Member:
@@ -133,11 +133,6 @@ def _network(client: str) -> str:
     address = ipaddress.ip_address(client)
     prefix = PREFIX_IPV4 if address.version == 4 else PREFIX_IPV6
     return str(ipaddress.ip_network((address, prefix), strict=False))
-
-
-def _address_and_port(end_point: str) -> tuple[str, int]:
-    address, _, port = end_point.rpartition(":")
-    return address.strip("[]"), int(port)
 
 
 def _handshake_ns(connection: Connection | None, *, at_client: bool) -> int | None:

@@ -11,17 +11,20 @@ and only their round trips count: where it was taken in mid-path, a queue beyond
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
 from detector.clocks.clouds import SPARED_LEAST
 from detector.clocks.relation import ClockRelation
-from detector.method import Method, Observation, by_connection
+from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
+from detector.streams.known import are_known
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import BoolArray, Direction, PacketColumns
+from pepscope.results.evidence.columns import Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -61,29 +64,52 @@ class DelayedAckFinding(Finding):
     NO_ACK_DELAY = inapplicable("no-ack-delay")
 
 
-def examine(observation: Observation) -> Evidence:
+def examine(context: Context) -> Findings:
     """Compare the least round trip at the sender with the delay that the receiver put on its acknowledgements."""
-    pair = observation.pair
-    held = [found for direction in DIRECTIONS if (found := _held(pair, direction)) is not None]
-    judged = [made for item in held if (made := _judge(pair, item, observation.clock)) is not None]
-    if not judged:
-        summary = "No delay on the receiver's acknowledgements is known (--ack-delay sets one)."
-        return DelayedAckFinding.NO_ACK_DELAY.undecided(NAME, summary)
-    return max(judged, key=lambda item: (item.finding is TransferFinding.ACKS_NOT_FROM_RECEIVER, item.strength))
+    judged: dict[int, list[Evidence]] = defaultdict(list)
+    for row, held in _held(context):
+        made = _judge(context.observations[row].pair, held, context.clocks[row])
+        if made is not None:
+            judged[row].append(made)
+    unknown = np.ones(len(context.observations), np.bool_)
+    unknown[list(judged)] = False
+    return Findings.of_rows(
+        len(unknown),
+        {row: max(found, key=_weight) for row, found in judged.items()},
+        evidence_where(unknown, NAME, DelayedAckFinding.NO_ACK_DELAY, (), _NOT_DELAYED),
+    )
 
 
-def _held(pair: Pair, direction: Direction) -> _Held | None:
-    if pair.options.ack_delay_s is not None:
-        return _Held(direction, pair.options.ack_delay_s, given=True)
-    receiver = pair.receiver(direction)
-    if receiver is None or receiver.flow(direction).data_packets == 0:
-        return None
-    delays = _core.ack_delays(direction.value, receiver.packets)
-    if delays.least_ns is None or delays.count < LEAST_ACKS:
-        return None
-    least_s = delays.least_ns / 1e9
-    needed_s = BULK_DELAY_S if delays.count >= BULK_ACKS else DELAYED_ACK_LIMIT_S
-    return _Held(direction, least_s, given=False) if least_s > needed_s else None
+_NOT_DELAYED = Words("No delay on the receiver's acknowledgements is known (--ack-delay sets one).")
+
+
+def _weight(item: Evidence) -> tuple[bool, float]:
+    return item.finding is TransferFinding.ACKS_NOT_FROM_RECEIVER, item.strength
+
+
+def _held(context: Context) -> list[tuple[int, _Held]]:
+    """The delays that are known, each with the place of its connection; of one connection that up stands first."""
+    pairs = [observation.pair for observation in context.observations]
+    given = [
+        (row, _Held(direction, pair.options.ack_delay_s, given=True))
+        for row, pair in enumerate(pairs)
+        if pair.options.ack_delay_s is not None
+        for direction in DIRECTIONS
+    ]
+    asked = [
+        (row, direction, receiver.packets)
+        for row, pair in enumerate(pairs)
+        if pair.options.ack_delay_s is None
+        for direction in DIRECTIONS
+        if (receiver := pair.receiver(direction)) is not None and receiver.flow(direction).data_packets > 0
+    ]
+    counts, least_ns = _core.ack_delays([each[1] for each in asked], [each[2] for each in asked])
+    needed_s = np.where(counts >= BULK_ACKS, BULK_DELAY_S, DELAYED_ACK_LIMIT_S)
+    is_held = are_known(least_ns) & (counts >= LEAST_ACKS) & (least_ns / 1e9 > needed_s)
+    return given + [
+        (asked[place][0], _Held(asked[place][1], int(least_ns[place]) / 1e9, given=False))
+        for place in np.flatnonzero(is_held).tolist()
+    ]
 
 
 def _judge(pair: Pair, held: _Held, clock: ClockRelation) -> Evidence | None:
@@ -181,4 +207,4 @@ def _path_s(sender: Vantage, direction: Direction, clock: ClockRelation) -> floa
     return min(known, default=None)
 
 
-METHOD = Method(NAME, "delayed acknowledgements", (DelayedAckFinding, TransferFinding), by_connection(examine))
+METHOD = Method(NAME, "delayed acknowledgements", (DelayedAckFinding, TransferFinding), examine)

@@ -10,22 +10,34 @@ is taken at its friendliest: moved as far towards the FIN as data of the other d
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation
-from detector.method import Method, Observation, by_connection
+from detector.method import Context, Findings, Method
 from detector.pair import Pair
+from detector.streams.known import are_known
 from pepscope import _core
-from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import Figure, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
-from pepscope.results.verdicts import Evidence, Number
+from pepscope.results.verdicts import Evidence, FloatArray, Number
 
 NAME = "early_fin"
+
+_DIRECTIONS = (Direction.UP, Direction.DOWN)
+_NAMES = tuple(direction.name.lower() for direction in _DIRECTIONS)
+_UP = Direction.UP
 
 #: Lead at which the finding counts half: what interrupt coalescing and coarse clocks can shift (1/64 s timers).
 HALF_LEAD_S = 1 / 64
 
 #: A lead of this share of the time in which the other stream arrived: most of it was still to be forwarded.
 MOSTLY_UNSENT = 0.5
+
+_NO_FIN = Words("No FIN was captured at both ends, or the relation between the capture clocks is unknown.")
+_IN_ORDER = Words("No FIN arrives before it was sent.")
 
 
 class EarlyFinFinding(Finding):
@@ -51,22 +63,32 @@ class EarlyFinFinding(Finding):
     NO_FIN = inapplicable("no-fin")
 
 
-def examine(observation: Observation) -> Evidence:
+def examine(context: Context) -> Findings:
     """Compare when each stream's FIN left its sender with when one arrived."""
-    pair, clock = observation.pair, observation.clock
-    leads = _leads_s(pair, clock)
-    if not leads:
-        return EarlyFinFinding.NO_FIN.undecided(
-            NAME, "No FIN was captured at both ends, or the relation between the capture clocks is unknown."
-        )
-    direction = max(leads, key=lambda each: leads[each])
-    lead_s = leads[direction]
-    numbers: dict[str, Number] = {"direction": direction.name.lower(), "fin_lead_s": lead_s}
-    if lead_s <= TIMESTAMP_ERROR_S:
-        return EarlyFinFinding.FIN_IN_ORDER.undecided(NAME, "No FIN arrives before it was sent.", numbers)
-    numbers["forwarding_s"] = forwarding_s = _forwarding_s(pair, direction.reverse)
-    early = forwarding_s is not None and lead_s >= MOSTLY_UNSENT * forwarding_s
-    finding = EarlyFinFinding.FIN_BEFORE_FORWARDED if early else EarlyFinFinding.FIN_BEFORE_SENT
+    leads_s = _leads_s(context)
+    later = np.nan_to_num(leads_s, nan=-math.inf).argmax(axis=0)
+    lead_s = leads_s[later, np.arange(len(later))]
+    unknown, in_order = np.isnan(lead_s), lead_s <= TIMESTAMP_ERROR_S
+    figures = Figure("direction", [_NAMES[way] for way in later.tolist()]), Figure("fin_lead_s", lead_s)
+    columns = [
+        *evidence_where(unknown, NAME, EarlyFinFinding.NO_FIN, (), _NO_FIN),
+        *evidence_where(in_order, NAME, EarlyFinFinding.FIN_IN_ORDER, figures, _IN_ORDER),
+    ]
+    early = {
+        row: _early(context.observations[row].pair, _DIRECTIONS[int(later[row])], float(lead_s[row]))
+        for row in np.flatnonzero(~unknown & ~in_order).tolist()
+    }
+    return Findings.of_rows(len(later), early, columns)
+
+
+def _early(pair: Pair, direction: Direction, lead_s: float) -> Evidence:
+    """The evidence of a FIN that arrived before one was sent: seldom, so in words."""
+    forwarding_s = _forwarding_s(pair, direction.reverse)
+    numbers: dict[str, Number] = {
+        "direction": direction.name.lower(), "fin_lead_s": lead_s, "forwarding_s": forwarding_s
+    }  # fmt: skip
+    mostly_unsent = forwarding_s is not None and lead_s >= MOSTLY_UNSENT * forwarding_s
+    finding = EarlyFinFinding.FIN_BEFORE_FORWARDED if mostly_unsent else EarlyFinFinding.FIN_BEFORE_SENT
     far, near = ("client", "server") if direction is Direction.UP else ("server", "client")
     return finding.evidence(
         NAME, lead_s / (lead_s + HALF_LEAD_S),
@@ -76,25 +98,34 @@ def examine(observation: Observation) -> Evidence:
     )  # fmt: skip
 
 
-def _leads_s(pair: Pair, clock: ClockRelation) -> dict[Direction, float]:
-    """Seconds by which FINs arrived too early under the friendliest clock, of each direction where that is known."""
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None or not clock.pieces or _set_at_unknown_time(clock):
-        return {}
-    at_client, at_server = _core.fins(client.packets), _core.fins(server.packets)
-    leads = {}
-    for direction in DIRECTIONS:
-        reverse = clock.clouds.get(direction.reverse)
-        sent, arrived = at_client[direction], at_server[direction]
-        if direction is Direction.DOWN:
-            sent, arrived = arrived, sent
+def _leads_s(context: Context) -> FloatArray:
+    """Seconds by which FINs up and down (rows) arrived too early under the friendliest clock, NaN where unknown."""
+    leads_s = np.full((2, len(context.observations)), math.nan)
+    both = [
+        (row, client.packets, server.packets, clock)
+        for row, (observation, clock) in enumerate(zip(context.observations, context.clocks, strict=True))
+        if (client := observation.pair.client_side) is not None
+        and (server := observation.pair.server_side) is not None
+        and clock.pieces
+        and not _set_at_unknown_time(clock)
+    ]
+    ends = _core.fins([client for _, client, _, _ in both]), _core.fins([server for _, _, server, _ in both])
+    for direction in _DIRECTIONS:
+        reverse = [clock.clouds.get(direction.reverse) for *_, clock in both]
+        (sent_count, sent_ns), (arrived_count, arrived_ns) = (
+            (counts[direction], firsts[direction]) for counts, firsts in (ends if direction is _UP else ends[::-1])
+        )
         # Where more arrived than left, the sender's capture missed one.
-        if reverse is None or sent.first_ns is None or arrived.first_ns is None or arrived.count > sent.count:
-            continue
-        lead_ns = _core.fin_lead_ns(reverse.times, sent.first_ns, arrived.first_ns, clock.lines)
-        if lead_ns is not None:
-            leads[direction] = lead_ns / 1e9
-    return leads
+        is_known = are_known(sent_ns, arrived_ns) & (arrived_count <= sent_count)
+        places = [place for place in np.flatnonzero(is_known).tolist() if reverse[place] is not None]
+        found = _core.fin_leads_ns(
+            [flow.times for place in places if (flow := reverse[place]) is not None],
+            sent_ns[places],
+            arrived_ns[places],
+            [both[place][3].lines for place in places],
+        )
+        leads_s[direction, [both[place][0] for place in places]] = found / 1e9
+    return leads_s
 
 
 def _set_at_unknown_time(clock: ClockRelation) -> bool:
@@ -111,4 +142,4 @@ def _forwarding_s(pair: Pair, direction: Direction) -> float | None:
     return (flow.last_data_time_ns - flow.first_data_time_ns) / 1e9 or None
 
 
-METHOD = Method(NAME, "end of stream", (EarlyFinFinding,), by_connection(examine))
+METHOD = Method(NAME, "end of stream", (EarlyFinFinding,), examine)

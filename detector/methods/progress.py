@@ -11,19 +11,23 @@ The clock offset is the one most favourable to end to end: the flow's own data a
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from detector.clocks.clouds import FlowClouds, larger
 from detector.clocks.early_acks import violations
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockBasis, ClockRelation
-from detector.method import Method, Observation, by_connection
+from detector.method import Context, Findings, Method
 from detector.pair import Pair
 from detector.streams.window_course import window_captured, window_course
 from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.captures.packets import Direction, Int64Array, PacketColumns
+from pepscope.results.evidence.columns import Figure, Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
-from pepscope.results.verdicts import Evidence, Number
+from pepscope.results.verdicts import Evidence, FloatArray, Number
 
 NAME = "progress"
 
@@ -88,7 +92,6 @@ class Lead:
     acknowledged_share_at_start: float  # acknowledged to the sender when the first byte arrived
     acknowledged_at_start_bytes: int
     held_back: bool | None  # the window advertised to the sender was closed, or nearly; None where it was not captured
-    silence_s: float  # from the first byte sent to the first that arrived
     sender_duration_s: float  # until the last byte was acknowledged; a FIN may come long after
     receiver_duration_s: float
     least_hold_s: float  # how long even the fastest byte was held on the way; 0 where that is not known
@@ -145,37 +148,45 @@ class ProgressFinding(Finding):
     PROGRESS_UNKNOWN = inapplicable("progress-unknown")
 
 
-def examine(observation: Observation) -> Evidence:
+def examine(context: Context) -> Findings:
     """Measure how many acknowledged bytes the receiver did not have yet."""
-    pair, clock = observation.pair, observation.clock
-    flow = larger(clock.clouds)
-    found = None if flow is None else measure_lead(pair, flow, clock)
-    if flow is None or found is None:
-        summary = "The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead."
-        return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary)
-    numbers: dict[str, Number] = {
-        "direction": flow.direction.name.lower(),
-        "total_bytes": found.total_bytes,
-        "lead_bytes": found.most_bytes,
-        "lead_share": found.most_bytes / found.total_bytes,
-        "delivered_share_when_sender_done": found.delivered_share_when_done,
-        "acknowledged_share_when_receiver_began": found.acknowledged_share_at_start,
-        "sender_held_back": found.held_back,
-        "silence_s": found.silence_s,
-        "sender_duration_s": found.sender_duration_s,
-        "receiver_duration_s": found.receiver_duration_s,
-        "least_hold_s": found.least_hold_s,
-        "relay_buffers_bytes": found.buffers_bytes,
-        "lead_beyond_buffers_bytes": found.beyond_buffers_bytes,
+    leads = _Leads.of(context)
+    unknown = np.ones(len(context.observations), np.bool_)
+    unknown[leads.rows] = False
+    clocks = [context.clocks[row] for row in leads.rows.tolist()]
+    fits = np.array([clock.separable for clock in clocks], np.bool_) | (leads.numbers["most_bytes"] <= 0)
+    was_set = ~fits & np.array([clock.was_set for clock in clocks], np.bool_)
+    figures, firm = leads.figures(), np.full(len(leads.rows), FIT_STRENGTH)
+    known = [
+        *evidence_where(fits, NAME, ProgressFinding.SENDER_IN_STEP, figures, _IN_STEP, (), firm),
+        *evidence_where(was_set, NAME, ProgressFinding.PROGRESS_UNKNOWN, figures, _CLOCK_WAS_SET),
+    ]
+    columns = [
+        *evidence_where(unknown, NAME, ProgressFinding.PROGRESS_UNKNOWN, (), _TOO_SHORT),
+        *(part.at(leads.rows) for part in known),
+    ]
+    ahead = np.flatnonzero(~fits & ~was_set)
+    accused = [clocks[place] for place in ahead.tolist()]
+    violating, _ = violations([leads.flows[place] for place in ahead.tolist()], accused)
+    evidence = {
+        int(leads.rows[place]): _ahead(
+            leads.lead(place), count, clock, {each.name: each.values[place] for each in figures}
+        )
+        for place, count, clock in zip(ahead.tolist(), violating.tolist(), accused, strict=True)
     }
-    if clock.separable or clock.slack_s >= -TIMESTAMP_ERROR_S or found.most_bytes <= 0:
-        summary = "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived."
-        queueless = ("A split point that never queues looks the same.",)
-        return ProgressFinding.SENDER_IN_STEP.evidence(NAME, FIT_STRENGTH, summary, numbers, queueless)
-    if clock.was_set:
-        summary = "A capture's clock was set during the connection, so how far the sender is ahead is not known."
-        return ProgressFinding.PROGRESS_UNKNOWN.undecided(NAME, summary, numbers)
-    violating, _timed = violations(flow, clock)
+    return Findings.of_rows(len(context.observations), evidence, columns)
+
+
+_TOO_SHORT = Words("The transfer is too short, or was not seen at both ends, to measure how far the sender is ahead.")
+_CLOCK_WAS_SET = Words("A capture's clock was set during the connection, so how far the sender is ahead is not known.")
+_IN_STEP = Words(
+    "Under some admissible clock relation no byte was acknowledged to the sender before it had arrived.",
+    ("A split point that never queues looks the same.",),
+)
+
+
+def _ahead(found: Lead, violating: int, clock: ClockRelation, numbers: dict[str, Number]) -> Evidence:
+    """The finding where the sender is ahead under every admissible clock: how the middlebox held the data."""
     spared = clock.lower_spared + clock.upper_spared
     strength = max(violating, 1) / (max(violating, 1) + spared)
     if found.acknowledged_share_at_start >= STORED_SHARE and found.acknowledged_at_start_bytes >= STORED_BYTES:
@@ -222,42 +233,85 @@ def _lead(found: Lead, strength: float, numbers: dict[str, Number]) -> Evidence:
     return ProgressFinding.SENDER_AHEAD.evidence(NAME, strength, summary, numbers)
 
 
-def measure_lead(pair: Pair, flow: FlowClouds, clock: ClockRelation) -> Lead | None:
-    """The lead of `flow`'s sender; None where times at both ends are missing, or the transfer is too short.
+@dataclass(frozen=True, slots=True)
+class _Leads:
+    """The leads of the larger flows of connections, as columns; `rows` are the connections' places in their context.
 
-    Times at the receiver are brought onto the sender's clock with no forward delay at best, unless the user gave the
-    clock relation. What was acknowledged to the sender by a time (with the errors of timestamps) is held against what
-    had arrived.
+    `numbers` are those of `pepscope._core.sender_leads`: times at the receiver are brought onto the sender's clock with
+    no forward delay at best, unless the user gave the clock relation, and what was acknowledged to the sender by a time
+    (with the errors of timestamps) is held against what had arrived.
     """
-    receiver = pair.receiver(flow.direction)
-    if receiver is None:
-        return None
-    found = _core.sender_lead(
-        flow.times,
-        receiver.packets,
-        _windows_in_bytes(pair, flow.direction),
-        pair.receiver_shift(flow.direction),
-        clock.lines,
-        clock.basis is ClockBasis.ASSUMED,
-        round(TIMESTAMP_ERROR_S * 1e9),
-        (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
-    )
-    if found is None or found.total_bytes < LEAST_BYTES:
-        return None
-    return Lead(
-        found.total_bytes,
-        found.most_bytes,
-        found.delivered_when_done_bytes / found.total_bytes,
-        found.acknowledged_at_start_bytes / found.total_bytes,
-        found.acknowledged_at_start_bytes,
-        _held_back(pair, flow.direction),
-        found.silence_ns / 1e9,
-        found.sender_duration_ns / 1e9,
-        found.receiver_duration_ns / 1e9,
-        _least_hold_s(pair, flow.direction, clock),
-        found.beyond_buffers_bytes,
-        found.buffers_bytes,
-    )
+
+    rows: Int64Array
+    flows: Sequence[FlowClouds]
+    numbers: Mapping[str, Int64Array]
+    held_back: Sequence[bool | None]
+    least_hold_s: FloatArray
+
+    @classmethod
+    def of(cls, context: Context) -> _Leads:
+        """The leads where times at both ends are known, and the transfer is not too short."""
+        chosen = [
+            (row, observation.pair, flow, clock, receiver)
+            for row, (observation, clock) in enumerate(zip(context.observations, context.clocks, strict=True))
+            if (flow := larger(clock.clouds)) is not None
+            and (receiver := observation.pair.receiver(flow.direction)) is not None
+        ]
+        found = _core.sender_leads(
+            [flow.times for _, _, flow, _, _ in chosen],
+            [receiver.packets for *_, receiver in chosen],
+            [_windows_in_bytes(pair, flow.direction) for _, pair, flow, _, _ in chosen],
+            [pair.receiver_shift(flow.direction) for _, pair, flow, _, _ in chosen],
+            [clock.lines for _, _, _, clock, _ in chosen],
+            [clock.basis is ClockBasis.ASSUMED for _, _, _, clock, _ in chosen],
+            round(TIMESTAMP_ERROR_S * 1e9),
+            (FIXED_BUFFERS_BYTES, SEGMENT_BYTES, SEND_BUFFER_WINDOWS * SEGMENT_BLOCK_BYTES),
+        )
+        long = np.flatnonzero(found["total_bytes"] >= LEAST_BYTES)
+        kept = [chosen[place] for place in long.tolist()]
+        return cls(
+            np.array([row for row, *_ in kept], np.int64),
+            [flow for _, _, flow, _, _ in kept],
+            {name: column[long] for name, column in found.items()},
+            [_held_back(pair, flow.direction) for _, pair, flow, _, _ in kept],
+            np.array([_least_hold_s(pair, flow.direction, clock) for _, pair, flow, clock, _ in kept], np.float64),
+        )
+
+    def figures(self) -> list[Figure]:
+        """The figures of every finding."""
+        numbers, total = self.numbers, self.numbers["total_bytes"]
+        return [
+            Figure("direction", [flow.direction.name.lower() for flow in self.flows]),
+            Figure("total_bytes", total),
+            Figure("lead_bytes", numbers["most_bytes"]),
+            Figure("lead_share", numbers["most_bytes"] / total),
+            Figure("delivered_share_when_sender_done", numbers["delivered_when_done_bytes"] / total),
+            Figure("acknowledged_share_when_receiver_began", numbers["acknowledged_at_start_bytes"] / total),
+            Figure("sender_held_back", self.held_back),
+            Figure("silence_s", numbers["silence_ns"] / 1e9),
+            Figure("sender_duration_s", numbers["sender_duration_ns"] / 1e9),
+            Figure("receiver_duration_s", numbers["receiver_duration_ns"] / 1e9),
+            Figure("least_hold_s", self.least_hold_s),
+            Figure("relay_buffers_bytes", numbers["buffers_bytes"]),
+            Figure("lead_beyond_buffers_bytes", numbers["beyond_buffers_bytes"]),
+        ]
+
+    def lead(self, place: int) -> Lead:
+        """The lead of one of them."""
+        found = {name: int(column[place]) for name, column in self.numbers.items()}
+        return Lead(
+            found["total_bytes"],
+            found["most_bytes"],
+            found["delivered_when_done_bytes"] / found["total_bytes"],
+            found["acknowledged_at_start_bytes"] / found["total_bytes"],
+            found["acknowledged_at_start_bytes"],
+            self.held_back[place],
+            found["sender_duration_ns"] / 1e9,
+            found["receiver_duration_ns"] / 1e9,
+            float(self.least_hold_s[place]),
+            found["beyond_buffers_bytes"],
+            found["buffers_bytes"],
+        )
 
 
 def _windows_in_bytes(pair: Pair, direction: Direction) -> PacketColumns | None:
@@ -299,4 +353,4 @@ def _held_back(pair: Pair, direction: Direction) -> bool | None:
     return sender.derived(window_course, direction.reverse).least_share < HELD_BACK_SHARE
 
 
-METHOD = Method(NAME, "transfer progress", (ProgressFinding,), by_connection(examine))
+METHOD = Method(NAME, "transfer progress", (ProgressFinding,), examine)

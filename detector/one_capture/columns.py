@@ -74,6 +74,44 @@ def vantage_columns(captures: Sequence[Capture]) -> VantageColumns:
     )
 
 
+def joined_vantages(every: Sequence[VantageColumns]) -> VantageColumns:
+    """What one vantage point shows at several times, as one; `captures` are those of all."""
+    counts = [len(each.capture) for each in every]
+    starts = np.cumsum([0, *counts[:-1]])
+    first_captures = np.cumsum([0, *(len(each.captures) for each in every[:-1])])
+    return VantageColumns(
+        tuple(capture for each in every for capture in each.captures),
+        {name: np.concatenate([each.columns[name] for each in every]) for name in every[0].columns},
+        np.concatenate([each.capture + first for each, first in zip(every, first_captures, strict=True)]),
+        _joined_exchanges([each.exchanges for each in every], starts),
+        _joined(References, [each.references for each in every]),
+        _joined(Senders, [_moved(each.senders, start) for each, start in zip(every, starts, strict=True)]),
+    )
+
+
+def selected(vantage: VantageColumns, rows: npt.NDArray[np.int64], references: npt.NDArray[np.bool_]) -> VantageColumns:
+    """Some connections, in ascending order, and some references."""
+    numbers = np.full(len(vantage.capture), -1, np.int64)
+    numbers[rows] = np.arange(len(rows))
+    both = np.stack([2 * rows, 2 * rows + 1], axis=1).reshape(-1)  # rows of each connection's two directions
+
+    def of(kind: Any, which: npt.NDArray[Any]) -> Any:
+        names = [field.name for field in fields(kind) if field.name != "round_trips"]
+        columns = {name: getattr(kind, name)[which] for name in names}
+        columns["connection"] = numbers[columns["connection"]].astype(kind.connection.dtype)
+        return columns
+
+    exchanges = of(vantage.exchanges, numbers[vantage.exchanges.connection] >= 0)
+    return VantageColumns(
+        vantage.captures,
+        {name: column[rows] for name, column in vantage.columns.items()},
+        vantage.capture[rows],
+        Exchanges(**exchanges, round_trips=RoundTripColumns(**of(vantage.exchanges.round_trips, both))),
+        vantage.references.of(references),
+        Senders(**of(vantage.senders, both)),
+    )
+
+
 def _columns(capture: Capture) -> dict[str, npt.NDArray[Any]]:
     batches = [{name: batch[name] for name in _NAMES} for batch in capture.connection_batches()]
     return {name: np.concatenate([batch[name] for batch in batches]) for name in _NAMES}

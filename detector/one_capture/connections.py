@@ -18,7 +18,9 @@ from detector.one_capture.reasons.sentences import NO_PATH, at_odds, leg_too_sho
 from detector.verdict.weighing import judge
 from pepscope.captures.connections import endpoint
 from pepscope.results.evidence.columns import EvidenceColumns, columns_of
-from pepscope.results.pair_table import JUDGED, PairRows, PairTable
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, OWN, PairRows, VantageRows
+from pepscope.results.pairs.stretch import StretchRows
 from pepscope.results.verdicts import Evidence, Mechanism, Outcome, Verdict
 
 #: Probability of a split before any evidence.
@@ -61,21 +63,27 @@ def pair_table(
         part = judged.of(rows)
         if further_evidence is not None:
             evidence = part.weighed(evidence, further_evidence, rows.start, least_probability)
+        count = rows.stop - rows.start
+        item = np.zeros(count, np.int64)
+        item[list(part.reasons)] = OWN
+        captures = [paths[place] for place in vantage.capture[rows].tolist()]
+        seen = VantageRows(captures, clients[rows], servers[rows], ["tcp"] * count)
         table.append_rows(
             PairRows(
-                paths,
-                vantage.capture[rows],
-                clients[rows],
-                servers[rows],
+                (seen, VantageRows.nowhere(count)),
                 _VERDICTS,
                 part.verdict,
                 _MECHANISMS,
                 part.probability,
+                item,
                 part.reasons,
                 columns["packets"][rows],
                 (columns["up_stream_bytes"][rows], columns["down_stream_bytes"][rows]),
                 duration_s[rows],
                 columns["first_time_ns"][rows],
+                np.ones(count),
+                [""] * count,
+                StretchRows.unknown(count),
             ),
             evidence,
         )

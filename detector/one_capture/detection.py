@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from detector.one_capture import pools
-from detector.one_capture.columns import vantage_columns
+from detector.one_capture.columns import VantageColumns, vantage_columns
 from detector.one_capture.connections import pair_table
 from detector.one_capture.group_series import with_series
 from detector.one_capture.judging import JudgedSide, group_results, judged_connections, judged_groups
@@ -41,11 +41,7 @@ def judge_vantage(
     carry what a page draws of them.
     """
     vantage = vantage_columns(captures)
-    table = NetworkTable() if networks is None else networks
-    sides = [
-        _judged(judge_side(vantage, side, table), least_probability)
-        for side in judged_sides(vantage.columns, taken_at)
-    ]  # fmt: skip
+    sides = _judged_sides(vantage, taken_at, networks, least_probability)
     pairs, told = pair_table(vantage, sides, further_evidence, least_probability)
     groups = [result for side in sides for result in _group_results(side)]
     if series:
@@ -58,6 +54,28 @@ def judge_vantage(
             if pairs.verdict(place) is Verdict.INCONCLUSIVE and place not in told:
                 pairs.add_remark(place, remark)
     return pairs, tuple(groups)
+
+
+def vantage_groups(
+    vantage: VantageColumns,
+    *,
+    taken_at: GroupSide | None = None,
+    networks: NetworkTable | None = None,
+    least_probability: float,
+) -> tuple[GroupResult, ...]:
+    """The groups alone that `judge_vantage` gives."""
+    sides = _judged_sides(vantage, taken_at, networks, least_probability)
+    return tuple(result for side in sides for result in _group_results(side))
+
+
+def _judged_sides(
+    vantage: VantageColumns, taken_at: GroupSide | None, networks: NetworkTable | None, least_probability: float
+) -> list[JudgedSide]:
+    table = NetworkTable() if networks is None else networks
+    return [
+        _judged(judge_side(vantage, side, table), least_probability)
+        for side in judged_sides(vantage.columns, taken_at)
+    ]  # fmt: skip
 
 
 def _judged(judgement: SideJudgement, least_probability: float) -> JudgedSide:

@@ -27,7 +27,7 @@ class ConnectionsAlone:
         """One connection with its packets."""
         for paired in self._paired:
             if number < len(paired):
-                return paired.pair(next(match for match in paired.matches if match.first == number))
+                return paired.pair(paired.matches[number])
             number -= len(paired)
         raise IndexError(f"there is no connection {number}")
 

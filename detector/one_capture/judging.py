@@ -21,7 +21,7 @@ from detector.one_capture.reasons.evidence import OWN_ENDS_NATS, group_evidence
 from detector.one_capture.reasons.sentences import PoolFigures, reason
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.results.hypotheses import PRIOR, Hypothesis
-from pepscope.results.pair_table import JUDGED
+from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import GroupResult, GroupSide, HostResult, Mechanism, SplitPlace, Verdict
 
 #: Where a split is seen from one end, HTTP does not show whether it stores: the share of stores among splits

@@ -96,7 +96,7 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     merged out of order fall back again and again and are left as they are, and so is a single packet that stands too
     late in its file: the next one is back where time had got to.
     """
-    falls = _core.clock_falls(packets.time_ns, BACKWARD_STEP_NS)
+    falls = _core.clock_falls(packets, BACKWARD_STEP_NS)
     if not falls or len(falls) > BACKWARD_STEPS:
         return packets
     raised = np.zeros(len(packets), np.int64)

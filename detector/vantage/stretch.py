@@ -8,90 +8,84 @@ judge what lies between them and nothing beyond.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from detector.pair import Pair
+from detector.streams.known import UNKNOWN, are_known, column, least_known, seconds
 from detector.vantage.capture_sides import INITIAL_HOP_LIMITS
 from detector.vantage.one_place import OnePlace
 from pepscope import _core
-from pepscope.captures.connections import FlowSummary
-from pepscope.results.verdicts import Stretch
-
-#: A near end that never answers sooner is some way off: above a host's own answering time (scheduling, interrupt
-#: coalescing: below 1 ms on ordinary hosts) and below the round trip of a path worth two captures.
-NEAR_ANSWER_S = 0.010
+from pepscope.captures.connections import Connection
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.pairs.stretch import APART, ONE_PLACE, UNKNOWN_HOPS, StretchRows
 
 
-def stretch_of(pair: Pair, place: OnePlace | None = None) -> Stretch | None:
-    """What lies between and beyond the captures of `pair`; None unless both hold the connection in TCP.
+def stretches_of(pairs: Sequence[Pair], places: Sequence[OnePlace | None]) -> StretchRows:
+    """What lies between and beyond the captures of each pair, where both hold the connection in TCP.
 
-    `place`: they were taken at one place.
+    `places`: whether they were taken at one place.
     """
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None:
-        return None
-    near, far = client.connection, server.connection
+    both = [
+        (row, client, server)
+        for row, pair in enumerate(pairs)
+        if (client := pair.client_side) is not None and (server := pair.server_side) is not None
+    ]
+    if not both:
+        return StretchRows.unknown(len(pairs))
+    rows = np.array([row for row, _, _ in both], np.int64)
+    near, far = [each.connection for _, each, _ in both], [each.connection for _, _, each in both]
     # The most frequent one counts: a middlebox that answers handshakes in a host's stead uses its own.
-    at_client, _ = _core.hop_limits(client.packets)
-    at_server, down_at_server = _core.hop_limits(server.packets)
-    guessed = near.side_guessed or far.side_guessed
-    same_handshake = not guessed and near.up.initial_sequence_number == far.up.initial_sequence_number
-    between_ns = _difference(near.handshake_syn_ack_ns, far.handshake_syn_ack_ns) if same_handshake else None
+    at_client = _core.hop_limits([each.packets for _, each, _ in both])
+    at_server = _core.hop_limits([each.packets for _, _, each in both])
+    same_handshake = _same_handshake(near, far)
+    answered_near, answered_far = (column([each.handshake_syn_ack_ns for each in side]) for side in (near, far))
+    between_ns = _difference(answered_near, answered_far, same_handshake)
     # Acknowledgements held back on purpose (Method 3) lengthen every answer of the receiver.
-    held = pair.options.ack_delay_s is not None
-    return Stretch(
-        one_place=place is not None,
-        client_hops_beyond=_hops(at_client),
-        server_hops_beyond=_hops(down_at_server),
-        client_round_trip_beyond_s=None if held else _least_s(near.handshake_ack_ns, near.down),
-        server_round_trip_beyond_s=None if held else _least_s(far.handshake_syn_ack_ns, far.up),
-        hops_between=_difference(at_client, at_server) if same_handshake else None,
-        round_trip_between_s=None if between_ns is None else between_ns / 1e9,
+    held = np.array([pairs[row].options.ack_delay_s is not None for row in rows.tolist()], np.bool_)
+    beyond_client_ns = least_known(
+        column([each.handshake_ack_ns for each in near]), column([each.down.round_trip_time_min_ns for each in near])
+    )
+    beyond_server_ns = least_known(answered_far, column([each.up.round_trip_time_min_ns for each in far]))
+    hops_between = _difference(at_client[Direction.UP], at_server[Direction.UP], same_handshake)
+    found = StretchRows.unknown(len(pairs))
+    found.place[rows] = [APART if places[row] is None else ONE_PLACE for row in rows.tolist()]
+    found.client_hops_beyond[rows] = _hops(at_client[Direction.UP])
+    found.server_hops_beyond[rows] = _hops(at_server[Direction.DOWN])
+    found.client_round_trip_beyond_s[rows] = seconds(np.where(held, UNKNOWN, beyond_client_ns))
+    found.server_round_trip_beyond_s[rows] = seconds(np.where(held, UNKNOWN, beyond_server_ns))
+    found.hops_between[rows] = np.where(hops_between == UNKNOWN, UNKNOWN_HOPS, hops_between)
+    found.round_trip_between_s[rows] = seconds(between_ns)
+    return found
+
+
+def _same_handshake(near: Sequence[Connection], far: Sequence[Connection]) -> BoolArray:
+    """Whether both captures show the same SYN."""
+    return np.array(
+        [
+            not (one.side_guessed or two.side_guessed)
+            and one.up.initial_sequence_number == two.up.initial_sequence_number
+            for one, two in zip(near, far, strict=True)
+        ],
+        np.bool_,
     )
 
 
-def coverage(stretch: Stretch | None) -> str:
-    """The sentence on the path that a verdict does not cover; empty where both captures were taken at the end hosts."""
-    if stretch is None:
-        return ""
-    left_out = [
-        text
-        for text in (
-            _beyond("client", stretch.client_hops_beyond, stretch.client_round_trip_beyond_s),
-            _beyond("server", stretch.server_hops_beyond, stretch.server_round_trip_beyond_s),
-        )
-        if text
-    ]
-    if not left_out:
-        return ""
-    return f"Covers the stretch between the two captures; not covered: {', and '.join(left_out)}."
+def _hops(hop_limits: Int64Array) -> Int64Array:
+    return _HOPS_TRAVELLED[np.maximum(hop_limits, -1)]
 
 
-def _beyond(side: str, hops: int | None, round_trip_s: float | None) -> str:
-    far = round_trip_s is not None and round_trip_s >= NEAR_ANSWER_S
-    if hops:
-        long = f" with a round trip of {1e3 * round_trip_s:.3g} ms" if far and round_trip_s is not None else ""
-        return f"{hops} hop{'' if hops == 1 else 's'}{long} beyond the {side}-side capture"
-    if far and round_trip_s is not None:
-        return (
-            f"whatever makes the near end of the {side}-side capture answer only after {1e3 * round_trip_s:.3g} ms "
-            "(a path, or a host that is slow to answer)"
-        )
-    return ""
+def _difference(client_side: Int64Array, server_side: Int64Array, compared: BoolArray) -> Int64Array:
+    """By how much the client side's is greater; unknown where one of them is or it is not greater."""
+    is_greater = compared & are_known(client_side, server_side) & (client_side >= server_side)
+    return np.where(is_greater, client_side - server_side, UNKNOWN)
 
 
-def _hops(hop_limit: int | None) -> int | None:
-    if hop_limit is None:
-        return None
-    return min((limit - hop_limit for limit in INITIAL_HOP_LIMITS if limit >= hop_limit), default=None)
+def _hops_of(hop_limit: int) -> int:
+    return min((limit - hop_limit for limit in INITIAL_HOP_LIMITS if limit >= hop_limit), default=UNKNOWN_HOPS)
 
 
-def _difference(client_side: int | None, server_side: int | None) -> int | None:
-    """By how much the client side's is greater; None where one is unknown or it is not greater."""
-    if client_side is None or server_side is None or client_side < server_side:
-        return None
-    return client_side - server_side
-
-
-def _least_s(handshake_ns: int | None, arriving: FlowSummary) -> float | None:
-    """Least time until the near end answered, from the handshake and the data that arrive there."""
-    known = [time_ns for time_ns in (handshake_ns, arriving.round_trip_time_min_ns) if time_ns is not None]
-    return min(known) / 1e9 if known else None
+#: By hop limit; the last one is for packets that nobody saw.
+_HOPS_TRAVELLED = np.array([*map(_hops_of, range(256)), UNKNOWN_HOPS], np.int64)

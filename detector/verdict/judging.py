@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,14 +13,49 @@ from detector.methods.content import ContentFinding, EncryptionFinding
 from detector.methods.handshake import WithoutServerFinding
 from detector.pair import Pair
 from detector.vantage.not_captured import cut_options, missing_packets
-from detector.vantage.stretch import coverage, stretch_of
+from detector.vantage.one_place import OnePlace
+from detector.vantage.stretch import stretches_of
+from detector.verdict import shown as shown_as
 from detector.verdict.found import Found
-from detector.verdict.mispairing import allow_for_mispairing
-from detector.verdict.regular import Weighed, weigh
-from detector.verdict.weighing import Judgement, judge
-from pepscope.results.evidence.columns import BoolArray, EvidenceColumns
+from detector.verdict.mispairing import allow_for_mispairing, are_doubtful
+from detector.verdict.posterior import weigh
+from detector.verdict.weighing import MAY_BE_LOCAL, Judgement, judge
+from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Int64Array
 from pepscope.results.finding import is_missing
-from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, OWN, PairRows
+from pepscope.results.pairs.stretch import StretchRows, coverage
+from pepscope.results.verdicts import Evidence, FloatArray, Mechanism, Outcome, PairResult, Verdict
+
+#: Every verdict with every mechanism, so that one column holds both.
+_KINDS = tuple((verdict, mechanism) for verdict in Verdict for mechanism in (None, *Mechanism))
+_PLACE_OF = {kind: place for place, kind in enumerate(_KINDS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts on connections as columns, what was found on them, and which may be two transfers."""
+
+    rows: PairRows
+    found: Found
+    are_doubtful: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdicts:
+    """Verdicts and reasons as `PairRows` has them; `kind` are places in `_KINDS`."""
+
+    kind: Int64Array
+    probability: tuple[FloatArray, ...]
+    reason_item: Int64Array
+    texts: dict[int, str]
+
+    def put(self, row: int, judgement: Judgement, text: str) -> None:
+        """A judgement with a reason of its own."""
+        self.kind[row] = _PLACE_OF[judgement.verdict, judgement.mechanism]
+        for verdict, shares in zip(JUDGED, self.probability, strict=True):
+            shares[row] = judgement.probability[verdict]
+        self.reason_item[row], self.texts[row] = OWN, text
 
 
 def judge_pair(pair: Pair) -> PairResult:
@@ -30,43 +65,70 @@ def judge_pair(pair: Pair) -> PairResult:
 
 def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:
     """Judge connections, each by its own packets and by what the two captures show of each other."""
-    results, found = judge_columns(observations)
-    return [replace(result, evidence=found.evidence(row)) for row, result in enumerate(results)]
+    judged, table = judge_columns(observations), PairTable()
+    table.append_rows(judged.rows, judged.found.parts)
+    return [replace(result, evidence=judged.found.evidence(row)) for row, result in enumerate(table)]
 
 
-def judge_columns(observations: Sequence[Observation]) -> tuple[list[PairResult], Found]:
-    """The same results without evidence, which stays in columns."""
+def judge_columns(
+    observations: Sequence[Observation], seen: Sequence[Pair] | None = None, places: Sequence[OnePlace | None] = ()
+) -> Judged:
+    """The same as columns. `seen` are the connections as both captures show them, where one of them was judged because
+    both were taken at one of `places`."""
     found = _found(observations)
-    weighed = weigh(found)
-    pairs = (observation.pair for observation in observations)
-    return [_judged(pair, row, weighed, found) for row, pair in enumerate(pairs)], found
-
-
-def _judged(pair: Pair, row: int, weighed: Weighed, found: Found) -> PairResult:
-    least = pair.options.least_probability
-    judgement = weighed.regular(row, least)
-    if judgement is None:
-        judgement = judge(_weighed(found.telling(row)), least_probability=least)
-    judgement = allow_for_mispairing(judgement, pair, found.findings(row))
-    vantages, leg = pair.vantages, pair.datagram_leg
-    stretch = stretch_of(pair)
-    covers = "" if judgement.verdict is Verdict.INCONCLUSIVE else coverage(stretch)
-    return PairResult(
-        vantages=pair.names,
-        verdict=judgement.verdict,
-        probability=judgement.probability,
-        reason=f"{_with_what_is_missing(judgement, pair)} {covers}".strip(),
-        evidence=(),
-        packets=sum([v.connection.packets for v in vantages]) + (sum(leg.flow.datagrams) if leg else 0),
-        payload_bytes_up=max([v.connection.up.stream_bytes for v in vantages]),
-        payload_bytes_down=max([v.connection.down.stream_bytes for v in vantages]),
-        duration_s=max([v.connection.last_time_ns - v.connection.first_time_ns for v in vantages]) / 1e9,
-        started_ns=vantages[0].connection.first_time_ns,
-        pairing_confidence=pair.pairing_confidence,
-        pairing_ground=pair.pairing_ground,
-        mechanism=judgement.mechanism,
-        stretch=stretch,
+    pairs = [observation.pair for observation in observations]
+    shown = pairs if seen is None else seen
+    stretches = stretches_of(shown, places or [None] * len(shown))
+    doubtful = are_doubtful(pairs, found)
+    verdicts = _verdicts(pairs, found, doubtful, stretches)
+    rows = PairRows(
+        shown_as.vantage_rows(shown),
+        [verdict for verdict, _ in _KINDS],
+        verdicts.kind,
+        [mechanism for _, mechanism in _KINDS],
+        verdicts.probability,
+        verdicts.reason_item,
+        verdicts.texts,
+        shown_as.packets(shown),
+        shown_as.payload_bytes(pairs),
+        shown_as.lasted_ns(pairs) / 1e9,
+        np.array([pair.vantages[0].connection.first_time_ns for pair in pairs], np.int64),
+        np.array([pair.pairing_confidence for pair in shown], np.float64),
+        [pair.pairing_ground for pair in shown],
+        stretches,
     )
+    return Judged(rows, found, doubtful)
+
+
+def _verdicts(pairs: Sequence[Pair], found: Found, doubtful: BoolArray, stretches: StretchRows) -> _Verdicts:
+    """The verdicts: most by columns, the others one by one, because their reasons read several findings."""
+    weighed = weigh(found)
+    least = np.array([pair.options.least_probability for pair in pairs], np.float64)
+    regular, only_pass_data = (~doubtful & are(least) for are in (weighed.are_regular, weighed.only_pass_data))
+    made = _Verdicts(
+        np.where(regular, _PLACE_OF[Verdict.REGULAR, None], _PLACE_OF[Verdict.INCONCLUSIVE, None]),
+        (1.0 - weighed.split, weighed.split * (1.0 - weighed.stored), weighed.split * weighed.stored),
+        np.where(regular, weighed.for_end, weighed.same_data),
+        {},
+    )
+    for row in np.flatnonzero(regular).tolist():
+        if lacking := missing_packets(pairs[row]):
+            made.texts[row] = lacking
+    for row in np.flatnonzero(only_pass_data).tolist():
+        made.texts[row] = _together(MAY_BE_LOCAL, missing_packets(pairs[row]), cut_options(pairs[row]))
+    for row in np.flatnonzero(~(regular | only_pass_data)).tolist():
+        pair = pairs[row]
+        judgement = judge(_weighed(found.telling(row)), least_probability=pair.options.least_probability)
+        if doubtful[row]:
+            judgement = allow_for_mispairing(judgement, pair)
+        undecided = judgement.verdict is Verdict.INCONCLUSIVE
+        last = cut_options(pair) if undecided else coverage(stretches.at(row))
+        made.put(row, judgement, _together(judgement.reason, missing_packets(pair), last))
+    return made
+
+
+def _together(*sentences: str) -> str:
+    return " ".join([sentence for sentence in sentences if sentence])
 
 
 def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
@@ -78,12 +140,17 @@ def examine(observations: Sequence[Observation]) -> list[tuple[Evidence, ...]]:
 def _found(observations: Sequence[Observation]) -> Found:
     parts: list[EvidenceColumns] = []
     has_leg = np.array([observation.pair.datagram_leg is not None for observation in observations], np.bool_)
+    contexts: dict[Callable[[Observation], bool], tuple[list[int], Context]] = {}
     for method in methods():
-        rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
+        # Methods that apply alike share a context, and what is computed for it.
+        if method.applies not in contexts:
+            rows = [row for row, observation in enumerate(observations) if method.applies(observation)]
+            contexts[method.applies] = rows, Context([observations[row] for row in rows])
+        rows, context = contexts[method.applies]
         if not rows:
             continue
         applying = np.array(rows, np.int64)
-        made = method.examine(Context([observations[row] for row in rows])).as_columns()
+        made = method.examine(context).as_columns()
         if len(rows) < len(observations):
             made = [part.at(applying) for part in made]
         if has_leg.any() and not method.reads_datagrams:
@@ -115,11 +182,3 @@ def _weighed(evidence: Sequence[Evidence]) -> list[Evidence]:
     if not named:
         return list(evidence)
     return [item for item in evidence if item.finding is EncryptionFinding.ENCRYPTED_CANDIDATE or not is_missing(item)]
-
-
-def _with_what_is_missing(judgement: Judgement, pair: Pair) -> str:
-    """The reason, then what the captures lack; cut TCP options only if the verdict is inconclusive."""
-    lacking = [missing_packets(pair)]
-    if judgement.verdict is Verdict.INCONCLUSIVE:
-        lacking.append(cut_options(pair))
-    return " ".join(sentence for sentence in (judgement.reason, *lacking) if sentence)

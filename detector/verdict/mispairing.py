@@ -7,28 +7,40 @@ ground: no two transfers share them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from detector.methods.identity.findings import IdentityFinding
 from detector.pair import Pair
+from detector.verdict.found import Found
 from detector.verdict.weighing import Judgement, judge
-from pepscope.results.verdicts import Verdict
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.verdicts import Evidence, Verdict
 
 #: Findings that the two captures hold the same packets.
 SHARED_PACKETS = frozenset({IdentityFinding.SAME_PACKETS, IdentityFinding.SAME_DATA, IdentityFinding.ACKS_NOBODY_SENT})
 
 
-def is_doubtful(pair: Pair, findings: Iterable[str]) -> bool:
-    """Whether it is not sure enough that the captures show the same transfer."""
+def are_doubtful(pairs: Sequence[Pair], found: Found) -> BoolArray:
+    """Of which pairs it is not sure enough that the captures show the same transfer."""
+    confidence = np.array([pair.pairing_confidence for pair in pairs], np.float64)
+    doubtful = confidence < np.array([pair.options.least_pairing_confidence for pair in pairs], np.float64)
+    for part in found.parts:
+        if part.form.finding in SHARED_PACKETS:
+            doubtful[part.rows] = False
+    return doubtful
+
+
+def is_doubtful(pair: Pair, evidence: Iterable[Evidence]) -> bool:
+    """The same of one pair, by its evidence in words."""
     sure = pair.pairing_confidence >= pair.options.least_pairing_confidence
-    return not sure and not any(finding in SHARED_PACKETS for finding in findings)
+    return not sure and not any(item.finding in SHARED_PACKETS for item in evidence)
 
 
-def allow_for_mispairing(judgement: Judgement, pair: Pair, findings: Iterable[str]) -> Judgement:
-    """The judgement; if the pairing is doubtful, inconclusive, with probabilities mixed with the prior."""
+def allow_for_mispairing(judgement: Judgement, pair: Pair) -> Judgement:
+    """The judgement on a doubtful pair: inconclusive, with probabilities mixed with the prior."""
     confidence = pair.pairing_confidence
-    if not is_doubtful(pair, findings):
-        return judgement
     prior = judge(()).probability
     mixed = {kind: confidence * judgement.probability[kind] + (1 - confidence) * prior[kind] for kind in prior}
     return Judgement(

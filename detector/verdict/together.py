@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
-
-import numpy as np
 
 from detector.method import Observation
 from detector.pair import Pair, Vantage
@@ -15,11 +12,9 @@ from detector.pairing.captures import PairedCaptures
 from detector.pairing.match import Match
 from detector.pairing.rivals import RivalJudge
 from detector.vantage.one_place import one_place
-from detector.vantage.stretch import stretch_of
-from detector.verdict.found import Found
 from detector.verdict.judging import judge_columns
-from pepscope.results.evidence.columns import EvidenceColumns, columns_of
-from pepscope.results.verdicts import PairResult
+from detector.verdict.mispairing import is_doubtful
+from pepscope.results.pair_table import PairTable
 
 #: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
 #: which some hundred connections to web servers share then, and the packets take some megabytes beside the last
@@ -79,41 +74,31 @@ def _observation(
     return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
 
 
-def judge_together(
-    loaded: Sequence[Loaded], rivals: RivalJudge
-) -> tuple[list[PairResult], Sequence[EvidenceColumns], Callable[[int], Sequence[str]]]:
-    """Judge connections, those without rivals at once: results without evidence, evidence, and findings by row."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where the verdict on a connection stands in a table, and whether the captures may show two transfers."""
+
+    place: int
+    is_doubtful: bool
+
+
+def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTable, list[Placed]]:
+    """Judge connections, those without rivals at once: a table of verdicts, and where each connection's stands."""
+    table, placed = PairTable(), dict[int, Placed]()
     alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
-    judged, found = judge_columns([loaded[row].observation for row in alone])
-    if len(alone) == len(loaded):
-        results = [_as_seen(each, result) for each, result in zip(loaded, judged, strict=True)]
-        return results, found.parts, found.findings
-    rivalled = {row: rivals.judge(each.match) for row, each in enumerate(loaded) if each.has_rivals}
-    others = iter(judged)
-    results = [
-        replace(rivalled[row], evidence=()) if row in rivalled else _as_seen(each, next(others))
-        for row, each in enumerate(loaded)
-    ]
-    in_words = zip_longest(*(rivalled[row].evidence if row in rivalled else () for row in range(len(loaded))))
-    rows = np.array(alone, np.int64)
-    evidence = [part.at(rows) for part in found.parts]
-    evidence += [part for placed in in_words for part in columns_of(placed)]
-    return results, evidence, Found(len(loaded), evidence).findings
-
-
-def _as_seen(loaded: Loaded, result: PairResult) -> PairResult:
-    """The result; where one of two captures at one place was judged, with what both of them show."""
-    pair, place = loaded.pair, loaded.observation.place
-    if place is None:
-        return result
-    return replace(
-        result,
-        vantages=pair.names,
-        packets=sum(vantage.connection.packets for vantage in pair.vantages),
-        pairing_confidence=pair.pairing_confidence,
-        pairing_ground=pair.pairing_ground,
-        stretch=stretch_of(pair, place),
+    judged = judge_columns(
+        [loaded[row].observation for row in alone],
+        [loaded[row].pair for row in alone],
+        [loaded[row].observation.place for row in alone],
     )
+    table.append_rows(judged.rows, judged.found.parts)
+    for place, (row, doubtful) in enumerate(zip(alone, judged.are_doubtful.tolist(), strict=True)):
+        placed[row] = Placed(place, doubtful)
+    for row, each in enumerate(loaded):
+        if each.has_rivals:
+            result = rivals.judge(each.match)
+            placed[row] = Placed(table.append(result), is_doubtful(each.pair, result.evidence))
+    return table, [placed[row] for row in range(len(loaded))]
 
 
 def _held(vantage: Vantage) -> tuple[int, int]:

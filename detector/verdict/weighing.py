@@ -33,6 +33,15 @@ MECHANISM_SHARE = 0.8
 #: the corpus or of the fresh training draws rests on hints alone.
 HINT_NATS = 2.9
 
+#: Evidence that weighs less is not named as one side of a contradiction, nor as a hint.
+WEIGHTY_NATS = 1.0
+
+#: What remains possible where data pass unchanged and nothing shows who makes the acknowledgements.
+MAY_BE_LOCAL = (
+    "The receiver may not have sent the acknowledgements: a middlebox that acknowledges locally also forwards the data "
+    "segments unchanged."
+)
+
 #: Natural-log prior of a fault of the captures that fakes any evidence whatever: about one pair in a thousand.
 FAULT = -7.0
 
@@ -229,9 +238,9 @@ def _split_reason(
 
 def _inconclusive_reason(weighed: Sequence[Evidence], undecided: Sequence[Evidence]) -> str:
     """Name the contradiction, or what is missing."""
-    weighty = [(toward_split, item) for item in weighed if abs(toward_split := _toward_split(item)) >= 1.0]
-    for_split = [item for toward_split, item in weighty if toward_split > 0]
-    against = [item for toward_split, item in weighty if toward_split < 0]
+    weighty = [(toward, item) for item in weighed if abs(toward := _toward_split(item)) >= WEIGHTY_NATS]
+    for_split = [item for toward, item in weighty if toward > 0]
+    against = [item for toward, item in weighty if toward < 0]
     if for_split and against:
         return f"The evidence disagrees: {_strongest(for_split, 1).summary} But: {_strongest(against, -1).summary}"
     if for_split and _strongest(for_split, 1).finding is not IdentityFinding.ACKS_NOBODY_SENT:
@@ -244,10 +253,7 @@ def _inconclusive_reason(weighed: Sequence[Evidence], undecided: Sequence[Eviden
         )
     passed = [item for item in weighed if item.finding is IdentityFinding.SAME_DATA]
     if passed:
-        return (
-            f"{passed[0].summary} The receiver may not have sent the acknowledgements: a middlebox that acknowledges "
-            "locally also forwards the data segments unchanged."
-        )
+        return f"{passed[0].summary} {MAY_BE_LOCAL}"
     return " ".join(dict.fromkeys(item.summary for item in undecided if is_missing(item))) or (
         "No method found enough to decide."
     )

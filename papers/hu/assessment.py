@@ -17,5 +17,6 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 
 def assess(measurements: Measurements) -> Assessment:
     """Statements with their outcomes, tables, charts and assumptions."""
-    statements = evaluate(STATEMENTS, quantities(measurements))
-    return Assessment(statements, tables(measurements), charts(measurements), assumptions(measurements))
+    choices = assumptions(measurements)
+    statements = evaluate(STATEMENTS, quantities(measurements), choices)
+    return Assessment(statements, tables(measurements), charts(measurements), choices)

@@ -11,6 +11,7 @@ from papers.hu.model_check import model_experiments
 from papers.hu.settings import (
     BASE,
     BLOCK_ERRORS,
+    FAR_RADIO,
     FIRST_TABLE,
     LOSS,
     RATE,
@@ -71,6 +72,7 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             grid={BLOCK_ERRORS: (0.05, 0.1, 0.15) if reduced else MAX_DAT_ERRORS, SENDINGS: MOST_SENDINGS},
         ),
         _experiment("ftp", variants=_ftp(), repeats=few),
+        _experiment("far-radio", variants=_far_radio(), repeats=effort.of(3, 60, 100), rates=(256_000,)),
         _experiment(
             "separate-choices", variants=_choices(), repeats=effort.of(2, 8, 40), rates=(256_000,), sizes=SIZES
         ),
@@ -129,6 +131,12 @@ def _ftp() -> dict[str, Any]:
         for size in (50_000, 200_000)
         for name, proxy in (("regular", {}), ("split 3", split(3)), ("split 10", split(10)))
     }
+
+
+def _far_radio() -> dict[str, Any]:
+    """The first table over a radio link with a round trip of 0.4 s, files of 50 kB, 0.1 % of Internet loss."""
+    far = {**FIRST_TABLE, **FAR_RADIO, LOSS: 0.001, **ftp(50_000)}
+    return {"regular": far, **{f"split {window}": {**far, **split(window, segment_bytes=536)} for window in (3, 10)}}
 
 
 def _choices() -> dict[str, Any]:

@@ -46,6 +46,13 @@ FIRST_TABLE: Mapping[str, Any] = {
     "path[2].radio_link_control.unreported_is_lost_after_s": 0.05,
 }
 
+#: A radio link with a round trip of 0.4 s, after which a PDU that no report names counts as lost.
+FAR_RADIO: Mapping[str, Any] = {
+    "path[2].down.delay_s": 0.2,
+    "path[2].up.delay_s": 0.2,
+    "path[2].radio_link_control.unreported_is_lost_after_s": 0.4,
+}
+
 #: The second table of the slides is the scenario's own.
 SECOND_TABLE: Mapping[str, Any] = {}
 

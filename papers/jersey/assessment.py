@@ -33,9 +33,10 @@ def assess(measurements: Measurements) -> Assessment:
     ]
     if open_parameters:
         tables.append(figures.open_parameters_table(open_parameters))
+    choices = assumptions(warning, open_parameters)
     return Assessment(
-        statements=evaluate(STATEMENTS, quantities(goodput, errors, fairness, open_parameters)),
+        statements=evaluate(STATEMENTS, quantities(goodput, errors, fairness, open_parameters), choices),
         tables=tuple(tables),
         charts=(figures.gain_chart(goodput), figures.errors_chart(errors), figures.fairness_chart(fairness)),
-        assumptions=assumptions(warning, open_parameters),
+        assumptions=choices,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from papers.comparing import compare_positive, written
@@ -30,8 +30,10 @@ def quantities(
     """All of them, by the names that the table of statements uses; `open_parameters` may be without rows."""
     middle = [row for row in fairness if row[runs_of.THRESHOLD] == _MIDDLE_THRESHOLD]
     by_loss = {loss: part for (loss,), part in grouped(middle, runs_of.LOSS_BEHIND).items()}
+    loads = [_load(rows, load) for (load,), rows in grouped(goodput, runs_of.SPEECH).items()]
     return {
-        "loads": [_load(rows, load) for (load,), rows in grouped(goodput, runs_of.SPEECH).items()],
+        "loads": loads,
+        **_consistency(loads),
         **_sack(goodput),
         **_false_detection(goodput, open_parameters),
         **_link_errors(errors),
@@ -50,6 +52,22 @@ def _load(rows: Sequence[Row], load: int) -> dict[str, Any]:
         "gains_by_sender": "; ".join(f"{NAMES[name]} {written(one, '%', 2)}" for name, one in gains.items()),
         "behind": ", ".join(behind),
         "mean_kbit_s": mean_interval(goodput_of(rows, "jersey")).mean,
+    }
+
+
+def _consistency(loads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Gains of Jersey over every sender beside every load, and the least of them."""
+    others = [NAMES[name] for name in NAMES if name != "jersey"]
+    gains = {
+        f"{sender} beside {load['load']} terminals": gain
+        for load in loads
+        for sender, gain in zip(others, load["gains_of_jersey"], strict=True)
+    }
+    least = min(gains, key=lambda where: gains[where].mean)
+    return {
+        "all_gains_of_jersey": list(gains.values()),
+        "least_gain_of_jersey": gains[least],
+        "least_gain_over": least,
     }
 
 
@@ -77,8 +95,7 @@ def _false_detection(rows: Sequence[Row], open_parameters: Sequence[Row]) -> dic
         "misjudged": wrong,
         "judged": total,
         "greatest_misjudged_percent": 100 * most,
-        "misjudged_below_1_percent": most < _MISJUDGED_SHARE,
-        "misjudged_share_is_low": is_low,
+        "misjudged_below_1_percent": True if most < _MISJUDGED_SHARE else None if is_low else False,
         "with_discarded_packets": aged,
         "too_few_losses": "; so few losses cannot show that it is below 1 %"
         if most >= _MISJUDGED_SHARE and is_low

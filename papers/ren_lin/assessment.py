@@ -34,11 +34,13 @@ def assess(measurements: Measurements) -> Assessment:
         model_rows.quantities(profiles),
         over_time.quantities(seen),
         scheme_rows.quantities(driven, cell, larger),
+        scheme_rows.jitter(profiles),
         variation.quantities(periods, link),
         stability.quantities(laws),
     )
+    choices = assumptions(link, adapted, profiles, loads)
     return Assessment(
-        statements=evaluate(STATEMENTS, quantities),
+        statements=evaluate(STATEMENTS, quantities, choices),
         tables=(
             model_rows.profile_table(profiles),
             scheme_rows.scheme_table(driven, cell),
@@ -48,5 +50,5 @@ def assess(measurements: Measurements) -> Assessment:
             stability.table(laws),
         ),
         charts=(*over_time.charts(seen), *variation.charts(periods), *over_time.law_charts()),
-        assumptions=assumptions(link, adapted, profiles, loads),
+        assumptions=choices,
     )

@@ -52,11 +52,18 @@ def measure_profiles(run: Run) -> Mapping[str, float | None]:
         for scheme in SCHEMES:
             link = simulate(driven(scheme, profile), captures=False)
             measures[f"{name}.{scheme}_kbit_s"] = _goodput_kbit_s(link, 0)
+            measures[f"{name}.{scheme}_jitter_ms"] = _jitter_ms(link)
             measures[f"{name}.{scheme}_drops"] = link.truth["hops"][3]["down"]["overflowed_packets"]
         for variant, values in ADAPTATIONS.items():
             link = simulate(driven("adaptation", profile).with_values(values), captures=False)
             measures[f"{name}.{variant}_kbit_s"] = _goodput_kbit_s(link, 0)
     return measures
+
+
+def _jitter_ms(run: Run) -> float | None:
+    """Packet delay variation down to the mobile: the 95 % quantile of the delay less the least (RFC 5481, 4.2)."""
+    delay = run.truth["flows"][0]["legs"][-1]["one_way_delay_down"]
+    return 1e3 * (delay["quantile_95_s"] - delay["minimum_s"]) if delay["segments"] else None
 
 
 def measure_terminals(run: Run) -> Mapping[str, float | None]:
@@ -90,6 +97,7 @@ def measure_stability(run: Run) -> Mapping[str, float | None]:
         **measure_utilisation(run),
         "mean_frames": float(steady.mean()),
         "deviation_frames": float(steady.std()),
+        "farthest_frames": float(np.max(np.abs(steady - REFERENCE_FRAMES))),
         "empty_share": float(np.mean(steady < 1.0)),
         "reached_s": float(time_s[reached[0]]) if len(reached) else None,
     }

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from papers.comparing import written
-from papers.grouping import Row, chosen, paired_gains, values_of
+from papers.comparing import differences, written
+from papers.grouping import Row, chosen, grouped, paired_gains, values_of
 from papers.published import published_table
 from papers.ren_lin.experiments import CHOSEN
 from papers.ren_lin.links import SCHEDULERS, TERMINALS
@@ -76,7 +76,8 @@ def cell_rows(ends: Sequence[Row], adapted: Sequence[Row], variant: str = CHOSEN
 
 def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
     """What the statements on table 3 compare; `larger` is the cell with twice the buffer."""
-    likeness = [one.likeness.mean for rows in (driven, cell) for one in rows.values()]
+    likenesses = [one.likeness for rows in (driven, cell) for one in rows.values()]
+    likeness = [one.mean for one in likenesses]
     return {
         "table_3": _table_3(driven, cell),
         "mean_gain_driven": _mean_gain(driven),
@@ -84,7 +85,24 @@ def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
         "mean_gain_cell": _mean_gain(cell),
         "mean_gain_larger_buffer": _mean_gain(larger),
         "likeness": mean_interval(likeness),
+        "likenesses": likenesses,
         "least_likeness": max(likeness, key=abs),
+    }
+
+
+def jitter(profiles: Sequence[Row]) -> dict[str, Any]:
+    """Packet delay variation with I-TCP and with the adapted window: for each seed the mean over its driven links."""
+    split, adapted = (
+        [
+            mean_interval([value for name in TERMINALS for value in values_of(rows, f"{name}.{scheme}_jitter_ms")]).mean
+            for rows in grouped(profiles, "repeat").values()
+        ]
+        for scheme in ("split", "adaptation")
+    )
+    return {
+        "jitter_split": mean_interval(split),
+        "jitter_adapted": mean_interval(adapted),
+        "jitter_split_over_adapted": differences(split, adapted),
     }
 
 

@@ -25,7 +25,12 @@ def of(rows: Sequence[Row], law: str, variation: str, measure: str) -> Interval:
 
 def quantities(rows: Sequence[Row]) -> dict[str, Any]:
     """What the statements on figs 13 to 16, equation (42) and the guideline compare."""
-    return {**_unstable(rows), "figure_14": [_stable(rows, variation) for variation in VARIATIONS], **_rule(rows)} | {
+    return {
+        "proposition_1": _proposition_1(rows),
+        **_unstable(rows),
+        "figure_14": [_stable(rows, variation) for variation in VARIATIONS],
+        **_rule(rows),
+    } | {
         **{
             f"reached_{delta}_s": of(rows, f"Ts 0.025, delta {delta}", "constant", "reached_s") for delta in (1, 20, 35)
         },
@@ -33,6 +38,17 @@ def quantities(rows: Sequence[Row]) -> dict[str, Any]:
         < of(rows, "Ts 0.025, delta 20", "constant", "reached_s").mean,
         "switching_deviation_frames": _guideline(0.025, 35.0).deviation_frames,
     }
+
+
+def _proposition_1(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """How far the queue strays from the reference under a constant rate, beside the band of proposition 1."""
+    cases = []
+    for approach in (4, 20, 35):
+        band = _guideline(0.025, float(approach)).deviation_frames
+        farthest = of(rows, f"Ts 0.025, delta {approach}", "constant", "farthest_frames")
+        over_band = Interval(farthest.mean - band, farthest.half_width, farthest.count)
+        cases.append({"approach": approach, "band_frames": band, "farthest": farthest, "farthest_over_band": over_band})
+    return cases
 
 
 def _unstable(rows: Sequence[Row]) -> dict[str, Any]:
@@ -53,14 +69,14 @@ def _unstable(rows: Sequence[Row]) -> dict[str, Any]:
 
 def _stable(rows: Sequence[Row], variation: str) -> dict[str, Any]:
     law = "Ts 0.1, delta 4"
-    empty = of(rows, law, variation, "empty_share").mean
+    empty = of(rows, law, variation, "empty_share")
     return {
         "rates": "constant rate" if variation == "constant" else f"rates of {variation}",
         "empty_share": empty,
-        "empty_percent": 100 * empty,
+        "empty_percent": 100 * empty.mean,
         "deviation": of(rows, law, variation, "deviation_frames"),
         "used": of(rows, law, variation, "utilisation"),
-        "longer_steps_are_worse": of(rows, "Ts 0.2, delta 4", variation, "empty_share").mean > empty,
+        "longer_steps_are_worse": of(rows, "Ts 0.2, delta 4", variation, "empty_share").mean > empty.mean,
     }
 
 

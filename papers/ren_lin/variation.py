@@ -25,6 +25,7 @@ FASTEST_S = 0.02
 #: Of fig. 12.
 TRACED_S = 0.2
 PUBLISHED_LEAST, PUBLISHED_KEPT = 0.70, 0.95
+_USED = "utilisation"
 _SHORT_PIPE = (
     "40 ms of 89 packets a second are 3.6 packets, and the buffer has 15: a halved window still fills the link, and "
     "ns-2 and ns-3 keep 0.90 to 0.99 of it too"
@@ -39,7 +40,11 @@ def utilisations(rows: Sequence[Row], scheme: str, setting: str) -> dict[float, 
 
 def quantities(rows: Sequence[Row], link: Sequence[Row]) -> dict[str, Any]:
     """What the statements on figs 11 and 12 compare; `link` has the runs with one thing changed at a time."""
-    return {"figure_11": [_figure_11(rows, link, setting) for setting in SETTINGS], **_figure_12(rows)}
+    return {
+        "figure_11": [_figure_11(rows, link, setting) for setting in SETTINGS],
+        **_figure_12(rows),
+        **_sampling(link),
+    }
 
 
 def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[str, Any]:
@@ -77,6 +82,26 @@ def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[s
         "apart_fast": apart_fast,
         "more_alike_than_at_the_fastest": abs(slow.mean) < abs(apart_fast),
     }
+
+
+def _sampling(link: Sequence[Row]) -> dict[str, Any]:
+    """Utilisation at the shortest period with steps below half of it, and with steps of 25 ms, under each setting."""
+    words, more = [], []
+    for setting, chosen_so in (
+        ("89 packets/s", "as chosen"),
+        ("512 packets/s", FASTER),
+        ("512 packets/s and 60 of buffer", f"{FASTER}, 60 packets of buffer"),
+    ):
+        long_steps = LONG_STEPS if chosen_so == "as chosen" else f"{chosen_so}, {LONG_STEPS}"
+        short, long = (
+            values_of(
+                [row for row in chosen(link, variant=f"adaptation, {variant}") if row[PERIOD] == FASTEST_S], _USED
+            )
+            for variant in (chosen_so, long_steps)
+        )
+        more.append(differences(short, long))
+        words.append(f"{setting}: {_share(mean_interval(short))} and {_share(mean_interval(long))}")
+    return {"short_over_long_steps": more, "used_by_short_and_long_steps": "; ".join(words)}
 
 
 def _apart_from(rows: Sequence[Row], setting: str, least_period_s: float) -> Interval:

@@ -19,9 +19,10 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 def assess(measurements: Measurements) -> Assessment:
     """Statements with their outcomes, tables, charts and assumptions."""
     drawn = {kind: characteristics(kind) for kind in SCENARIOS}
+    choices = assumptions(measurements)
     return Assessment(
-        evaluate(STATEMENTS, quantities(measurements, drawn)),
+        evaluate(STATEMENTS, quantities(measurements, drawn), choices),
         tables(measurements),
         charts(measurements, drawn),
-        assumptions(measurements),
+        choices,
     )

@@ -114,12 +114,41 @@ def delayed_uplink_round_trips_s(kind: str) -> tuple[float, float]:
     return float(np.nanmin(series.values)), float(np.nanmax(series.values))
 
 
-class _Stream:
-    """Data down one leg, and the acknowledgements for it."""
+def uplink_violating_share() -> float:
+    """Share of the data packets of an upload of 100 kB through Split-TCP that violate Method 2's inequality (i = 1).
 
-    def __init__(self, arrivals: Mapping[str, npt.NDArray[Any]], *, leg: int) -> None:
+    Raises ScenarioError, SimulationError.
+    """
+    uploads = {"record.one_way_delays": True, "traffic": [{"kind": "upload", "bytes": 100_000}]}
+    arrivals = simulate(load_scenario("wei-upload").with_values(uploads), captures=False).arrivals
+    sent = _Stream(arrivals, leg=int(arrivals["leg"].max()), goes_up=True)
+    received = _Stream(arrivals, leg=0, goes_up=True)
+    ends = sent.ends[sent.ends <= received.covered[-1]]
+    early = sent.acknowledged_s(ends, at_sender=True) < received.acknowledged_s(ends, at_sender=False)
+    return float(np.mean(early))
+
+
+def cached_downloads_kb() -> tuple[float, float]:
+    """What the server sends when one object of 100 kB is downloaded twice through a TCP proxy with a cache, in kB.
+
+    Raises ScenarioError, SimulationError.
+    """
+    twice = {"bytes": 100_000, "count": 2, "same_objects": True, "spacing_s": 200.0}
+    values = {f"traffic[0].{name}": value for name, value in twice.items()}
+    run = simulate(
+        load_scenario("wei-tcp-proxy").with_values({"path[1].cache_bytes": 10_000_000, **values}), captures=False
+    )
+    first, second = (float(flow["server"]["written_bytes"]) / 1e3 for flow in run.truth["flows"])
+    return first, second
+
+
+class _Stream:
+    """Data along one leg, down or up, and the acknowledgements for it."""
+
+    def __init__(self, arrivals: Mapping[str, npt.NDArray[Any]], *, leg: int, goes_up: bool = False) -> None:
         on_leg = arrivals["leg"] == leg
-        data = on_leg & ~arrivals["is_up"] & (arrivals["payload_bytes"] > 0)
+        is_along = arrivals["is_up"].astype(bool) == goes_up
+        data = on_leg & is_along & (arrivals["payload_bytes"] > 0)
         start = int(arrivals["sequence"][data][0])
         offsets = (arrivals["sequence"][data].astype(np.int64) - start) % 2**32
         self.sizes = arrivals["payload_bytes"][data].astype(np.float64)
@@ -128,9 +157,9 @@ class _Stream:
         self.arrived_s = arrivals["arrived_ns"][data] * 1e-9
         #: All bytes up to here have arrived once this packet has; lossless links keep the order.
         self.covered = np.maximum.accumulate(self.ends)
-        up = on_leg & arrivals["is_up"]
-        self._ack_sent_s = arrivals["sent_ns"][up] * 1e-9
-        self._ack_arrived_s = arrivals["arrived_ns"][up] * 1e-9
+        back = on_leg & ~is_along
+        self._ack_sent_s = arrivals["sent_ns"][back] * 1e-9
+        self._ack_arrived_s = arrivals["arrived_ns"][back] * 1e-9
 
     def acknowledged_s(self, ends: npt.NDArray[Any], *, at_sender: bool) -> FloatArray:
         """When the first acknowledgement after the arrival of these bytes was sent, or arrived."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from pepscope.errors import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
     import pandas as pd
 
@@ -93,6 +95,10 @@ def open_capture(
                     f"the filter {filter!r} has no meaning on link type {link_name or 'unnamed'} of {name}"
                 )
     capture = Capture(name, core, capture_warnings(name, core))
+    if Path(name).is_dir():
+        capture.files = core.part_begins or [(files[0], 0)]
+    elif core.part_begins:
+        capture.files = core.part_begins
     if core.tcp_packet_count == 0 and tcp_needed:
         raise capture.nothing_to_analyse()
     return capture
@@ -129,6 +135,8 @@ class Capture:
 
     def __init__(self, path: str, core: _core.Capture, warnings: tuple[str, ...]) -> None:
         self.path = path
+        #: The files of the capture in their order, each with the number of frames before it.
+        self.files: Sequence[tuple[str, int]] = [(path, 0)]
         self.warnings = warnings
         self._core = core
         self._latest: tuple[int, PacketColumns] | None = None
@@ -195,6 +203,20 @@ class Capture:
             self._latest = (connection_id, self._core.packet_columns(connection_id))
         return self._latest[1]
 
+    def frame_numbers(self, connection_id: int) -> npt.NDArray[np.int64]:
+        """The frame of each packet of one connection, from 1 as Wireshark counts.
+
+        Frames that a filter removed and frames without TCP count too. Of a segment in IP fragments it is the frame that
+        completes it. Of a capture of several files they are counted through all of them: `located` names the file.
+        """
+        return self._core.frame_numbers(connection_id)
+
+    def located(self, frame_number: int) -> tuple[str, int]:
+        """The file that holds a frame, and the frame's number in it."""
+        place = bisect_left(self.files, frame_number, key=lambda file: file[1]) - 1
+        file, before = self.files[max(place, 0)]
+        return file, frame_number - before
+
     def sack_blocks(self, connection_id: int) -> SackBlocks:
         """Selective acknowledgements of one connection, as its packets carry them."""
         from pepscope.captures.packets import SackBlocks
@@ -255,6 +277,11 @@ class Capture:
             )
             for rank, time_ns, length, pieces in self._core.datagram_samples(flow_id)
         )
+        return first, second
+
+    def datagram_frame_numbers(self, flow_id: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The frame in the file of each datagram in `datagram_samples`, counted as in `frame_numbers`."""
+        first, second = self._core.datagram_frame_numbers(flow_id)
         return first, second
 
     def references(self) -> References:

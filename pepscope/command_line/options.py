@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
@@ -9,9 +10,27 @@ import click
 from pepscope.errors import UsageError
 from pepscope.sizes import parse_size
 
-__all__ = ["filter_option", "memory_option", "output_option", "parse_size"]
+__all__ = ["Duration", "filter_option", "memory_option", "output_option", "parse_size"]
 
 MINIMUM_MEMORY_BYTES = 1 << 20
+
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?")
+_DURATION_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+class Duration(click.ParamType[float]):
+    """A time such as `10s`, `500ms`, `1h` or `2`; seconds where no unit is given."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a duration such as 10s or 500ms.", param, ctx)
+        return float(match[1]) * _DURATION_UNITS[match[2] or "s"]
 
 
 class SizeType(click.ParamType[int]):

@@ -1,18 +1,20 @@
-"""Results as the JSON contracts `detect-1` and `detect-lines-1`."""
+"""Results as the JSON contracts `detect-2` and `detect-lines-2`."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.results.evidence.table import plain_number
-from pepscope.results.pair_table import JUDGED, PairColumns, PairTable, stretch_values
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, OWN
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -21,18 +23,21 @@ from pepscope.results.verdicts import (
     HostResult,
     Number,
     PairResult,
+    Tool,
+    VantageName,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 #: Pairs that are turned into text at once: some hundred kilobytes.
 _BATCH = 64
 
 
 def detection_document(result: DetectionResult) -> dict[str, Any]:
-    """The JSON contract `detect-1`; numbers that JSON cannot write (infinities, NaN) become null."""
+    """The JSON contract `detect-2`; numbers that JSON cannot write (infinities, NaN) become null."""
     return {
         "schema": SCHEMA_VERSION,
+        "tool": tool_document(result.tool),
         "captures": [capture_document(capture) for capture in result.captures],
         "pairs": [_plain_document(record) for record in _pair_records(result)],
         "groups": [group_document(group) for group in result.groups],
@@ -40,38 +45,46 @@ def detection_document(result: DetectionResult) -> dict[str, Any]:
 
 
 def capture_document(capture: CaptureSummary) -> dict[str, Any]:
-    """One capture as `detect-1` writes it."""
+    """One capture as `detect-2` writes it."""
     return {
         "path": capture.path,
         "packets": capture.packets,
         "connections": capture.connections,
+        "started": time_text(capture.started_ns),
+        "ended": time_text(capture.ended_ns),
+        "sha256": capture.sha256,
         "warnings": list(capture.warnings),
     }
 
 
+def tool_document(tool: Tool | None) -> dict[str, Any] | None:
+    """What made a result as `detect-2` writes it."""
+    return None if tool is None else {"name": "pepscope", "version": tool.version, "options": dict(tool.options)}
+
+
 def pair_document(pair: PairResult) -> dict[str, Any]:
-    """One pair as `detect-1` and `audit-1` write it."""
-    return _plain_document(_pair_record(PairTable([pair]).columns, 0))
+    """One pair as `detect-2` and `audit-1` write it."""
+    return _plain_document(_pair_record(PairTable([pair]), 0))
 
 
 def _pair_records(result: DetectionResult) -> Iterator[dict[str, Any]]:
     table = PairTable.of(result.pairs)
-    return (_pair_record(table.columns, row) for row in table.rows)
+    return (_pair_record(table, row) for row in table.rows)
 
 
-def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
+def _pair_record(table: PairTable, row: int) -> dict[str, Any]:
     """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
-    evidence = columns.evidence.documents(row)
+    columns, packets = table.columns, table.packets_of_row(row)
+    found, item = columns.evidence.documents(row), columns.reason_item[row]
+    evidence = [
+        {**document, **packets_document(None if packets is None else packets.evidence[number])}
+        for number, document in enumerate(found)
+    ]
     return {
         "vantages": [
-            {
-                "capture": vantage.capture[row],
-                "client": vantage.client[row],
-                "server": vantage.server[row],
-                "transport": vantage.transport[row],
-            }
-            for vantage in columns.vantages
-            if vantage.capture[row] is not None
+            _vantage_document(vantage, {} if packets is None else packets.frames)
+            for column in columns.vantages
+            if (vantage := column[row]) is not None
         ],
         "verdict": columns.verdict[row],
         "mechanism": columns.mechanism[row],
@@ -79,14 +92,47 @@ def _pair_record(columns: PairColumns, row: int) -> dict[str, Any]:
             kind: 0.0 if math.isnan(share := column[row]) else share
             for kind, column in zip(JUDGED, columns.probability, strict=True)
         },
-        "reason": columns.reason_with(row, [item["summary"] for item in evidence]),
+        "reason": columns.reason_with(row, "" if item == OWN else evidence[item]["summary"]),
         "pairing": {"confidence": columns.pairing_confidence[row], "ground": columns.pairing_ground[row] or None},
-        "stretch": stretch_values(columns.stretch[row]),
+        "stretch": columns.stretch.values(row),
         "packets": columns.packets[row],
         "payload_bytes": {"up": columns.payload_bytes[0][row], "down": columns.payload_bytes[1][row]},
         "started": time_text(columns.started(row)),
         "duration_s": columns.duration_s[row],
         "evidence": evidence,
+    }
+
+
+def _vantage_document(vantage: VantageName, frames: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    span = frames.get(vantage.capture)
+    return {
+        "capture": vantage.capture,
+        "client": vantage.client,
+        "server": vantage.server,
+        "transport": vantage.transport,
+        "frames": None if span is None else list(span),
+        "display_filter": connection_filter(vantage.client, vantage.server, vantage.transport, span),
+    }
+
+
+def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:
+    """The packets that show a finding as `detect-2` writes them, and how they are found again."""
+    if packets is None:
+        return {"packets": None, "find": None}
+    return {
+        "packets": [
+            {
+                "capture": packet.capture,
+                "frame": packet.frame,
+                "time": time_text(packet.time_ns),
+                "shows": packet.shows,
+            }
+            for packet in packets
+        ],
+        "find": [
+            {"capture": each.capture, "display_filter": each.display_filter, "tshark": each.tshark}
+            for each in locators(packets)
+        ],
     }
 
 
@@ -96,7 +142,7 @@ def time_text(time_ns: int | None) -> str | None:
 
 
 def group_document(group: GroupResult) -> dict[str, Any]:
-    """One group as `detect-1` writes it."""
+    """One group as `detect-2` writes it."""
     interval = group.hidden_round_trip_interval_s
     return {
         "side": group.side.value,
@@ -120,7 +166,7 @@ def group_document(group: GroupResult) -> dict[str, Any]:
 
 
 def host_document(host: HostResult) -> dict[str, Any]:
-    """One far host of a group as `detect-1` writes it."""
+    """One far host of a group as `detect-2` writes it."""
     interval = host.hidden_round_trip_interval_s
     return {
         "host": host.host,
@@ -137,7 +183,7 @@ def host_document(host: HostResult) -> dict[str, Any]:
 
 
 def evidence_document(item: Evidence) -> dict[str, Any]:
-    """One piece of evidence as `detect-1` and `audit-1` write it."""
+    """One piece of evidence as `detect-2` and `audit-1` write it."""
     return {
         "method": item.method,
         "outcome": item.outcome.value,
@@ -146,6 +192,7 @@ def evidence_document(item: Evidence) -> dict[str, Any]:
         "summary": item.summary,
         "numbers": {name: _plain(number) for name, number in item.numbers.items()},
         "caveats": list(item.caveats),
+        **packets_document(item.packets),
     }
 
 
@@ -157,7 +204,11 @@ def _plain(number: Number) -> Number:
 
 def json_chunks(result: DetectionResult, *, indent: int = 2) -> Iterator[bytes]:
     """The text of `detection_document` in pieces, indented, without a document in memory."""
-    head = {"schema": SCHEMA_VERSION, "captures": [capture_document(capture) for capture in result.captures]}
+    head = {
+        "schema": SCHEMA_VERSION,
+        "tool": tool_document(result.tool),
+        "captures": [capture_document(capture) for capture in result.captures],
+    }
     yield _indented(head, indent).removesuffix(b"\n}")
     for name, documents in (
         ("pairs", _pair_records(result)),
@@ -187,11 +238,12 @@ def _batches(documents: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any
 
 
 def line_chunks(result: DetectionResult) -> Iterator[bytes]:
-    """The contract `detect-lines-1`: a line with the captures and counts, then one a pair, then one a group."""
+    """The contract `detect-lines-2`: a line with the captures and counts, then one a pair, then one a group."""
     yield _line(
         {
             "record": "captures",
             "schema": SCHEMA_VERSION,
+            "tool": tool_document(result.tool),
             "captures": [capture_document(capture) for capture in result.captures],
             "pairs": len(result.pairs),
             "groups": len(result.groups),

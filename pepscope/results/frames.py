@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +12,8 @@ import numpy.typing as npt
 from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.results.encode import group_document, host_document, time_text
-from pepscope.results.pair_table import JUDGED, PairTable, VantageColumns
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, VantageColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +45,8 @@ _GROUP_COLUMNS = (
     "hidden_round_trip_high_s",
     "reason",
 )
+_GROUP_COUNTS = ("port", "connections", "exchanges")
+_GROUP_NUMBERS = tuple(name for name in _GROUP_COLUMNS if name.endswith("_s") or name.startswith("probability"))
 
 _HOST_COLUMNS = (
     "group",
@@ -62,11 +66,13 @@ _HOST_COLUMNS = (
 )
 
 
-def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
+def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
     columns, rows = table.columns, table.rows[places]
+    digests = {capture.path: capture.sha256 for capture in result.captures}
     for letter, vantage in zip("ab", columns.vantages, strict=True):
         yield from _vantage_columns(vantage, letter, rows)
+        yield f"sha256_{letter}", [digests.get(path) if path else None for path in vantage.capture.of(rows)]
     yield "verdict", [verdict.value for verdict in columns.verdict.of(rows)]
     yield "mechanism", [None if kind is None else kind.value for kind in columns.mechanism.of(rows)]
     at = np.asarray(rows, np.int64)
@@ -78,6 +84,9 @@ def _columns(table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     yield "started", [time_text(columns.started(row)) for row in rows]
     yield "duration_s", np.asarray(columns.duration_s)[at]
     yield "reason", columns.reasons(rows)
+    tool = result.tool
+    yield "version", [None if tool is None else tool.version] * len(rows)
+    yield "options", [None if tool is None else json.dumps(dict(tool.options))] * len(rows)
 
 
 def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
@@ -125,15 +134,25 @@ def detection_batches(result: DetectionResult, rows: int) -> Iterator[pa.RecordB
 def _pieces(result: DetectionResult, rows: int) -> Iterator[tuple[int, dict[str, Column]]]:
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
-        yield start, dict(_columns(table, slice(start, start + rows)))
+        yield start, dict(_columns(result, table, slice(start, start + rows)))
 
 
 def groups_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a group; what is not known is missing. `hosts` are addresses with spaces between."""
-    rows = [
-        _group_row(group, group_document(group)) | {"hosts": " ".join(group.hosts)} for group in result.groups
-    ]  # fmt: skip
-    return _group_frame(rows, _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+    return _group_frame(list(_group_rows(result)), _GROUP_COLUMNS, {"exchanges": "Int64"}).rename_axis("group")
+
+
+def groups_table(result: DetectionResult) -> pa.Table:
+    """`groups_frame` as an Arrow table, with the row's number in `group`."""
+    import pyarrow as pa
+
+    rows = list(_group_rows(result))
+    kinds = dict.fromkeys(_GROUP_NUMBERS, pa.float64()) | dict.fromkeys(_GROUP_COUNTS, pa.int64())
+    columns = {
+        name: pa.array([row[name] for row in rows], kinds.get(name, pa.string()), from_pandas=True)
+        for name in _GROUP_COLUMNS
+    }
+    return pa.table({"group": pa.array(range(len(rows)), pa.int64()), **columns})
 
 
 def hosts_frame(result: DetectionResult) -> pd.DataFrame:
@@ -144,6 +163,11 @@ def hosts_frame(result: DetectionResult) -> pd.DataFrame:
         for host in group.by_host
     ]
     return _group_frame(rows, _HOST_COLUMNS, {"group": "int64"}).rename_axis("row")
+
+
+def _group_rows(result: DetectionResult) -> Iterator[dict[str, Any]]:
+    for group in result.groups:
+        yield _group_row(group, group_document(group)) | {"hosts": " ".join(group.hosts)}
 
 
 def _group_row(judged: GroupResult | HostResult, document: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +187,6 @@ def _group_frame(rows: list[dict[str, Any]], names: Sequence[str], whole: dict[s
 
     columns = {name: [row[name] for row in rows] for name in names}
     numbers = {name: "float64" for name in names if name.endswith("_s") or name.startswith("probability")}
-    counts = {name: "int64" for name in ("port", "connections", "exchanges") if name in names}
+    counts = {name: "int64" for name in _GROUP_COUNTS if name in names}
     texts = {name: "object" for name in names if name not in {*numbers, *counts, *whole}}
     return pd.DataFrame(columns, columns=list(names)).astype({**texts, **numbers, **counts, **whole})

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def write_json(result: DetectionResult, destination: str | Path | TextIO) -> None:
-    """Write the JSON contract `detect-1`. Raises OSError."""
+    """Write the JSON contract `detect-2`. Raises OSError."""
     _write(chain(json_chunks(result), (b"\n",)), destination)
 
 
 def write_json_lines(result: DetectionResult, destination: str | Path | TextIO) -> None:
-    """Write the JSON contract `detect-lines-1`: a line with the captures, then one a pair, one a group.
+    """Write the JSON contract `detect-lines-2`: a line with the captures, then one a pair, one a group.
 
     Raises OSError.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 from pepscope.errors import UsageError
 
-NAMES = ("audit-1", "detect-1", "detect-lines-1", "doctor-1", "inspect-1", "validate-1")
+NAMES = ("annotate-1", "audit-1", "detect-2", "detect-lines-2", "doctor-1", "inspect-1", "validate-1")
 
 
 def load_schema(name: str) -> dict[str, Any]:

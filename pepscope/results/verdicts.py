@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.files.named_packets import EvidencePacket, connection_filter
 from pepscope.captures.packets import Direction
 from pepscope.writers import writer
 
@@ -69,7 +70,8 @@ class Evidence:
 
     `finding` is a short key (a `pepscope.results.finding.Finding` of the method) of *what* was found; `strength` is in
     [0, 1] (0 for inapplicable); `summary` is one sentence for an engineer; `numbers` are the figures behind it (times
-    in seconds, names with units); `caveats` name what could have misled the method here.
+    in seconds, names with units); `caveats` name what could have misled the method here. `packets` show it, the most
+    telling first; None where they were not looked for.
     """
 
     method: str
@@ -79,6 +81,7 @@ class Evidence:
     summary: str
     numbers: Mapping[str, Number] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
+    packets: tuple[EvidencePacket, ...] | None = None
 
     @classmethod
     def inapplicable(
@@ -95,12 +98,21 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class VantageName:
-    """Where a connection was seen: the capture's path as given and the end points as that capture shows them."""
+    """Where a connection was seen: the capture's path as given and the end points as that capture shows them.
+
+    `frames` are the connection's first and last frame in the file, where they were looked for.
+    """
 
     capture: str
     client: str
     server: str
     transport: str = "tcp"  # or "udp", where the connection's bytes travel in datagrams
+    frames: tuple[int, int] | None = None
+
+    @property
+    def display_filter(self) -> str:
+        """The display filter with which Wireshark shows the connection in this capture."""
+        return connection_filter(self.client, self.server, self.transport, self.frames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,10 @@ class FlowSeries:
     throughput_at_s: FloatArray  # sender's payload per bin
     throughput_bit_s: FloatArray
     one_way_delay_s: FloatArray  # by sending order, clock line removed
+    in_flight_at_s: FloatArray  # sent and not acknowledged yet, after each packet, at the sender where it was captured
+    in_flight_bytes: FloatArray
+    sent_again_at_s: FloatArray  # retransmissions, likewise
+    sent_again_offset: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,12 +280,27 @@ class GroupResult:
 
 @dataclass(frozen=True, slots=True)
 class CaptureSummary:
-    """One capture file as read: counts and what was wrong with it."""
+    """One capture file as read: counts, what was wrong with it, and what tells it from every other file.
+
+    `started_ns` and `ended_ns` are the times of its first and its last packet of any kind; `sha256` is that of the file
+    as it stands on disk, None for standard input.
+    """
 
     path: str
     packets: int
     connections: int
     warnings: tuple[str, ...] = ()
+    started_ns: int | None = None
+    ended_ns: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What made a result: the version of pepscope, and the options on which the result depends, by name."""
+
+    version: str
+    options: Mapping[str, Number] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +319,9 @@ class DetectionResult:
     #: From `detect` a `pepscope.results.pair_table.PairTable`: columns, from which pairs are made when asked for.
     pairs: Sequence[PairResult]
     groups: tuple[GroupResult, ...] = ()
-    #: How the result was made, which is no part of it: no file holds these numbers.
+    #: What made the result; None where a file of an older version does not say it.
+    tool: Tool | None = None
+    #: How much work it was, which is no part of the result: no file holds these numbers.
     temporary_bytes: TemporaryBytes = TemporaryBytes()
 
     def __repr__(self) -> str:
@@ -311,7 +344,7 @@ class DetectionResult:
         return [pair.verdict for pair in self.pairs]
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON contract `detect-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
+        """The JSON contract `detect-2` (see `pepscope/schemas`) as plain dictionaries and lists."""
         from pepscope.results.encode import detection_document
 
         return detection_document(self)
@@ -327,7 +360,7 @@ class DetectionResult:
         return b"".join(json_chunks(self, indent=indent)).decode("utf-8", "surrogatepass")
 
     def to_json_lines(self) -> str:
-        """The JSON contract `detect-lines-1`: a line with the captures, then one a pair, then one a group."""
+        """The JSON contract `detect-lines-2`: a line with the captures, then one a pair, then one a group."""
         from pepscope.results.encode import line_chunks
 
         return b"".join(line_chunks(self)).decode("utf-8", "surrogatepass")

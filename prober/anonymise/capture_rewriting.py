@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pepscope.captures.frames import Fragment, Frame, HeaderKind, read_frames
+from pepscope.captures.files.frames import Fragment, Frame, HeaderKind, read_frames
 from pepscope.errors import CaptureError
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.frame_layout import Hidden, Layout, fragment_layout, layout, word_sum

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Literal
 
-from pepscope.captures.frames import Frame, Header, HeaderKind
+from pepscope.captures.files.frames import Frame, Header, HeaderKind
 
 
 class Hidden(Enum):

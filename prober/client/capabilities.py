@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from pathlib import Path
 
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from pepscope.errors import PepscopeError
 from prober.protocol.control_messages import About
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from pepscope.errors import CaptureError, FilterError
 from prober.client.capabilities import Capability
 from prober.errors import ControlError, MeasurementError, UnreachableError

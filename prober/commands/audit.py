@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.commands.detect import Duration, FailOn
+from detector.commands.detect import FailOn
+from pepscope.command_line.options import Duration
 from pepscope.errors import PepscopeError, UsageError
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.commands.detect import Duration, FailOn
+from detector.commands.detect import FailOn
+from pepscope.command_line.options import Duration
 
 if TYPE_CHECKING:
     from prober.check.judging import PortVerdict

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from pepscope.errors import CaptureError, PepscopeError
 from prober.protocol.control_messages import CaptureSummary, Ports
 from prober.server.refusal import RefusedError

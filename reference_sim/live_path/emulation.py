@@ -16,7 +16,7 @@ import numpy as np
 
 import pepscope
 from pepscope import _core
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from pepscope.errors import CaptureError, LivePathError
 from pepscope.whole_file import write_whole
 from reference_sim.library import load_scenario

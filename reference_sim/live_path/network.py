@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pepscope.captures.tun import dropped_packets, open_tun
+from pepscope.captures.live.tun import dropped_packets, open_tun
 from reference_sim.live_path.kernel_settings import KernelSettings, kernel_control, kernel_settings
 from reference_sim.live_path.namespaces import CleanupWatchdog, Namespace
 from reference_sim.live_path.opening import OpenedInSteps

@@ -17,6 +17,8 @@
   const MAX_HEIGHT = 15e6;
   const ROWS_BEYOND_VIEW = 8;
   const MAX_PRINTED = 500;
+  /* So many rows stand in the document at once; more need a box that scrolls. */
+  const MAX_WHOLE = 100;
   const OUT_OF_SIGHT = "-9999px";
 
   let data;
@@ -206,6 +208,7 @@
     body.replaceChildren();
     rendered.clear();
     active = 0;
+    scroller.classList.toggle("whole", order.length <= MAX_WHOLE);
     resize();
     scroller.scrollTop = 0;
     render();

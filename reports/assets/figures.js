@@ -9,7 +9,7 @@
   let source = null;
   let library = null;
 
-  /* plotly.js waits as text: running its 5 MB is put off until the first figure needs it. */
+  /* plotly.js waits as text, where the page holds it: running its 5 MB is put off until the first figure needs it. */
   function plotly() {
     if (library === null) {
       const script = document.createElement("script");
@@ -103,14 +103,16 @@
       title: { standoff: 8, font: { size: 12 } },
       nticks: plot.clientWidth < 480 ? 5 : 8,
     };
+    const style = getComputedStyle(plot);
     const layout = {
       autosize: true,
-      height: plot.clientHeight,
+      height: plot.clientHeight - parseFloat(style.paddingTop),
       margin: { l: 12, r: 12, t: 8, b: 8 },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: palette.ink },
       hoverlabel: { bgcolor: palette.surface, font: { color: palette.ink } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: palette.faint, activecolor: palette.ink },
       dragmode: touch ? false : "zoom",
       showlegend: figure.traces.length > 1,
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemsizing: "constant", font: { size: 12 } },
@@ -157,22 +159,84 @@
     },
     { rootMargin: "300px" },
   );
+  /* A page of a site shares the library with the others. */
+  function load(address) {
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.addEventListener("load", () => {
+        library = window.Plotly;
+        resolve();
+      });
+      script.addEventListener("error", () => reject(new Error(`${address} cannot be loaded`)));
+      script.src = address;
+      document.head.append(script);
+    });
+  }
+
+  /* Chromium lays out what is folded away; only `checkVisibility` tells that it is. */
+  function isOpen(plot) {
+    return plot.checkVisibility === undefined ? plot.offsetParent !== null : plot.checkVisibility();
+  }
+
+  /*
+   * What is open is drawn one figure after the other, so that it needs no scrolling: pictures and prints of the page
+   * show all of it. What a reader folds out is drawn when it comes into view.
+   */
+  function drawOpen(finished) {
+    const next = Array.from(plots).find((plot) => !drawn.has(plot) && isOpen(plot));
+    if (next === undefined) {
+      finished();
+      return;
+    }
+    seen.unobserve(next);
+    draw(next);
+    setTimeout(drawOpen, 0, finished);
+  }
+
+  /*
+   * The page counts as loading until then: who takes a picture of it waits for that. A document inside it that is open
+   * for writing holds its load event back.
+   */
+  function holdLoading() {
+    if (document.readyState === "complete") return () => {};
+    const frame = document.createElement("iframe");
+    frame.hidden = true;
+    document.body.append(frame);
+    frame.contentDocument.open();
+    return () => {
+      frame.contentDocument.close();
+      frame.remove();
+    };
+  }
+
   /* The library is the last thing in the file: a figure in view must wait until the file has been read to its end. */
   async function begin() {
     if (plots.length === 0) return;
-    const packed = document.getElementById("plotly-source");
-    source = new TextDecoder().decode(await inflate(packed.textContent));
-    packed.remove();
+    const release = holdLoading();
+    try {
+      await unpackLibrary();
+    } catch (error) {
+      release();
+      throw error;
+    }
     plots.forEach((plot) => seen.observe(plot));
+    drawOpen(release);
+  }
+
+  async function unpackLibrary() {
+    const packed = document.getElementById("plotly-source");
+    if (packed.dataset.address === undefined) source = new TextDecoder().decode(await inflate(packed.textContent));
+    else await load(packed.dataset.address);
+    packed.remove();
   }
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", begin);
   else begin();
   dark.addEventListener("change", () => drawn.forEach(draw));
   /* A print holds what is open, drawn or not yet. */
   addEventListener("beforeprint", () => {
-    if (source === null) return;
+    if (source === null && library === null) return;
     plots.forEach((plot) => {
-      if (!drawn.has(plot) && plot.offsetParent !== null) draw(plot);
+      if (!drawn.has(plot) && isOpen(plot)) draw(plot);
     });
   });
 })();

@@ -21,7 +21,7 @@ from reports.detection.page import (
     MAX_TRACE_POINTS,
     connection_section,
 )
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
@@ -69,7 +69,7 @@ def audit_page_text(result: AuditResult) -> str:
             "missing": missing_section(run),
             "facts": metrics_section(run),
             "data": "".join(drawings.data),
-            "plotly": plotly_source() if drawings.data else "",
+            "plotly": plotly_element() if drawings.data else "",
             "script": asset("audit.js"),
             "inflate_script": asset("inflate.js"),
             "figure_script": asset("figures.js"),
@@ -162,7 +162,7 @@ class _Drawings:
         index, self.count = self.count, self.count + 1
         figures: list[list[Figure]] = []
         if id(item) in self._chosen:
-            figures = [flow_figures(series, self._limit) for series in item.pair.series]
+            figures = [flow_figures(series, self._limit, item.pair.evidence) for series in item.pair.series]
             self.data.append(figure_data(index, figures))
         return connection_section(index, item.pair, figures, alone=True, label=item.task, remark=item.set_aside)
 

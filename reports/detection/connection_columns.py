@@ -15,8 +15,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pepscope.results.columns import TextColumn
-from pepscope.results.pair_table import JUDGED, PairTable
+from pepscope.results.evidence.growing import TextColumn
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.verdicts import Verdict
 from reports.detection.ranking import KINDS_IN_ORDER
 from reports.document import compressed

@@ -1,6 +1,6 @@
 """Reading the JSON of `pepscope detect --json` back into typed results.
 
-The types here are the contract `detect-1` (`pepscope/schemas/detect-1.json`) as a reader needs it: fields that are not
+The types here are the contract `detect-2` (`pepscope/schemas/detect-2.json`) as a reader needs it: fields that are not
 known are passed over, so that a newer writer may add some.
 """
 
@@ -10,8 +10,10 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
+import numpy as np
 from msgspec import Meta, Struct
 
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -25,16 +27,29 @@ from pepscope.results.verdicts import (
     PairResult,
     SplitPlace,
     Stretch,
+    Tool,
     VantageName,
     Verdict,
 )
 from pepscope.strict_reading import WholeNumber, between, read_as
 from reports.errors import ReportError
 
-SCHEMA_VERSION = 1
+#: Versions that can be read: the first one names no packets.
+SCHEMA_VERSIONS = (1, 2)
 
 Share: TypeAlias = Annotated[float, between(0.0, 1.0)]
 Finite: TypeAlias = Annotated[float, between(-sys.float_info.max, sys.float_info.max)]
+
+
+def time_of(text: str) -> int:
+    """The Unix time (ns) of a time as RFC 3339 has it, in UTC. Raises ReportError for what is none."""
+    try:
+        time: np.datetime64 = np.datetime64(text.removesuffix("Z"), "ns")
+    except (ValueError, OverflowError):
+        time = np.datetime64("NaT", "ns")
+    if np.isnat(time):
+        raise ReportError(f"a time must be written as in 2026-01-31T12:00:00Z, got {text!r}")
+    return int(time.astype(np.int64))
 
 
 class ProbabilityDocument(Struct, frozen=True, rename="kebab"):
@@ -53,6 +68,19 @@ class ProbabilityDocument(Struct, frozen=True, rename="kebab"):
         }
 
 
+class PacketDocument(Struct, frozen=True):
+    """A packet that shows a finding."""
+
+    capture: str
+    frame: WholeNumber
+    time: str
+    shows: str
+
+    def result(self) -> EvidencePacket:
+        """As the detector has it."""
+        return EvidencePacket(self.capture, self.frame, time_of(self.time), self.shows)
+
+
 class EvidenceDocument(Struct, frozen=True):
     """What one method found."""
 
@@ -63,6 +91,7 @@ class EvidenceDocument(Struct, frozen=True):
     numbers: dict[str, Number]
     finding: str = ""
     caveats: tuple[str, ...] = ()
+    packets: tuple[PacketDocument, ...] | None = None
 
     def result(self) -> Evidence:
         """As the detector has it."""
@@ -74,6 +103,7 @@ class EvidenceDocument(Struct, frozen=True):
             summary=self.summary,
             numbers=self.numbers,
             caveats=self.caveats,
+            packets=None if self.packets is None else tuple(item.result() for item in self.packets),
         )
 
 
@@ -84,10 +114,11 @@ class VantageDocument(Struct, frozen=True):
     client: str
     server: str
     transport: str = "tcp"
+    frames: tuple[WholeNumber, WholeNumber] | None = None
 
     def result(self) -> VantageName:
         """As the detector has it."""
-        return VantageName(self.capture, self.client, self.server, self.transport)
+        return VantageName(self.capture, self.client, self.server, self.transport, self.frames)
 
 
 class CaptureDocument(Struct, frozen=True):
@@ -97,10 +128,27 @@ class CaptureDocument(Struct, frozen=True):
     packets: WholeNumber
     connections: WholeNumber
     warnings: tuple[str, ...]
+    started: str | None = None
+    ended: str | None = None
+    sha256: str | None = None
 
     def result(self) -> CaptureSummary:
         """As the detector has it."""
-        return CaptureSummary(self.path, self.packets, self.connections, self.warnings)
+        started_ns, ended_ns = (None if text is None else time_of(text) for text in (self.started, self.ended))
+        return CaptureSummary(
+            self.path, self.packets, self.connections, self.warnings, started_ns, ended_ns, self.sha256
+        )
+
+
+class ToolDocument(Struct, frozen=True):
+    """What made the result."""
+
+    version: str
+    options: dict[str, Number] = {}  # msgspec copies it for each document
+
+    def result(self) -> Tool:
+        """As the detector has it."""
+        return Tool(self.version, self.options)
 
 
 class PayloadDocument(Struct, frozen=True):
@@ -144,6 +192,7 @@ class PairDocument(Struct, frozen=True):
     packets: WholeNumber = 0
     payload_bytes: PayloadDocument = PayloadDocument(0, 0)
     duration_s: Finite = 0.0
+    started: str | None = None
     pairing: PairingDocument = PairingDocument(1.0)
     mechanism: Mechanism | None = None
     stretch: StretchDocument | None = None
@@ -163,6 +212,7 @@ class PairDocument(Struct, frozen=True):
             pairing_confidence=self.pairing.confidence,
             pairing_ground=self.pairing.ground or "",
             mechanism=self.mechanism,
+            started_ns=None if self.started is None else time_of(self.started),
             stretch=None if self.stretch is None else self.stretch.result(),
         )
 
@@ -235,6 +285,7 @@ class DetectDocument(Struct, frozen=True):
     captures: tuple[CaptureDocument, ...]
     pairs: tuple[PairDocument, ...]
     groups: tuple[GroupDocument, ...] = ()
+    tool: ToolDocument | None = None
 
 
 def read_document(document: object) -> DetectionResult:
@@ -252,16 +303,17 @@ def read_document(document: object) -> DetectionResult:
         captures=tuple(item.result() for item in read.captures),
         pairs=tuple(item.result() for item in read.pairs),
         groups=tuple(item.result() for item in read.groups),
+        tool=None if read.tool is None else read.tool.result(),
     )
 
 
 def _check_schema(document: Mapping[str, object]) -> None:
     version = document.get("schema")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
+    if version not in SCHEMA_VERSIONS or isinstance(version, bool):
         what = "no 'schema' number" if version is None else f"schema {version!r}"
         raise ReportError(
-            f"This is not a verdict that can be explained: it has {what} where schema {SCHEMA_VERSION} is expected; "
-            "give the output of 'pepscope detect --json'."
+            f"This is not a verdict that can be explained: it has {what} where schema {SCHEMA_VERSIONS[-1]} is "
+            "expected; give the output of 'pepscope detect --json'."
         )
     if "pairs" not in document and "connections" in document:
         raise ReportError(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pepscope.extras import needed
+from pepscope.results.encode import packets_document
 from pepscope.results.frames import detection_batches, detection_frames
+from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import output_file
 from reports.errors import cannot_write
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from pepscope.results.evidence.named import PairPackets
     from pepscope.results.verdicts import DetectionResult
 
 #: Connections of a row group, with their evidence: some ten megabytes while they are written.
@@ -27,7 +29,8 @@ _ROWS = 8192
 def evidence_frame(result: DetectionResult) -> pd.DataFrame:
     """One row a piece of evidence; `pair` is the row of `result.to_frame()` that it belongs to.
 
-    `numbers` is the JSON text of the figures behind it, `caveats` the caveats joined by `; `.
+    `numbers` is the JSON text of the figures behind it, `caveats` the caveats joined by `; `, `packets` the JSON text
+    of the packets that show it.
     """
     import pandas as pd
 
@@ -36,19 +39,27 @@ def evidence_frame(result: DetectionResult) -> pd.DataFrame:
 
 def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, list[Any]]]:
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
-    pairs = enumerate(result.pairs)
-    for _ in range(0, max(len(result.pairs), 1), rows):
-        items = [(index, item) for index, pair in islice(pairs, rows) for item in pair.evidence]
+    table = PairTable.of(result.pairs)
+    for start in range(0, max(len(table), 1), rows):
+        places = list(enumerate(table.rows[start : start + rows], start))
+        items = [(index, item) for index, row in places for item in table.columns.evidence.documents(row)]
+        numbered = [(row, number) for _, row in places for number in range(len(table.columns.evidence.documents(row)))]
         yield {
             "pair": [index for index, _ in items],
-            "method": [item.method for _, item in items],
-            "outcome": [item.outcome.value for _, item in items],
-            "finding": [str(item.finding) for _, item in items],
-            "strength": [item.strength for _, item in items],
-            "summary": [item.summary for _, item in items],
-            "numbers": [json.dumps(dict(item.numbers)) for _, item in items],
-            "caveats": ["; ".join(item.caveats) for _, item in items],
+            "method": [item["method"] for _, item in items],
+            "outcome": [item["outcome"].value for _, item in items],
+            "finding": [str(item["finding"]) for _, item in items],
+            "strength": [item["strength"] for _, item in items],
+            "summary": [item["summary"] for _, item in items],
+            "numbers": [json.dumps(item["numbers"]) for _, item in items],
+            "caveats": ["; ".join(item["caveats"]) for _, item in items],
+            "packets": [_packets(table.packets_of_row(row), number) for row, number in numbered],
         }
+
+
+def _packets(packets: PairPackets | None, number: int) -> str:
+    """The packets that show a pair's finding as JSON text, as in `detect-2`: `null` where they were not looked for."""
+    return json.dumps(packets_document(None if packets is None else packets.evidence[number])["packets"])
 
 
 def evidence_path(path: str | Path) -> Path:

@@ -175,7 +175,7 @@ def _drawings(number: int, figures: Sequence[Figure]) -> str:
         return ""
     drawings = "".join(
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{_key(number)}" data-flow="0" '
-        f'data-figure="{place}" role="img" aria-label="{escape(f"{figure.title}. {figure.caption}")}"></div>'
+        f'data-figure="{place}" role="group" aria-label="{escape(f"{figure.title}. {figure.caption}")}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
         for place, figure in enumerate(figures)
     )

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
+from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, FlowSeries, PairResult, SplitPlace, Verdict
+from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace, Tool, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
+from reports.detection.flow_section import flow_section
 from reports.detection.group_section import groups_section
 from reports.detection.ranking import (
     KINDS_IN_ORDER,
@@ -21,12 +24,20 @@ from reports.detection.ranking import (
     judged_alone,
     verdict_probability,
 )
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, SITE_CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.figures.flow_figures import Figure, choose_limit, flow_figures
 from reports.glossary import with_tooltips
+from reports.packets import vantage_filters, without_packets
 from reports.page_parts import counted, evidence_table, probability_bar, verdict_badge
-from reports.quantities import format_bytes, format_count, format_moment, format_percent, format_seconds
+from reports.quantities import (
+    describe_number,
+    format_bytes,
+    format_count,
+    format_moment,
+    format_percent,
+    format_seconds,
+)
 from reports.wording import VERDICT_NAMES, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
@@ -38,9 +49,13 @@ MAX_DRAWN = 50
 #: Connections with a section of their own.
 MAX_SECTIONS = 200
 
-#: Bytes of a page, and how many of them sections and groups take: 200 sections of 13 kB, 50 groups and captions.
+#: Connections whose packets are named.
+MAX_WITH_PACKETS = 50
+
+#: Bytes of a page, and how many of them sections and groups take: 200 sections of 13 kB, 50 of which name packets in
+#: 15 kB more, 50 groups and captions.
 PAGE_BYTES = 10_000_000
-_SECTION_BYTES = 3_600_000
+_SECTION_BYTES = 4_400_000
 
 #: Points a trace, and most and fewest points of the whole page, with the bytes that one takes. What the table and
 #: plotly.js leave of the page is for points; every figure keeps its shape with the fewest.
@@ -48,57 +63,87 @@ MAX_TRACE_POINTS = 4000
 MAX_POINTS, MIN_POINTS = 350_000, 50_000
 _POINT_BYTES = 10.7
 
-#: A direction that carries less than this share of the other's payload, a request say, is folded away.
-MINOR_FLOW = 0.05
-
 
 def write_page(result: DetectionResult, path: str | Path) -> None:
     """Write `result` as one self-contained HTML file to `path`."""
-    text = page_text(result)
+    _write(page_text(result), path)
+
+
+def write_connection_page(result: DetectionResult, path: str | Path, ends: EndPoints) -> None:
+    """Write the page of one connection of `result`. Raises UsageError where there is no such connection."""
+    _write(page_text(result, only=places_between(result.pairs, ends)), path)
+
+
+def _write(text: str, path: str | Path) -> None:
     try:
         write_output(path, text)
     except OSError as error:
         raise cannot_write(path, error) from error
 
 
-def page_text(result: DetectionResult) -> str:
-    """The page as text; everything that comes from captures or paths is escaped."""
+@dataclass(frozen=True, slots=True)
+class InSite:
+    """A page that is one of a site: where its plotly.js and the page above it lie, relative to it."""
+
+    plotly: str
+    above: str
+    above_name: str
+
+
+def page_text(result: DetectionResult, *, only: Sequence[int] | None = None, site: InSite | None = None) -> str:
+    """The page as text; everything that comes from captures or paths is escaped.
+
+    `only` are the places of the connections to show, with their groups, instead of all.
+    """
     pairs = PairTable.of(result.pairs)
-    order = by_attention(pairs)
+    if only is not None:
+        kept = set(only)
+        result = replace(result, groups=tuple(group for group in result.groups if not kept.isdisjoint(group.pairs)))
+    order = [place for place in by_attention(pairs) if only is None or place in kept]
     drawn = [index for index in order if pairs.series(index)][:MAX_DRAWN]
     flows = [series for index in drawn for series in pairs.series(index)]
     columns = connection_columns(pairs, order, MAX_SECTIONS)
     groups = groups_section(result, order[:MAX_SECTIONS])
-    plotly = plotly_source() if drawn or groups.data else ""
+    plotly = plotly_element(None if site is None else site.plotly) if drawn or groups.data else ""
     room = PAGE_BYTES - _SECTION_BYTES - len(columns) - len(plotly) - len(groups.data)
     limit = choose_limit(flows, min(MAX_POINTS, max(MIN_POINTS, int(room / _POINT_BYTES))), MAX_TRACE_POINTS)
     drawn_set = set(drawn)
     sections: list[str] = []
     data: list[str] = []
     for rank, index in enumerate(order[:MAX_SECTIONS]):
-        pair = result.pairs[index]
-        figures = [flow_figures(series, limit) for series in pair.series] if index in drawn_set else []
+        pair = result.pairs[index] if rank < MAX_WITH_PACKETS else without_packets(result.pairs[index])
+        figures = [flow_figures(series, limit, pair.evidence) for series in pair.series] if index in drawn_set else []
         sections.append(
-            connection_section(index, pair, figures, opened=rank == 0 and not groups.data, alone=len(order) == 1)
+            connection_section(
+                index,
+                pair,
+                figures,
+                opened=rank == 0 and (only is not None or not groups.data),
+                alone=len(order) == 1,
+            )
         )
         if figures:
             data.append(figure_data(index, figures))
     return fill(
         asset("page.html"),
         {
-            "policy": CONTENT_POLICY,
+            "policy": CONTENT_POLICY if site is None else SITE_CONTENT_POLICY,
             "title": escape(_title(result.captures)),
             "style": asset("page.css"),
-            "headline": with_tooltips(_headline(result)),
+            "above": "" if site is None else f'<a href="{escape(site.above)}">{escape(site.above_name)}</a>',
+            "headline": with_tooltips(_headline(result, order)),
+            "tool": _tool(result.tool),
             "captures": "".join(_capture(capture) for capture in result.captures),
-            "groups": groups.html,
-            "chips": "".join(_chips(result.verdicts)),
+            "groups_above": groups.html if only is None else "",
+            "groups_below": "" if only is None else groups.html,
+            "chips": "".join(_chips([pairs.verdict(place) for place in order])),
             "limits": _limits(len(order), len(drawn)),
             "sections_count": counted(len(sections), "connection"),
             "sections": "".join(sections),
             "columns": columns,
             "data": groups.data + "".join(data),
             "plotly": plotly,
+            "library_place": "inside this file" if site is None else "beside this file",
             "inflate_script": asset("inflate.js"),
             "table_script": asset("connections.js"),
             "script": asset("page.js"),
@@ -111,14 +156,15 @@ def _title(captures: Sequence[CaptureSummary]) -> str:
     return " and ".join(Path(capture.path).name or capture.path for capture in captures) or "no captures"
 
 
-def _headline(result: DetectionResult) -> str:
-    pairs, counts = result.pairs, count_by_verdict(result.verdicts)
+def _headline(result: DetectionResult, shown: Sequence[int]) -> str:
+    pairs = result.pairs
     if not pairs:
         return "No TCP connection was found."
+    if len(shown) == 1 and (len(pairs) > 1 or not judged_alone(result)):
+        return verdict_sentence(pairs[shown[0]])
     if judged_alone(result):
         return _headline_of_groups(result)
-    if len(pairs) == 1:
-        return verdict_sentence(pairs[0])
+    counts = count_by_verdict(result.verdicts)
     split = sum(count for verdict, count in counts.items() if verdict.is_split)
     open_ones = counts.get(Verdict.INCONCLUSIVE, 0)
     total = format_count(len(pairs))
@@ -152,10 +198,30 @@ def _capture(capture: CaptureSummary) -> str:
     warnings = "".join(f"<li>{escape(text)}</li>" for text in capture.warnings)
     return (
         f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
-        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}</span>"
+        f"<span>{counted(capture.packets, 'packet')}, {counted(capture.connections, 'connection')}{_captured(capture)}"
+        "</span>"
+        + ("" if capture.sha256 is None else f'<span class="digest">SHA-256 {capture.sha256}</span>')
         + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
         + "</li>"
     )
+
+
+def _captured(capture: CaptureSummary) -> str:
+    if capture.started_ns is None or capture.ended_ns is None:
+        return ""
+    return f", {format_moment(capture.started_ns)} to {format_moment(capture.ended_ns)}"
+
+
+def _tool(tool: Tool | None) -> str:
+    """Version and options, for the foot of the page."""
+    if tool is None:
+        return "pepscope. "
+    options = "".join(
+        f"<li><code>{escape(name)}</code> {escape(describe_number(name, value)[1])}</li>"
+        for name, value in tool.options.items()
+        if value is not None
+    )
+    return f'pepscope {escape(tool.version)}, with the options</p><ul class="options">{options}</ul><p>'
 
 
 def _chips(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -205,8 +271,8 @@ def connection_section(
     # The page's headline already shows it if there is only one connection.
     meaning = "" if alone else f'<p class="verdict">{with_tooltips(verdict_sentence(pair))}</p>'
     drawings = "".join(
-        _flow(index, position, pair, pair.series[position], figures[position])
-        for position in sorted(range(len(figures)), key=lambda place: -_payload(pair, pair.series[place].direction))
+        flow_section(index, position, pair.series[position].direction, figures[position], _payloads(pair))
+        for position in sorted(range(len(figures)), key=lambda place: -_payloads(pair)[pair.series[place].direction])
     )
     return (
         f'<details class="connection" id="connection-{index}"{" open" if opened else ""}>'
@@ -240,7 +306,7 @@ def _facts(pair: PairResult) -> str:
     else:
         how = ""
     return (
-        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}'
+        f'<table class="vantages"><tbody>{rows}</tbody></table>{how}{vantage_filters(pair)}'
         f'<p class="totals">{format_count(pair.packets)} packets in {format_seconds(pair.duration_s)}{_since(pair)}; '
         f"payload {format_bytes(pair.payload_bytes_up)} up (client to server), "
         f"{format_bytes(pair.payload_bytes_down)} down.</p>"
@@ -251,23 +317,5 @@ def _since(pair: PairResult) -> str:
     return "" if pair.started_ns is None else f" from {format_moment(pair.started_ns)}"
 
 
-def _flow(index: int, position: int, pair: PairResult, series: FlowSeries, figures: list[Figure]) -> str:
-    way = "Upload, client to server" if series.direction is Direction.UP else "Download, server to client"
-    payload = _payload(pair, series.direction)
-    drawings = "".join(
-        f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="{index}" data-flow="{position}" '
-        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
-        f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
-        for number, figure in enumerate(figures)
-    )
-    if not drawings:
-        return ""
-    main = payload >= MINOR_FLOW * _payload(pair, series.direction.reverse)
-    return (
-        f'<details class="flow"{" open" if main else ""}><summary><h3>{way}: {format_bytes(payload)}</h3></summary>'
-        f'<div class="figures">{drawings}</div></details>'
-    )
-
-
-def _payload(pair: PairResult, direction: Direction) -> int:
-    return pair.payload_bytes_up if direction is Direction.UP else pair.payload_bytes_down
+def _payloads(pair: PairResult) -> dict[Direction, int]:
+    return {Direction.UP: pair.payload_bytes_up, Direction.DOWN: pair.payload_bytes_down}

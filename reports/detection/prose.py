@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pepscope.captures.files.named_packets import locator
+from pepscope.results.encode import time_text
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, Outcome, PairResult, Verdict
 from reports.detection.contract import read_document
 from reports.detection.ranking import (
@@ -17,6 +19,7 @@ from reports.detection.ranking import (
     hosts_by_attention,
     verdict_probability,
 )
+from reports.packets import packet_lines
 from reports.quantities import describe_number, format_bytes, format_count, format_percent, format_seconds
 from reports.terminal import printable
 from reports.wording import (
@@ -41,6 +44,9 @@ MAX_HOSTS = 8
 #: Numbers shown of one piece of evidence; methods put the most important ones first.
 MAX_NUMBERS = 10
 
+#: Packets named of one piece of evidence.
+MAX_PACKETS = 6
+
 #: Below this payload a transfer is weak evidence: it fits into most senders' first window, and no queue builds up.
 SHORT_TRANSFER_BYTES = 50_000
 
@@ -64,6 +70,7 @@ def explain(
 
 
 def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
+    yield from _made_of(result, width)
     for capture in result.captures:
         for warning in capture.warnings:
             yield from _wrap(f"Warning about {capture.path}: {warning}", width)
@@ -91,6 +98,19 @@ def _document(result: DetectionResult, width: int, most: int) -> Iterator[str]:
             "inconclusive ones, then the largest.",
             width,
         )
+
+
+def _made_of(result: DetectionResult, width: int) -> Iterator[str]:
+    """What judged which files, and when these were captured."""
+    if result.tool is None:
+        return
+    options = ", ".join(f"{name} {value}" for name, value in result.tool.options.items() if value not in (None, False))
+    yield from _wrap(f"Judged by pepscope {result.tool.version} ({options}).", width)
+    for capture in result.captures:
+        when = "" if capture.started_ns is None else f" began {time_text(capture.started_ns)}"
+        digest = "" if capture.sha256 is None else f", SHA-256 {capture.sha256}"
+        yield from _wrap(f"{capture.path}:{when}{digest}", width, "  ", "    ")
+    yield ""
 
 
 def _groups(result: DetectionResult, width: int) -> Iterator[str]:
@@ -125,6 +145,7 @@ def _grounds(group: GroupResult, width: int) -> Iterator[str]:
         yield from _wrap(
             f"- {name[:1].upper()}{name[1:]} ({_firmness(item.strength)}): {said}.{caveats}", width, "  ", "    "
         )
+        yield from _packets(item, width)
     if len(group.by_host) < 2:
         return
     hosts = hosts_by_attention(group)
@@ -152,6 +173,10 @@ def _connection(pair: PairResult, width: int) -> Iterator[str]:
     yield from _wrap(title, width)
     yield "=" * min(width, len(title))
     yield from _wrap(_where(pair), width)
+    for vantage in pair.vantages:
+        if vantage.frames is not None:
+            found = locator(vantage.capture, vantage.display_filter)
+            yield f"  {printable(found.tshark or found.display_filter)}"
     yield ""
     share = verdict_probability(pair)
     certainty = "" if share is None else f" Probability: {format_percent(share)}."
@@ -218,6 +243,16 @@ def _pieces(items: Sequence[Evidence], width: int) -> Iterator[str]:
             numbers += f"; {len(known) - MAX_NUMBERS} more in the JSON"
         if numbers:
             yield from _wrap(f"({numbers})", width, "    ", "    ")
+        yield from _packets(item, width)
+
+
+def _packets(item: Evidence, width: int) -> Iterator[str]:
+    """The packets that show a finding; lines for a shell are not wrapped, so that they can be pasted."""
+    for line in packet_lines(item.packets or (), most=MAX_PACKETS):
+        if line.startswith("frame ") or line[0].isdigit():
+            yield from _wrap(f"- {line}", width, "    ", "      ")
+        else:
+            yield f"    {printable(line)}"
 
 
 def _firmness(strength: float) -> str:
@@ -237,6 +272,7 @@ def _not_applicable(pair: PairResult, width: int) -> Iterator[str]:
     for item in undecided:
         name = method_name(item.method)
         yield from _wrap(f"- {name[:1].upper()}{name[1:]}: {item.summary}", width, "  ", "    ")
+        yield from _packets(item, width)
 
 
 def _caveats(pair: PairResult, width: int) -> Iterator[str]:

@@ -5,12 +5,12 @@ How the points look is decided by `reports/assets/figures.js`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pepscope.results.verdicts import FlowSeries
+from pepscope.results.verdicts import Evidence, FlowSeries, Number, Outcome
 from reports.figures.decimation import FloatArray, IndexArray, envelope_indices, lowest, step_indices
 from reports.figures.packing import Packed, pack
 from reports.quantities import format_bytes, format_count, format_percent, format_seconds
@@ -82,24 +82,40 @@ def point_count(series: FlowSeries, limit: int) -> int:
         len(series.receiver_window_at_s),
         len(series.throughput_at_s),
         len(series.one_way_delay_s),
+        len(series.in_flight_at_s),
+        len(series.sent_again_at_s),
     ]
     return sum(min(size, limit) for size in sizes)
 
 
-def flow_figures(series: FlowSeries, limit: int) -> list[Figure]:
-    """The figures of one data flow that its series can fill, at most `limit` points a trace plus those always kept."""
+def flow_figures(series: FlowSeries, limit: int, evidence: Sequence[Evidence] = ()) -> list[Figure]:
+    """The figures of one data flow that its series can fill, at most `limit` points a trace plus those always kept.
+
+    Captions quote the numbers of the `evidence` on the connection where they speak of the same thing.
+    """
     candidates = (
-        _clouds(series, limit),
+        _clouds(series, limit, _contradiction(series, evidence)),
         _time_sequence(series, limit),
         _one_way_delay(series, limit),
         _round_trip_time(series, limit),
         _receive_window(series, limit),
+        _in_flight(series, limit),
         _throughput(series, limit),
     )
     return [figure for figure in candidates if figure is not None]
 
 
-def _clouds(series: FlowSeries, limit: int) -> Figure | None:
+def _contradiction(series: FlowSeries, evidence: Sequence[Evidence]) -> Mapping[str, Number] | None:
+    """The numbers of the evidence that data and acknowledgements of this flow contradict each other, if there is."""
+    for item in evidence:
+        numbers = item.numbers
+        of_flow = item.outcome is Outcome.SPLIT and numbers.get("direction") == series.direction.name.lower()
+        if of_flow and numbers.get("clocks") == "general" and {"violating_acks", "acks", "slack_s"} <= numbers.keys():
+            return numbers
+    return None
+
+
+def _clouds(series: FlowSeries, limit: int, told: Mapping[str, Number] | None) -> Figure | None:
     if not len(series.forward_time_s) or not len(series.ack_time_s):
         return None
     offset = series.line_offset_s if series.line_offset_s is not None else 0.0
@@ -134,7 +150,7 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
     return Figure(
         "clouds",
         "Can one clock explain both data and acknowledgements?",
-        _clouds_caption(series, above, below, len(violating)),
+        _clouds_caption(series, above, below, len(violating), told),
         "sender's time (s)",
         "receiver's minus sender's time (s)",
         False,
@@ -142,7 +158,9 @@ def _clouds(series: FlowSeries, limit: int) -> Figure | None:
     )
 
 
-def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, violating: int) -> str:
+def _clouds_caption(
+    series: FlowSeries, above: FloatArray, below: FloatArray, violating: int, told: Mapping[str, Number] | None
+) -> str:
     idea = (
         "Data cannot arrive before it is sent, and an acknowledgement cannot reach the sender before the receiver "
         "sends it. End to end, a line (the relation of the two clocks) therefore has all data above it and all "
@@ -157,11 +175,15 @@ def _clouds_caption(series: FlowSeries, above: FloatArray, below: FloatArray, vi
     )
     total = len(series.ack_time_s)
     if violating:
-        worst = format_seconds(float(max(0.0, -np.nanmin(below))))
+        amount = ""
+        if told is not None:
+            violating, total, slack_s = int(told["violating_acks"] or 0), int(told["acks"] or 0), told["slack_s"]
+            if isinstance(slack_s, float) and slack_s < 0:
+                amount = f" Data and acknowledgements contradict each other by {format_seconds(-slack_s)} at the least."
         return (
             f"{idea} Here {format_count(violating)} of {format_count(total)} acknowledgements "
-            f"({format_percent(violating / total)}, crosses) lie above the best line{drift}, by up to {worst}: the "
-            "sender had them before the receiver can have sent them, which cannot happen end to end."
+            f"({format_percent(violating / max(total, 1))}, crosses) lie above the best line{drift}: the sender had "
+            f"them before the receiver can have sent them, which cannot happen end to end.{amount}"
         )
     strays = int((above < 0).sum() + (below < 0).sum())
     if strays:
@@ -192,6 +214,7 @@ def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
             "ack", "ACKs sent",
             series.receiver_ack_time_s, series.receiver_ack_offset * scale, limit,
         ),
+        _series("violation", "sent again", series.sent_again_at_s, series.sent_again_offset * scale, limit),
     )  # fmt: skip
     if not traces:
         return None
@@ -272,6 +295,25 @@ def _receive_window(series: FlowSeries, limit: int) -> Figure | None:
     if sum(bool(np.any(values == 0)) for values in (series.sender_window_bytes, series.receiver_window_bytes)):
         caption += " The window closes completely here."
     return Figure("window", "Receive window", caption, "time (s)", f"receive window ({unit})", True, traces)
+
+
+def _in_flight(series: FlowSeries, limit: int) -> Figure | None:
+    if not len(series.in_flight_bytes):
+        return None
+    unit, scale = _decimal_unit("B", series.in_flight_bytes)
+    again = len(series.sent_again_at_s)
+    resent = f" {format_count(again)} segments were sent again (crosses in the graph of time and sequence)."
+    return Figure(
+        "in-flight",
+        "Data in flight",
+        f"Sent and not acknowledged yet: {format_bytes(float(series.in_flight_bytes.max()))} at most. It follows the "
+        "smaller of the congestion window and the receive window; a saw that falls after losses is the congestion "
+        f"window.{resent if again else ' Nothing was sent again.'}",
+        "time (s)",
+        f"data in flight ({unit})",
+        True,
+        _present(_steps("data", "in flight", series.in_flight_at_s, series.in_flight_bytes * scale, limit)),
+    )
 
 
 def _throughput(series: FlowSeries, limit: int) -> Figure | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pepscope.results.verdicts import Verdict
-from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_source
+from reports.document import CONTENT_POLICY, asset, figure_data, fill, plotly_element
 from reports.errors import cannot_write
 from reports.quantities import format_bit_rate, format_bytes, format_count, format_percent, format_seconds
 from reports.simulation.figures import simulation_figures
@@ -66,7 +66,7 @@ def simulation_page_text(run: Run) -> str:
             "figures": "".join(_drawing(number, figure) for number, figure in enumerate(figures))
             or '<p class="limits">No series were recorded: set <code>record.series_interval_s</code>.</p>',
             "data": figure_data(0, [figures]) if figures else "",
-            "plotly": plotly_source() if figures else "",
+            "plotly": plotly_element() if figures else "",
             "inflate_script": asset("inflate.js"),
             "figure_script": asset("figures.js"),
         },
@@ -265,6 +265,6 @@ def _limit(total: int, noun: str) -> str:
 def _drawing(number: int, figure: Figure) -> str:
     return (
         f'<figure><h4>{escape(figure.title)}</h4><div class="plot" data-connection="0" data-flow="0" '
-        f'data-figure="{number}" role="img" aria-label="{escape(figure.title)}"></div>'
+        f'data-figure="{number}" role="group" aria-label="{escape(figure.title)}"></div>'
         f'<figcaption>{escape(figure.caption)} <span class="note">{escape(figure.note)}</span></figcaption></figure>'
     )

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from pepscope.results.charts import Chart
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_LOOKS = {"reproduced": "reproduced", "same direction only": "same", "not reproduced": "not"}
+_LOOKS = {
+    "reproduced": "reproduced",
+    "undecided: more seeds": "undecided",
+    "not reproduced, same direction": "same",
+    "not reproduced": "not",
+    "by construction": "aside",
+    "not measured": "aside",
+}
 
 #: Rows of a table on the page; its file has all.
 MAX_ROWS = 200
@@ -54,7 +61,7 @@ def reproduction_page_text(result: Reproduction) -> str:
             "policy": _POLICY,
             "paper": escape(result.paper),
             "style": asset("page.css") + asset("reproduction.css"),
-            "headline": escape(_headline(counts)),
+            "headline": escape(_headline(result)),
             "title": escape(result.title),
             "source": escape(result.source),
             "facts": "".join(_facts(result, counts)),
@@ -66,9 +73,9 @@ def reproduction_page_text(result: Reproduction) -> str:
     )
 
 
-def _headline(counts: Mapping[str, int]) -> str:
-    total = sum(counts.values())
-    return f"{format_count(counts['reproduced'])} of {format_count(total)} published statements are reproduced."
+def _headline(result: Reproduction) -> str:
+    reproduced = format_count(result.counts()["reproduced"])
+    return f"{reproduced} of {format_count(result.counted)} published statements are reproduced."
 
 
 def _facts(result: Reproduction, counts: Mapping[str, int]) -> Iterator[str]:
@@ -79,7 +86,13 @@ def _facts(result: Reproduction, counts: Mapping[str, int]) -> Iterator[str]:
 
 
 def _statement(statement: Statement) -> str:
-    rows = [("published", statement.published), ("found", statement.found), ("reason", statement.reason)]
+    rows = [
+        ("published", statement.published),
+        ("found", statement.found),
+        ("accepted", statement.tolerance),
+        ("reason", statement.reason),
+        *(("depends on", f"{name}: {effect}") for name, effect in statement.sensitivity),
+    ]
     return _card(_LOOKS[statement.outcome.value], statement.outcome.value, statement.where, rows)
 
 

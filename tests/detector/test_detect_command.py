@@ -280,3 +280,20 @@ def test_the_command_and_python_have_the_same_thresholds() -> None:
 
     assert cli.LEAST_PROBABILITY == options.DECISION_PROBABILITY
     assert cli.LEAST_PAIRING_CONFIDENCE == options.LEAST_PAIRING_CONFIDENCE
+
+
+def test_the_page_of_one_connection_shows_it_alone_judged_with_all_others(tmp_path: Path) -> None:
+    captures, page = both("reg_dl_par20"), tmp_path / "page.html"
+    pairs = pepscope.detect(*map(str, captures)).pairs
+    least = min(range(len(pairs)), key=lambda place: pairs[place].payload_bytes_down)
+    ends = (pairs[least].vantages[0].client, pairs[least].vantages[0].server)
+    assert run("detect", *captures, "--connection", *ends, "--html", page).returncode == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.count('<details class="connection" id="connection-') == 1
+    assert f'id="connection-{least}"' in text
+    assert f'id="figures-{least}"' in text
+    assert "group of 20" in text
+    wrong = run("detect", *captures, "--connection", "192.0.2.1:1", ends[1], "--html", page)
+    assert (wrong.returncode, wrong.stderr.decode().count("\n")) == (2, 1)
+    assert b"got 192.0.2.1:1 and" in wrong.stderr
+    assert b"--html" in run("detect", *captures, "--connection", *ends).stderr

@@ -72,6 +72,13 @@ def tshark_rows(path: Path) -> list[OracleRow]:
     return [_row(dict(zip(_FIELDS, line.split("\t"), strict=True))) for line in output.splitlines()]
 
 
+def tshark_fields(line: str, *fields: str) -> list[tuple[str, ...]]:
+    """What tshark prints of the packets that a line for a shell selects: a row a packet."""
+    command = " ".join([line, "-T fields", *(f"-e {field}" for field in fields)])
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=True)
+    return [tuple(row.split("\t")) for row in done.stdout.splitlines()]
+
+
 def _row(every: dict[str, str]) -> OracleRow:
     # Of headers in one another, the innermost comes last.
     field = {name: values.split(";")[-1] for name, values in every.items()}

@@ -77,7 +77,7 @@ def test_wheel_is_abi3_with_the_extension(built: Path) -> None:
         assert "pepscope/_core.abi3.so" in names
         assert archive.getinfo("pepscope/_core.abi3.so").file_size < LARGEST_RELEASE_BYTES
     assert {"pepscope/_core.pyi", "pepscope/py.typed"} <= names
-    assert {"pepscope/schemas/detect-1.json", "pepscope/schemas/inspect-1.json"} <= names
+    assert {"pepscope/schemas/detect-2.json", "pepscope/schemas/inspect-1.json"} <= names
     assert {name.split("/")[0] for name in names} - ROOMS == {
         name.split("/")[0] for name in names if ".dist-info/" in name
     }

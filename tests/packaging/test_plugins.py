@@ -144,7 +144,7 @@ def test_a_method_of_another_distribution_is_weighed_and_explained(
 
 
 def test_a_method_that_decides_nothing_changes_no_verdict(installed: Installed, own: DetectionResult) -> None:
-    found = json.loads(installed.python(*COMMAND, "detect", *SPLIT, "--json").stdout)
+    found = json.loads(installed.python(*COMMAND, "detect", *SPLIT, "--json", "--packets", "0").stdout)
     (pair,), (own_pair,) = found["pairs"], own.to_dict()["pairs"]
     added = by_method(found)["hop_limit"]
     assert added["finding"] == "same-hop-limit"

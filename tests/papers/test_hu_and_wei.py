@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from papers.command import reproduce as command
-from papers.comparing import compare_positive, compare_value, gains_percent, worst, written
+from papers.comparing import gains_percent, written
 from papers.experiment import Effort
 from papers.library import load_paper
 from papers.published import published_table
@@ -22,6 +22,7 @@ from reference_sim.intervals import Interval, mean_interval
 from reports.simulation.reproduction_page import reproduction_page_text, write_figures
 
 R, D, N = StatementOutcome.REPRODUCED, StatementOutcome.DIRECTION, StatementOutcome.NOT
+U, BUILT = StatementOutcome.UNDECIDED, StatementOutcome.BY_CONSTRUCTION
 
 
 @pytest.fixture(scope="module")
@@ -49,22 +50,6 @@ def frame(result: Reproduction, name: str) -> pd.DataFrame:
     return next(table.frame for table in result.assessment.tables if table.name == name)
 
 
-def test_a_published_number_inside_the_interval_is_reproduced() -> None:
-    interval = Interval(30.0, 2.0, 5)
-    assert compare_value(31.9, interval) is R
-    assert compare_value(32.4, interval, rounding=0.5) is R
-    assert compare_value(40.0, interval) is D
-    assert compare_value(-30.0, interval) is N
-    assert compare_value(40.0, interval, direction=False) is N
-
-
-def test_an_order_is_reproduced_beyond_its_interval() -> None:
-    assert compare_positive(Interval(2.0, 1.9, 5)) is R
-    assert compare_positive(Interval(2.0, 2.1, 5)) is D
-    assert compare_positive(Interval(-0.1, 2.1, 5)) is N
-    assert (worst([R, R]), worst([R, N]), worst([N, N]), worst([D, R])) == (R, D, N, D)
-
-
 def test_gains_are_paired() -> None:
     """Runs of the same seed: 10 % each, whatever the seed did."""
     assert gains_percent([11.0, 110.0], [10.0, 100.0]).half_width == pytest.approx(0.0, abs=1e-9)
@@ -87,21 +72,26 @@ def test_hu_gains_grow_with_the_rate_and_the_window(hu: tuple[Reproduction, Path
     second = gains[(gains["table"] == "second") & (gains["file_kB"] == 50)]
     assert second["gain_3_percent"].is_monotonic_increasing
     assert (second["gain_10_percent"] - second["gain_3_percent"]).is_monotonic_increasing
-    assert of(hu[0], "gain of the proxy grows with the rate") is R
+    assert of(hu[0], "gain of the proxy grows with the rate") in (R, U)
     assert of(hu[0], "initial window of 10 at the proxy gains more") is not N
 
 
 def test_hu_directions_hold(hu: tuple[Reproduction, Path]) -> None:
     for words in (
-        "bandwidth-delay product",
+        "In slow start TCP performs well",
+        "the larger, the higher the throughput",
+        "the proxy is ahead throughout",
+        "preferable to recovery by TCP",
         "At 64 kbit/s the proxy gives a small gain",
         "Internet loss matters significantly",
         "there is a MaxDAT above which",
         "only slightly affected",
     ):
-        assert of(hu[0], words) is R, words
+        assert of(hu[0], words) in (R, U), words
+    assert of(hu[0], "4 kB at 64 kbit/s and 24 kB") is BUILT
     for window in (3, 10):
         assert of(hu[0], f"initial window of {window} gains") is not N
+    assert of(hu[0], "an initial window of 3 gains") is not R
 
 
 def test_hu_model_of_a_split_is_near_the_simulator(hu: tuple[Reproduction, Path]) -> None:
@@ -117,23 +107,26 @@ def test_wei_gains_rise_and_fall_with_the_file(wei: tuple[Reproduction, Path]) -
         values = gains[gains["coast"] == coast]["gain_percent"].tolist()
         assert max(values) > 30.0 > values[-2] > values[-1] > 0.0
         assert values.index(max(values)) in (1, 2, 3)
+    where = [one.where for one in wei[0].assessment.statements]
+    assert sum(one.startswith("Table II, ") for one in where) == 28
+    assert sum("table I, " in one for one in where) == 12
     assert of(wei[0], "gain first grows with the file") is R
-    assert of(wei[0], "In all other cases Split-TCP outperforms") is R
+    assert of(wei[0], "In all other cases Split-TCP outperforms") in (R, U)
 
 
 def test_wei_analysis_detection_and_aborts_hold(wei: tuple[Reproduction, Path]) -> None:
     for words in (
-        "about 2.5 s",
-        "about 0.12 s",
+        "passive methods are ineffective",
+        "proportional to r1",
         "over 60 %",
         "Method 3",
         "receive window is essentially constant",
         "Most end-to-end delays",
-        "both connections end at once",
-        "ends within 40 s",
         "7.8 times as fast",
     ):
-        assert of(wei[0], words) is R, words
+        assert of(wei[0], words) in (R, U), words
+    for words in ("about 2.5 s", "about 0.12 s", "both connections end at once", "ends within 40 s", "its cache"):
+        assert of(wei[0], words) is BUILT, words
     assert of(wei[0], "about 12 min") is D
     assert of(wei[0], "For a file of one packet") is N
 
@@ -142,8 +135,38 @@ def test_what_is_written_holds_every_table_and_statement(wei: tuple[Reproduction
     result, directory = wei
     document = json.loads((directory / "reproduction.json").read_text(encoding="utf-8"))
     assert len(document["statements"]) == len(result.assessment.statements) == sum(document["counts"].values())
+    for statement, written_down in zip(result.assessment.statements, document["statements"], strict=True):
+        assert written_down["verdict"] == statement.outcome
+        assert statement.tolerance or not statement.comparisons
+        assert len(written_down["comparisons"]) == len(statement.comparisons)
+    lines = (directory / "statements.md").read_text(encoding="utf-8").splitlines()
+    assert sum(line.startswith("| ") for line in lines) == len(document["statements"]) + 1
     for table in result.assessment.tables:
         assert len(pd.read_csv(directory / "tables" / f"{table.name}.csv")) == len(table.frame)
+
+
+def test_every_interval_holds_to_the_verdict_beside_it(wei: tuple[Reproduction, Path]) -> None:
+    """From the JSON alone: reproduced is inside what is accepted, and a single run decides nothing."""
+    document = json.loads((wei[1] / "reproduction.json").read_text(encoding="utf-8"))
+    for statement in document["statements"]:
+        for one in statement["comparisons"]:
+            low, high = one["accepted"]
+            low, high = (float("-inf") if low is None else low), (float("inf") if high is None else high)
+            half_width = float("inf") if one["half_width"] is None else one["half_width"]
+            is_inside = low - 1e-6 <= one["mean"] - half_width and one["mean"] + half_width <= high + 1e-6
+            assert is_inside or one["verdict"] != R, one
+
+
+@pytest.mark.parametrize("paper", ["hu", "wei"])
+def test_the_paper_s_page_lists_every_statement(paper: str, request: pytest.FixtureRequest) -> None:
+    result, _ = request.getfixturevalue(paper)
+    page = (Path(__file__).parents[2] / "docs" / "papers" / f"{paper}.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[:2] for line in page.splitlines() if line.startswith("| ")]
+    assert [
+        statement.published
+        for statement in result.assessment.statements
+        if [f"| {statement.where}", statement.published.strip()] not in rows
+    ] == []
 
 
 def test_finished_runs_are_not_repeated_and_give_the_same_results(wei: tuple[Reproduction, Path]) -> None:
@@ -166,6 +189,28 @@ def test_the_page_shows_verdicts_figures_and_choices(wei: tuple[Reproduction, Pa
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     write_figures(result, tmp_path)
     assert {path.stem for path in tmp_path.glob("*.svg")} == {chart.name for chart in result.assessment.charts}
+
+
+def test_the_command_reproduces_a_paper_from_end_to_end(tmp_path: Path) -> None:
+    arguments = ["wei", "--quick", "-o", str(tmp_path), "--processes", "1", "--json"]
+    done = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert done.exit_code == 0
+    (paper,) = json.loads(done.stdout)["papers"]
+    assert paper["effort"] == "quick"
+    assert paper["ran"] == paper["runs"] > 1000
+    assert sum(paper["counts"].values()) == len(paper["statements"])
+    assert paper["counted"] == len(paper["statements"]) - paper["counts"][BUILT]
+    by_words = {f"{one['where']}: {one['published']}": one for one in paper["statements"]}
+    gain = by_words["Table II, west coast, 50 kB: Split-TCP gains +41 % on regular TCP."]
+    (comparison,) = gain["comparisons"]
+    assert comparison["accepted"] == [pytest.approx(36.9), pytest.approx(45.1)]
+    assert comparison["count"] == 20
+    assert gain["verdict"] == D
+    assert gain["sensitivity"][0]["parameter"] == "Initial windows"
+    page = (tmp_path / "wei.html").read_text(encoding="utf-8")
+    assert f"{paper['counts'][R]} of {paper['counted']} published statements are reproduced." in page
+    assert "41 ± 4.1 (a tenth of the published number)" in page
+    assert "server starts with 10" in page
 
 
 def test_papers_are_known_by_name() -> None:

@@ -72,9 +72,12 @@ def test_what_jersey_takes_beside_link_errors_new_reno_could_not_use(found: Repr
 
 def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None:
     by_words = {f"{statement.where}: {statement.published}": statement for statement in found.assessment.statements}
-    assert len(by_words) == 9
+    assert len(by_words) == 13
+    plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
     for statement in found.assessment.statements:
-        assert statement.outcome is StatementOutcome.REPRODUCED or len(statement.reason) > 20
+        assert statement.outcome in plain or len(statement.reason) > 20
+        assert statement.tolerance or statement.outcome is StatementOutcome.NOT_MEASURED
+    assert found.counts()[StatementOutcome.NOT_MEASURED.value] == 3
     friendly = "Section I, of reference [3], 1 % link errors: Jersey is friendly: it takes nothing from other flows"
     for words in (friendly, "Section V: Jersey gains by telling link errors from congestion"):
         assert by_words[words].outcome is not StatementOutcome.NOT

@@ -102,8 +102,11 @@ def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None
     wheres = [statement.where for statement in found.assessment.statements]
     assert sum(where.startswith("Table 2, ") for where in wheres) == 12
     assert sum(where.startswith("Table 3, ") for where in wheres) == 12
+    assert sum(where.startswith("Proposition 1, ") for where in wheres) == 3
+    plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
     for statement in found.assessment.statements:
-        assert statement.outcome is StatementOutcome.REPRODUCED or len(statement.reason) > 20
+        assert statement.outcome in plain or len(statement.reason) > 20
+        assert statement.tolerance or statement.outcome is StatementOutcome.NOT_MEASURED
     by_where = {statement.where: statement.outcome for statement in found.assessment.statements}
     assert by_where["Figs 15 and 16"] is StatementOutcome.DIRECTION
     assert by_where["Fig. 13"] is StatementOutcome.DIRECTION

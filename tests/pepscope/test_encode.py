@@ -52,7 +52,7 @@ def result() -> DetectionResult:
 
 def test_json_follows_its_schema_and_is_strict() -> None:
     document = json.loads(result().to_json())
-    jsonschema.validate(document, load_schema("detect-1"))
+    jsonschema.validate(document, load_schema("detect-2"))
     numbers = document["pairs"][0]["evidence"][0]["numbers"]
     assert numbers == {"slack_s": -0.25, "share": None, "packets": 3}
     assert document["pairs"][0]["probability"] == {"regular": 0.1, "split-tcp": 0.8, "tcp-proxy": 0.1}
@@ -61,12 +61,12 @@ def test_json_follows_its_schema_and_is_strict() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"schema": 2}, {"captures": []}, {"pairs": [{"verdict": "maybe"}]}],
+    [{"schema": 3}, {"captures": []}, {"pairs": [{"verdict": "maybe"}]}],
     ids=lambda change: next(iter(change)),
 )
 def test_schema_refuses_what_is_no_result(change: dict[str, object]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(result().to_dict() | change, load_schema("detect-1"))
+        jsonschema.validate(result().to_dict() | change, load_schema("detect-2"))
 
 
 def test_frame_has_a_row_a_pair() -> None:
@@ -79,5 +79,5 @@ def test_frame_has_a_row_a_pair() -> None:
 def test_schemas_are_schemas() -> None:
     for name in NAMES:
         jsonschema.Draft202012Validator.check_schema(load_schema(name))
-    with pytest.raises(UsageError, match="detect-1"):
+    with pytest.raises(UsageError, match="detect-2"):
         load_schema("../errors")

@@ -26,6 +26,7 @@ LARGER = {
     "detector/methods": "one file a method",
     "prober/experiments": "one file an experiment",
     "reference_sim/scenarios": "data: one file a scenario",
+    "reports/assets": "data: one file a page, a style or a script",
 }
 MOST_LINES = 400
 #: Files that may be longer, each for a reason.

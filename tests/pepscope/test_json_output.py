@@ -18,13 +18,14 @@ from hypothesis import given
 
 from pepscope.results import encode
 from pepscope.results.json_output import write_json, write_json_lines
-from pepscope.results.pair_table import JUDGED, PairColumns, PairTable
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import JUDGED, PairColumns
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
 from tests.pepscope.detections import DETECTIONS, PAIRS
 
-LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-1"))
+LINES = jsonschema.Draft202012Validator(load_schema("detect-lines-2"))
 
 
 @given(DETECTIONS)
@@ -46,7 +47,7 @@ def test_a_document_holds_what_the_pair_holds(pair: PairResult) -> None:
     probability = {kind.value: pair.probability.get(kind, 0.0) for kind in JUDGED}
     expected = {
         **{name: getattr(pair, name) for name in ("reason", "packets", "duration_s")},
-        "vantages": [asdict(vantage) for vantage in pair.vantages],
+        "vantages": [{**asdict(each), "display_filter": each.display_filter} for each in pair.vantages],
         "verdict": pair.verdict.value,
         "mechanism": pair.mechanism and pair.mechanism.value,
         "started": None if pair.started_ns is None else f"{np.datetime64(pair.started_ns, 'ns')}Z",

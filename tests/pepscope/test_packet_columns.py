@@ -109,7 +109,8 @@ def test_rust_reads_few_and_many_alike():
         columns["flags"][7::1000] = TcpFlag.ACK | TcpFlag.FIN
     many = {name: np.concatenate([column, column[:100]]) for name, column in many.items()}
     many["flags"][4096:] = TcpFlag.ACK
-    one, two = ([(end.first_ns, end.count) for end in _core.fins(PacketColumns(**c))] for c in (few, many))
-    assert one == two
+    counts, firsts = _core.fins([PacketColumns(**few), PacketColumns(**many)])
+    assert counts[:, 0].tolist() == counts[:, 1].tolist()
+    assert firsts[:, 0].tolist() == firsts[:, 1].tolist()
     with pytest.raises(TypeError):
-        _core.fins(few)  # type: ignore[arg-type]
+        _core.fins([few])  # type: ignore[list-item]

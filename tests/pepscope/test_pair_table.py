@@ -19,8 +19,10 @@ from pepscope.errors import UsageError
 from pepscope.results.evidence.columns import Figure, Words, evidence_columns
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
-from pepscope.results.pair_table import PairRows, PairTable
-from pepscope.results.verdicts import DetectionResult, Evidence, Mechanism, Outcome, PairResult, Verdict
+from pepscope.results.pair_table import PairTable
+from pepscope.results.pairs.columns import OWN, PairRows, VantageRows
+from pepscope.results.pairs.stretch import StretchRows, coverage
+from pepscope.results.verdicts import DetectionResult, Evidence, Mechanism, Outcome, PairResult, Stretch, Verdict
 from tests.pepscope.detections import DETECTIONS, PAIRS, comparable
 
 
@@ -182,11 +184,15 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
         [Figure("who", [f"host {number}" for number in numbers])],
     )  # fmt: skip
     counts = np.asarray(numbers, np.int64)
+    item = np.where(owns, OWN, 0)
+    captures = [f"{'ab'[number % 2]}.pcap" for number in numbers]
+    seen = VantageRows(captures, [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count, ["tcp"] * count)
+    stretches = [Stretch(number == 3, number, None, 0.02) if number % 2 else None for number in numbers]
     rows = PairRows(
-        ["a.pcap", "b.pcap"], counts % 2, [f"192.0.2.1:{number}" for number in numbers], ["[::1]:80"] * count,
-        [Verdict.REGULAR, Verdict.SPLIT_TCP], np.asarray(owns, np.int64), [None, Mechanism.UNDECIDED],
-        (np.asarray(shares), 1 - np.asarray(shares), np.zeros(count)),
-        {row: "Its own." for row, own in enumerate(owns) if own}, counts, (counts, counts), np.asarray(shares), counts,
+        (seen, VantageRows.nowhere(count)), [Verdict.REGULAR, Verdict.SPLIT_TCP], np.asarray(owns, np.int64),
+        [None, Mechanism.UNDECIDED], (np.asarray(shares), 1 - np.asarray(shares), np.zeros(count)), item,
+        dict.fromkeys(range(0, count, 2), "Its own."), counts, (counts, counts), np.asarray(shares), counts,
+        np.asarray(shares), [f"ground {number}" for number in numbers], StretchRows.of(stretches),
     )  # fmt: skip
     table = PairTable([_typical(0)] * before)
     table.append_rows(rows, evidence)
@@ -196,7 +202,11 @@ def test_rows_in_columns_are_pairs_whose_evidence_gives_the_reason(
     for row, (number, own, share) in enumerate(made):
         pair = pairs[before + row]
         assert pair.evidence[0].summary == f"Seen {number} times by host {number}."
-        assert pair.reason == table.reason(before + row) == ("Its own." if own else pair.evidence[0].summary)
+        text = "" if row % 2 else "Its own."
+        said = (pair.evidence[0].summary, text, coverage(stretches[row]))
+        whole = text if own else " ".join(part for part in said if part)
+        assert pair.reason == table.reason(before + row) == whole
+        assert (pair.stretch, pair.pairing_ground) == (stretches[row], f"ground {number}")
         assert (pair.verdict.is_split, pair.mechanism is None) == (own, not own)
         assert pair.probability[Verdict.REGULAR] == pair.evidence[0].strength == share
         assert pair.vantages[0].client == f"192.0.2.1:{number}"

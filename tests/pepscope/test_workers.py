@@ -41,7 +41,7 @@ def test_every_piece_of_work_comes_once_and_failures_are_outcomes() -> None:
 def test_workers_of_a_cluster_must_see_what_they_write_beside(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         address = cluster.scheduler_address
         (tmp_path / "there").write_text("")
         found = over_workers(squared, [2, 13], processes=1, scheduler=address, shared=tmp_path / "there")

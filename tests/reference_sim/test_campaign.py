@@ -80,7 +80,7 @@ def test_a_cluster_gives_the_same_bytes(grid: Path, tmp_path: Path) -> None:
 
     campaign = Campaign.from_toml(grid)
     run_campaign(campaign, tmp_path / "here", processes=1)
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster:
         run_campaign(campaign, tmp_path / "there", scheduler=cluster.scheduler_address)
     assert (tmp_path / "here" / "results.csv").read_bytes() == (tmp_path / "there" / "results.csv").read_bytes()
 

@@ -66,6 +66,10 @@ def make_series(packets: int = 600, *, violations: int = 0, clock_offset_s: floa
         throughput_at_s=at[::10],
         throughput_bit_s=np.full(len(at[::10]), 1.2e6),
         one_way_delay_s=queue,
+        in_flight_at_s=at,
+        in_flight_bytes=np.minimum(offset, 65535.0),
+        sent_again_at_s=at[::100],
+        sent_again_offset=offset[::100],
     )
 
 

@@ -22,7 +22,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {
 
 
 def fields_of(part: str) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
-    return load_schema("detect-1")["$defs"][part], {
+    return load_schema("detect-2")["$defs"][part], {
         field.encode_name: field for field in msgspec.structs.fields(PARTS[part])
     }
 

@@ -25,7 +25,8 @@ class _Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag == "abbr"
-        self.titles += [value or "" for _, value in attrs]
+        assert ("tabindex", "0") in attrs
+        self.titles += [value or "" for name, value in attrs if name == "title"]
 
 
 def read(html: str) -> _Text:

@@ -71,7 +71,6 @@ def test_the_page_opens_and_draws_without_requests(browser: Browser, tmp_path: P
     path = tmp_path / "page.html"
     write_page(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(violations=20),))), path)
     visit = Visit(browser, path, viewport={"width": 1280, "height": 800})
-    assert visit.page.locator(".plot[data-drawn=yes]").count() < 6  # those out of view wait
     visit.draw_all()
     assert visit.page.locator(".plot .main-svg .scatterlayer .trace").count() >= 10
     assert "too early" in visit.page.locator(".plot").first.inner_text()
@@ -186,10 +185,10 @@ def test_figures_follow_from_what_is_there() -> None:
         receiver_data_time_s=empty, receiver_data_offset=empty, receiver_ack_time_s=empty, receiver_ack_offset=empty,
     )  # fmt: skip
     assert [figure.key for figure in flow_figures(series, 100)] == [
-        "clouds", "sequence", "delay", "round-trip-time", "window", "throughput",
+        "clouds", "sequence", "delay", "round-trip-time", "window", "in-flight", "throughput",
     ]  # fmt: skip
     assert [figure.key for figure in flow_figures(alone, 100)] == [
-        "sequence", "round-trip-time", "window", "throughput",
+        "sequence", "round-trip-time", "window", "in-flight", "throughput",
     ]  # fmt: skip
 
 
@@ -204,7 +203,7 @@ def test_figure_data_is_plain_json(tmp_path: Path) -> None:
     text = page_text(make_result(make_pair(Verdict.SPLIT_TCP, series=(make_series(),))))
     found = re.search(r'<script type="application/json" id="figures-0">(.*?)</script>', text)
     assert found is not None
-    assert [len(flow) for flow in json.loads(found[1])] == [6]
+    assert [len(flow) for flow in json.loads(found[1])] == [7]
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

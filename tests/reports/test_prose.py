@@ -3,10 +3,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
 from reports.detection.contract import read_document
 from reports.detection.prose import explain
@@ -72,7 +74,7 @@ def test_the_document_reads_back_to_the_same_result() -> None:
     ("change", "said"),
     [
         (lambda d: [], "the document must be an object, got a list"),
-        (lambda d: d | {"schema": 2}, "schema 2"),
+        (lambda d: d | {"schema": 3}, "schema 3"),
         (lambda d: {k: v for k, v in d.items() if k != "schema"}, "no 'schema' number"),
         (lambda d: {"schema": 1, "packets": 3, "connections": []}, "pepscope inspect"),
         (lambda d: d | {"pairs": {}}, "pairs must be a list, got a table"),
@@ -97,3 +99,27 @@ def test_a_wrong_file_gets_one_sentence(change: Callable[[dict[str, Any]], Any],
     assert said in message
     assert "\n" not in message
     assert message.endswith(".")
+
+
+def test_packets_stand_below_their_finding_with_lines_to_paste() -> None:
+    made = make_pair(Verdict.SPLIT_TCP)
+    first = made.vantages[0].capture
+    shown = tuple(
+        EvidencePacket(first, number, 1_700_000_000_000_000_000, "acknowledges much") for number in range(1, 9)
+    )
+    pair = replace(made, evidence=(replace(made.evidence[0], packets=shown), *made.evidence[1:]))
+    text = explain(document(pair), width=100)
+    assert f"- frame 1 of {first}, 2023-11-14T22:13:20.000000000Z: acknowledges" in text
+    assert "frame 7 of" not in text
+    assert "2 more in the JSON" in text
+    assert f"    tshark -r {first} -Y 'frame.number in {{1, 2, 3, 4, 5, 6, 7, 8}}'" in text.splitlines()
+    assert "frame" not in explain(document(made), width=100)
+
+
+def test_a_verdict_of_the_first_version_is_explained() -> None:
+    old = document(make_pair(Verdict.SPLIT_TCP)) | {"schema": 1}
+    del old["tool"]
+    for pair in old["pairs"]:
+        for item in pair["evidence"]:
+            del item["packets"], item["find"]
+    assert "Verdict: split-tcp" in explain(old)

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Once;
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
-use pepscope_connections::{AnalysedCapture, DatagramFlow, LookupError, Size};
+use pepscope_connections::{AnalysedCapture, DatagramFlow, DatagramSide, LookupError, Size};
 use pepscope_evidence::payload::sample;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -102,6 +102,12 @@ impl Capture {
     fn part_damage(&self) -> Vec<(String, u64, String)> {
         let parts = &self.analysed.tally().parts;
         parts.damage.iter().map(|(name, damage)| (name.clone(), damage.byte_offset, damage.cause.clone())).collect()
+    }
+
+    /// Of a capture of several parts: the parts in their order, each with the number of frames before it.
+    #[getter]
+    fn part_begins(&self) -> Vec<(String, u64)> {
+        self.analysed.tally().parts.begins.clone()
     }
 
     /// Of a capture of several parts: those that begin before the one before ended, that one, and by how many
@@ -206,6 +212,18 @@ impl Capture {
         Ok(PacketColumns::new(py, columns))
     }
 
+    /// Frame number of each packet of a connection, from 1.
+    fn frame_numbers<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyAny>> {
+        let frames = py
+            .detach(|| {
+                self.analysed.with_packets(index, |packets, place| {
+                    packets.frame_indices(place).map(frame_number).collect::<Vec<_>>()
+                })
+            })
+            .map_err(raised)?;
+        Ok(handed_over(py, frames))
+    }
+
     /// Row, left and right edge of the SACK blocks of a connection.
     fn sack_blocks<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyTuple>> {
         let blocks = py
@@ -249,6 +267,13 @@ impl Capture {
         Ok([datagrams::sample(py, first), datagrams::sample(py, second)])
     }
 
+    /// Frame numbers, from 1, of the datagrams that were kept of each side of one UDP flow.
+    fn datagram_frame_numbers<'py>(&self, py: Python<'py>, index: usize) -> PyResult<[Bound<'py, PyAny>; 2]> {
+        let [first, second] = &self.observed_flow(index)?.sides;
+        let numbers = |side: &DatagramSide| side.kept().map(|(kept, _)| frame_number(kept.frame_index)).collect();
+        Ok([handed_over(py, numbers(first)), handed_over(py, numbers(second))])
+    }
+
     /// Round trips that no TCP split can shorten, as arrays.
     fn references<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         references::columns(py, self.analysed.references())
@@ -265,6 +290,11 @@ impl Capture {
             .map_err(raised)?;
         Ok((up.into(), down.into()))
     }
+}
+
+/// As Wireshark counts.
+fn frame_number(frame_index: u64) -> i64 {
+    frame_index as i64 + 1
 }
 
 static REUSE: Once = Once::new();

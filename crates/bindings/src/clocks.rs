@@ -16,7 +16,7 @@ type Points<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// Lower and upper bounds on the difference of two clocks.
 #[pyclass(module = "pepscope._core", frozen)]
-pub(crate) struct Constraints(constraints::Constraints);
+pub(crate) struct Constraints(pub(crate) constraints::Constraints);
 
 #[pymethods]
 impl Constraints {
@@ -47,13 +47,6 @@ impl Constraints {
         let flows: Vec<_> = flows.iter().map(|flow| &flow.get().0).collect();
         let spared = Spared { lower: lower_spared, upper: upper_spared };
         Self(py.detach(|| constraints::Constraints::of_flows(&flows, server_clock, spared, bins)))
-    }
-
-    /// What data alone say, relative to the same time and difference.
-    fn of_data(&self, py: Python<'_>, flows: Vec<Bound<'_, FlowTimes>>, bins: usize) -> Self {
-        let flows: Vec<_> = flows.iter().map(|flow| &flow.get().0).collect();
-        let (reference_ns, base_ns) = (self.0.reference_ns, self.0.base_ns);
-        Self(py.detach(|| constraints::Constraints::of_data(&flows, reference_ns, base_ns, bins)))
     }
 
     /// The most binding points of each of fewer stretches of time.

@@ -1,10 +1,13 @@
 //! What one capture shows of a connection, from packet columns to fixed records of numbers.
 
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pepscope_evidence as evidence;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::packets::PacketArrays;
-use crate::record::record;
+use crate::record::{number_or_unknown, record};
 
 record! {
     /// How the windows of one direction went.
@@ -33,11 +36,6 @@ record! {
 }
 
 record! {
-    /// The FINs of one stream.
-    Fins of evidence::flows::endings::Fins { count: usize, first_ns: Option<i64> }
-}
-
-record! {
     /// Hop limits of packets that acknowledge.
     AnsweringHopLimits of evidence::flows::hop_limits::AnsweringHopLimits { opening: Option<u8>, later: Option<u8> }
 }
@@ -45,11 +43,6 @@ record! {
 record! {
     /// Answers that acknowledge their question whole.
     AnswerTimes of evidence::exchanges::AnswerTimes { count: usize, least_ns: Option<i64> }
-}
-
-record! {
-    /// Delays of plain acknowledgements at the receiver.
-    AckDelays of evidence::flows::ack_delays::AckDelays { count: usize, least_ns: Option<i64> }
 }
 
 record! {
@@ -84,20 +77,27 @@ pub(crate) fn abort_at_sender(py: Python<'_>, direction: u8, packets: PacketArra
     Ok(py.detach(|| columns.abort_at_sender(direction)).into())
 }
 
-/// FINs up and down.
+/// FINs of many connections, as arrays with a row a direction: how many, and when the first came.
 #[pyfunction]
-pub(crate) fn fins(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Fins, Fins)> {
-    let columns = packets.columns()?;
-    let [up, down] = py.detach(|| columns.fins());
-    Ok((up.into(), down.into()))
+pub(crate) fn fins<'py>(py: Python<'py>, packets: Vec<PacketArrays<'py>>) -> PyResult<[Bound<'py, PyArray2<i64>>; 2]> {
+    let mut found = Vec::with_capacity(packets.len());
+    for each in &packets {
+        found.push(each.columns()?.fins());
+    }
+    let counts = Array2::from_shape_fn((2, found.len()), |(way, row)| found[row][way].count as i64);
+    let firsts = Array2::from_shape_fn((2, found.len()), |(way, row)| number_or_unknown(found[row][way].first_ns));
+    Ok([counts.into_pyarray(py), firsts.into_pyarray(py)])
 }
 
-/// The most frequent hop limit up and down.
+/// The most frequent hop limit of many connections, as an array with a row a direction.
 #[pyfunction]
-pub(crate) fn hop_limits(py: Python<'_>, packets: PacketArrays<'_>) -> PyResult<(Option<u8>, Option<u8>)> {
-    let columns = packets.columns()?;
-    let [up, down] = py.detach(|| columns.hop_limits());
-    Ok((up, down))
+pub(crate) fn hop_limits<'py>(py: Python<'py>, packets: Vec<PacketArrays<'py>>) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let mut found = Vec::with_capacity(packets.len());
+    for each in &packets {
+        found.push(each.columns()?.hop_limits());
+    }
+    let rows = Array2::from_shape_fn((2, found.len()), |(way, number)| number_or_unknown(found[number][way]));
+    Ok(rows.into_pyarray(py))
 }
 
 /// Hop limits of a direction's answer to a handshake and of what followed.
@@ -118,11 +118,23 @@ pub(crate) fn answer_times(py: Python<'_>, asked: u8, packets: PacketArrays<'_>)
     Ok(py.detach(|| columns.answer_times(asked)).into())
 }
 
-/// Delays of the plain acknowledgements of a direction's data, at its receiver.
+/// Delays of the plain acknowledgements of the data of flows, at their receivers: how many, and the least.
 #[pyfunction]
-pub(crate) fn ack_delays(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<AckDelays> {
-    let columns = packets.columns()?;
-    Ok(py.detach(|| columns.ack_delays(direction)).into())
+pub(crate) fn ack_delays<'py>(
+    py: Python<'py>,
+    directions: Vec<u8>,
+    packets: Vec<PacketArrays<'py>>,
+) -> PyResult<[Bound<'py, PyArray1<i64>>; 2]> {
+    if directions.len() != packets.len() {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
+    let mut found = Vec::with_capacity(packets.len());
+    for (direction, each) in directions.into_iter().zip(&packets) {
+        found.push(each.columns()?.ack_delays(direction));
+    }
+    let counts = PyArray1::from_iter(py, found.iter().map(|delays| delays.count as i64));
+    let least_ns = PyArray1::from_iter(py, found.iter().map(|delays| number_or_unknown(delays.least_ns)));
+    Ok([counts, least_ns])
 }
 
 /// Round trips of a direction's data at its sender, and how many are shorter than a limit.

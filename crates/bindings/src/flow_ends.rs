@@ -1,7 +1,7 @@
 //! Where a flow begins and ends, from packet columns to a record.
 
 use numpy::ndarray::Array2;
-use numpy::IntoPyArray;
+use numpy::{IntoPyArray, PyArray2};
 use pepscope_evidence::flows::ends::FlowEnds as Ends;
 use pepscope_evidence::flows::openings::{passed, Passed};
 use pyo3::exceptions::PyValueError;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::packets::PacketArrays;
+use crate::record::number_or_unknown;
 
 macro_rules! record {
     ($($name:ident: $kind:ty),* $(,)?) => {
@@ -41,6 +42,20 @@ record! {
 pub(crate) fn flow_ends(py: Python<'_>, direction: u8, packets: PacketArrays<'_>) -> PyResult<FlowEnds> {
     let columns = packets.columns()?;
     Ok(py.detach(|| columns.flow_ends(direction)).into())
+}
+
+/// Greatest stream offset at which a FIN stands in many connections, as an array with a row a direction.
+#[pyfunction]
+pub(crate) fn fin_offsets<'py>(
+    py: Python<'py>,
+    packets: Vec<PacketArrays<'py>>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let mut found = Vec::with_capacity(packets.len());
+    for each in &packets {
+        let columns = each.columns()?;
+        found.push([0, 1].map(|direction| columns.flow_ends(direction).fin_offset));
+    }
+    Ok(Array2::from_shape_fn((2, found.len()), |(way, row)| number_or_unknown(found[row][way])).into_pyarray(py))
 }
 
 type Number = fn(&Passed) -> i64;

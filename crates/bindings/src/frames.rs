@@ -1,5 +1,6 @@
 //! Frames of a capture with their headers, and the capture with other frames.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use numpy::IntoPyArray;
@@ -16,6 +17,32 @@ pub(crate) fn read_frames(py: Python<'_>, path: PathBuf) -> PyResult<CaptureFram
         let capture = EditableCapture::open(&path).map_err(|error| CaptureError::new_err(error.to_string()))?;
         Ok(CaptureFrames { capture })
     })
+}
+
+/// Address and port.
+type End = ([u8; 16], u16);
+
+/// The content of a capture, not compressed, with no frames but those of some TCP connections, each from a time on: ends
+/// in either order, and nanoseconds since the epoch.
+#[pyfunction]
+pub(crate) fn frames_of_connections<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    connections: Vec<(End, End, i64)>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let content = py.detach(|| {
+        let since_ns: HashMap<(End, End), i64> =
+            connections.into_iter().map(|(one, other, time_ns)| ((one.min(other), one.max(other)), time_ns)).collect();
+        EditableCapture::open_segments(&path, |segment| {
+            let sender = (segment.source, segment.source_port);
+            let receiver = (segment.destination, segment.destination_port);
+            let key = (sender.min(receiver), sender.max(receiver));
+            since_ns.get(&key).is_some_and(|time_ns| segment.time_ns >= *time_ns)
+        })
+        .map(|capture| capture.to_bytes())
+        .map_err(|error| CaptureError::new_err(error.to_string()))
+    })?;
+    Ok(PyBytes::new(py, &content))
 }
 
 /// Names of the kinds of headers, by their number.

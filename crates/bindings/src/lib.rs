@@ -1,11 +1,13 @@
 //! `pepscope._core`: the Rust crates for Python. Conversions only.
 
 mod agreement;
+mod annotated;
 mod capture;
 mod clocks;
 mod connection_numbers;
 mod datagrams;
 mod exchanges;
+mod flow_columns;
 mod flow_ends;
 mod flow_times;
 mod frames;
@@ -35,23 +37,28 @@ mod _core {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::annotated::copy_with_comments;
+    #[pymodule_export]
     use crate::capture::Capture;
     #[pymodule_export]
     use crate::clocks::Constraints;
     #[pymodule_export]
     use crate::connection_numbers::{
         abort, abort_at_sender, ack_delays, answer_times, answering_hop_limits, fins, hop_limits, plain_round_trips,
-        window_course, Abort, AbortAtSender, AckDelays, AnswerTimes, AnsweringHopLimits, Fins, RoundTrips,
-        WindowCourse,
+        window_course, Abort, AbortAtSender, AnswerTimes, AnsweringHopLimits, RoundTrips, WindowCourse,
     };
     #[pymodule_export]
     use crate::exchanges::{connection_exchanges, exchange_kinds};
     #[pymodule_export]
-    use crate::flow_ends::{flow_ends, openings, FlowEnds};
+    use crate::flow_columns::{
+        clock_bounds, early_acks, early_own_acks, fin_leads_ns, flow_numbers, flow_times, published, round_trips_below,
+    };
+    #[pymodule_export]
+    use crate::flow_ends::{fin_offsets, flow_ends, openings, FlowEnds};
     #[pymodule_export]
     use crate::flow_times::FlowTimes;
     #[pymodule_export]
-    use crate::frames::{header_kinds, read_frames, CaptureFrames};
+    use crate::frames::{frames_of_connections, header_kinds, read_frames, CaptureFrames};
     #[pymodule_export]
     use crate::host_clock::HostTicks;
     #[cfg(target_os = "linux")]
@@ -61,8 +68,7 @@ mod _core {
     use crate::packets::PacketColumns;
     #[pymodule_export]
     use crate::pair_numbers::{
-        common_packets, fin_lead_ns, packet_twins, sender_lead, transfer_spans, CommonPackets, SenderLead,
-        TransferSpans,
+        common_packets, packet_keys, packet_twins, sender_leads, transfer_spans, CommonPackets, TransferSpans,
     };
     #[pymodule_export]
     use crate::pair_segments::{align_segments, segment_counts, PairSegments};

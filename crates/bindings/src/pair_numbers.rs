@@ -1,15 +1,19 @@
 //! What two captures show of a connection, from packet columns to fixed records of numbers.
 
+use numpy::PyArray1;
 use pepscope_evidence as evidence;
 use pepscope_evidence::clocks::lines::ClockLines;
-use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers};
+use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers, SenderLead as Lead};
 use pepscope_evidence::segments::common_packets::TimeComparison;
+use pepscope_evidence::segments::packet_keys::KeyFields;
 use pepscope_evidence::segments::twins::{twins, Identifier};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::flow_times::{taken_over, FlowTimes, Lines};
 use crate::packets::PacketArrays;
-use crate::record::record;
+use crate::record::{number_or_unknown, record};
 
 record! {
     /// Packets that two captures have in common.
@@ -26,21 +30,6 @@ record! {
 record! {
     /// Times that a common byte range took at both ends.
     TransferSpans of evidence::flows::transfer_spans::TransferSpans { sender_ns: i64, receiver_ns: i64, bytes: i64 }
-}
-
-record! {
-    /// How far one flow's sender is ahead of its receiver.
-    SenderLead of evidence::flows::sender_lead::SenderLead {
-        total_bytes: i64,
-        most_bytes: i64,
-        delivered_when_done_bytes: i64,
-        acknowledged_at_start_bytes: i64,
-        silence_ns: i64,
-        sender_duration_ns: i64,
-        receiver_duration_ns: i64,
-        beyond_buffers_bytes: i64,
-        buffers_bytes: i64,
-    }
 }
 
 /// Packets that two captures have in common, and how their times differ.
@@ -76,34 +65,77 @@ pub(crate) fn transfer_spans(
     Ok(spans.map(TransferSpans::from))
 }
 
-/// How far a flow's sender is ahead of its receiver, under the friendliest clock.
+type LeadNumber = fn(&Lead) -> i64;
+/// Values of keys, and the directions of their packets.
+type Keys<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray1<i64>>);
+
+/// How far the senders of flows are ahead of their receivers, under the friendliest clock, as arrays by name.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "two captures, their clocks, and what is asked of them")]
-pub(crate) fn sender_lead(
-    py: Python<'_>,
-    flow: &FlowTimes,
-    receiver: PacketArrays<'_>,
-    windows: Option<PacketArrays<'_>>,
-    shift: i64,
-    lines: Lines,
-    clock_given: bool,
+pub(crate) fn sender_leads<'py>(
+    py: Python<'py>,
+    flows: Vec<PyRef<'py, FlowTimes>>,
+    receivers: Vec<PacketArrays<'py>>,
+    windows: Vec<Option<PacketArrays<'py>>>,
+    shifts: Vec<i64>,
+    lines: Vec<Lines>,
+    clocks_given: Vec<bool>,
     error_ns: i64,
     buffers: (i64, i64, i64),
-) -> PyResult<Option<SenderLead>> {
-    let receiver = receiver.columns()?;
-    let windows = windows.as_ref().map(PacketArrays::columns).transpose()?;
-    let lines = taken_over(lines);
-    let clock = ClockLines(&lines);
+) -> PyResult<Bound<'py, PyDict>> {
+    let lengths = [receivers.len(), windows.len(), shifts.len(), lines.len(), clocks_given.len()];
+    if lengths.iter().any(|&length| length != flows.len()) {
+        return Err(PyValueError::new_err("the columns differ in length"));
+    }
     let (fixed_bytes, segment_bytes, bytes_per_segment) = buffers;
     let buffers = RelayBuffers { fixed_bytes, segment_bytes, bytes_per_segment };
-    let comparison = LeadComparison { receiver, windows, shift, clock, clock_given, error_ns, buffers };
-    Ok(py.detach(|| flow.0.sender_lead(&comparison)).map(SenderLead::from))
+    let mut found = Vec::with_capacity(flows.len());
+    for (row, (flow, lines)) in flows.iter().zip(lines).enumerate() {
+        let lines = taken_over(lines);
+        let comparison = LeadComparison {
+            receiver: receivers[row].columns()?,
+            windows: windows[row].as_ref().map(PacketArrays::columns).transpose()?,
+            shift: shifts[row],
+            clock: ClockLines(&lines),
+            clock_given: clocks_given[row],
+            error_ns,
+            buffers,
+        };
+        found.push(flow.0.sender_lead(&comparison));
+    }
+    let columns = PyDict::new(py);
+    let numbers: [(&str, LeadNumber); 9] = [
+        ("total_bytes", |lead| lead.total_bytes),
+        ("most_bytes", |lead| lead.most_bytes),
+        ("delivered_when_done_bytes", |lead| lead.delivered_when_done_bytes),
+        ("acknowledged_at_start_bytes", |lead| lead.acknowledged_at_start_bytes),
+        ("silence_ns", |lead| lead.silence_ns),
+        ("sender_duration_ns", |lead| lead.sender_duration_ns),
+        ("receiver_duration_ns", |lead| lead.receiver_duration_ns),
+        ("beyond_buffers_bytes", |lead| lead.beyond_buffers_bytes),
+        ("buffers_bytes", |lead| lead.buffers_bytes),
+    ];
+    for (name, number) in numbers {
+        let values = found.iter().map(|lead| number_or_unknown(lead.as_ref().map(number)));
+        columns.set_item(name, PyArray1::from_iter(py, values))?;
+    }
+    Ok(columns)
 }
 
-/// By how much a FIN against a flow's data arrived too early, its clock moved as far as the data allow.
+/// The least keys of a connection's packets, ascending, and the directions of these.
 #[pyfunction]
-pub(crate) fn fin_lead_ns(flow: &FlowTimes, sent_ns: i64, arrived_ns: i64, lines: Lines) -> Option<f64> {
-    flow.0.fin_lead_ns(sent_ns, arrived_ns, ClockLines(&taken_over(lines)))
+pub(crate) fn packet_keys<'py>(
+    py: Python<'py>,
+    packets: PacketArrays<'py>,
+    stamps: bool,
+    ip_id: bool,
+    places: bool,
+    most: usize,
+) -> PyResult<Keys<'py>> {
+    let columns = packets.columns()?;
+    let keys = py.detach(|| columns.packet_keys(KeyFields { stamps, ip_id, places }, most));
+    let values = PyArray1::from_iter(py, keys.iter().map(|key| key.value));
+    Ok((values, PyArray1::from_iter(py, keys.iter().map(|key| i64::from(key.direction)))))
 }
 
 /// Shift that most twins have, twins among the data packets of `direction`, and how many have that shift.

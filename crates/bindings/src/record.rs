@@ -18,3 +18,11 @@ macro_rules! record {
 }
 
 pub(crate) use record;
+
+/// Stands in a column of whole numbers for one that is not known.
+const UNKNOWN: i64 = i64::MIN;
+
+/// A number for a column.
+pub(crate) fn number_or_unknown(number: Option<impl Into<i64>>) -> i64 {
+    number.map_or(UNKNOWN, Into::into)
+}

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::connection::Connection;
+use crate::frame_numbers::{frame_numbers, FrameNumberWriter};
 use crate::packet_records::{RecordReader, RecordWriter, Row};
 use crate::payload_sample::payload_hash;
 use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
@@ -54,6 +55,7 @@ struct SentBlock {
 #[derive(Clone, Debug, Default)]
 struct Track {
     writer: RecordWriter,
+    frames: FrameNumberWriter,
     packets: u32,
     blocks: Vec<SentBlock>,
 }
@@ -95,6 +97,7 @@ impl PacketStore {
             tsecr,
             payload_hash: payload_hash(segment.payload, segment.payload_length),
         });
+        self.record_bytes += track.frames.push(segment.frame_index);
         if segment.options.sack_count > 0 && reading.acknowledgement_offset != NO_ACKNOWLEDGEMENT {
             self.block_count += track.push_blocks(side, segment, reading);
         }
@@ -105,6 +108,7 @@ impl PacketStore {
     pub(crate) fn finish(self, connections: &[Connection]) -> EncodedPackets {
         let ended = self.tracks.into_iter().zip(connections).map(|(track, connection)| EncodedConnection {
             words: track.writer.finish(),
+            frames: track.frames.finish(),
             packets: track.packets as usize,
             blocks: track.blocks,
             origins: [connection.sides[0].origin, connection.sides[1].origin],
@@ -173,6 +177,7 @@ impl Block {
 #[derive(Clone, Debug)]
 struct EncodedConnection {
     words: Vec<u32>,
+    frames: Vec<u8>,
     packets: usize,
     blocks: Vec<SentBlock>,
     origins: [i64; 2],
@@ -245,14 +250,16 @@ impl EncodedPackets {
     /// Stored bytes of the packets of one connection; 0 beyond the last.
     pub fn bytes_of(&self, connection: usize) -> u64 {
         self.connections.get(connection).map_or(0, |encoded| {
-            (encoded.words.len() * size_of::<u32>() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
+            let words = encoded.words.len() * size_of::<u32>();
+            (words + encoded.frames.len() + encoded.blocks.len() * size_of::<SentBlock>()) as u64
         })
     }
 
     /// Bytes that all of it takes in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let of_one = |encoded: &EncodedConnection| {
-            encoded.words.capacity() * size_of::<u32>() + encoded.blocks.capacity() * size_of::<SentBlock>()
+            let words = encoded.words.capacity() * size_of::<u32>();
+            words + encoded.frames.capacity() + encoded.blocks.capacity() * size_of::<SentBlock>()
         };
         let records: usize = self.connections.iter().map(of_one).sum();
         (records + self.connections.len() * size_of::<EncodedConnection>()) as u64
@@ -270,6 +277,11 @@ impl EncodedPackets {
             columns.starts.push(columns.time_ns.len());
         }
         columns
+    }
+
+    /// Frames of one connection's packets in the capture, from 0 and packet by packet; none beyond the last connection.
+    pub fn frame_indices(&self, connection: usize) -> impl Iterator<Item = u64> + '_ {
+        self.connections.get(connection).into_iter().flat_map(|encoded| frame_numbers(&encoded.frames))
     }
 
     /// SACK blocks of one connection, rows counted from its first packet; none beyond the last.

@@ -33,6 +33,8 @@ const FLOW_OVERHEAD_BYTES: usize = 256;
 pub struct KeptDatagram {
     /// Its rank among the datagrams with payload of its side, from 0.
     pub number: u64,
+    /// Its frame in the capture, from 0.
+    pub frame_index: u64,
     pub time_ns: i64,
     /// Bytes of its payload on the wire.
     pub payload_length: u32,
@@ -59,6 +61,7 @@ impl DatagramSide {
             let piece = &datagram.payload[..datagram.payload.len().min(limit)];
             self.kept.push(KeptDatagram {
                 number: self.datagrams,
+                frame_index: datagram.frame_index,
                 time_ns: datagram.time_ns,
                 payload_length: datagram.payload_length,
                 position: self.bytes.len() as u32,

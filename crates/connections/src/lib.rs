@@ -10,6 +10,7 @@ mod columns;
 mod connection;
 mod coverage;
 mod datagram_flow;
+mod frame_numbers;
 pub mod json;
 mod key;
 pub mod mark;

@@ -10,8 +10,10 @@ use std::path::Path;
 
 use crate::container::pcapng::{Block, PacketBlock, BYTE_ORDER_MAGIC, OPTION_END, SECTION_HEADER, TIMESTAMP_OPTIONS};
 use crate::container::{pcap, snoop, Break, ByteOrder, Container, FrameSpan};
+use crate::decode::{Decoder, Frame};
 use crate::error::CaptureError;
 use crate::opening::{decompressed, recognise, FileSource};
+use crate::segment::Segment;
 use crate::tally::Tally;
 use crate::window::ByteWindow;
 
@@ -60,15 +62,30 @@ impl EditableCapture {
     /// Reads a capture file as [`crate::CaptureReader::open`] does, into memory.
     pub fn open(path: &Path) -> Result<EditableCapture, CaptureError> {
         let FileSource { name, source, .. } = FileSource::open(path)?;
-        Self::read(name, source)
+        Self::read(name, source, |_| true)
+    }
+
+    /// Reads a capture file, and keeps of its frames those whose TCP segment is `wanted`. Of a datagram that came in
+    /// fragments that is the last one alone.
+    pub fn open_segments(
+        path: &Path,
+        mut wanted: impl FnMut(&Segment<'_>) -> bool,
+    ) -> Result<EditableCapture, CaptureError> {
+        let FileSource { name, source, .. } = FileSource::open(path)?;
+        let mut decoder = Decoder::new();
+        Self::read(name, source, |frame| decoder.decode(frame).is_ok_and(|segment| wanted(&segment)))
     }
 
     /// Reads a capture from anything that gives its bytes.
     pub fn from_reader(source: Box<dyn Read + Send>) -> Result<EditableCapture, CaptureError> {
-        Self::read("the capture".to_owned(), source)
+        Self::read("the capture".to_owned(), source, |_| true)
     }
 
-    fn read(name: String, source: Box<dyn Read + Send>) -> Result<EditableCapture, CaptureError> {
+    fn read(
+        name: String,
+        source: Box<dyn Read + Send>,
+        mut wanted: impl FnMut(Frame<'_>) -> bool,
+    ) -> Result<EditableCapture, CaptureError> {
         let mut window = ByteWindow::new(decompressed(&name, source)?);
         let mut container = recognise(&name, &mut window, &mut Tally::default())?;
         let mut capture = EditableCapture { content: Vec::new(), records: Vec::new() };
@@ -81,7 +98,7 @@ impl EditableCapture {
             }
             Container::Pcapng(pcapng) => capture.add(Framing::SectionHeader, pcapng.order(), &[], None),
         }
-        while let Ok(true) = capture.read_record(&mut container, &mut window) {}
+        while let Ok(true) = capture.read_record(&mut container, &mut window, &mut wanted) {}
         Ok(capture)
     }
 
@@ -92,7 +109,12 @@ impl EditableCapture {
     }
 
     /// Reads the next record; false at a clean end.
-    fn read_record(&mut self, container: &mut Container, window: &mut ByteWindow) -> Result<bool, Break> {
+    fn read_record(
+        &mut self,
+        container: &mut Container,
+        window: &mut ByteWindow,
+        wanted: &mut impl FnMut(Frame<'_>) -> bool,
+    ) -> Result<bool, Break> {
         let before = window.offset();
         let (framing, order, span) = match container {
             Container::Pcap(pcap) => {
@@ -122,6 +144,13 @@ impl EditableCapture {
                 }
             }
         };
+        if let Some(span) = &span {
+            let FrameSpan { time_ns, link_type, wire_bytes, .. } = *span;
+            let bytes = window.slice(span.position, span.captured_bytes);
+            if !wanted(Frame { index: 0, time_ns, link_type, bytes, wire_bytes }) {
+                return Ok(true);
+            }
+        }
         let raw = window.latest((window.offset() - before) as usize);
         let frame = span.map(|span| {
             let start = self.content.len() + raw.len() - (window.position() - span.position);
@@ -144,6 +173,11 @@ impl EditableCapture {
     /// The captured bytes of a frame of this capture.
     pub fn bytes(&self, frame: &CapturedFrame) -> &[u8] {
         self.content.get(frame.bytes.clone()).unwrap_or_default()
+    }
+
+    /// The file with the frames that it holds.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.with_frames(self.frames().map(|frame| Some(self.bytes(frame))))
     }
 
     /// The file with `frames` in the places of its own frames, one for one; `None` leaves a frame out. A frame that is

@@ -2,6 +2,7 @@
 //!
 //! `CaptureReader` reads files; `Decoder` takes single frames, wherever they come from.
 
+mod annotated;
 pub mod bpf;
 pub mod compression;
 mod container;
@@ -32,6 +33,7 @@ mod view;
 mod window;
 mod wireless;
 
+pub use annotated::{copy_with_comments, Comments, Copied, CopyError};
 pub use content::Content;
 pub use datagram::{Datagram, DatagramObserver};
 pub use decode::{Decoder, Frame};

@@ -90,6 +90,7 @@ impl CaptureReader {
         };
         let mut reader = Self::open(&first.path)?;
         reader.file_bytes = parts.file_bytes;
+        reader.tally.parts.begins.push((first.path.display().to_string(), 0));
         reader.parts = parts;
         Ok(reader)
     }
@@ -327,6 +328,7 @@ impl CaptureReader {
                     if let Some(by_ns) = part.overlap_ns(self.tally.time_span_ns.map(|(_, last)| last)) {
                         self.tally.parts.overlaps.push(Overlap { part: name, part_before: ended, by_ns });
                     }
+                    self.tally.parts.begins.push((self.parts.latest().to_owned(), self.tally.frames));
                     (self.window, self.container) = (window, container);
                     self.current.number = u32::MAX;
                     return true;

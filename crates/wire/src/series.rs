@@ -40,6 +40,8 @@ pub struct Overlap {
 /// What is peculiar of the parts of a capture that has several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartTally {
+    /// The parts in their order, by file name, each with the number of frames before it.
+    pub begins: Vec<(String, u64)>,
     pub overlaps: Vec<Overlap>,
     /// Where parts broke off, by file name; the part behind each was read all the same.
     pub damage: Vec<(String, Damage)>,

@@ -115,3 +115,19 @@ fn numbers_of_header_kinds_are_places_in_the_list_of_names() {
         assert_eq!(*kind as usize, number);
     }
 }
+
+#[test]
+fn of_wanted_segments_only_their_frames_are_kept() {
+    for (number, file) in every_container().iter().enumerate() {
+        let path = std::env::temp_dir().join(format!("pepscope-wanted-{}-{number}", std::process::id()));
+        std::fs::write(&path, file).unwrap();
+        let every = EditableCapture::open_segments(&path, |_| true).unwrap().to_bytes();
+        let some = EditableCapture::open_segments(&path, |segment| segment.sequence % 2 == 1).unwrap().to_bytes();
+        std::fs::remove_file(&path).unwrap();
+        let (before, _) = read(file);
+        assert_eq!(read(&every).0, before);
+        // Frames without a time of their own get that of the frame before, which may have gone.
+        let untimed = |found: Vec<Found>| found.into_iter().map(|(_, sequence, ..)| sequence).collect::<Vec<_>>();
+        assert_eq!(untimed(read(&some).0), [1, 3]);
+    }
+}

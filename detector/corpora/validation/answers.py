@@ -1,8 +1,8 @@
-"""What a detector says of two captures, as far as it is scored: a part of the JSON contract `detect-1`.
+"""What a detector says of two captures, as far as it is scored: a part of the JSON contract `detect-2`.
 
-A detector of others needs no more than this: `schema` (1), and in `pairs` the `vantages` (`capture` as given, `client`,
-`server`), the `verdict` and, for ROC and calibration, the `probability`; `groups` where it judges those. Other fields
-are passed over.
+A detector of others needs no more than this: `schema` (1 or 2), in `pairs` the `vantages` (`capture` as given,
+`client`, `server`), the `verdict` and, for ROC and calibration, the `probability`; `groups` where it judges those.
+Other fields are passed over.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Group(_Statement, frozen=True, kw_only=True):
 
 
 class _Answer(Struct, frozen=True, kw_only=True):
-    schema: Literal[1]
+    schema: Literal[1, 2]
     pairs: list[_Pair]
     groups: list[_Group] = []
 

@@ -43,7 +43,7 @@ def validate(
 
     Each of `corpora` is a directory with a `manifest.csv` (or such a file), the output of `pepscope simulate` for one
     scenario, or for a campaign that kept its captures. `detector` is the command of another detector, which is scored,
-    too: it gets one or two captures as its last arguments, writes `detect-1` JSON, and may take `detector_timeout_s`
+    too: it gets one or two captures as its last arguments, writes `detect-2` JSON, and may take `detector_timeout_s`
     for them; where it does not, that counts against it. `against` is an earlier validation (`Validation.to_dict` as
     JSON): each rate is tested at `significance`, on the captures that both have, or, `unpaired`, on other ones.
     `processes` (default: one a core) share the work; `progress` gets the runs done and in all.

@@ -9,7 +9,7 @@ from detector.methods.content.encryption import EncryptionFinding
 from detector.methods.content.findings import NAME, ContentFinding
 from pepscope.results.transfer_findings import TransferFinding
 
-METHOD = Method(NAME, "content", (ContentFinding, TransferFinding), by_connection(examine))
+METHOD = Method(NAME, "content", (ContentFinding, TransferFinding), examine)
 UNPAIRED = Method(NAME, "content", (ContentFinding, TransferFinding), by_connection(cache.examine))
 ENCRYPTION = Method(NAME, "content", (EncryptionFinding,), by_connection(encryption.examine), encryption.applies)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
+from operator import attrgetter
 
-from detector.method import Observation
+import numpy as np
+
+from detector.method import Context, Findings
 from detector.methods.content.findings import NAME, ContentFinding
 from detector.methods.content.stream_heads import (
     PROXY_FIELDS,
@@ -17,9 +21,11 @@ from detector.methods.content.stream_heads import (
 )
 from detector.pair import Pair, StreamAlignment, Vantage
 from detector.pairing.alignment import compare
-from detector.streams.flow_ends import flow_ends
+from detector.streams.known import UNKNOWN, are_known
+from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.evidence.columns import EvidenceColumns, Figure, Words, evidence_where
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
 
@@ -37,17 +43,72 @@ HEAD_CHANGE_BYTES = 1024
 Head = tuple[bytes | None, bytes | None]
 
 
-def examine(observation: Observation) -> Evidence | None:
-    """Compare bytes and sizes of both streams; None where another part of this method reports the missing stream."""
-    pair = observation.pair
-    client, server = pair.client_side, pair.server_side
-    if client is None or server is None:
-        if observation.absent is not None or observation.place is not None:
-            return None
-        return ContentFinding.NO_COUNTERPART.undecided(
-            NAME,
-            "Only one capture holds this connection: a cache may have answered, or the other capture missed it.",
-        )
+def examine(context: Context) -> Findings:
+    """Compare bytes and sizes of both streams; nothing where another part of this method reports the missing stream."""
+    both = [
+        (row, observation.pair, client, server)
+        for row, observation in enumerate(context.observations)
+        if (client := observation.pair.client_side) is not None and (server := observation.pair.server_side) is not None
+    ]
+    clients, servers = [client for _, _, client, _ in both], [server for *_, server in both]
+    grown = size_changes(clients, servers)
+    changes = [[None if size == UNKNOWN else size for size in way] for way in grown.tolist()]
+    evidence: dict[int, Evidence] = {
+        row: _no_counterpart()
+        for row, observation in enumerate(context.observations)
+        if len(observation.pair.vantages) < 2 and observation.absent is None and observation.place is None
+    }
+    alike = []
+    for place, (row, pair, client, server) in enumerate(both):
+        grown_up, grown_down = changes[0][place], changes[1][place]
+        found = _changed_content(pair, client, server, (grown_up, grown_down))
+        if found is None:
+            alike.append(place)
+        else:
+            evidence[row] = found
+    rows = np.array([both[place][0] for place in alike], np.int64)
+    compared = _sizes([both[place][1] for place in alike])
+    columns = [part.at(rows) for part in compared]
+    return Findings.of_rows(len(context.observations), evidence, columns)
+
+
+@cache
+def _no_counterpart() -> Evidence:
+    return ContentFinding.NO_COUNTERPART.undecided(
+        NAME, "Only one capture holds this connection: a cache may have answered, or the other capture missed it."
+    )
+
+
+_NOTHING_COMPARED = Words("The captures hold no payload to compare.")
+_ALIKE = Words("Bytes and sizes are the same at both ends, as a relay leaves them too.")
+
+
+def _sizes(pairs: Sequence[Pair]) -> list[EvidenceColumns]:
+    """The evidence on pairs of which neither bytes nor sizes are shown to differ."""
+    figures: list[Figure] = []
+    total = np.zeros(len(pairs), np.int64)
+    for direction in DIRECTIONS:
+        name, flow = direction.name.lower(), attrgetter(f"connection.{direction.name.lower()}.stream_bytes")
+        aligned = [pair.alignment.get(direction) for pair in pairs]
+        known = np.array([alignment is not None for alignment in aligned], np.bool_)
+        compared = np.array([0 if alignment is None else alignment.compared for alignment in aligned], np.int64)
+        total += compared
+        figures += [
+            Figure(f"{name}_client_side_bytes", [flow(pair.client_side) for pair in pairs]),
+            Figure(f"{name}_server_side_bytes", [flow(pair.server_side) for pair in pairs]),
+            Figure(f"{name}_pieces_compared", compared, known),
+            Figure(f"{name}_pieces_equal", [alignment and alignment.matched for alignment in aligned], known),
+        ]
+    return [
+        *evidence_where(total == 0, NAME, ContentFinding.NO_PAYLOAD, figures, _NOTHING_COMPARED),
+        *evidence_where(total > 0, NAME, ContentFinding.SAME_CONTENT, figures, _ALIKE),
+    ]
+
+
+def _changed_content(
+    pair: Pair, client: Vantage, server: Vantage, grown_bytes: tuple[int | None, int | None]
+) -> Evidence | None:
+    """What shows that a stream arrives with other bytes, or with another size (`grown_bytes` of it up and down)."""
     consumed = consumed_request(client, server)
     if consumed:
         return ContentFinding.PROXY_REQUEST_CONSUMED.evidence(
@@ -60,20 +121,19 @@ def examine(observation: Observation) -> Evidence | None:
         Direction.DOWN: (opening(server, Direction.DOWN), opening(client, Direction.DOWN)),
     }
     return (
-        _other_body(pair, client, server, heads[Direction.DOWN])
+        _other_body(pair, client, server, heads[Direction.DOWN], grown_bytes[Direction.DOWN])
         or _rewritten_head(pair, heads)
         or _grown_head(pair, client, server, heads)
-        or _bytes_and_sizes(pair, client, server)
+        or _other_bytes(pair, client, server, grown_bytes)
     )
 
 
-def _other_body(pair: Pair, client: Vantage, server: Vantage, head: Head) -> Evidence | None:
+def _other_body(pair: Pair, client: Vantage, server: Vantage, head: Head, changed: int | None) -> Evidence | None:
     """An HTTP answer with other bytes and another size, whose length one capture cut off."""
     left, arrived = head
     if left is None or arrived is None:
         return None
     alignment = pair.alignment.get(Direction.DOWN)
-    changed = size_change(client, server, Direction.DOWN)
     if alignment is None or changed is None:
         return None
     cut = any(b"\r\n\r\n" not in head and header_field(head, b"content-length") is None for head in (left, arrived))
@@ -137,7 +197,12 @@ def _rewritten_head(pair: Pair, heads: Mapping[Direction, Head]) -> Evidence | N
     return None
 
 
-def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
+def _other_bytes(
+    pair: Pair, client: Vantage, server: Vantage, grown_bytes: tuple[int | None, int | None]
+) -> Evidence | None:
+    """Payload that differs, or a stream of another size."""
+    if not any(grown_bytes) and not any(map(_is_other, pair.alignment.values())):
+        return None
     numbers: dict[str, Number] = {}
     for direction, name in ((Direction.UP, "up"), (Direction.DOWN, "down")):
         alignment = pair.alignment.get(direction)
@@ -153,9 +218,8 @@ def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
                     "changed the content.", numbers,
                     ("Two different connections that were paired by mistake look the same.",),
                 )  # fmt: skip
-    for direction in DIRECTIONS:
-        changed = size_change(client, server, direction)
-        if changed is not None and changed != 0:
+    for direction, changed in zip(DIRECTIONS, grown_bytes, strict=True):
+        if changed:
             strong = abs(changed) > GATEWAY_BYTES
             return ContentFinding.OTHER_SIZE.evidence(
                 NAME, (0.9 if strong else 0.4) * pair.pairing_confidence,
@@ -163,27 +227,28 @@ def _bytes_and_sizes(pair: Pair, client: Vantage, server: Vantage) -> Evidence:
                 f"{'later' if changed > 0 else 'earlier'} where it arrives than where it left: it was rewritten.",
                 numbers, () if strong else ("An application gateway of a NAT changes sizes by a few bytes, too.",),
             )  # fmt: skip
-    compared = sum([alignment.compared for alignment in pair.alignment.values()])
-    if compared == 0:
-        return ContentFinding.NO_PAYLOAD.undecided(NAME, "The captures hold no payload to compare.", numbers)
-    return ContentFinding.SAME_CONTENT.undecided(
-        NAME, "Bytes and sizes are the same at both ends, as a relay leaves them too.", numbers
-    )
+    return None
 
 
 def _is_other(alignment: StreamAlignment) -> bool:
     return alignment.compared >= FEWEST_PIECES and alignment.matched < OTHER_SHARE
 
 
-def size_change(client: Vantage, server: Vantage, direction: Direction) -> int | None:
-    """Bytes by which a stream grew on the way, from its SYN to its FIN; None unless both captures saw both."""
-    at_client, at_server = _size(client, direction), _size(server, direction)
-    if at_client is None or at_server is None:
-        return None
-    return at_server - at_client if direction is Direction.UP else at_client - at_server
+def size_changes(clients: Sequence[Vantage], servers: Sequence[Vantage]) -> Int64Array:
+    """Bytes by which streams up and down (rows) grew on the way, from their SYNs to their FINs; `UNKNOWN` unless both
+    captures saw both."""
+    at_client, at_server = _ends(clients), _ends(servers)
+    grown = np.where(are_known(at_client, at_server), at_server - at_client, UNKNOWN)
+    down = grown[Direction.DOWN]
+    grown[Direction.DOWN] = np.where(down == UNKNOWN, UNKNOWN, -down)
+    return grown
 
 
-def _size(vantage: Vantage, direction: Direction) -> int | None:
-    if vantage.flow(direction).initial_sequence_number is None:
-        return None
-    return vantage.derived(flow_ends, direction).fin_offset
+def _ends(vantages: Sequence[Vantage]) -> Int64Array:
+    """Where FINs stand in streams up and down (rows) of which the beginning is known."""
+    offsets = _core.fin_offsets([vantage.packets for vantage in vantages])
+    began = [
+        [vantage.flow(direction).initial_sequence_number is not None for vantage in vantages]
+        for direction in DIRECTIONS
+    ]
+    return np.where(began, offsets, UNKNOWN)

@@ -9,11 +9,10 @@ from typing import NamedTuple
 
 from detector.method import Context, Findings
 from detector.methods.handshake.changes import TABLE, Openings, changes, relay_nats
-from detector.methods.handshake.opening import Counts, Passed, passed
+from detector.methods.handshake.opening import Ends, Passed, passed
 from detector.pair import Pair, Vantage
 from detector.vantage.capture_sides import FROM_HANDSHAKE, client_nearness
 from pepscope import _core
-from pepscope.captures.connections import Connection
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction
 from pepscope.results.finding import Finding, Weight, inapplicable, intact, split
@@ -21,7 +20,7 @@ from pepscope.results.hypotheses import logistic
 from pepscope.results.verdicts import Evidence, Number
 
 NAME = "handshake"
-#: Lists of options that are written once.
+#: Handshakes that pass alike are judged once, and lists of options written once.
 _REMEMBERED = 1024
 #: IPv6 has no IP ID.
 _WITH_IP_IDS = 4
@@ -70,6 +69,20 @@ class _Opened(NamedTuple):
     windows: tuple[tuple[int, int], ...]
 
 
+class _Shown(NamedTuple):
+    """All that is compared of a handshake: what many connections of one path have alike is judged once.
+
+    `counts` are the values of `pepscope._core.openings` up and down, in the order of `names`.
+    """
+
+    ends: tuple[Ends, Ends]  # up, down
+    names: tuple[str, ...]
+    counts: tuple[tuple[int, ...], tuple[int, ...]]
+    has_ip_ids: bool
+    is_sure_of_sides: bool
+    pairing_confidence: float
+
+
 def examine(context: Context) -> Findings:
     """Compare SYN and SYN-ACK as they left with what arrived."""
     both = [
@@ -79,13 +92,19 @@ def examine(context: Context) -> Findings:
     ]
     evidence: list[Evidence | None] = [_needs_second_capture()] * len(context.observations)
     counts = _core.openings([each[2].packets for each in both], [each[3].packets for each in both])
-    names, by_direction = (
-        list(counts),
-        [zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS],
-    )
-    for (row, pair, client, server), up, down in zip(both, *by_direction, strict=True):
-        seen = dict(zip(names, up, strict=True)), dict(zip(names, down, strict=True))
-        evidence[row] = _compare(pair, client, server, seen)
+    names = tuple(counts)
+    ups, downs = (zip(*(column[way].tolist() for column in counts.values()), strict=True) for way in DIRECTIONS)
+    for (row, pair, client, server), up, down in zip(both, ups, downs, strict=True):
+        near, far = client.connection, server.connection
+        shown = _Shown(
+            (Ends.of(near.up, far.up), Ends.of(far.down, near.down)),
+            names,
+            (up, down),
+            near.ip_version == far.ip_version == _WITH_IP_IDS,
+            _sides_are_sure(pair, client, server),
+            pair.pairing_confidence,
+        )
+        evidence[row] = _compare(shown)
     return Findings(evidence)
 
 
@@ -101,33 +120,31 @@ def _no_handshake() -> Evidence:
     return HandshakeFinding.NO_HANDSHAKE.undecided(NAME, "The captures have no SYN and no SYN-ACK in common.")
 
 
-def _compare(pair: Pair, client: Vantage, server: Vantage, counts: tuple[Counts, Counts]) -> Evidence:
-    opened = _opened(client.connection, server.connection, counts, swapped=False)
+@lru_cache(_REMEMBERED)
+def _compare(shown: _Shown) -> Evidence:
+    opened = _opened(shown, swapped=False)
     if not opened.openings:
         return _no_handshake()
     found = changes(opened.openings)
     nats = relay_nats(found)
-    if not _sides_are_sure(pair, client, server):
+    if not shown.is_sure_of_sides:
         # An option removed in one order of the captures is added in the other: take the milder reading.
-        swapped = _opened(client.connection, server.connection, counts, swapped=True)
+        swapped = _opened(shown, swapped=True)
         found_swapped = changes(swapped.openings)
         nats_swapped = relay_nats(found_swapped)
         if nats_swapped < nats:
             opened, found, nats = swapped, found_swapped, nats_swapped
-    return _judge(pair, opened, found, nats)
+    return _judge(shown.pairing_confidence, opened, found, nats)
 
 
-def _opened(client: Connection, server: Connection, counts: tuple[Counts, Counts], *, swapped: bool) -> _Opened:
+def _opened(shown: _Shown, *, swapped: bool) -> _Opened:
     """SYN and SYN-ACK where both captures hold them."""
-    has_ip_ids = client.ip_version == server.ip_version == _WITH_IP_IDS
     openings: list[tuple[Direction, Passed]] = []
     windows: list[tuple[int, int]] = []
-    for direction, left, came in ((Direction.UP, client.up, server.up), (Direction.DOWN, server.down, client.down)):
-        seen = counts[direction]
-        if left.initial_sequence_number is None or came.initial_sequence_number is None:
-            continue
-        if seen["copies_left"] and seen["copies_arrived"]:
-            openings.append((direction, passed(left, came, seen, has_ip_ids, swapped=swapped)))
+    for direction, ends, counts in zip(DIRECTIONS, shown.ends, shown.counts, strict=True):
+        seen = dict(zip(shown.names, counts, strict=True))
+        if ends.same_number is not None and seen["copies_left"] and seen["copies_arrived"]:
+            openings.append((direction, passed(ends, seen, shown.has_ip_ids, swapped=swapped)))
             between = seen["window_left"], seen["window_arrived"]
             windows.append(between[::-1] if swapped else between)
     return _Opened(tuple(openings), tuple(windows))
@@ -140,19 +157,19 @@ def _sides_are_sure(pair: Pair, client: Vantage, server: Vantage) -> bool:
     return min(near[1], far[1]) >= FROM_HANDSHAKE and near[0] - far[0] >= SURE_OF_SIDES
 
 
-def _judge(pair: Pair, opened: _Opened, found: Mapping[str, str], nats: float) -> Evidence:
+def _judge(pairing_confidence: float, opened: _Opened, found: Mapping[str, str], nats: float) -> Evidence:
     numbers = _numbers(opened, found, nats)
     changed = _in_words(found)
     strength = logistic(abs(nats))
     if nats >= DECISIVE_NATS:
         return HandshakeFinding.HANDSHAKE_OF_ANOTHER_STACK.evidence(
-            NAME, strength * pair.pairing_confidence,
+            NAME, strength * pairing_confidence,
             f"Another TCP stack made the handshake that arrives: {changed}.", numbers,
             ("A firewall that answers SYNs for a server (SYN proxy) also makes handshakes, but seldom like this one.",),
         )  # fmt: skip
     if nats >= SUPPORTING_NATS:
         return HandshakeFinding.HANDSHAKE_MADE_ANEW.evidence(
-            NAME, strength * pair.pairing_confidence,
+            NAME, strength * pairing_confidence,
             f"The handshake arrives as another TCP stack would make it: {changed}.", numbers,
             ("A firewall that answers SYNs for a server (SYN proxy), or rewrites every field, looks the same.",),
         )  # fmt: skip

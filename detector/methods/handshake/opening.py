@@ -54,7 +54,26 @@ _EQUAL = 1
 _UNKNOWN = 0
 
 
-def passed(left: FlowSummary, came: FlowSummary, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Passed:
+class Ends(NamedTuple):
+    """What summaries show of the segment that opens a direction, as it left and as it arrived: whether it has the same
+    number (None where one of them has none), and its options (None where a capture cut them off)."""
+
+    same_number: bool | None
+    left: SynOptions | None
+    arrived: SynOptions | None
+
+    @classmethod
+    def of(cls, left: FlowSummary, came: FlowSummary) -> Ends:
+        """The ends of a direction, by the captures at its sender and at its receiver."""
+        number, there = left.initial_sequence_number, came.initial_sequence_number
+        return cls(
+            None if number is None or there is None else number == there,
+            read_options(left.syn_options) if left.options_captured else None,
+            read_options(came.syn_options) if came.options_captured else None,
+        )
+
+
+def passed(ends: Ends, counts: Counts, has_ip_ids: bool, *, swapped: bool) -> Passed:
     """What both captures show of a segment that opens a direction, which both hold.
 
     `swapped`: what the one calls left arrived.
@@ -62,11 +81,9 @@ def passed(left: FlowSummary, came: FlowSummary, counts: Counts, has_ip_ids: boo
     first, then = ("arrived", "left") if swapped else ("left", "arrived")
     most, most_then = counts[f"ecn_{first}"], counts[f"ecn_{then}"]
     tsvals = counts["tsvals"]
-    options = read_options(left.syn_options) if left.options_captured else None
-    options_came = read_options(came.syn_options) if came.options_captured else None
     return Passed(
-        left.initial_sequence_number == came.initial_sequence_number,
-        (options_came, options) if swapped else (options, options_came),
+        bool(ends.same_number),
+        (ends.arrived, ends.left) if swapped else (ends.left, ends.arrived),
         counts[f"copies_{then}"] > counts[f"copies_{first}"],
         counts["windows"] == _EQUAL,
         None if tsvals == _UNKNOWN else tsvals == _EQUAL,

@@ -30,7 +30,10 @@ _CSV = Use("CSV (--csv)", ("extra frames",))
 _PARQUET = Use("Parquet (--parquet)", ("extra parquet",))
 _FILTERS = Use("filters (--filter)", ("libpcap",))
 
+_LIVE = Use("capture an interface (-i)", ("Linux", "libpcap", "CAP_NET_RAW"))
+
 USES: dict[str, tuple[Use, ...]] = {
+    "annotate": (Use("copy captures with comments", _JUDGED), _FILTERS),
     "audit": (
         Use("judge archives", _JUDGED),
         Use("run a plan", (*_JUDGED, "Linux")),
@@ -40,14 +43,14 @@ USES: dict[str, tuple[Use, ...]] = {
     ),
     "audit-captures": (Use("judge many captures", (*_JUDGED, "extra corpora")),),
     "check": (Use("contact hosts", (*_JUDGED, "Linux")),),
-    "detect": (Use("judge captures", _JUDGED), _FILTERS, _PAGES, _CSV, _PARQUET),
+    "detect": (Use("judge captures", _JUDGED), _FILTERS, _LIVE, _PAGES, _CSV, _PARQUET),
     "emulate": (
         Use("run a path", (*_JUDGED, "Linux", "CAP_NET_ADMIN", "namespaces", "TUN", "ip")),
         Use("join segments as offloads do", ("extra emulate",)),
         _PAGES,
     ),
     "explain": (Use("explain verdicts", ("base",)),),
-    "inspect": (Use("list connections", _JUDGED), _FILTERS, _CSV, _PARQUET),
+    "inspect": (Use("list connections", _JUDGED), _FILTERS, _LIVE, _PAGES, _CSV, _PARQUET),
     "model": (Use("compute", ("base",)),),
     "probe": (
         Use("write a plan", ("base",)),
@@ -63,7 +66,9 @@ USES: dict[str, tuple[Use, ...]] = {
     "query": (Use("ask tables", ("base", "extra corpora")),),
     "reproduce": (Use("run experiments", (*_JUDGED, "extra simulate")), _PAGES),
     "simulate": (Use("simulate a path", _JUDGED), Use("campaigns, series", ("extra simulate",)), _PAGES),
+    "site": (Use("write a site", (*_JUDGED, "extra corpora", "extra html")),),
     "validate": (Use("score verdicts", _JUDGED), _PAGES),
+    "watch": (Use("watch a directory", _JUDGED), _LIVE, Use("metrics (--metrics)", ("extra watch",))),
 }
 
 

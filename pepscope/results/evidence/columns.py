@@ -68,6 +68,22 @@ class Form:
         # Sentences of their own stand first, and what is beside the figures last.
         return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
 
+    def documents(self, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """The fields of `Evidence` by name for many connections; those of connections that are alike may be one."""
+        common = {"method": self.method, "outcome": self.outcome, "finding": self.finding}
+        if self.wording is None and not columns and not any(strengths):
+            words: dict[str, Any] = {"summary": self.summary, "numbers": {}, "caveats": self.caveats}
+            return [{**common, "strength": 0.0, **words}] * len(strengths)
+        rows = list(zip(*columns, strict=True)) if columns else [()] * len(strengths)
+        documents = []
+        for strength, values in zip(strengths, rows, strict=True):
+            numbers = self.numbers(values)
+            summary, caveats = self.words(values, numbers)
+            documents.append(
+                {**common, "strength": strength, "summary": summary, "numbers": numbers, "caveats": caveats}
+            )
+        return documents
+
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""
         numbers = self.numbers(values)
@@ -117,6 +133,10 @@ class Figure(NamedTuple):
     values: npt.NDArray[Any] | Sequence[Any]
     is_known: BoolArray | None = None
 
+    def at(self, rows: Int64Array) -> Figure:
+        """The number of some of them."""
+        return Figure(self.name, _column(self.values, rows), None if self.is_known is None else self.is_known[rows])
+
 
 def rounded(values: FloatArray, digits: int) -> FloatArray:
     """Numbers rounded as `round` rounds each: to the decimal that is nearest, which scaling does not always give."""
@@ -135,23 +155,44 @@ def evidence_columns(
     rows: Int64Array,
     strength: FloatArray,
     figures: Sequence[Figure],
-    wording: Wording,
+    wording: Wording | Words,
     beside: Sequence[Figure] = (),
 ) -> list[EvidenceColumns]:
     """Evidence of a `pepscope.results.finding.Finding` on the connections `rows`: a form for each set of known figures.
 
-    Figures have a value for each of the rows.
+    Figures have a value for each of the rows. `wording` may be the words themselves where all have the same.
     """
+    said = wording if isinstance(wording, Words) else None
+    made = None if isinstance(wording, Words) else wording
     kept: list[EvidenceColumns] = []
     for names, places in _by_known_figures(figures, len(rows)):
         chosen = [figure for figure in figures if figure.name in names]
         form = Form(
-            method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), (), None, wording,
-            tuple(figure.name for figure in beside),
+            method, finding.row.outcome, finding, tuple(figure.name for figure in chosen), said.caveats if said else (),
+            said.summary if said else None, made, tuple(figure.name for figure in beside),
         )  # fmt: skip
         values = tuple(_column(figure.values, places) for figure in (*chosen, *beside))
         kept.append(EvidenceColumns(form, rows[places], strength[places], values))
     return kept
+
+
+def evidence_where(
+    found: BoolArray,
+    method: str,
+    finding: Any,
+    figures: Sequence[Figure],
+    wording: Wording | Words,
+    beside: Sequence[Figure] = (),
+    strength: FloatArray | None = None,
+) -> list[EvidenceColumns]:
+    """Evidence of a finding on those of the examined connections of which it was `found`.
+
+    Figures and `strength` (without it 0, as of what is undecided) have a value for each examined connection.
+    """
+    rows = np.flatnonzero(found)
+    firm = np.zeros(len(rows)) if strength is None else strength[rows]
+    some, others = ([figure.at(rows) for figure in kept] for kept in (figures, beside))
+    return evidence_columns(method, finding, rows, firm, some, wording, others)
 
 
 def _by_known_figures(figures: Sequence[Figure], count: int) -> list[tuple[frozenset[str], Int64Array]]:
@@ -187,9 +228,14 @@ def _column(values: npt.NDArray[Any] | Sequence[Any], places: Int64Array) -> Seq
 def columns_of(evidence: Sequence[Evidence | None]) -> list[EvidenceColumns]:
     """Evidence that is already in words as columns: an item for each connection, None where there is none."""
     rows: dict[tuple[object, ...], list[int]] = {}
+    alike: dict[int, list[int]] = {}  # by object: what is the same on many connections is often one
     for row, item in enumerate(evidence):
-        if item is not None:
-            rows.setdefault(form_key(item), []).append(row)
+        if item is None:
+            continue
+        places = alike.get(id(item))
+        if places is None:
+            places = alike[id(item)] = rows.setdefault(form_key(item), [])
+        places.append(row)
     return [_in_words(evidence, places) for places in rows.values()]
 
 

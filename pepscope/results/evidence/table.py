@@ -8,7 +8,8 @@ from __future__ import annotations
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.columns import BytesColumn
 from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
+from pepscope.results.evidence.growing import BytesColumn
 from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
@@ -26,6 +27,10 @@ _MOST_SENTENCES = 4096
 #: Connections that are added one by one and packed together: what they have in common is held once, and reading one of
 #: them unpacks no more than so many.
 _PACKED_TOGETHER = 32
+
+#: Blocks that stay unpacked: connections that were judged one by one stand behind those judged together, so that
+#: reading by place goes through two blocks at a time.
+_UNPACKED = 2
 
 
 class EvidenceTable:
@@ -41,7 +46,8 @@ class EvidenceTable:
         self._latest: list[Sequence[Evidence]] = []  # of connections that are not packed yet
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._packed_until = array("q")  # the row after the last one of each of these
-        self._unpacked: tuple[int, list[list[Any]]] = (-1, [])  # the block that was asked for last
+        self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
+        self._documents: dict[int, list[list[dict[str, Any]]]] = {}  # the same, for an encoder
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -66,7 +72,7 @@ class EvidenceTable:
         self._strength.frombytes(strengths[order].astype(np.float64).tobytes())
         ends = self._ends[-1] + np.cumsum(np.bincount(rows, minlength=count))
         self._ends.frombytes(ends.astype(np.int64).tobytes())
-        block = [(part.rows.tolist(), columns) for part, (_, columns) in zip(parts, kept, strict=True)]
+        block = [(part.rows.tolist(), columns) for part, (_, columns) in zip(parts, kept, strict=True) if len(part)]
         self._packed.append(zlib.compress(_PACKER.encode((count, block)), 1))
         self._packed_until.append(len(self._ends) - 1)
 
@@ -105,12 +111,45 @@ class EvidenceTable:
         """One piece of what was found on a connection."""
         return self.forms(row)[place].evidence(self.strengths(row)[place], self._values(row)[place])
 
+    def summaries(self, items: Mapping[int, int]) -> dict[int, str]:
+        """What one piece of evidence says on each of some connections: of each its place among the connection's."""
+        by_block: dict[int, dict[int, int]] = defaultdict(dict)
+        self._pack()
+        for row, item in items.items():
+            block = bisect_right(self._packed_until, row)
+            by_block[block][row - self._begin(block)] = item
+        said: dict[int, str] = {}
+        for block, wanted in by_block.items():
+            begin, (count, parts) = self._begin(block), self._content(block)
+            passed = [0] * count
+            for rows, columns in parts:
+                for place, row in enumerate(rows):
+                    item, passed[row] = passed[row], passed[row] + 1
+                    if wanted.get(row) == item:
+                        form = self._forms[self._form[self._ends[begin + row] + item]]
+                        said[begin + row] = form.words([column[place] for column in columns]).summary
+        return said
+
     def documents(self, row: int) -> list[dict[str, Any]]:
         """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
-        return [
-            _document(form, strength, values)
-            for form, strength, values in zip(self.forms(row), self.strengths(row), self._values(row), strict=True)
-        ]
+        self._pack()
+        block = bisect_right(self._packed_until, row)
+        if block not in self._documents:
+            _make_room(self._documents)
+            self._documents[block] = self._made_documents(block)
+        return self._documents[block][row - self._begin(block)]
+
+    def _made_documents(self, block: int) -> list[list[dict[str, Any]]]:
+        """The documents of all connections that were packed together: what forms have in common is read once."""
+        begin, (count, parts) = self._begin(block), self._content(block)
+        by_row: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+        for rows, columns in parts:
+            places = [self._ends[begin + row] + len(by_row[row]) for row in rows]
+            form = self._forms[self._form[places[0]]]
+            documents = form.documents([self._strength[place] for place in places], columns)
+            for row, document in zip(rows, documents, strict=True):
+                by_row[row].append(document)
+        return by_row
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
@@ -126,16 +165,24 @@ class EvidenceTable:
     def _values(self, row: int) -> list[Any]:
         """What is kept of each piece of evidence on a connection."""
         block = bisect_right(self._packed_until, row)
-        begin = self._packed_until[block - 1] if block else 0
-        if self._unpacked[0] != block:
-            count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+        if block not in self._unpacked:
+            count, parts = self._content(block)
             by_row: list[list[Any]] = [[] for _ in range(count)]
             for rows, columns in parts:
                 values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
                 for place, each in zip(rows, values, strict=True):
                     by_row[place].append(each)
-            self._unpacked = block, by_row
-        return self._unpacked[1][row - begin]
+            _make_room(self._unpacked)
+            self._unpacked[block] = by_row
+        return self._unpacked[block][row - self._begin(block)]
+
+    def _content(self, block: int) -> tuple[int, list[tuple[list[int], list[list[Any]]]]]:
+        """How many connections were packed together, and rows and columns of each part, of which none is empty."""
+        count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
+        return count, parts
+
+    def _begin(self, block: int) -> int:
+        return self._packed_until[block - 1] if block else 0
 
     def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
         """The number of the form of these pieces of evidence, and what must be kept of each."""
@@ -167,18 +214,9 @@ def _key(form: Form) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _document(form: Form, strength: float, values: Sequence[Any]) -> dict[str, Any]:
-    numbers = form.numbers(values)
-    words = form.words(values, numbers)
-    return {
-        "method": form.method,
-        "outcome": form.outcome,
-        "finding": form.finding,
-        "strength": strength,
-        "summary": words.summary,
-        "numbers": numbers,
-        "caveats": words.caveats,
-    }
+def _make_room(kept: dict[int, Any]) -> None:
+    while len(kept) >= _UNPACKED:
+        del kept[next(iter(kept))]
 
 
 def plain_number(value: object) -> Number:

@@ -17,7 +17,7 @@ import secrets
 import socket
 from pathlib import Path
 
-from pepscope.captures.tun import dropped_packets, open_tun
+from pepscope.captures.live.tun import dropped_packets, open_tun
 from pepscope.errors import LivePathError
 from prober.errors import ImpossibleError
 from prober.host.hold.hold_line import HoldLine

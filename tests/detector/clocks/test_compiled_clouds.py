@@ -19,6 +19,7 @@ COLUMNS = (
     "round_trip_ns", "earliest_ack_ns",
 )  # fmt: skip
 ERROR_NS = 1e6
+DRIFT_LIMIT = 5e-4
 
 shifts = st.sampled_from([0, 5, -40_000])
 limits = st.sampled_from([1, 7, 1 << 16])
@@ -33,7 +34,9 @@ def flows(seed: int, count: int, how: set[str], shift: int = 0, limit: int = 1 <
     for direction in Direction:
         ends: tuple[PacketColumns, PacketColumns] = (client, server) if direction is Direction.UP else (server, client)
         asked = (direction, *ends, shift if direction is Direction.DOWN else 0, began, not began, limit)
-        found = _core.FlowTimes.of_captures(*asked, SAME_COPY_NS)
+        (found,) = _core.flow_times(
+            [direction], [ends[0]], [ends[1]], [asked[3]], [began], [not began], limit, SAME_COPY_NS
+        )
         wanted = reference_clouds.flow_times(*asked)
         assert (found is None) == (wanted is None)
         if found is not None and wanted is not None:
@@ -71,19 +74,29 @@ def test_clouds_are_those_of_the_reference(seed, count, how, server_clock, lower
         references, lower_spared, upper_spared, bins, server_clock=server_clock
     )
     assert (found.reference_ns, found.base_ns) == (reference, base)
-    data = {
+    data_points = {
         direction: [reference_clouds.data_points(flow) for flow in references if flow.direction is direction]
         for direction in Direction
     }
     data_lower, data_upper = (
-        reference_clouds.cloud_of(data[direction], reference, base, 1, bins, highest=direction is Direction.DOWN)
+        reference_clouds.cloud_of(data_points[direction], reference, base, 1, bins, highest=direction is Direction.DOWN)
         for direction in (Direction.DOWN, Direction.UP)
     )
-    of_data = found.of_data(times, bins)
-    for columns, cloud in (
-        (found.lower, lower), (found.upper, upper), (of_data.lower, data_lower), (of_data.upper, data_upper),
-    ):  # fmt: skip
+    for columns, cloud in ((found.lower, lower), (found.upper, upper)):
         assert [column.tolist() for column in columns] == [cloud.x_ns.tolist(), cloud.y_ns.tolist()]
+    if not server_clock:
+        (bounds,), of_bounds = _core.clock_bounds([times], [(lower_spared, upper_spared)], bins, DRIFT_LIMIT, 41)
+        assert (bounds.lower[1].tolist(), bounds.upper[1].tolist()) == (lower.y_ns.tolist(), upper.y_ns.tolist())
+        exact = found.separate(DRIFT_LIMIT)
+        data = _core.Constraints(
+            (data_lower.x_ns, data_lower.y_ns), (data_upper.x_ns, data_upper.y_ns), reference, base, 0, 0
+        )
+        wanted_lines = {
+            "exact": exact,
+            "data": data.separate(DRIFT_LIMIT),
+            "most": found.separate_most(DRIFT_LIMIT, 41, exact),
+        }
+        assert {name: tuple(column[:, 0]) for name, column in of_bounds.items()} == wanted_lines
     x = np.concatenate([lower.x_ns, upper.x_ns])
     assert found.span_ns == ((x.min(), x.max()) if len(x) else None)
     low, high = found.unspared_bounds_ns()
@@ -96,10 +109,13 @@ def test_clouds_are_those_of_the_reference(seed, count, how, server_clock, lower
 def test_early_acknowledgements_are_those_of_the_reference(seed, count, how, pieces, spared, theta_ns):
     random = np.random.default_rng(seed)
     for found, wanted in flows(seed, count, how):
-        asked = (lines(random, wanted, pieces), spared, ERROR_NS)
-        assert found.early_acks(*asked) == reference_early_acks.early_acks(wanted, *asked)
-        assert found.early_own_acks(*asked) == reference_early_acks.early_own_acks(wanted, *asked)
-        assert found.published(theta_ns, 1e-3) == reference_early_acks.published(wanted, theta_ns, 1e-3)
+        given = lines(random, wanted, pieces)
+        asked, reference = ([found], [given], [spared], ERROR_NS), (wanted, given, spared, ERROR_NS)
+        assert tuple(_core.early_acks(*asked)[:, 0].tolist()) == reference_early_acks.early_acks(*reference)
+        assert _core.early_own_acks(*asked) == [reference_early_acks.early_own_acks(*reference)]
+        counts, margin_s = _core.published([found], [theta_ns], 1e-3)
+        published = reference_early_acks.published(wanted, theta_ns, 1e-3) or (0, 0, np.inf)
+        assert (*counts[:, 0].tolist(), margin_s[0]) == published
 
 
 def test_the_numbers_of_a_flow_are_those_of_its_columns():
@@ -111,16 +127,26 @@ def test_the_numbers_of_a_flow_are_those_of_its_columns():
     assert found.timed_ack_count == np.count_nonzero(wanted.earliest_ack_ns != NEVER)
     assert (found.first_delay_ns, found.least_delay_ns) == (delays[0], delays.min())
     assert (found.round_trip_count, found.least_round_trip_ns) == (len(known), known.min())
-    assert found.round_trips_below(float(np.median(known))) == np.count_nonzero(known < np.median(known))
+    below = _core.round_trips_below([found, found], [float(np.median(known)), 0.0])
+    assert below.tolist() == [np.count_nonzero(known < np.median(known)), 0]
     assert found.least_hold_ns == (wanted.ack_sent_ns - wanted.arrival_ns)[both].min()
+    columns = _core.flow_numbers([found])
+    (lost, held), (receiver_lost, receiver_held) = found.sender_missed, found.receiver_missed
+    missed = {
+        "sender_lost": lost, "sender_held": held, "receiver_lost": receiver_lost, "receiver_held": receiver_held
+    }  # fmt: skip
+    assert {name: column[0] for name, column in columns.items()} == {
+        **{name: getattr(found, name) for name in columns if name not in missed}, **missed
+    }  # fmt: skip
 
 
 def test_generated_connections_show_early_acknowledgements_and_repeats():
     """Or the comparisons above would compare nothing."""
     found, wanted = flows(2, 200, {"relay", "repeat"})[-1]
-    early, timed = found.early_acks(lines(np.random.default_rng(0), wanted, 1), 2, ERROR_NS)
+    asked = ([found], [lines(np.random.default_rng(0), wanted, 1)], [2], ERROR_NS)
+    (early,), (timed,) = _core.early_acks(*asked)
     assert 10 < early < timed
-    assert any(count for count, _ in found.early_own_acks(lines(np.random.default_rng(0), wanted, 1), 2, ERROR_NS))
+    assert any(count for count, _ in _core.early_own_acks(*asked)[0])
     assert found.round_trip_count < found.ack_count
 
 

@@ -7,10 +7,12 @@ import pytest
 from detector.clocks.handshake_path import handshake_round_trip_ns
 from detector.method import Observation
 from detector.methods import ack_timing
+from detector.methods.ack_timing.strengths import NEARER_SHARE, SEVERAL_ACKS
 from detector.pairing.captures import pair_captures
 from pepscope.captures.capture import open_capture
 from pepscope.captures.packets import Direction
 from tests.detector.corpus import pairs
+from tests.detector.methods.alone import alone
 from tests.fresh.test_fresh_captures import FRESH
 
 
@@ -39,9 +41,9 @@ def test_a_proxys_handshakes_are_two(run_id):
 
 
 def test_a_box_that_acknowledges_in_the_middle_is_nearer_than_the_handshake():
-    found = [ack_timing.examine(Observation(pair)) for pair in fresh("spl-localack-short")]
+    found = [alone(ack_timing.METHOD, Observation(pair)) for pair in fresh("spl-localack-short")]
     nearer = [item for item in found if item.finding == "acks-nearer-than-handshake"]
     assert nearer
     for item in nearer:
-        assert item.numbers["acks_nearer_than_handshake"] >= ack_timing.SEVERAL_ACKS
-        assert item.numbers["round_trip_min_s"] < ack_timing.NEARER_SHARE * item.numbers["handshake_path_s"]
+        assert item.numbers["acks_nearer_than_handshake"] >= SEVERAL_ACKS
+        assert item.numbers["round_trip_min_s"] < NEARER_SHARE * item.numbers["handshake_path_s"]

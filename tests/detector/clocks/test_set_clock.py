@@ -13,6 +13,7 @@ from detector.options import DetectOptions
 from detector.pairing.captures import pair_captures
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import Variation, Varied, capture, pairs
+from tests.detector.methods.alone import alone
 
 #: More steps than are admitted, of 0.3 s: many times a round trip.
 TOO_MANY = 3 * STEPS_IN_SUCCESSION
@@ -49,7 +50,7 @@ def test_more_steps_than_are_admitted_accuse_nobody(timestamps, back):
     assert not clock.separable
     assert clock.was_set
     for method in (ack_timing, early_fin, progress):
-        assert method.examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+        assert alone(method.METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("timestamps", [True, False])
@@ -60,4 +61,4 @@ def test_a_queue_sets_no_clock(run_id, timestamps):
     clock = relate(pair)
     assert not clock.separable
     assert not clock.was_set
-    assert ack_timing.examine(Observation(pair)).outcome is Outcome.SPLIT
+    assert alone(ack_timing.METHOD, Observation(pair)).outcome is Outcome.SPLIT

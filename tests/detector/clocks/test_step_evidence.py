@@ -16,6 +16,7 @@ from detector.streams.curves import without_backward_steps
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import Variation, Varied, capture, pairs, vary
+from tests.detector.methods.alone import alone
 from tests.detector.streams.test_curves import columns, down
 
 
@@ -71,8 +72,8 @@ def test_several_steps_are_neither_a_fit_nor_a_proof(steps_s):
     clock = relate(pair)
     assert 1 < len(clock.steps_s) <= STEPS_IN_SUCCESSION
     assert clock.unusual_steps == len(clock.steps_s) - 1
-    assert ack_timing.examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
-    assert early_fin.examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+    assert alone(ack_timing.METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
+    assert alone(early_fin.METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 def test_one_packet_that_stands_late_in_its_file_is_no_clock_that_was_set():

@@ -233,7 +233,7 @@ def test_a_dask_scheduler_gives_the_same_tables(tmp_path: Path) -> None:
     from distributed import LocalCluster
 
     plain = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "plain", processes=1)
-    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as cluster:
         over = audit_captures([str(SPLIT), str(WHOLE)], tmp_path / "dask", scheduler=cluster.scheduler_address)
     assert over.verdicts == plain.verdicts
     pd.testing.assert_frame_equal(tables(tmp_path / "dask"), tables(tmp_path / "plain"))
@@ -253,7 +253,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
         ([str(tmp_path / "*.none")], "out2", "no file matches"),
         ([str(tmp_path / "empty")], "out3", "no capture"),
         ([str(SPLIT)], "full", "other files"),
-        ([str(SPLIT)], "other", "0.0.1"),
+        ([str(SPLIT)], "other", f"^{other} holds tables of pepscope 0.0.1, "),
     ):
         with pytest.raises(UsageError, match=says) as raised:
             audit_captures(sources, tmp_path / output, processes=1)
@@ -302,6 +302,22 @@ def test_commands_say_what_they_did(tmp_path: Path) -> None:
     answer = json.loads(runner.invoke(command.query, [result, sql, "--json"]).output)
     assert table[0].split() == listed[0].split(",") == answer["columns"] == ["port", "p"]
     assert len(table) == len(listed) == 1 + len(answer["rows"])
+
+
+def test_a_file_that_cannot_be_read_is_named_once_by_the_name_that_its_user_knows(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pcap"
+    broken.write_bytes(b"rubbish")
+    archive = tmp_path / "set.zip"
+    with zipfile.ZipFile(archive, "w") as members:
+        members.writestr("day/cut.pcap", bytes.fromhex("d4c3b2a1") + b"cut")
+    said = CliRunner().invoke(
+        command.audit_captures, [str(broken), str(archive), "-o", str(tmp_path / "out"), "--jobs", "1"]
+    )
+    lines = [line for line in said.stderr.splitlines() if line.startswith("pepscope: ")]
+    assert len(lines) == 2
+    for line, name in zip(lines, (str(broken), f"{archive}/day/cut.pcap"), strict=True):
+        assert line.startswith(f"pepscope: {name} ")
+        assert line.count(Path(name).name) == 1
 
 
 def test_the_questions_of_the_guide_have_answers(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_relayed_client_among_others_is_identified(tmp_path: Path) -> None:
     assert group.verdict is Verdict.INCONCLUSIVE
     assert "12 end to end and one split, the split ones all from 10.9.8.2" in group.reason
     document = json.loads(result.to_json())
-    jsonschema.validate(document, load_schema("detect-1"))
+    jsonschema.validate(document, load_schema("detect-2"))
     assert read_document(document).groups == result.groups
     frame = result.groups_frame()
     assert list(frame["connections"]) == [13]

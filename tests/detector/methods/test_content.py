@@ -7,30 +7,30 @@ import numpy as np
 import pytest
 
 from detector.method import Absent, Observation
-from detector.methods.content import cache, examine
+from detector.methods.content import METHOD, cache
 from detector.pair import Pair, StreamAlignment
+from detector.streams.known import UNKNOWN
 from detector.vantage.watching import Watched
 from pepscope.captures.packets import Direction, PayloadSample
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, pairs
+from tests.detector.methods.alone import alone
 
 
 def examined(pair: Pair) -> Evidence:
-    found = examine(Observation(pair))
-    assert found is not None
-    return found
+    return alone(METHOD, Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm(run_id):
     for pair in pairs(run_id):
-        assert examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+        assert examined(pair).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize("run_id", ["prx_ngx_upload_strict", "act_ngx_upload_T3"])
 def test_a_rewritten_request_shows(run_id):
     (pair,) = pairs(run_id)
-    assert examine(Observation(pair)).finding == "rewritten-headers"
+    assert examined(pair).finding == "rewritten-headers"
 
 
 def with_request(vantage, request: bytes):
@@ -44,7 +44,7 @@ def test_an_added_field_is_named():
     pair = replace(
         pair, client_side=with_request(pair.client_side, left), server_side=with_request(pair.server_side, came)
     )
-    found = examine(Observation(pair))
+    found = examined(pair)
     assert (found.finding, found.numbers["added_fields"]) == ("rewritten-headers", "via")
 
 
@@ -86,10 +86,10 @@ def test_another_body_of_another_size_shows_without_its_announced_length(monkeyp
     (pair,) = pairs("reg_dl_cubic_lte")
     pair = downloaded(pair, 0, (bytes(range(160)), bytes(range(95, 255))), (5_000, 50_000))
     pair = replace(pair, alignment={**pair.alignment, Direction.DOWN: StreamAlignment(0, 11, 0.09)})
-    monkeypatch.setattr("detector.methods.content.comparison.size_change", lambda *_: -45_000)
+    monkeypatch.setattr("detector.methods.content.comparison.size_changes", lambda *_: np.array([[0], [-45_000]]))
     found = examined(pair)
     assert (found.finding, found.numbers["left_bytes"], found.numbers["arrived_bytes"]) == ("other-body", 50_000, 5_000)
-    monkeypatch.setattr("detector.methods.content.comparison.size_change", lambda *_: None)
+    monkeypatch.setattr("detector.methods.content.comparison.size_changes", lambda *_: np.array([[UNKNOWN]] * 2))
     assert examined(pair).finding == "other-bytes"
 
 
@@ -120,7 +120,7 @@ def examine_unpaired(alone: Pair, earlier: list[Pair], watched: Watched, is_spli
 
 def test_an_answer_from_a_cache():
     alone, others = cached()
-    assert examine(Observation(alone)).finding == "no-counterpart"
+    assert examined(alone).finding == "no-counterpart"
     assert examine_unpaired(alone, others, RAN, never_split).finding == "served-from-cache"
     assert examine_unpaired(alone, [], RAN, never_split).finding == "no-counterpart"
 
@@ -181,10 +181,10 @@ def test_a_request_that_a_declared_proxy_consumes(asked, got, request_name):
     pair = replace(
         pair, client_side=with_request(pair.client_side, asked), server_side=with_request(pair.server_side, got)
     )
-    found = examine(Observation(pair))
+    found = examined(pair)
     assert (found.finding, found.numbers["request"]) == ("proxy-request-consumed", request_name)
     passed = replace(pair, server_side=with_request(pair.server_side, asked))
-    assert examine(Observation(passed)).finding != "proxy-request-consumed"
+    assert examined(passed).finding != "proxy-request-consumed"
 
 
 def with_answer(vantage, answer: bytes):
@@ -200,4 +200,4 @@ def test_an_answer_of_another_length_was_taken_whole(arrived_length, finding):
     pair = replace(
         pair, client_side=with_answer(pair.client_side, came), server_side=with_answer(pair.server_side, left)
     )
-    assert examine(Observation(pair)).finding == finding
+    assert examined(pair).finding == finding

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detector.method import Observation
-from detector.methods.early_fin import examine
+from detector.methods.early_fin import METHOD
 from detector.pair import Pair
 from pepscope.captures.packets import Direction, TcpFlag
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, Variation, pairs
+from tests.detector.methods.alone import alone
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(Observation(pair))
+    return alone(METHOD, Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])

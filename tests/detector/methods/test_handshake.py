@@ -16,6 +16,7 @@ from detector.methods.handshake.examination import DECISIVE_NATS
 from detector.methods.handshake.opening import (
     MAXIMUM_SEGMENT_SIZE,
     WINDOW_SCALE,
+    Ends,
     SynOptions,
     parse_options,
     read_options,
@@ -269,7 +270,7 @@ def test_what_passed_is_what_each_capture_shows(run, change):
             assert (left is not None, came is not None) == (seen["copies_left"] > 0, seen["copies_arrived"] > 0)
             if left is None or came is None:
                 continue
-            flows = emitter.flow(direction), arriver.flow(direction)
-            assert read_passed(*flows, seen, has_ip_ids, swapped=False) == passed(left, came)
-            assert read_passed(*flows, seen, has_ip_ids, swapped=True) == passed(came, left)
+            ends = Ends.of(emitter.flow(direction), arriver.flow(direction))
+            assert read_passed(ends, seen, has_ip_ids, swapped=False) == passed(left, came)
+            assert read_passed(ends, seen, has_ip_ids, swapped=True) == passed(came, left)
             assert (seen["window_left"], seen["window_arrived"]) == (min(left.windows), min(came.windows))

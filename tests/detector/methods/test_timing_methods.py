@@ -10,10 +10,11 @@ from detector.options import ClockMode, DetectOptions
 from pepscope.captures.packets import Direction, PacketColumns
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import RUNS, Variation, end_points, pairs, truth
+from tests.detector.methods.alone import alone
 
 
 def evidence(method, pair):
-    made = method.examine(Observation(pair))
+    made = alone(method.METHOD, Observation(pair))
     assert 0.0 <= made.strength <= 1.0
     assert all(not isinstance(v, float) or math.isfinite(v) for v in made.numbers.values())
     return made

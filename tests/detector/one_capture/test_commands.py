@@ -27,7 +27,7 @@ def groups(*arguments: str) -> list[dict[str, object]]:
     done = run(*arguments, "--json")
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
-    jsonschema.validate(document, load_schema("detect-1"))
+    jsonschema.validate(document, load_schema("detect-2"))
     found: list[dict[str, object]] = document["groups"]
     return found
 

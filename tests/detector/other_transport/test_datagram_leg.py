@@ -113,7 +113,7 @@ def test_table_prose_page_and_frame_show_the_leg(tmp_path: Path) -> None:
     assert "<td>UDP</td>" in page
     frame = result.to_frame()
     assert list(frame[["transport_a", "transport_b"]].iloc[0]) == ["udp", "tcp"]
-    jsonschema.validate(result.to_dict(), load_schema("detect-1"))
+    jsonschema.validate(result.to_dict(), load_schema("detect-2"))
 
 
 @pytest.mark.parametrize(

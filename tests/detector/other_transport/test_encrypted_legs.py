@@ -65,7 +65,7 @@ def test_tls_terminated_by_a_middlebox_is_a_split_with_same_transfers(tmp_path: 
         assert [vantage.client for vantage in pair.vantages] == [mobile_name(number), upstream_name(number)]
     (group,) = result.groups
     assert (group.verdict, group.mechanism, len(group.pairs)) == (Verdict.SPLIT_TCP, Mechanism.TLS_INTERCEPTION, 3)
-    jsonschema.validate(result.to_dict(), load_schema("detect-1"))
+    jsonschema.validate(result.to_dict(), load_schema("detect-2"))
     assert "TLS ends there" in page_text(result)
 
 

@@ -30,6 +30,7 @@ from pepscope.captures.packets import Direction, Mark, PayloadSample
 from pepscope.results.verdicts import Outcome, PairResult
 from tests.captures.containers import LINK_ETHERNET, LINK_LINUX_SLL, LINK_RAW, read_capture, write_pcap
 from tests.detector.corpus import CORPUS, RUNS, pairs
+from tests.detector.methods.alone import alone
 from tests.detector.methods.generated_segments import compared_acknowledgements, compared_data, laid_over
 from tests.detector.methods.reference_segments import Segments, VantageColumns, read_segments
 
@@ -178,8 +179,8 @@ def test_uncaptured_windows_are_not_shut_and_limit_no_sender() -> None:
     assert receive_window.examine(Observation(whole)).outcome is Outcome.SPLIT
     lacking = with_missing("spl_ha_dl_small_umts", MissingPackets.PURE_ACKNOWLEDGEMENTS)
     assert receive_window.examine(Observation(lacking)).finding == "window-not-captured"
-    assert progress.examine(Observation(lacking)).numbers["sender_held_back"] is None
-    assert progress.examine(Observation(whole)).numbers["sender_held_back"] is True
+    assert alone(progress.METHOD, Observation(lacking)).numbers["sender_held_back"] is None
+    assert alone(progress.METHOD, Observation(whole)).numbers["sender_held_back"] is True
 
 
 def test_windows_without_a_known_scale_are_no_bytes() -> None:
@@ -191,7 +192,7 @@ def test_windows_without_a_known_scale_are_no_bytes() -> None:
     assert client is not None
     assert server is not None
     assert windows_in_bytes(client, server) == {Direction.DOWN}
-    assert progress.examine(Observation(unscaled)).numbers["relay_buffers_bytes"] == 0
+    assert alone(progress.METHOD, Observation(unscaled)).numbers["relay_buffers_bytes"] == 0
 
 
 def judged(run: str, expression: str) -> tuple[PairResult, tuple[str, ...]]:

@@ -9,10 +9,11 @@ import pytest
 
 from detector.options import DetectOptions
 from detector.pair import Pair, Vantage
-from detector.vantage.stretch import coverage, stretch_of
+from detector.vantage.stretch import stretches_of
 from detector.verdict.judging import judge_pair
 from pepscope.captures.packets import Direction
-from pepscope.results.verdicts import Verdict
+from pepscope.results.pairs.stretch import coverage
+from pepscope.results.verdicts import Stretch, Verdict
 from tests.detector.corpus import RUNS, pairs
 
 
@@ -20,6 +21,10 @@ def routers_away(vantage: Vantage, direction: Direction, hops: int) -> Vantage:
     """The vantage as if taken `hops` routers farther from the sender of `direction`."""
     ttl = vantage.packets.ttl - np.where(vantage.packets.direction == direction, hops, 0).astype(np.uint8)
     return replace(vantage, packets=vantage.packets.replaced(ttl=ttl))
+
+
+def stretch_of(pair: Pair) -> Stretch | None:
+    return stretches_of([pair], [None]).at(0)
 
 
 def a_pair(run_id: str) -> Pair:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pepscope import _core
 from pepscope.captures.capture import open_capture
-from pepscope.captures.frames import Frame as CapturedFrame
-from pepscope.captures.frames import Header, HeaderKind, read_frames
+from pepscope.captures.files.frames import Frame as CapturedFrame
+from pepscope.captures.files.frames import Header, HeaderKind, read_frames
 from prober.anonymise.capture_rewriting import CaptureRewriter, RewritingCounts
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider

@@ -12,7 +12,7 @@ import pytest
 
 from detector.detection import detect
 from pepscope.captures.capture import open_capture
-from pepscope.captures.frames import read_frames
+from pepscope.captures.files.frames import read_frames
 from prober.anonymise.capture_rewriting import CaptureRewriter, RewritingCounts
 from prober.anonymise.crypto_pan import CryptoPan
 from prober.anonymise.http_heads import HeadHider

@@ -86,6 +86,14 @@ impl ByteOrder {
         }
     }
 
+    /// The two bytes of a 16-bit word.
+    pub(crate) fn half_bytes(self, word: u16) -> [u8; 2] {
+        match self {
+            ByteOrder::Big => word.to_be_bytes(),
+            ByteOrder::Little => word.to_le_bytes(),
+        }
+    }
+
     /// The 16-bit word at `at`; zero beyond the end.
     #[inline]
     pub(crate) fn u16(self, bytes: &[u8], at: usize) -> u16 {

@@ -58,6 +58,11 @@ impl Pcap {
         self.order
     }
 
+    /// Whether times are in nanoseconds instead of microseconds.
+    pub(crate) fn has_nanoseconds(&self) -> bool {
+        self.nanoseconds_per_fraction == 1
+    }
+
     /// Steps to the next frame and writes where it is; false at a clean end.
     #[inline]
     pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {

@@ -5,14 +5,15 @@ use crate::container::timestamps::TimestampUnit;
 use crate::window::{ByteWindow, Shortage};
 
 pub(crate) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
-const INTERFACE_DESCRIPTION: u32 = 1;
-const OBSOLETE_PACKET: u32 = 2;
-const SIMPLE_PACKET: u32 = 3;
-const ENHANCED_PACKET: u32 = 6;
+pub(crate) const INTERFACE_DESCRIPTION: u32 = 1;
+pub(crate) const OBSOLETE_PACKET: u32 = 2;
+pub(crate) const SIMPLE_PACKET: u32 = 3;
+pub(crate) const ENHANCED_PACKET: u32 = 6;
 
 pub(crate) const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 pub(crate) const OPTION_END: u16 = 0;
-const OPTION_TIMESTAMP_RESOLUTION: u16 = 9;
+pub(crate) const OPTION_COMMENT: u16 = 1;
+pub(crate) const OPTION_TIMESTAMP_RESOLUTION: u16 = 9;
 const OPTION_TIMESTAMP_OFFSET: u16 = 14;
 /// The options of an interface without which its time stamps cannot be read.
 pub(crate) const TIMESTAMP_OPTIONS: [u16; 2] = [OPTION_TIMESTAMP_RESOLUTION, OPTION_TIMESTAMP_OFFSET];
@@ -129,6 +130,19 @@ impl Pcapng {
         Ok(Some(Block::Packet(block, span)))
     }
 
+    /// Type and length in the file of the block that comes next, in the byte order of the current section; `None` where
+    /// the file ends.
+    pub(crate) fn peek(&self, window: &mut ByteWindow) -> Option<(u32, u64)> {
+        window.demand(8).ok()?;
+        let (header, mut order) = (window.available(), self.order);
+        let kind = order.u32(header, 0);
+        if kind == SECTION_HEADER {
+            window.demand(12).ok()?;
+            order = section_order(window.available()).ok()?;
+        }
+        Some((kind, checked_block_bytes(order.u32(window.available(), 4), window.offset()).ok()?))
+    }
+
     /// Byte order of the current section.
     pub(crate) fn order(&self) -> ByteOrder {
         self.order
@@ -140,16 +154,9 @@ impl Pcapng {
             return Err(Break::short(window, shortage, "a section header", 12));
         }
         let header = window.available();
-        self.order = match ByteOrder::Little.u32(header, 8) {
-            BYTE_ORDER_MAGIC => ByteOrder::Little,
-            swapped if swapped.swap_bytes() == BYTE_ORDER_MAGIC => ByteOrder::Big,
-            other => {
-                return Err(Break::new(
-                    window.offset(),
-                    format!("a section header has {other:08x} where its byte order should stand"),
-                ))
-            }
-        };
+        self.order = section_order(header).map_err(|other| {
+            Break::new(window.offset(), format!("a section header has {other:08x} where its byte order should stand"))
+        })?;
         let total = checked_block_bytes(self.order.u32(header, 4), window.offset())?;
         self.interfaces.clear();
         skip_block(window, total)
@@ -233,6 +240,15 @@ impl Pcapng {
             link_type: description.link_type,
             timed: false,
         })
+    }
+}
+
+/// The byte order of a section with this header, or what stands where it should be stated.
+fn section_order(header: &[u8]) -> Result<ByteOrder, u32> {
+    match ByteOrder::Little.u32(header, 8) {
+        BYTE_ORDER_MAGIC => Ok(ByteOrder::Little),
+        swapped if swapped.swap_bytes() == BYTE_ORDER_MAGIC => Ok(ByteOrder::Big),
+        other => Err(other),
     }
 }
 

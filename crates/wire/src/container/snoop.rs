@@ -51,6 +51,10 @@ impl Snoop {
         ORDER
     }
 
+    pub(crate) fn link_type(&self) -> u16 {
+        self.link_type
+    }
+
     /// Steps to the next frame and writes where it is; false at a clean end.
     pub(crate) fn next_frame(&mut self, window: &mut ByteWindow, span: &mut FrameSpan) -> Result<bool, Break> {
         if let Err(shortage) = window.demand(RECORD_HEADER_BYTES) {

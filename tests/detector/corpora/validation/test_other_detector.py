@@ -85,7 +85,7 @@ BAD = {
     "no text": (b'{"schema": 1, "pairs": "\xff"}', "its output must be JSON"),
     "nothing": (b"", "its output must be JSON"),
     "a list": (b"[]", "the document must be"),
-    "another version": (b'{"schema": 2, "pairs": []}', "schema must be 1, got 2"),
+    "another version": (b'{"schema": 3, "pairs": []}', "schema must be one of 1, 2, got 3"),
     "no pairs": (b'{"schema": 1}', "pairs is missing"),
     "an unknown verdict": (answer(pair("maybe", ("/a.pcap", *A))), r"pairs\[0\].verdict must be one of"),
     "a probability of more": (

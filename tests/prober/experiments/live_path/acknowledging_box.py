@@ -16,7 +16,7 @@ import time
 
 from benchmarks.fresh.local_acknowledgement import LocalAcknowledgement
 from benchmarks.fresh.origin import Log
-from pepscope.captures.tun import open_tun
+from pepscope.captures.live.tun import open_tun
 
 _MOST_BYTES = 65_536
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from prober.audit.captured_flows import CapturedTask, judge_captures
 from prober.client.control_client import ControlClient
 from prober.client.mobile_end import MobileEnd

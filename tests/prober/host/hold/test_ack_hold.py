@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pepscope.captures.capture import open_capture
-from pepscope.captures.live_capture import LiveCapture
+from pepscope.captures.live.one_file import LiveCapture
 from prober.errors import ImpossibleError, MeasurementError
 from prober.host.hold import ack_hold
 from prober.host.hold.ack_hold import AckHold, hold_acks

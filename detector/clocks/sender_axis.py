@@ -1,0 +1,68 @@
+"""The sender's clock as a time axis, and how the receiver's times are brought onto it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.clocks.relation import ClockRelation
+from detector.clocks.steps import ClockPiece
+from detector.pair import Vantage
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.verdicts import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SenderAxis:
+    """The sender's clock in seconds from `origin_ns`, and how the receiver's times are brought onto it.
+
+    `clock` is None where the two clocks could not be related: then both ends start with their first packet, `start_ns`
+    being the receiver's. `raise_ns` is what is added to the clock relation (server minus client) to draw it.
+    """
+
+    direction: Direction
+    origin_ns: int
+    start_ns: int
+    clock: ClockRelation | None
+    raise_ns: float
+
+    def sender_s(self, time_ns: Int64Array) -> FloatArray:
+        """Times of the sender's capture."""
+        return np.asarray((time_ns - self.origin_ns) / 1e9, np.float64)
+
+    def receiver_s(self, time_ns: Int64Array) -> FloatArray:
+        """Times of the receiver's capture, on the sender's clock."""
+        if self.clock is None:
+            return np.asarray((time_ns - self.start_ns) / 1e9, np.float64)
+        if self.direction is Direction.DOWN:
+            difference = -(self.clock.server_minus_client_ns(time_ns) + self.raise_ns)
+        else:
+            difference = self.clock.server_minus_client_ns(self._client_times(time_ns)) + self.raise_ns
+        return np.asarray((time_ns - self.origin_ns - difference) / 1e9, np.float64)
+
+    def _client_times(self, server_ns: Int64Array) -> Int64Array:
+        """Client times at which the server's clock shows `server_ns`; two rounds suffice for drifts below a percent."""
+        assert self.clock is not None
+        client = server_ns - round(self.clock.pieces[0].offset_ns)
+        for _ in range(2):
+            client = server_ns - np.rint(self.clock.server_minus_client_ns(client)).astype(np.int64)
+        return client
+
+
+def sender_axis(
+    sender: Vantage | None, receiver: Vantage | None, clock: ClockRelation, direction: Direction
+) -> SenderAxis:
+    """The axis of the data in `direction`.
+
+    Where no clock relation fits data and acknowledgements, it is the one that data in this direction still allow, moved
+    as far towards the acknowledgements as they do.
+    """
+    firsts = [int(v.packets.time_ns[0]) for v in (sender, receiver) if v is not None and len(v.packets)]
+    origin, start = (firsts[0], firsts[-1]) if firsts else (0, 0)
+    if sender is None or receiver is None or not clock.pieces:
+        return SenderAxis(direction, origin, start, None, 0.0)
+    piece: ClockPiece = clock.pieces[0]
+    allowed = piece.high_ns if direction is Direction.UP else piece.low_ns
+    touching = not clock.separable and np.isfinite(allowed)
+    return SenderAxis(direction, origin, start, clock, allowed - piece.offset_ns if touching else 0.0)

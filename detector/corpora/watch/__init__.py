@@ -1,0 +1,1 @@
+"""Captures judged while they come: of a directory that grows, or of a network interface."""

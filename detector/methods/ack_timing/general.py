@@ -1,0 +1,163 @@
+"""The general form: whether any clock relation of bounded drift, with the steps that clocks make, fits all packets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from detector.clocks.relation import TIMESTAMP_ERROR_S
+from detector.methods.ack_timing import wording
+from detector.methods.ack_timing.findings import NAME, AckTimingFinding
+from detector.methods.ack_timing.measured import Measured, finite
+from detector.methods.ack_timing.strengths import (
+    COARSE_TICK_S,
+    CREDIBLE_SHARE,
+    FIT_STRENGTH,
+    HANDSHAKE_SHARE,
+    LEAST_ACKS,
+    NEARER_SHARE,
+    OWN_SHARE,
+    SEVERAL_ACKS,
+    WHOLE_PATH_SHARE,
+    WHOLE_PATH_STRENGTH,
+)
+from detector.streams.known import UNKNOWN, are_known, seconds
+from pepscope import _core
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import BoolArray, EvidenceColumns, Figure, evidence_where
+from pepscope.results.verdicts import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class _Nearer:
+    """Acknowledgements that came back sooner than the handshake that crossed the whole path."""
+
+    count: Int64Array
+    strength: FloatArray
+    found: BoolArray  # several did
+
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """Round trips (s) as data in both directions show them; infinite where they do not, NaN for no acknowledgement."""
+
+    data_s: FloatArray
+    hold_s: FloatArray  # the receiver's least delay of an acknowledgement
+    least_s: FloatArray  # the least acknowledgement's, at the senders of both directions
+
+    @property
+    def path_s(self) -> FloatArray:
+        """End to end the least acknowledgement crosses the path and waits for as long as the receiver's capture shows:
+        where that was taken in mid-path, the rest of the path is part of the wait."""
+        return self.data_s + self.hold_s
+
+
+def judge_general(measured: Measured, chosen: BoolArray, figures: list[Figure]) -> list[EvidenceColumns]:
+    """The evidence on the `chosen` connections; each rule looks at those that the rules before left over."""
+    finding, clocks = AckTimingFinding, measured.clocks
+    nearer, path = _nearer_than_handshake(measured), _path(measured)
+    slack_s, spared = measured.of_clocks("slack_s"), measured.spared
+    left = chosen.copy()
+
+    def taken(where: BoolArray) -> BoolArray:
+        some = left & where
+        left[some] = False
+        return some
+
+    unusual = taken(np.array([clock.unusual_steps > 0 for clock in clocks], np.bool_))
+    was_set = taken(np.array([clock.was_set for clock in clocks], np.bool_))
+    overlap_s = np.where(np.isfinite(slack_s), np.maximum(-slack_s, 0.0), 0.0)
+    counted = np.maximum(measured.violating, 1)
+    overlapping = overlap_s / (overlap_s + COARSE_TICK_S) * counted / (counted + spared)
+    contradicted = slack_s < -(TIMESTAMP_ERROR_S + measured.tick_s)
+    # A contradiction by less than a clock's tick is weak evidence.
+    rather_nearer = taken(contradicted & nearer.found & (nearer.strength > 2 * overlapping))
+    before_data = taken(contradicted)
+    ahead = measured.ahead
+    before_receivers = taken(ahead > np.maximum(spared, OWN_SHARE * measured.compared))
+    is_nearer = rather_nearer | taken(nearer.found)
+    points = np.array([min(clock.lower_points, clock.upper_points) for clock in clocks], np.int64)
+    too_few = taken(~np.isfinite(slack_s) | (points < LEAST_ACKS))
+    crossing = taken(_crosses_whole_path(measured, path))
+    # Where single constraints contradict the one clock it may have been set, and then data show no round trip.
+    steady = measured.of_clocks("exact_slack_s") >= -TIMESTAMP_ERROR_S
+    round_trip_s = measured.of_clocks("round_trip_min_s")
+    short = taken(steady & np.isfinite(path.path_s) & (round_trip_s < NEARER_SHARE * path.path_s))
+
+    path_known = are_known(measured.handshake_path_ns)
+    handshake_path_s = seconds(measured.handshake_path_ns)
+    figures = [
+        *figures,
+        Figure("handshake_path_s", finite(handshake_path_s)),
+        Figure("acks_nearer_than_handshake", nearer.count, path_known),
+    ]
+    with_path = [
+        *figures,
+        Figure("data_round_trip_s", finite(path.data_s)),
+        Figure("receiver_hold_min_s", path.hold_s),
+        Figure("round_trip_min_both_ways_s", finite(path.least_s)),
+    ]
+    beside_path = [Figure("path_s", path.path_s)]
+    beside_nearer = [
+        Figure("round_trips", measured.numbers["round_trip_count"]),
+        Figure("least_round_trip_s", seconds(measured.numbers["least_round_trip_ns"])),
+    ]
+    own = ahead / np.maximum(ahead + spared, 1)
+    twice = path.least_s >= WHOLE_PATH_SHARE * handshake_path_s
+    whole = np.where(twice, 1.0 - (1.0 - WHOLE_PATH_STRENGTH) ** 2, WHOLE_PATH_STRENGTH)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shorter = 1.0 - round_trip_s / path.path_s
+    fit = np.full(len(measured), FIT_STRENGTH)
+    unknown = finding.ACK_TIMING_UNKNOWN
+    return [
+        *evidence_where(unusual, NAME, unknown, figures, wording.unusual_steps),
+        *evidence_where(was_set, NAME, unknown, figures, wording.clock_was_set),
+        *evidence_where(before_data, NAME, finding.ACKS_BEFORE_DATA, figures, wording.before_data, (), overlapping),
+        *evidence_where(
+            before_receivers, NAME, finding.ACKS_BEFORE_RECEIVERS, figures, wording.before_receivers, (), own
+        ),
+        *evidence_where(
+            is_nearer, NAME, finding.ACKS_NEARER_THAN_HANDSHAKE, figures, wording.nearer_than_handshake, beside_nearer,
+            nearer.strength,
+        ),
+        *evidence_where(too_few, NAME, unknown, figures, wording.too_few),
+        *evidence_where(
+            crossing, NAME, finding.ACKS_CROSS_WHOLE_PATH, with_path, wording.cross_whole_path, beside_path, whole
+        ),
+        *evidence_where(
+            short, NAME, finding.ACKS_NEARER_THAN_PATH, with_path, wording.nearer_than_path, beside_path, shorter
+        ),
+        *evidence_where(left, NAME, finding.ACKS_AFTER_DATA, with_path, wording.after_data, (), fit),
+    ]  # fmt: skip
+
+
+def _nearer_than_handshake(measured: Measured) -> _Nearer:
+    path_ns, numbers = measured.handshake_path_ns, measured.numbers
+    limits_ns = NEARER_SHARE * path_ns - (TIMESTAMP_ERROR_S + measured.tick_s) * 1e9
+    count = _core.round_trips_below(
+        [flow.times for flow in measured.flows], np.where(are_known(path_ns), limits_ns, -math.inf)
+    )
+    found = (count >= SEVERAL_ACKS) & are_known(path_ns, numbers["least_round_trip_ns"])
+    return _Nearer(count, count / (numbers["round_trip_count"] + 1), found)
+
+
+def _path(measured: Measured) -> _Path:
+    hold_ns = measured.numbers["least_hold_ns"]
+    hold_s = np.where(hold_ns == UNKNOWN, 0.0, np.maximum(0.0, hold_ns.astype(np.float64))) / 1e9
+    known = [
+        [least_ns for flow in clock.clouds.values() if (least_ns := flow.times.least_round_trip_ns) is not None]
+        for clock in measured.clocks
+    ]
+    least_s = np.array([min(each) / 1e9 if each else math.nan for each in known], np.float64)
+    return _Path(measured.of_clocks("data_high_s") - measured.of_clocks("data_low_s"), hold_s, least_s)
+
+
+def _crosses_whole_path(measured: Measured, path: _Path) -> BoolArray:
+    """Where even the fastest acknowledgement took what data show of the path, as far as that is credible."""
+    path_s, least_s = path.path_s, path.least_s
+    credible = np.isfinite(path_s) & (path_s >= CREDIBLE_SHARE * least_s)
+    credible &= np.isnan(measured.handshake_s) | (path_s >= HANDSHAKE_SHARE * measured.handshake_s)
+    crosses: BoolArray = credible & (least_s >= WHOLE_PATH_SHARE * path_s)
+    return crosses

@@ -1,0 +1,58 @@
+"""What results say of how they were made: version and options of pepscope, captures with times and digests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO
+
+import pepscope
+from detector.options import DetectOptions
+from pepscope.captures.capture import Capture
+from pepscope.captures.files.digest import FileDigest
+from pepscope.results.verdicts import CaptureSummary, Tool
+
+_SIDES = {True: "client", False: "server", None: None}
+
+
+def stated_tool(
+    options: DetectOptions,
+    *,
+    filter: str | None,  # noqa: A002
+    networks: str | None,
+    one_vantage: bool = False,
+) -> Tool:
+    """The version, and the options on which results depend, named as those of `detect`."""
+    return Tool(
+        pepscope.__version__,
+        {
+            "clocks": options.clocks.value,
+            "ack_delay_s": options.ack_delay_s,
+            "drift_limit_ppm": options.drift_limit_ppm,
+            "taken_at": _SIDES[options.first_at_client],
+            "one_vantage": one_vantage,
+            "networks": networks,
+            "same_transfers": options.same_transfers,
+            "least_probability": options.least_probability,
+            "least_pairing_confidence": options.least_pairing_confidence,
+            "filter": filter,
+        },
+    )
+
+
+def digests_of(sources: Sequence[str | BinaryIO]) -> list[FileDigest]:
+    """Begin to take the digests of files, while their packets are read."""
+    return [FileDigest(source) for source in sources]
+
+
+def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:
+    """A capture as results name it. Raises CaptureError where its file changed while it was read."""
+    started_ns, ended_ns = capture.time_span_ns or (None, None)
+    return CaptureSummary(
+        capture.path,
+        capture.packet_count,
+        len(capture.connections),
+        capture.warnings,
+        started_ns,
+        ended_ns,
+        digest.hexadecimal(),
+    )

@@ -1,0 +1,247 @@
+"""Acknowledgements at the sender against what reached the receiver: of the acknowledgements' timing and of progress."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from detector.clocks.clouds import larger
+from detector.clocks.sender_axis import SenderAxis, sender_axis
+from detector.pair import Vantage
+from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
+from detector.shown.telling_packets.telling import Scene, Telling, counted, duration, strongest
+from detector.streams.curves import NEVER, first_arrivals
+from pepscope.captures.packets import Direction, Int64Array
+from pepscope.results.verdicts import FloatArray
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Acknowledgements at the sender of one direction's data, held against the receiver's capture.
+
+    Times are those of `SenderAxis`: on the sender's clock, with the clock relation that data allow and that is kindest
+    to the acknowledgements.
+    """
+
+    direction: Direction
+    sender: Vantage
+    receiver: Vantage
+    shift: int
+    axis: SenderAxis
+
+    @cached_property
+    def rows(self) -> Int64Array:
+        """Rows at the sender of acknowledgements that advance."""
+        return acknowledging_rows(self.sender.packets, self.direction)
+
+    @cached_property
+    def acknowledged(self) -> Int64Array:
+        """How far each of them acknowledges."""
+        return self.sender.packets.acknowledgement_offset[self.rows]
+
+    @cached_property
+    def seen_s(self) -> FloatArray:
+        """When each reached the sender."""
+        return self.axis.sender_s(self.sender.packets.time_ns[self.rows])
+
+    @cached_property
+    def _arrivals(self) -> tuple[Int64Array, Int64Array, Int64Array]:
+        times = first_arrivals(self.receiver.packets, self.direction)
+        return times.start + self.shift, times.end + self.shift, times.time_ns
+
+    @cached_property
+    def _last(self) -> Int64Array:
+        """Which of the arrivals brought the last of the bytes that each acknowledges; -1 where it is not known."""
+        start, end, time_ns = self._arrivals
+        if len(start) == 0:
+            return np.full(len(self.rows), -1, np.int64)
+        latest_ns = np.maximum.accumulate(time_ns)
+        brought = np.maximum.accumulate(np.where(time_ns == latest_ns, np.arange(len(time_ns)), 0))
+        place = np.searchsorted(start, self.acknowledged - 1, side="right") - 1
+        at = np.maximum(place, 0)
+        known = (place >= 0) & (self.acknowledged <= end[at]) & (latest_ns[at] != NEVER)
+        return np.where(known, brought[at], -1)
+
+    @cached_property
+    def arrived_s(self) -> FloatArray:
+        """When the last of the bytes that each acknowledges had reached the receiver; NaN where it is not known."""
+        _, _, time_ns = self._arrivals
+        if len(time_ns) == 0:
+            return np.full(len(self.rows), np.nan)
+        return np.where(self._last >= 0, self.axis.receiver_s(time_ns[self._last]), np.nan)
+
+    @cached_property
+    def early_s(self) -> FloatArray:
+        """By how much each came before its data had arrived; negative where it came behind."""
+        return self.arrived_s - self.seen_s
+
+    @cached_property
+    def ahead(self) -> Int64Array:
+        """Bytes that each acknowledges and that had not arrived."""
+        start, end, time_ns = self._arrivals
+        order = np.argsort(time_ns, kind="stable")
+        delivered = np.concatenate(([0], np.cumsum((end - start)[order])))
+        by_then = np.searchsorted(self.axis.receiver_s(time_ns[order]), self.seen_s, side="right")
+        begun = int(start.min(initial=0)) if len(start) else 0
+        return np.maximum(0, self.acknowledged - begun - delivered[by_then]).astype(np.int64)
+
+    def pointed(self, place: int, shows: str, arrival: str) -> list[Telling]:
+        """The acknowledgement at a place, and the packet that brought the last of its bytes to the receiver."""
+        made = [Telling(self.sender, int(self.rows[place]), shows)]
+        first = int(self._arrivals[0][self._last[place]])
+        brought = row_of_byte(self.receiver.packets, self.direction, first - self.shift)
+        return made if brought is None else [*made, Telling(self.receiver, brought, arrival)]
+
+
+def _held(scene: Scene) -> _Held | None:
+    clock = scene.observation.clock
+    flow = larger(clock.clouds)
+    direction = scene.direction or (None if flow is None else flow.direction)
+    if direction is None:
+        return None
+    sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
+    if sender is None or receiver is None or direction not in scene.pair.alignment:
+        return None
+    axis = sender_axis(sender, receiver, clock, direction)
+    return _Held(direction, sender, receiver, scene.pair.receiver_shift(direction), axis)
+
+
+def before_data(scene: Scene) -> list[Telling]:
+    """Acknowledgements that reached the sender before their data had reached the receiver, the earliest ones.
+
+    Where only both directions together contradict every clock, those that come soonest behind their data.
+    """
+    return _ordered(scene, by_bytes=False) or behind_data(scene)
+
+
+def most_ahead(scene: Scene) -> list[Telling]:
+    """Acknowledgements of the most bytes that had not reached the receiver."""
+    return _ordered(scene, by_bytes=True)
+
+
+def _ordered(scene: Scene, *, by_bytes: bool) -> list[Telling]:
+    held = _held(scene)
+    if held is None:
+        return []
+    score = np.where(np.isnan(held.early_s), np.nan, held.ahead) if by_bytes else held.early_s
+    places = strongest(np.asarray(score, np.float64), scene.most, least=0.0)
+    return [telling for place in places for telling in _early(held, place)]
+
+
+def _early(held: _Held, place: int) -> list[Telling]:
+    ahead, early_s = int(held.ahead[place]), float(held.early_s[place])
+    total = counted(int(held.acknowledged[place]), "byte")
+    return held.pointed(
+        place,
+        f"acknowledges {total}, {ahead:,} of which reach the receiver later, the last one {duration(early_s)} later",
+        f"brings the last of {total} to the receiver, {duration(early_s)} after the sender saw them acknowledged",
+    )
+
+
+def behind_data(scene: Scene) -> list[Telling]:
+    """Acknowledgements that came soonest behind the arrival of their data."""
+    held = _held(scene)
+    if held is None:
+        return []
+    made = []
+    for place in strongest(held.early_s, scene.most):
+        gap_s = -float(held.early_s[place])
+        total = counted(int(held.acknowledged[place]), "byte")
+        when = f"{duration(gap_s)} after" if gap_s >= 0 else f"{duration(-gap_s)} before"
+        made += held.pointed(
+            place,
+            f"acknowledges {total}, {when} the last of them reached the receiver",
+            f"brings the last of {total} to the receiver",
+        )
+    return made
+
+
+def before_receivers_own(scene: Scene) -> list[Telling]:
+    """Acknowledgements that reached the sender before the receiver sent its own of the same bytes."""
+    held = _held(scene)
+    if held is None:
+        return []
+    packets = held.receiver.packets
+    own = acknowledging_rows(packets, held.direction)
+    value = packets.acknowledgement_offset[own] + held.shift
+    place = np.searchsorted(value, held.acknowledged, side="left")
+    known = place < len(own)
+    if not known.any():
+        return []
+    sent_s = held.axis.receiver_s(packets.time_ns[own[np.minimum(place, len(own) - 1)]])
+    score = np.where(known, sent_s - held.seen_s, np.nan)
+    made = []
+    for at in strongest(score, scene.most, least=0.0):
+        early, total = duration(float(score[at])), counted(int(held.acknowledged[at]), "byte")
+        made += [
+            Telling(
+                held.sender, int(held.rows[at]), f"acknowledges {total}, {early} before the receiver's own ACK of them"
+            ),
+            Telling(held.receiver, int(own[place[at]]), f"is the receiver's first acknowledgement of {total}"),
+        ]
+    return made
+
+
+def fastest_round_trips(scene: Scene) -> list[Telling]:
+    """The acknowledgements that came soonest after their data, with the data."""
+    held = _held(scene)
+    if held is None:
+        return []
+    return round_trips(held.sender, held.direction, scene.most, "the sender's data")
+
+
+def round_trips(sender: Vantage, direction: Direction, most: int, whose: str) -> list[Telling]:
+    """The least round trips of a direction's data at its sender: data, then what acknowledges them."""
+    packets = sender.packets
+    timed = np.flatnonzero((packets.direction == direction.reverse) & (packets.round_trip_time_ns >= 0))
+    made = []
+    for place in strongest(-packets.round_trip_time_ns[timed].astype(np.float64), most):
+        row = int(timed[place])
+        took = duration(int(packets.round_trip_time_ns[row]) / 1e9)
+        sent = row_of_byte(packets, direction, int(packets.acknowledgement_offset[row]) - 1)
+        if sent is not None:
+            made.append(Telling(sender, sent, f"carries data that are acknowledged after {took}"))
+        made.append(Telling(sender, row, f"acknowledges {whose} {took} after they left"))
+    return made
+
+
+def before_first_arrival(scene: Scene) -> list[Telling]:
+    """What had been acknowledged to the sender when the first byte reached the receiver."""
+    held = _held(scene)
+    if held is None:
+        return []
+    arrived = first_copies(held.receiver.packets, held.direction)
+    if len(arrived) == 0:
+        return []
+    first_s = float(held.axis.receiver_s(held.receiver.packets.time_ns[arrived[:1]])[0])
+    before = np.flatnonzero(held.seen_s <= first_s)
+    made = []
+    for place in before[::-1][: scene.most].tolist():
+        total, early = counted(int(held.acknowledged[place]), "byte"), duration(first_s - float(held.seen_s[place]))
+        shows = f"acknowledges {total}, {early} before the first byte reaches the receiver"
+        made.append(Telling(held.sender, int(held.rows[place]), shows))
+    return [*made, Telling(held.receiver, int(arrived[0]), "brings the first bytes to the receiver")]
+
+
+def fastest_bytes(scene: Scene) -> list[Telling]:
+    """The data that were held on the way for the shortest time: where they left, and where they arrived."""
+    held = _held(scene)
+    if held is None:
+        return []
+    packets, arrived = held.sender.packets, held.receiver.packets
+    sent, came = first_copies(packets, held.direction), first_copies(arrived, held.direction)
+    starts = arrived.sequence_offset[came] + held.shift
+    _, at_sender, at_receiver = np.intersect1d(packets.sequence_offset[sent], starts, return_indices=True)
+    if len(at_sender) == 0:
+        return []
+    left, reached = sent[at_sender], came[at_receiver]
+    delay_s = held.axis.receiver_s(arrived.time_ns[reached]) - held.axis.sender_s(packets.time_ns[left])
+    made = []
+    for place in strongest(-delay_s, scene.most):
+        made += [
+            Telling(held.sender, int(left[place]), "leaves the sender; hardly any byte takes less time"),
+            Telling(held.receiver, int(reached[place]), "reaches the receiver with the bytes that left there"),
+        ]
+    return made

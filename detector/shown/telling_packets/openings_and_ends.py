@@ -1,0 +1,110 @@
+"""SYN, SYN-ACK, FIN and RST at both vantage points: of handshakes, ends of streams and aborts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from detector.methods.teardown import find_abort
+from detector.pair import Vantage
+from detector.shown.telling_packets.rows import acknowledging_rows, flag_rows
+from detector.shown.telling_packets.telling import Scene, Telling, counted
+from pepscope.captures.direction import DIRECTIONS
+from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
+
+_SEGMENT = {Direction.UP: "SYN", Direction.DOWN: "SYN-ACK"}
+_END = {Direction.UP: "client", Direction.DOWN: "server"}
+
+
+def handshake(scene: Scene) -> list[Telling]:
+    """SYN and SYN-ACK as they left and as they arrived."""
+    return [telling for direction in DIRECTIONS for telling in _opening(scene, direction)]
+
+
+def _opening(scene: Scene, direction: Direction) -> Iterable[Telling]:
+    for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
+        if vantage is None:
+            continue
+        rows = flag_rows(vantage.packets, direction, TcpFlag.SYN)
+        if len(rows):
+            row = int(rows[0])
+            shows = f"is the {_SEGMENT[direction]} as it {what}: {_fields(vantage.packets, row)}"
+            yield Telling(vantage, row, shows)
+
+
+def _fields(packets: PacketColumns, row: int) -> str:
+    """What a stack chooses in the segment that opens a direction."""
+    shown = [f"window {int(packets.window_bytes[row])}", f"TTL {int(packets.ttl[row])}"]
+    if packets.ip_id[row]:
+        shown.append(f"IP ID {int(packets.ip_id[row])}")
+    if packets.marks[row] & Mark.HAS_TIMESTAMPS:
+        shown.append(f"TSval {int(packets.tsval[row])}")
+    return ", ".join(shown)
+
+
+def own_handshake(scene: Scene) -> list[Telling]:
+    """The handshake as the one capture that holds the connection shows it, to the client's first ACK."""
+    return [telling for vantage in scene.pair.vantages for telling in opened_by(vantage)]
+
+
+def opened_by(vantage: Vantage) -> list[Telling]:
+    """SYN, SYN-ACK and ACK in one capture."""
+    packets, connection = vantage.packets, vantage.connection
+    made = []
+    for direction in DIRECTIONS:
+        rows = flag_rows(packets, direction, TcpFlag.SYN)
+        if len(rows):
+            after = connection.handshake_syn_ack_ns if direction is Direction.DOWN else None
+            late = "" if after is None else f", {after / 1e6:.3g} ms after the SYN"
+            made.append(Telling(vantage, int(rows[0]), f"is the {_SEGMENT[direction]}{late}"))
+    if len(made) == len(DIRECTIONS) and connection.handshake_ack_ns is not None:
+        answered = flag_rows(packets, Direction.UP, TcpFlag.ACK)
+        if len(answered):
+            took = f"{connection.handshake_ack_ns / 1e6:.3g} ms after the SYN-ACK"
+            made.append(Telling(vantage, int(answered[0]), f"is the client's first ACK, {took}"))
+    return made
+
+
+def ends_of_streams(scene: Scene) -> list[Telling]:
+    """The FINs of the direction of which the finding speaks, or of both: where they left and where they arrived."""
+    directions = DIRECTIONS if scene.direction is None else (scene.direction,)
+    made = []
+    for direction in directions:
+        for vantage, what in (
+            (scene.pair.receiver(direction), "is the first FIN of the {} that arrives"),
+            (scene.pair.sender(direction), "is the first FIN that the {} sends"),
+        ):
+            rows = [] if vantage is None else flag_rows(vantage.packets, direction, TcpFlag.FIN).tolist()
+            if vantage is not None and rows:
+                row = rows[0]
+                end = int(vantage.packets.sequence_offset[row]) + int(vantage.packets.payload_bytes[row])
+                behind = f", behind {counted(end, 'byte')}"
+                made.append(Telling(vantage, row, what.format(_END[direction]) + behind))
+    return made
+
+
+def abort(scene: Scene) -> list[Telling]:
+    """The abort at the receiver, and at the sender the last acknowledgement and the abort where it came."""
+    direction = scene.direction
+    if direction is None:
+        return []
+    sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
+    if sender is None or receiver is None:
+        return []
+    made = []
+    found = find_abort(receiver.packets, direction)
+    if found is not None:
+        flags = TcpFlag.RST | TcpFlag.FIN
+        rows = flag_rows(receiver.packets, direction.reverse, flags)
+        at = rows[receiver.packets.time_ns[rows] >= found.time_ns]
+        if len(at):
+            got = counted(int(found.reached_bytes), "byte")
+            made.append(Telling(receiver, int(at[0]), f"aborts the connection, of which the receiver has {got}"))
+    acknowledging = acknowledging_rows(sender.packets, direction)
+    if len(acknowledging):
+        row = int(acknowledging[-1])
+        most = counted(int(sender.packets.acknowledgement_offset[row]), "byte")
+        made.append(Telling(sender, row, f"acknowledges most of all to the sender: {most}"))
+    resets = flag_rows(sender.packets, direction.reverse, TcpFlag.RST)
+    if len(resets):
+        made.append(Telling(sender, int(resets[0]), "is the abort where it reaches the sender"))
+    return made

@@ -1,0 +1,163 @@
+"""The packets that show what was found, added to results: of the connections that deserve attention, and of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
+from detector.shown.telling_packets.naming import frames_of, packets_of
+from detector.shown.telling_packets.observing import Connections, Observed
+from pepscope.captures.capture import Capture
+from pepscope.captures.files.named_packets import EvidencePacket
+from pepscope.results.attention import ATTENTION
+from pepscope.results.evidence.named import PairPackets
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import Evidence, GroupResult, GroupSide, VantageName
+
+#: Methods of one capture that exchanges show, and those that handshakes show.
+_BY_EXCHANGES = frozenset({"exchange_timing"})
+_BY_HANDSHAKES = frozenset({"near_ends", "reference", "handshake"})
+
+#: An exchange takes up to so many packets: question, acknowledgement and answer.
+_OF_EXCHANGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPackets:
+    """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
+    connections; those that deserve attention come first, unless `choose` picks them by their places."""
+
+    moments: int
+    connections: int = 1000
+    choose: Callable[[PairTable], Sequence[int]] | None = None
+
+    def places(self, results: PairTable) -> Sequence[int]:
+        """The connections whose packets are to be named."""
+        if self.choose is not None:
+            return self.choose(results)
+        ranked = sorted(range(len(results)), key=lambda place: ATTENTION[results.verdict(place)])
+        return ranked[: self.connections]
+
+
+def name_packets(
+    captures: Sequence[Capture],
+    results: PairTable,
+    groups: Sequence[GroupResult],
+    connections: Connections,
+    asked: AskedPackets,
+) -> tuple[GroupResult, ...]:
+    """Give connections the packets that show what was found on them, and return the groups with those of theirs.
+
+    Captures of one name, as file objects may have, have no packets that a name would find.
+    """
+    if len({capture.path for capture in captures}) < len(captures):
+        return tuple(groups)
+    naming = _Naming(captures, results, groups, connections, asked)
+    for place in sorted(asked.places(results), key=lambda each: (connections.partition(each), each)):
+        naming.add(place)
+    if asked.choose is not None:
+        return tuple(groups)
+    first = sorted(range(len(groups)), key=lambda number: ATTENTION[groups[number].verdict])
+    chosen = frozenset(first[: asked.connections])
+    return tuple(
+        replace(group, evidence=tuple(naming.of_group(group))) if number in chosen else group
+        for number, group in enumerate(groups)
+    )
+
+
+class _Naming:
+    """Names packets in the results of one detection."""
+
+    def __init__(
+        self,
+        captures: Sequence[Capture],
+        results: PairTable,
+        groups: Sequence[GroupResult],
+        connections: Connections,
+        asked: AskedPackets,
+    ) -> None:
+        self._captures = {capture.path: capture for capture in captures}
+        self._results = results
+        self._connections = connections
+        self._moments = asked.moments
+        self._sides = sorted({group.side for group in groups} - {GroupSide.BOTH})
+        self._first: dict[str, int] = {}
+        before = 0
+        for capture in captures:
+            self._first[capture.path] = before
+            before += len(capture.connections)
+
+    def add(self, place: int) -> PairPackets | None:
+        """Name the packets of a connection; None where it was judged as another pair than its own."""
+        known = self._results.packets_of_row(self._results.rows[place])
+        if known is not None:
+            return known
+        result, observed = self._results[place], self._connections.observed(place)
+        if _end_points(result.vantages) != _end_points(observed.seen.pair.names):
+            return None
+        sides = iter(self._sides)
+        shown = tuple(self._of_evidence(item, place, observed, sides) for item in result.evidence)
+        made = PairPackets(frames_of(observed.seen.pair.vantages, self._captures), shown)
+        self._results.add_packets(place, made)
+        return made
+
+    def _of_evidence(
+        self, item: Evidence, place: int, observed: Observed, sides: Iterator[GroupSide]
+    ) -> tuple[EvidencePacket, ...]:
+        if item.method not in _BY_EXCHANGES:
+            chosen = observed.seen if item.method == "one_place" else observed.examined
+            return packets_of(item, chosen, self._captures, self._moments)
+        # A capture between the ends has evidence for either side, the client's first.
+        side = next(sides, None)
+        if side is None:
+            return ()
+        capture = self._captures[observed.seen.pair.vantages[0].capture]
+        return tuple(fastest_exchanges(capture, [place - self._first[capture.path]], side, self._moments))
+
+    def of_group(self, group: GroupResult) -> Iterator[Evidence]:
+        """The group's evidence with its packets."""
+        for item in group.evidence:
+            if group.side is not GroupSide.BOTH and item.method in _BY_EXCHANGES | _BY_HANDSHAKES:
+                yield replace(item, packets=self._of_one_vantage(group, item))
+            else:
+                yield replace(item, packets=self._of_members(group, item))
+
+    def _of_one_vantage(self, group: GroupResult, item: Evidence) -> tuple[EvidencePacket, ...]:
+        """Exchanges or handshakes of the group in the captures of one vantage point."""
+        shown = list[EvidencePacket]()
+        find = fastest_exchanges if item.method in _BY_EXCHANGES else fastest_handshakes
+        for capture, places in self._by_capture(group.pairs):
+            numbers = [place - self._first[capture.path] for place in places]
+            shown += find(capture, numbers, group.side, self._moments)
+        return tuple(shown[: _OF_EXCHANGE * self._moments])
+
+    def _by_capture(self, places: Iterable[int]) -> Iterator[tuple[Capture, list[int]]]:
+        found: dict[str, list[int]] = {}
+        vantage = self._results.columns.vantages[0]
+        for place in places:
+            path = vantage.capture[self._results.rows[place]]
+            if path is not None:
+                found.setdefault(path, []).append(place)
+        return ((self._captures[path], each) for path, each in found.items())
+
+    def _of_members(self, group: GroupResult, item: Evidence) -> tuple[EvidencePacket, ...] | None:
+        """The packets of the connection that shows a finding most firmly, or of several that show it together."""
+        results, together = self._results, "pooled_connections" in item.numbers
+        shown = list[EvidencePacket]()
+        for place in group.pairs:
+            for number, form in enumerate(results.forms(place)):
+                is_same = form.finding == item.finding and results.strengths(place)[number] == item.strength
+                if form.method != item.method or not (together or is_same):
+                    continue
+                named = self.add(place)
+                if named is not None and not together:
+                    return named.evidence[number]
+                shown += () if named is None else named.evidence[number][:2]
+            if len(shown) >= 2 * self._moments:
+                break
+        return tuple(shown) if together else None
+
+
+def _end_points(vantages: Iterable[VantageName]) -> list[tuple[str, str, str]]:
+    return [(each.capture, each.client, each.server) for each in vantages]

@@ -1,0 +1,81 @@
+"""What points from a finding to packets: rows of a connection as one capture holds it, each with what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.method import Observation
+from detector.pair import Pair, Vantage
+from pepscope.captures.capture import Capture
+from pepscope.captures.files.named_packets import EvidencePacket
+from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import Evidence, FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A packet that shows a finding: its row in the packets of its vantage, and what it does, beginning with a verb."""
+
+    vantage: Vantage
+    row: int
+    shows: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A finding on a connection, with all that is known of the connection.
+
+    `captures` are those of the detection by their paths; `most` is how many moments to point to, each of which may take
+    a packet at either vantage point.
+    """
+
+    observation: Observation
+    evidence: Evidence
+    captures: dict[str, Capture]
+    most: int
+
+    @property
+    def pair(self) -> Pair:
+        """The connection, as methods examined it."""
+        return self.observation.pair
+
+    @property
+    def direction(self) -> Direction | None:
+        """The direction of data of which the finding speaks; None where it names none."""
+        named = self.evidence.numbers.get("direction")
+        return Direction[named.upper()] if isinstance(named, str) else None
+
+
+#: Points to the packets that show a finding, the most telling first.
+Pointer = Callable[[Scene], Sequence[Telling] | Sequence[Telling | EvidencePacket]]
+
+
+def strongest(score: FloatArray, most: int, least: float = -np.inf) -> list[int]:
+    """Places of high scores above `least`, the highest first: the highest of all, and of each part of the others, so
+    that they do not all come from one moment. NaN never counts."""
+    counting = np.flatnonzero(np.nan_to_num(score, nan=-np.inf) > least)
+    if len(counting) == 0:
+        return []
+    best = [int(part[score[part].argmax()]) for part in np.array_split(counting, min(most, len(counting)))]
+    return sorted(best, key=lambda place: -score[place])
+
+
+def spread(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
+    """So many of these rows, evenly over all of them, the first and the last among them."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))]
+
+
+def duration(seconds: float) -> str:
+    """A time for the eye."""
+    return f"{seconds:.3g} s" if abs(seconds) >= 1 else f"{seconds * 1e3:.3g} ms"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 byte`, `2,000 bytes`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

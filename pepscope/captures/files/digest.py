@@ -1,0 +1,78 @@
+"""SHA-256 digests of capture files, taken while the files are read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+from pathlib import Path
+from typing import BinaryIO
+
+from pepscope.captures.files.named_packets import STANDARD_INPUT
+from pepscope.errors import CaptureError
+
+#: Read at once; between two pieces the thread sees that nobody waits for the digest any more.
+_PIECE_BYTES = 1 << 20
+
+
+class FileDigest:
+    """The SHA-256 of a file's bytes as they stand on disk, compressed or not; taken in a thread of its own.
+
+    Only regular files have one, and file objects that are open at their beginning: what else is given is read once, by
+    the analysis.
+    """
+
+    def __init__(self, source: str | BinaryIO) -> None:
+        self.path = path = source if isinstance(source, str) else _path_of(source)
+        self._hash = hashlib.sha256()
+        self._stopped = False
+        self._state: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
+        if path != STANDARD_INPUT and Path(path).is_file():
+            self._state = file_state(path)
+            self._thread = threading.Thread(target=self._run, name=f"digest of {path}", daemon=True)
+            self._thread.start()
+
+    def hexadecimal(self) -> str | None:
+        """The digest, once it is ready; None where there is none.
+
+        Raises CaptureError where the file changed since.
+        """
+        if self._thread is None:
+            return None
+        self._thread.join()
+        if self._state is None or file_state(self.path) != self._state:
+            raise CaptureError(f"{self.path} changed while it was read: give a capture that is complete")
+        return self._hash.hexdigest()
+
+    def stop(self) -> None:
+        """Let go of the file: nobody asks for the digest."""
+        self._stopped = True
+
+    def _run(self) -> None:
+        try:
+            with Path(self.path).open("rb", buffering=0) as file:
+                while not self._stopped and (piece := file.read(_PIECE_BYTES)):
+                    self._hash.update(piece)
+        except OSError:
+            self._state = None  # what reads the packets says what is wrong with the file
+
+
+def _path_of(source: BinaryIO) -> str:
+    """The file that an object reads from its beginning; standard input's name where there is none."""
+    name = getattr(source, "name", None)
+    try:
+        whole = isinstance(name, str) and source.tell() == 0
+    except (OSError, ValueError, AttributeError):
+        whole = False
+    return name if whole and isinstance(name, str) else STANDARD_INPUT
+
+
+def file_state(path: str) -> tuple[int, int] | None:
+    """Size and time of the last change of a file; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return (found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None

@@ -1,0 +1,83 @@
+"""Packets named by file and frame, and what finds them again: Wireshark's display filters, lines for tshark."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+#: Name of a capture that came from standard input, which no other program can read again.
+STANDARD_INPUT = "-"
+
+#: What unpacks the compressed files that tshark does not read, by the end of their names.
+_UNPACKED_BY = {".xz": "xz", ".bz2": "bzip2"}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePacket:
+    """A packet that shows what a method found.
+
+    `frame` is its number in the file, from 1 as Wireshark counts, `time_ns` its Unix time by that capture's clock.
+    `shows` says what it does, and begins with a verb.
+    """
+
+    capture: str
+    frame: int
+    time_ns: int
+    shows: str
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """How packets are found again in one capture: a display filter for Wireshark, and a line for a shell.
+
+    `tshark` is None where the capture came from standard input.
+    """
+
+    capture: str
+    display_filter: str
+    tshark: str | None
+
+
+def frames_filter(frames: Iterable[int]) -> str:
+    """The display filter that selects these frames of their file."""
+    return f"frame.number in {{{', '.join(map(str, sorted(set(frames))))}}}"
+
+
+def connection_filter(client: str, server: str, transport: str, frames: tuple[int, int] | None = None) -> str:
+    """The display filter of a connection between two end points (`ip:port`, IPv6 in brackets).
+
+    `frames` are its first and its last frame: between them no other connection of the file has the same end points.
+    """
+    (one, _, first), (other, _, second) = (end.rpartition(":") for end in (client, server))
+    address, quoting = ("ipv6.addr", "icmpv6") if one.startswith("[") else ("ip.addr", "icmp")
+    terms = [f"{address} == {each.strip('[]')}" for each in (one, other)]
+    if first == second:
+        terms += [f"{transport}.srcport == {first}", f"{transport}.dstport == {second}"]
+    else:
+        terms += [f"{transport}.port == {port}" for port in (first, second)]
+    terms.append(f"!{quoting}")  # ICMP errors quote the headers of other packets
+    if frames is not None:
+        terms.append(f"frame.number in {{{frames[0]}..{frames[1]}}}")
+    return " && ".join(terms)
+
+
+def locator(capture: str, display_filter: str) -> Locator:
+    """How the packets of a display filter are found in a capture."""
+    if capture == STANDARD_INPUT:
+        return Locator(capture, display_filter, None)
+    name = shlex.quote(capture if not capture.startswith("-") else f"./{capture}")
+    asked = f"-Y {shlex.quote(display_filter)}"
+    if unpacked := _UNPACKED_BY.get(PurePath(capture).suffix):
+        return Locator(capture, display_filter, f"{unpacked} -dc {name} | tshark -r - {asked}")
+    return Locator(capture, display_filter, f"tshark -r {name} {asked}")
+
+
+def locators(packets: Sequence[EvidencePacket]) -> list[Locator]:
+    """How the packets that show a finding are found again, capture by capture."""
+    captures = dict.fromkeys(packet.capture for packet in packets)
+    return [
+        locator(capture, frames_filter(packet.frame for packet in packets if packet.capture == capture))
+        for capture in captures
+    ]

@@ -1,0 +1,70 @@
+"""The option `-i INTERFACE` of commands that read captures: they capture first, and then read what they captured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from pepscope.command_line.options import Duration, SizeType
+from pepscope.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "-i", "--interface", metavar="INTERFACE",
+        help="Capture on this network interface (or `any`) until Ctrl-C, and judge that. 160 bytes of each packet.",
+    ),
+    click.option("--duration", "duration_s", type=Duration(), metavar="T", help="With -i: capture for so long."),
+    click.option(
+        "--capture-size", "capture_bytes", type=SizeType(), metavar="SIZE",
+        help="With -i: capture up to this size.  [default: 1GiB]",
+    ),
+)  # fmt: skip
+
+
+def interface_options(command: Command) -> Command:
+    """Add the options `interface`, `duration_s` and `capture_bytes`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def given_or_captured(
+    paths: Sequence[str],
+    argument: str,
+    interface: str | None,
+    duration_s: float | None,
+    capture_bytes: int | None,
+    filter_expression: str | None,
+) -> Iterator[tuple[str, ...]]:
+    """The paths that the user gave as `argument`, or that of a capture of the interface.
+
+    The capture is removed when the block ends. Raises UsageError where both or none are given, CaptureError,
+    FilterError.
+    """
+    if interface is None:
+        for name, value in (("--duration", duration_s), ("--capture-size", capture_bytes)):
+            if value is not None:
+                raise UsageError(f"{name} is for captures of an interface: give one with -i")
+        if not paths:
+            raise UsageError(f"{argument} or an interface (-i) is needed")
+        yield tuple(paths)
+        return
+    if paths:
+        raise UsageError(f"-i captures what is judged: give no {argument} with it, got {paths[0]}")
+    from pepscope.captures.live.bounded import MOST_BYTES, captured
+
+    ends = "Ctrl-C ends it" if duration_s is None else f"for {duration_s:g} s"
+    click.echo(f"capturing on {interface}, {ends}", err=True)
+    with captured(
+        interface, duration_s=duration_s, most_bytes=capture_bytes or MOST_BYTES,
+        filter_expression=filter_expression or "",
+    ) as capture:  # fmt: skip
+        for note in capture.notes:
+            click.echo(f"pepscope: {note}", err=True)
+        yield (str(capture.path),)

@@ -1,0 +1,167 @@
+"""What a table of pairs keeps, as columns, and what many pairs are added as."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from pepscope.results.evidence.columns import Int64Array
+from pepscope.results.evidence.growing import CodedColumn, TextColumn
+from pepscope.results.evidence.table import EvidenceTable
+from pepscope.results.pairs.stretch import StretchColumns, StretchRows, coverage
+from pepscope.results.verdicts import FloatArray, Mechanism, VantageName, Verdict
+
+JUDGED = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
+
+#: `PairColumns.reason_item` where the reason is a text of its own.
+OWN = -1
+
+#: `PairColumns.started_ns` where it is not known.
+UNKNOWN_TIME = -1
+
+
+@dataclass(frozen=True, slots=True)
+class VantageRows:
+    """Where many connections were seen; `capture` and `transport` may be None, and then there is nothing else."""
+
+    capture: Sequence[str | None]
+    client: Sequence[str]
+    server: Sequence[str]
+    transport: Sequence[str]
+
+    @classmethod
+    def of(cls, vantages: Sequence[VantageName | None]) -> VantageRows:
+        """The vantage points as columns."""
+        return cls(
+            [None if each is None else each.capture for each in vantages],
+            ["" if each is None else each.client for each in vantages],
+            ["" if each is None else each.server for each in vantages],
+            ["" if each is None else each.transport for each in vantages],
+        )
+
+    @classmethod
+    def nowhere(cls, count: int) -> VantageRows:
+        """So many connections without such a vantage point."""
+        nothing = [""] * count
+        return cls([None] * count, nothing, nothing, nothing)
+
+
+class VantageColumns:
+    """Where connections were seen: the first vantage point of each, or the second one."""
+
+    def __init__(self) -> None:
+        self.capture: CodedColumn[str | None] = CodedColumn()  # None where there is no such vantage point
+        self.transport: CodedColumn[str] = CodedColumn()
+        self.client = TextColumn()
+        self.server = TextColumn()
+
+    def append(self, vantage: VantageName | None) -> None:
+        """Add the vantage point of one more connection."""
+        self.capture.append(None if vantage is None else vantage.capture)
+        self.transport.append("" if vantage is None else vantage.transport)
+        self.client.append("" if vantage is None else vantage.client)
+        self.server.append("" if vantage is None else vantage.server)
+
+    def append_rows(self, rows: VantageRows) -> None:
+        """Add the vantage points of many more connections."""
+        self.capture.append_each(rows.capture)
+        self.transport.append_each(rows.transport)
+        self.client.append_all(rows.client)
+        self.server.append_all(rows.server)
+
+    def extend(self, other: VantageColumns) -> None:
+        """Add the rows of other columns."""
+        self.capture.extend(other.capture)
+        self.transport.extend(other.transport)
+        self.client.extend(other.client)
+        self.server.extend(other.server)
+
+    def __getitem__(self, row: int) -> VantageName | None:
+        capture = self.capture[row]
+        if capture is None:
+            return None
+        return VantageName(capture, self.client[row], self.server[row], self.transport[row])
+
+
+@dataclass(frozen=True, slots=True)
+class PairColumns:
+    """What a table of pairs keeps, a row a connection in the order of judging."""
+
+    vantages: tuple[VantageColumns, VantageColumns]
+    verdict: CodedColumn[Verdict]
+    mechanism: CodedColumn[Mechanism | None]
+    probability: tuple[array[float], ...]  # by `JUDGED`; NaN where none was given
+    own_text: TextColumn  # the whole reason, or what follows the sentence of a piece of evidence
+    reason_item: array[int]  # that piece of evidence; `OWN` where the reason is whole
+    remark: CodedColumn[str]  # what a group adds to the reason
+    packets: array[int]
+    payload_bytes: tuple[array[int], array[int]]  # up, down
+    duration_s: array[float]
+    started_ns: array[int]  # `UNKNOWN_TIME` where no time is known
+    pairing_confidence: array[float]
+    pairing_ground: CodedColumn[str]
+    stretch: StretchColumns
+    evidence: EvidenceTable
+
+    def reasons(self, rows: Iterable[int]) -> list[str]:
+        """Why these pairs have their verdicts."""
+        chosen = list(rows)
+        leading = self.evidence.summaries({row: item for row in chosen if (item := self.reason_item[row]) != OWN})
+        return [self.reason_with(row, leading.get(row, "")) for row in chosen]
+
+    def reason(self, row: int) -> str:
+        """Why a pair has its verdict."""
+        item = self.reason_item[row]
+        return self.reason_with(row, "" if item == OWN else self.evidence.item(row, item).summary)
+
+    def reason_with(self, row: int, leading: str) -> str:
+        """Why a pair has its verdict; `leading` is what the piece of evidence says that gives the reason."""
+        text = self.own_text[row]
+        if self.reason_item[row] == OWN:
+            return text + self.remark[row]
+        undecided = self.verdict[row] is Verdict.INCONCLUSIVE
+        covers = "" if undecided else coverage(self.stretch[row])
+        return " ".join([part for part in (leading, text, covers) if part]) + self.remark[row]
+
+    def started(self, row: int) -> int | None:
+        """When a pair began (Unix time, ns)."""
+        time_ns = self.started_ns[row]
+        return None if time_ns == UNKNOWN_TIME else time_ns
+
+    def extend(self, other: PairColumns) -> None:
+        """Add the rows of other columns."""
+        for field in fields(self):
+            mine, added = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(mine, tuple):
+                for column, rows in zip(mine, added, strict=True):
+                    column.extend(rows)
+            else:
+                mine.extend(added)
+
+
+@dataclass(frozen=True, slots=True)
+class PairRows:
+    """Pairs as columns of one length.
+
+    The reason of a pair is what the piece `reason_item` of its evidence says, then its text in `texts`, if any, and
+    which stretch a verdict does not cover; where the item is `OWN` the text is all.
+    """
+
+    vantages: tuple[VantageRows, VantageRows]
+    verdicts: Sequence[Verdict]
+    verdict: Int64Array  # place in `verdicts`, and in `mechanisms`
+    mechanisms: Sequence[Mechanism | None]
+    probability: tuple[FloatArray, ...]  # by `JUDGED`
+    reason_item: Int64Array
+    texts: Mapping[int, str]
+    packets: Int64Array
+    payload_bytes: tuple[Int64Array, Int64Array]  # up, down
+    duration_s: FloatArray
+    started_ns: Int64Array
+    pairing_confidence: FloatArray
+    pairing_ground: Sequence[str]
+    stretch: StretchRows
+
+    def __len__(self) -> int:
+        return len(self.packets)

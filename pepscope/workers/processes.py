@@ -1,0 +1,112 @@
+"""Work over processes of this machine."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from pepscope.workers.errors import MOST_TRIES, WorkerDiedError
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+#: After so many deaths, and nothing done before, no worker can start.
+_HOPELESS = 5
+
+#: 128 + SIGINT, as shells report it.
+_INTERRUPTED = 130
+
+
+def over_processes(
+    work: Callable[[Item], Outcome], items: Sequence[Item], processes: int, imported: Sequence[str]
+) -> Generator[tuple[int, Outcome | Exception], None, None]:
+    """The place and the outcome of each item, as they end. `imported` are modules that all processes start with. Raises
+    WorkerDiedError where no process can start."""
+    waiting = list(range(len(items)))
+    suspects: dict[int, int] = {}  # what was under way when a worker died is done alone then: how often it died alone
+    finished, deaths = set[int](), 0
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *imported])
+    while waiting or suspects:
+        together = waiting or [next(iter(suspects))]
+        workers = min(processes, len(together))
+        with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+            died = yield from _until_one_dies(pool, 2 * workers, work, items, together, finished)
+        deaths += bool(died)
+        if deaths == _HOPELESS and not finished:
+            raise WorkerDiedError(
+                "no worker process starts: a program that uses several needs a file of its own, and the line "
+                "`if __name__ == '__main__':` before what it does"
+            )
+        for place in died:
+            suspects[place] = suspects.get(place, 0) + (len(died) == 1)
+            if suspects[place] == MOST_TRIES:
+                finished.add(place)
+                yield place, WorkerDiedError.of_one()
+        waiting = [place for place in waiting if place not in finished and place not in suspects]
+        suspects = {place: tries for place, tries in suspects.items() if place not in finished}
+
+
+def _until_one_dies(
+    pool: ProcessPoolExecutor,
+    at_once: int,
+    work: Callable[[Item], Outcome],
+    items: Sequence[Item],
+    places: Sequence[int],
+    finished: set[int],
+) -> Generator[tuple[int, Outcome | Exception], None, set[int]]:
+    """Yields outcomes until all work is done or a worker dies; gives what was under way then."""
+    queue, running = iter(places), dict[Future[Outcome], int]()
+
+    def submit() -> None:
+        place = next(queue, None)
+        if place is not None:
+            running[pool.submit(_done, work, items[place])] = place
+
+    try:
+        for _ in range(at_once):
+            submit()
+        while running:
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                place = running[future]
+                try:
+                    outcome: Outcome | Exception = future.result()
+                except BrokenProcessPool:
+                    return set(running.values())
+                except Exception as error:
+                    outcome = error
+                del running[future]
+                finished.add(place)
+                yield place, outcome
+                submit()
+    except BrokenProcessPool:
+        return set(running.values())
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    return set()
+
+
+def _done(work: Callable[[Item], Outcome], item: Item) -> Outcome:
+    """The outcome of an item. What is interrupted from the keyboard cleans up and begins nothing more."""
+    try:
+        return work(item)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)
+
+
+def _end_with_parent() -> None:
+    """Ends a worker when its parent is killed: its siblings hold the pipe open on which it waits for work."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,1 @@
+"""The site of an audit of many captures: static pages from its tables."""
