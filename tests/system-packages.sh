@@ -17,6 +17,7 @@ declare -A package_of=(
     [nft]=nftables
     [nginx]=nginx
     [openssl]=openssl
+    [setpriv]=util-linux
     [ns]=ns2
     [squid]=squid
     [zstd]=zstd
