@@ -16,6 +16,7 @@ COMMANDS = "pepscope.commands"
 
 #: One-line helps of the commands in this distribution, so that `--help` imports none of them.
 SUMMARIES = {
+    "annotate": "Copy captures with a comment on each packet that shows a finding.",
     "audit": "Run a plan, and report which applications are split, how, and in which direction.",
     "audit-captures": "Judge every connection of many captures, into tables.",
     "check": "Say port by port whether this network splits TCP, from this host alone.",

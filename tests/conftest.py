@@ -30,6 +30,9 @@ settings.load_profile("search" if os.environ.get("PEPSCOPE_SEARCH") else "repeat
 LONGEST_FIRST = (
     "packaging/test_distribution.py",
     "reference_sim/test_extending.py",
+    "prober/check/test_paths.py",
+    "pepscope/test_cluster.py",
+    "detector/corpora/test_bad_input.py",
     "end_to_end/audits/test_providers.py",
     "prober/experiments/live_path/test_end_to_end.py",
     "prober/experiments/live_path/test_split.py",

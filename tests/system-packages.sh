@@ -18,6 +18,7 @@ declare -A package_of=(
     [jq]=jq
     [nginx]=nginx
     [openssl]=openssl
+    [setpriv]=util-linux
     [ns]=ns2
     [squid]=squid
     [zstd]=zstd

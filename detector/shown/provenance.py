@@ -45,13 +45,14 @@ def digests_of(sources: Sequence[str | BinaryIO]) -> list[FileDigest]:
 
 
 def capture_summary(capture: Capture, digest: FileDigest) -> CaptureSummary:
-    """A capture as results name it. Raises CaptureError where its file changed while it was read."""
+    """A capture as results name it; without a digest, and with a warning, where its file changed while it was read."""
+    grows = (f"{capture.path} changed while it was read: it has no digest",) if digest.changed() else ()
     started_ns, ended_ns = capture.time_span_ns or (None, None)
     return CaptureSummary(
         capture.path,
         capture.packet_count,
         len(capture.connections),
-        capture.warnings,
+        (*capture.warnings, *grows),
         started_ns,
         ended_ns,
         digest.hexadecimal(),

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,6 +80,25 @@ class Cluster:
         )
         self._running.append(process)
         return process
+
+    @contextmanager
+    def kept_at(self, workers: int) -> Iterator[None]:
+        """Meanwhile start a worker for each that dies."""
+        ended = threading.Event()
+
+        def replace() -> None:
+            while not ended.wait(0.1):
+                alive = sum(process.poll() is None for process in self._running[1:])
+                for _ in range(workers - alive):
+                    self.start_worker()
+
+        keeper = threading.Thread(target=replace)
+        keeper.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            keeper.join()
 
     def workers(self) -> int:
         """How many the scheduler knows."""

@@ -19,6 +19,12 @@ from tests.pepscope.clusters import Cluster, cluster
 #: A scheduler or a worker that starts on a busy machine is waited for so long.
 LONG_S = 120
 
+#: Where a scheduler is killed, its clients leave sockets to the collector of garbage.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 
 def logged(path: str) -> str:
     """Says in `path` that it began, waits while `wait` lies beside it, and kills its process where told to."""
@@ -84,17 +90,9 @@ def test_a_scheduler_that_stays_away_is_one_sentence(tmp_path: Path) -> None:
 
 def test_killed_workers_lose_nothing_and_what_kills_them_is_named(tmp_path: Path) -> None:
     paths = items(tmp_path, [*map(str, range(6)), "6.kills", *map(str, range(7, 12))])
-    (tmp_path / "wait").touch()
-    with cluster(3) as running:
+    with cluster(3) as running, running.kept_at(3):
         found = over_workers(logged, paths, processes=1, scheduler=running.address, patience_s=LONG_S)
-        (tmp_path / "wait").unlink()
-        outcomes: dict[int, object] = {}
-        for place, outcome in found:
-            outcomes[place] = outcome
-            if len(outcomes) == len(paths) - 1:
-                # The one that kills is done last, and alone: two more workers are for it.
-                for _ in range(2):
-                    running.start_worker()
+        outcomes: dict[int, object] = dict(found)
     assert isinstance(outcomes.pop(6), WorkerDiedError)
     assert outcomes == {place: Path(path).name for place, path in enumerate(paths) if place != 6}
 

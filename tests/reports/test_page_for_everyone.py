@@ -56,8 +56,8 @@ def test_open_figures_are_drawn_when_the_page_has_loaded_without_scrolling(
 ) -> None:
     visit = Visit(browser, pages["one connection"], viewport={"width": 1280, "height": 300})
     visit.page.wait_for_load_state("load")
-    assert visit.page.locator(OPEN_PLOTS).count() == 6
-    assert visit.page.locator(f"{OPEN_PLOTS}[data-drawn=yes]").count() == 6
+    assert visit.page.locator(OPEN_PLOTS).count() == 7
+    assert visit.page.locator(f"{OPEN_PLOTS}[data-drawn=yes]").count() == 7
     assert visit.page.locator("iframe").count() == 0
     assert visit.complaints == []
 

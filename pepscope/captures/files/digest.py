@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pepscope.captures.files.named_packets import STANDARD_INPUT
-from pepscope.errors import CaptureError
 
 #: Read at once; between two pieces the thread sees that nobody waits for the digest any more.
 _PIECE_BYTES = 1 << 20
@@ -35,16 +34,17 @@ class FileDigest:
             self._thread.start()
 
     def hexadecimal(self) -> str | None:
-        """The digest, once it is ready; None where there is none.
-
-        Raises CaptureError where the file changed since.
-        """
-        if self._thread is None:
+        """The digest, once it is ready; None where there is none, and of a file that changed since."""
+        if self._thread is None or self.changed():
             return None
-        self._thread.join()
-        if self._state is None or file_state(self.path) != self._state:
-            raise CaptureError(f"{self.path} changed while it was read: give a capture that is complete")
         return self._hash.hexdigest()
+
+    def changed(self) -> bool:
+        """Whether the file is not what it was when the digest was begun: a capture that is still being written."""
+        if self._thread is None:
+            return False
+        self._thread.join()
+        return self._state is None or file_state(self.path) != self._state
 
     def stop(self) -> None:
         """Let go of the file: nobody asks for the digest."""
