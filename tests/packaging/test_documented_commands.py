@@ -36,6 +36,7 @@ NOT_RUN = {
     "pip install": "tests/packaging/test_distribution.py installs",
     "pipx ": "installs",
     "podman ": "needs a container engine",
+    "python -m benchmarks": "minutes, and the reader's captures; tests/detector/corpora",
     "python3 pepscope-client.pyz": "runs on another device",
     "tcpdump ": "captures until it is interrupted",
     "pepscope audit ": "needs a server or the reader's archives; tests/prober/commands and tests/end_to_end run it",
@@ -52,6 +53,8 @@ NOT_RUN = {
     "pepscope reproduce": "minutes; tests/papers",
     "pepscope simulate --campaign": "minutes; tests/reference_sim",
     "pepscope validate tests/corpus": "a minute; tests/detector/corpora",
+    "pepscope watch": "goes on until it is interrupted; tests/detector/corpora/watch",
+    "systemctl ": "changes the reader's system",
 }
 #: Exit statuses other than 0 that a command is documented with.
 STATUSES = {"--fail-on": 1}

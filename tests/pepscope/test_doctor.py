@@ -105,5 +105,5 @@ def test_availability_follows_the_first_use() -> None:
 def test_an_unknown_command_is_one_sentence() -> None:
     done = run("detekt")
     assert done.returncode == 2
-    assert done.stderr.startswith("pepscope: COMMAND must be one of audit, ")
+    assert done.stderr.startswith("pepscope: COMMAND must be one of annotate, audit, ")
     assert done.stderr.endswith(", got detekt\n")
