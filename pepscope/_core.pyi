@@ -45,6 +45,7 @@ __all__ = [
     "common_packets",
     "compare_payload",
     "connection_exchanges",
+    "copy_with_comments",
     "data_ranges",
     "early_acks",
     "early_own_acks",
