@@ -61,9 +61,12 @@ lint: install ## Style, types, import direction, stubs
 rust-tests: ## Tests of the pure crates
 	cargo test --workspace --quiet
 
-# Many tests wait for paths with delays: three files a processor take turns (tests/conftest.py).
+# Many tests wait for paths with delays: three files a processor take turns (tests/conftest.py). What fails beside others
+# runs once more, alone: a test that fails there as well fails the run; one that passes there is a fault of the test.
 python-tests: install ## Tests of the Python rooms and of the packaging
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	$(BIN)/pytest --numprocesses auto --dist loadfile || { status=$$?; test $$status -eq 1 || exit $$status; \
+		printf '\nThese failed beside others. Once more, alone; mend what passes now, too:\n'; \
+		$(BIN)/pytest --last-failed --last-failed-no-failures none --exitfirst --verbose; }
 
 fuzz-short:
 	cargo run --release --quiet --package pepscope-fuzz -- --seconds 3
