@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,8 @@ SERIES_LIMIT = 50
 
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
+
+_LOG = logging.getLogger("pepscope.detect")
 
 
 def detect(
@@ -111,15 +114,18 @@ def detect(
     tool = stated_tool(options, filter=filter, networks=networks)
     digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
+    _log_captures(captures)
     if second is None:
         return _one_vantage(
             captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
         )
     paired = pair_captures(captures[0], captures[1], options)
+    _LOG.info("paired; connections to judge: %d", len(paired))
     if paired.has_both:
         _refuse_copies(captures, paired)
     order = loading_order(captures, paired.matches, jobs, share_bytes)
     pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, progress)
+    _LOG.info("judged; connections: %d", len(paired))
     groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
     if series:
@@ -165,6 +171,7 @@ def detect_vantage(
     tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
     digests = digests_of(paths)
     captures = _opened(paths, filter, share_bytes, progress, at_once=False)
+    _log_captures(captures)
     return _one_vantage(
         captures, options, table, tool, digests, series=series, connections=connections, packets=_asked(packets)
     )
@@ -192,6 +199,14 @@ def _opened(
     if not any(capture.tcp_packet_count for capture in captures):
         raise captures[0].nothing_to_analyse()
     return captures
+
+
+def _log_captures(captures: Sequence[Capture]) -> None:
+    for capture in captures:
+        _LOG.info(
+            "read %s: TCP packets: %d, connections: %d",
+            capture.path, capture.tcp_packet_count, len(capture.connections),
+        )  # fmt: skip
 
 
 def _asked(packets: int | AskedPackets) -> AskedPackets:
@@ -222,6 +237,7 @@ def _one_vantage(
         further_evidence=further_evidence(captures, options),
         series=series,
     )
+    _LOG.info("judged; connections: %d, groups: %d", len(pairs), len(groups))
     if series:
         _add_series(ConnectionsAlone(captures, options).pair, pairs, connections)
     if packets.moments:

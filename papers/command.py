@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, json_option
+
 if TYPE_CHECKING:
     from papers.results import Reproduction
 
 SCHEMA = 1
 
 
-@click.command(short_help="Run the experiments of the seed papers again, and judge each published statement.")
+@click.command(
+    cls=ReportingCommand, short_help="Run the experiments of the seed papers again, and judge each published statement."
+)
 @click.argument("papers", nargs=-1, metavar="[hu|jersey|ren-lin|wei|all]...")
 @click.option("-o", "--output", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where all goes.")
 @click.option(
     "--quick/--full", "is_quick", default=True, help="Fewer repeats and wider intervals (the default), or all repeats."
 )
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a core.")
-@click.option("--json", "as_json", is_flag=True, help="Write statements and verdicts as JSON to standard output.")
+@json_option("Write statements and verdicts as JSON.")
 def reproduce(papers: tuple[str, ...], output: str, is_quick: bool, processes: int | None, as_json: bool) -> None:
     """Run the experiments of published papers in the simulator and hold each published statement against them.
 

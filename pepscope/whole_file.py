@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
+
+#: What stands for standard output in place of a path.
+STANDARD_OUTPUT = "-"
 
 
 @contextlib.contextmanager
@@ -51,8 +55,13 @@ def write_whole(path: Path, content: bytes | str, *, mode: int = 0o666, durable:
 def output_file(path: str | Path) -> Iterator[IO[bytes]]:
     """A `whole_file` where a user wants it: links are followed, devices and pipes are written to as they are.
 
-    Raises OSError.
+    `-` is standard output. Raises OSError.
     """
+    if str(path) == STANDARD_OUTPUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         with target.open("wb") as stream:

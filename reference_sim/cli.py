@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@click.command(short_help="Simulate a path with known truth, and capture at both ends.")
+@click.command(cls=ReportingCommand, short_help="Simulate a path with known truth, and capture at both ends.")
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Where captures and truth go.")
 @click.option(
@@ -37,8 +38,8 @@ SCHEMA = 1
     "--processes", type=click.IntRange(1), metavar="N", help="Processes of a campaign; by default one a core."
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run the campaign on the Dask cluster of this scheduler.")
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page that draws the first run.")
-@click.option("--json", "as_json", is_flag=True, help="Write what was delivered as JSON to standard output.")
+@report_option("html", "Write a page that draws the first run.")
+@json_option("Write what was delivered as JSON.")
 @click.option("--list", "lists", is_flag=True, help="List the scenarios and campaigns that come with pepscope.")
 def simulate(
     scenario: str | None,
@@ -50,7 +51,7 @@ def simulate(
     campaign: str | None,
     processes: int | None,
     scheduler: str | None,
-    html: str | None,
+    html_to: str | None,
     as_json: bool,
     lists: bool,
 ) -> None:
@@ -68,14 +69,14 @@ def simulate(
     elif scenario is None:
         raise UsageError("name a scenario, or a campaign with --campaign; --list lists them")
     else:
-        if output is None and not (no_captures or html or as_json):
+        if output is None and not (no_captures or html_to or as_json):
             raise UsageError("give -o DIR for the captures, or --no-captures")
-        runs = _simulate(_scenario(scenario, seed, changes, html is not None), output, repeat, not no_captures)
-        if html is not None:
+        runs = _simulate(_scenario(scenario, seed, changes, html_to is not None), output, repeat, not no_captures)
+        if html_to is not None:
             from pepscope.writers import writer
 
-            writer("simulation-html")(runs[0], html)
-            click.echo(f"wrote {html}", err=True)
+            writer("simulation-html")(runs[0], html_to)
+            announce(html_to)
         _print(runs, as_json)
 
 

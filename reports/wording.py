@@ -144,6 +144,12 @@ _ONE_ENDED = {
 }
 
 
+def group_name(group: GroupResult) -> str:
+    """The side, the network and the port of a group."""
+    side = "both sides" if group.side is GroupSide.BOTH else f"{group.side.value} side"
+    return f"{side}: {group.network}, port {group.port}"
+
+
 def group_sentence(group: GroupResult) -> str:
     """What the verdict on a group means."""
     if group.by_host and group.verdict.is_split:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.options import filter_option, memory_option
+from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 PACKETS = 20
 
 
-@click.command(short_help="Copy captures with comments on the packets behind a verdict, for Wireshark.")
+@click.command(
+    cls=ReportingCommand, short_help="Copy captures with comments on the packets behind a verdict, for Wireshark."
+)
 @click.argument("captures", nargs=-1, required=True, metavar="SENDER [RECEIVER]")
 @click.option(
     "-o",
@@ -49,7 +52,7 @@ PACKETS = 20
 )
 @filter_option
 @memory_option
-@click.option("--json", "as_json", is_flag=True, help="Write to standard output as JSON what was copied.")
+@json_option("Write as JSON what was copied.")
 def annotate(
     captures: tuple[str, ...],
     output: str,

@@ -28,8 +28,6 @@ def is_archive(path: str) -> bool:
 def detect_archives(
     paths: Sequence[str],
     of_captures: Mapping[str, bool],
-    as_json: bool,
-    as_csv: bool,
     files: Mapping[str, str | None],
     fail_on: frozenset[str] | None,
 ) -> None:
@@ -48,6 +46,6 @@ def detect_archives(
         raise UsageError(f"{paths[0]} is an archive, and the room that reads those (prober) is not installed")
     with Progress("judging") as progress:
         result = entry.load()(paths, series=files.get("html") is not None, progress=progress)
-    write_audit(result, as_json=as_json, as_csv=as_csv, files=files)
+    write_audit(result, files)
     if fail_on is not None and audit_fails(result, fail_on):
         raise SystemExit(1)

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
 from detector.commands.site import pages_option, write_site
-from pepscope.command_line.options import memory_option
+from pepscope.command_line.options import least_probability_option, memory_option
+from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
 from pepscope.errors import UsageError
+from pepscope.whole_file import write_output
 
 if TYPE_CHECKING:
     from detector.corpora.audit import CorpusSummary
+    from detector.corpora.query import Answer
 
 _SHOWN_ERRORS = 10
 
 
-@click.command("audit-captures", short_help="Judge every connection of many captures, into tables.")
+@click.command(
+    "audit-captures", cls=ReportingCommand, short_help="Judge every connection of many captures, into tables."
+)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "-o", "--output", required=True, type=click.Path(file_okay=False), metavar="RESULT",
@@ -32,10 +37,7 @@ _SHOWN_ERRORS = 10
 @click.option(
     "--networks", metavar="FILE", help="Lines `prefix,name` that say which client addresses belong together."
 )  # fmt: skip
-@click.option(
-    "--least-probability", type=click.FloatRange(0.5, 1), default=0.95, show_default=True, metavar="P",
-    help="No verdict below this probability of end to end or split.",
-)  # fmt: skip
+@least_probability_option
 @memory_option
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
 @click.option("--scheduler", metavar="ADDRESS", help="Do the work on the Dask cluster of this scheduler.")
@@ -47,7 +49,7 @@ _SHOWN_ERRORS = 10
     "--site", type=click.Path(file_okay=False), metavar="DIR", help="Write a site of pages, too; see `pepscope site`."
 )
 @pages_option
-@click.option("--json", "as_json", is_flag=True, help="Write the summary as JSON to standard output.")
+@json_option("Write the summary as JSON.")
 def audit_captures(
     sources: tuple[str, ...],
     output: str,
@@ -110,29 +112,35 @@ def _say(summary: CorpusSummary, *, as_json: bool) -> None:
         click.echo(f"pepscope: {len(summary.errors) - _SHOWN_ERRORS:,} more in errors.parquet", err=True)
 
 
-@click.command(short_help="Ask the tables of audit-captures in SQL.")
+@click.command(cls=ReportingCommand, short_help="Ask the tables of audit-captures in SQL.")
 @click.argument("result", type=click.Path(exists=True, file_okay=False), metavar="RESULT")
 @click.argument("sql", metavar="SQL")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output.")
-def query(result: str, sql: str, as_json: bool, as_csv: bool) -> None:
+@report_option("json", "Write JSON.", alone=True)
+@report_option("csv", "Write CSV.", alone=True)
+def query(result: str, sql: str, json_to: str | None, csv_to: str | None) -> None:
     """Ask the tables connections, groups, captures and errors of RESULT in SQL, as DuckDB speaks it.
 
     Ten questions to start from stand in docs/guide/many-captures.md.
     """
     from detector.corpora.query import query as ask
 
-    if as_json and as_csv:
-        raise UsageError("--json and --csv both write to standard output: give one of them.")
     answer = ask(result, sql)
-    if as_json:
-        click.echo(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, default=str))
-        return
-    if as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+    if json_to is not None:
+        write_output(json_to, json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, default=str) + "\n")
+        announce(json_to)
+    if csv_to is not None:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow(answer.columns)
         writer.writerows(answer.rows)
-        return
+        write_output(csv_to, text.getvalue())
+        announce(csv_to)
+    if json_to is None and csv_to is None:
+        _show(answer)
+
+
+def _show(answer: Answer) -> None:
+    """A table whose columns are as wide as their widest cell."""
     cells = [answer.columns, *([_cell(value) for value in row] for row in answer.rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(answer.columns))]
     for row in cells:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +14,24 @@ import click
 from detector.commands.archives import detect_archives, is_archive
 from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.live import given_or_captured, interface_options
-from pepscope.command_line.options import Duration, filter_option, memory_option
+from pepscope.command_line.notes import note, volume_options
+from pepscope.command_line.options import (
+    LEAST_PROBABILITY,
+    Duration,
+    filter_option,
+    least_probability_option,
+    memory_option,
+)
+from pepscope.command_line.reports import ReportingCommand, announce, report_option
 from pepscope.errors import UsageError
+from pepscope.whole_file import STANDARD_OUTPUT
+from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from pepscope.results.attention import EndPoints
     from pepscope.results.verdicts import DetectionResult
 
 DRIFT_LIMIT_PPM = 500.0
-LEAST_PROBABILITY = 0.95
 LEAST_PAIRING_CONFIDENCE = 0.7
 PACKETS = 3
 PACKETS_OF = 1000
@@ -58,7 +67,7 @@ class FailOn(click.ParamType[frozenset[str]]):
 _GARBAGE_THRESHOLD = 100_000
 
 
-@click.command(short_help="Say whether connections are end to end, split, or proxied.")
+@click.command(cls=ReportingCommand, short_help="Say whether connections are end to end, split, or proxied.")
 @click.argument("captures", nargs=-1, metavar="SENDER [RECEIVER] | ARCHIVE...")
 @interface_options
 @click.option(
@@ -85,14 +94,7 @@ _GARBAGE_THRESHOLD = 100_000
     metavar="PPM",
     help="Fastest drift between the clocks to allow for.",
 )
-@click.option(
-    "--least-probability",
-    type=click.FloatRange(0.5, 1),
-    default=LEAST_PROBABILITY,
-    show_default=True,
-    metavar="P",
-    help="No verdict below this probability of end to end or split.",
-)
+@least_probability_option
 @click.option(
     "--least-pairing",
     type=click.FloatRange(0, 1),
@@ -142,19 +144,13 @@ _GARBAGE_THRESHOLD = 100_000
     metavar="N",
     help="Processes that judge; from two on, both captures are read at once. [default: all cores]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="Write JSON Lines to standard output, one line a connection.")
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a connection.")
-@click.option(
-    "--parquet",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write Parquet tables: connections to FILE, evidence, groups and hosts beside it.",
-)
-@click.option(
-    "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
-)
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
+@report_option("json", "Write JSON (schema detect-2).", alone=True)
+@report_option("jsonl", "Write JSON Lines, one line a connection.", alone=True)
+@report_option("csv", "Write CSV, one line a connection; evidence, groups and hosts beside FILE.", alone=True)
+@report_option("parquet", "Write Parquet tables: connections to FILE, evidence, groups and hosts beside it.")
+@report_option("junit", "Write JUnit XML; inconclusive is skipped.")
+@report_option("sarif", "Write SARIF 2.1.0: a result for each group and connection that is split.")
+@report_option("html", "Write a page with figures, one file.")
 @click.option(
     "--connection",
     nargs=2,
@@ -168,6 +164,7 @@ _GARBAGE_THRESHOLD = 100_000
     metavar="VERDICTS",
     help="Exit 1 on these verdicts of connections or groups: split,inconclusive,...",
 )
+@volume_options
 def detect(
     captures: tuple[str, ...],
     interface: str | None,
@@ -187,14 +184,16 @@ def detect(
     packets: int,
     packets_of: int,
     jobs: int | None,
-    as_json: bool,
-    as_jsonl: bool,
-    as_csv: bool,
-    parquet: str | None,
-    junit: str | None,
-    html: str | None,
+    json_to: str | None,
+    jsonl_to: str | None,
+    csv_to: str | None,
+    parquet_to: str | None,
+    junit_to: str | None,
+    sarif_to: str | None,
+    html_to: str | None,
     connection: tuple[str, str] | None,
     fail_on: frozenset[str] | None,
+    quiet: bool,
 ) -> None:
     """Decide from one or two captures whether TCP connections are end to end, split, or served by a TCP proxy.
 
@@ -205,9 +204,10 @@ def detect(
     Archives of `pepscope probe run` may be given instead, as many as there are: they get the verdicts that `pepscope
     audit` gives them, a matrix of applications and directions.
     """
-    asked = [name for name, is_asked in (("--json", as_json), ("--jsonl", as_jsonl), ("--csv", as_csv)) if is_asked]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} all write to standard output: give one of them.")
+    files = {
+        "json": json_to, "jsonl": jsonl_to, "csv": csv_to, "parquet": parquet_to, "junit": junit_to,
+        "sarif": sarif_to, "html": html_to,
+    }  # fmt: skip
     captures = click.get_current_context().with_resource(
         given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, filter_expression)
     )
@@ -227,13 +227,13 @@ def detect(
             "--packets": packets != PACKETS,
             "--packets-of": packets_of != PACKETS_OF,
             "--jobs": jobs is not None,
-            "--jsonl": as_jsonl,
-            "--parquet": parquet is not None,
+            "--jsonl": jsonl_to is not None,
+            "--parquet": parquet_to is not None,
             "--connection": connection is not None,
         }
-        detect_archives(captures, of_captures, as_json, as_csv, {"html": html, "junit": junit}, fail_on)
+        detect_archives(captures, of_captures, files, fail_on)
         return
-    if connection is not None and html is None:
+    if connection is not None and html_to is None:
         raise UsageError("--connection chooses what the page shows: give --html, too.")
     if len(captures) > 2 and not one_vantage:
         raise UsageError(
@@ -259,7 +259,7 @@ def detect(
 
     connections = () if connection is None else (connection,)
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    are_shown = as_json or as_jsonl or html is not None or parquet is not None
+    are_shown = any((json_to, jsonl_to, html_to, parquet_to, sarif_to))
     asked_packets = AskedPackets(packets if are_shown else 0, packets_of)
     with Progress("detecting") as progress:
         if one_vantage and len(captures) > 1:
@@ -271,7 +271,7 @@ def detect(
                 least_probability=least_probability,
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
-                series=html is not None,
+                series=html_to is not None,
                 connections=connections,
                 packets=asked_packets,
                 progress=progress,
@@ -289,42 +289,32 @@ def detect(
                 networks=networks,
                 filter=filter_expression,
                 memory_bytes=memory_bytes,
-                series=html is not None,
+                series=html_to is not None,
                 connections=connections,
                 packets=asked_packets,
                 jobs=jobs or usable_processors(),
                 progress=progress,
             )
     traffic = result.temporary_bytes
-    if (note := temporary_files_note(traffic.written, traffic.read)) is not None:
-        click.echo(f"pepscope: {note}", err=True)
-    _write(result, asked, {"parquet": parquet, "junit": junit, "html": html}, connection)
+    if (text := temporary_files_note(traffic.written, traffic.read)) is not None:
+        note(text)
+    _write(result, files, connection)
+    if not quiet and STANDARD_OUTPUT not in files.values():
+        writer("table")(result, sys.stdout, is_coloured(sys.stdout))
     if fail_on is not None and _fails(result, fail_on):
         raise SystemExit(1)
 
 
-def _write(
-    result: DetectionResult, asked: Sequence[str], files: dict[str, str | None], connection: EndPoints | None
-) -> None:
-    """Results to standard output, pages and tables to their files; the page of one connection, if that is asked for."""
-    from pepscope.results.json_output import write_json, write_json_lines
-    from pepscope.writers import writer
-
+def _write(result: DetectionResult, files: Mapping[str, str | None], connection: EndPoints | None) -> None:
+    """The reports of `files`, by format; the page of one connection, if that is asked for."""
     for name, path in files.items():
-        if path is not None:
-            if name == "html" and connection is not None:
-                writer("connection-html")(result, path, connection)
-            else:
-                writer(name)(result, path)
-            click.echo(f"wrote {path}", err=True)
-    if "--json" in asked:
-        write_json(result, sys.stdout)
-    elif "--jsonl" in asked:
-        write_json_lines(result, sys.stdout)
-    elif "--csv" in asked:
-        writer("csv")(result, sys.stdout)
-    else:
-        writer("table")(result, sys.stdout, is_coloured(sys.stdout))
+        if path is None:
+            continue
+        if name == "html" and connection is not None:
+            writer("connection-html")(result, path, connection)
+        else:
+            written = writer(name)(result, path)
+            announce(path, *(written or ()))
 
 
 def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
@@ -344,8 +334,6 @@ def _fails(result: DetectionResult, kinds: frozenset[str]) -> bool:
 @click.argument("verdict", type=click.Path(allow_dash=True), metavar="VERDICT.json")
 def explain(verdict: str) -> None:
     """Put the evidence of a verdict (the output of `pepscope detect --json`) into prose."""
-    from pepscope.writers import writer
-
     try:
         text = sys.stdin.read() if verdict == "-" else Path(verdict).read_text(encoding="utf-8")
         document = json.loads(text)

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, json_option
+
 #: Pages of connections that are made where no number is given.
 _PAGES = 10
 
@@ -18,14 +20,14 @@ pages_option = click.option(
 )  # fmt: skip
 
 
-@click.command(short_help="Write a site of pages from the tables of audit-captures.")
+@click.command(cls=ReportingCommand, short_help="Write a site of pages from the tables of audit-captures.")
 @click.argument("result", type=click.Path(exists=True, file_okay=False), metavar="RESULT")
 @click.option(
     "-o", "--output", required=True, type=click.Path(file_okay=False), metavar="DIR",
     help="Directory of the site: an empty one, or a site that is written anew.",
 )  # fmt: skip
 @pages_option
-@click.option("--json", "as_json", is_flag=True, help="Write a summary as JSON to standard output.")
+@json_option("Write a summary as JSON.")
 def site(result: str, output: str, pages: int | None, as_json: bool) -> None:
     """Write a site of static pages from RESULT, the tables of `pepscope audit-captures`, without judging again.
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pepscope.command_line.options import Duration, memory_option
+from pepscope.command_line.options import Duration, least_probability_option, memory_option
+from pepscope.command_line.reports import ReportingCommand, announce, report_option
 from pepscope.errors import UsageError
+from pepscope.whole_file import STANDARD_OUTPUT, write_output
 
 if TYPE_CHECKING:
     from detector.corpora.validation.results import Validation
@@ -33,7 +35,7 @@ class Scores(click.ParamType[frozenset[str]]):
         return frozenset(words)
 
 
-@click.command(short_help="Score verdicts on captures whose truth is known.")
+@click.command(cls=ReportingCommand, short_help="Score verdicts on captures whose truth is known.")
 @click.argument("corpora", nargs=-1, required=True, metavar="CORPUS...")
 @click.option(
     "--detector", metavar="COMMAND",
@@ -56,16 +58,13 @@ class Scores(click.ParamType[frozenset[str]]):
     "--fail-on", type=Scores(), metavar="SCORES",
     help="Exit with status 1 if a label of ours has such a score: false-alarm, reversed, other-kind, not-found.",
 )  # fmt: skip
-@click.option(
-    "--least-probability", type=click.FloatRange(0.5, 1), default=0.95, show_default=True, metavar="P",
-    help="No verdict of ours below this probability of end to end or split.",
-)  # fmt: skip
+@least_probability_option
 @memory_option
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes that share the work. [default: all cores]")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Write a page.")
-@click.option("--junit", type=click.Path(dir_okay=False), help="Write JUnit XML: a test case a label.")
-@click.option("--sarif", type=click.Path(dir_okay=False), help="Write SARIF 2.1.0: a result a verdict not right.")
+@report_option("json", "Write JSON (schema validate-1).", alone=True)
+@report_option("html", "Write a page.")
+@report_option("junit", "Write JUnit XML: a test case a label.")
+@report_option("sarif", "Write SARIF 2.1.0: a result a verdict not right.")
 def validate(
     corpora: tuple[str, ...],
     detector: str | None,
@@ -77,10 +76,10 @@ def validate(
     least_probability: float,
     memory_bytes: int | None,
     jobs: int | None,
-    as_json: bool,
-    html: str | None,
-    junit: str | None,
-    sarif: str | None,
+    json_to: str | None,
+    html_to: str | None,
+    junit_to: str | None,
+    sarif_to: str | None,
 ) -> None:
     """Score verdicts on captures whose truth is known.
 
@@ -103,21 +102,24 @@ def validate(
             against=against, unpaired=unpaired, significance=SIGNIFICANCE if significance is None else significance,
             least_probability=least_probability, memory_bytes=memory_bytes, processes=jobs, progress=progress,
         )  # fmt: skip
-    _write(result, as_json, {"html": html, "junit": junit, "sarif": sarif})
+    _write(result, {"json": json_to, "html": html_to, "junit": junit_to, "sarif": sarif_to})
     scores = {judged.score.value for judged in result.detectors[0].judgements}
     if result.is_worse or (fail_on is not None and scores & fail_on):
         raise SystemExit(1)
 
 
-def _write(result: Validation, as_json: bool, files: dict[str, str | None]) -> None:
-    """The scores to standard output, pages and tables to their files."""
+def _write(result: Validation, files: dict[str, str | None]) -> None:
+    """The reports of `files`, by format, and the table where none of them goes to standard output."""
     from pepscope.writers import writer
 
     for name, path in files.items():
-        if path is not None:
+        if path is None:
+            continue
+        if name == "json":
+            text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+            write_output(path, text + "\n")
+        else:
             writer(f"validation-{name}")(result, path)
-            click.echo(f"wrote {path}", err=True)
-    if as_json:
-        click.echo(json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False))
-    else:
+        announce(path)
+    if STANDARD_OUTPUT not in files.values():
         writer("validation-table")(result, sys.stdout, sys.stdout.isatty())

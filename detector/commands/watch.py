@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from detector.commands.detect import LEAST_PROBABILITY, FailOn
-from pepscope.command_line.options import Duration, SizeType, filter_option, memory_option
+from detector.commands.detect import FailOn
+from pepscope.command_line.options import Duration, SizeType, filter_option, least_probability_option, memory_option
+from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
         ctx.exit()
 
 
-@click.command(short_help="Judge a network interface, or a directory that grows, all the time.")
+@click.command(cls=ReportingCommand, short_help="Judge a network interface, or a directory that grows, all the time.")
 @click.argument("directory", required=False, metavar="[DIRECTORY]")
 @click.option("-i", "--interface", metavar="INTERFACE", help="Capture on this network interface, or on `any`.")
 @click.option(
@@ -123,14 +124,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     metavar="FILE",
     help="Lines `prefix,name` that say which client addresses belong together.  [default: /24, and /48 of IPv6]",
 )
-@click.option(
-    "--least-probability",
-    type=click.FloatRange(0.5, 1),
-    default=LEAST_PROBABILITY,
-    show_default=True,
-    metavar="P",
-    help="No verdict below this probability of end to end or split.",
-)
+@least_probability_option
 @memory_option
 @click.option(
     "--state",
@@ -150,7 +144,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
     help="Exit status 1 if a network and port had one of these verdicts meanwhile, or none could be judged: split, "
     "split-tcp, tcp-proxy, regular, inconclusive; separated by commas.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Write a summary as JSON to standard output, at the end.")
+@json_option("Write a summary as JSON, at the end.")
 @click.option(
     "--show", type=click.Choice(list(_SHOWN)), is_eager=True, expose_value=False, callback=_show,
     help="Write the dashboard for Grafana or the unit for systemd to standard output, and end.",

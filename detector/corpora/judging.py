@@ -43,8 +43,8 @@ class UnitWork:
 def judge_unit(work: UnitWork) -> dict[str, Any]:
     """Judge a unit and write its tables and, last, its mark; gives counts, or the `error` that made it impossible.
 
-    What has a mark is not judged again: the work is given out anew where nobody heard of its end. Raises OSError where
-    tables cannot be written.
+    What has a mark is not judged again: a scheduler gives work out anew when it did not learn that a worker finished
+    it. Raises OSError where tables cannot be written.
     """
     directory = Path(work.directory)
     if (counted := counts_of(work.identity, directory)) is not None:

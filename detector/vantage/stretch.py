@@ -87,5 +87,5 @@ def _hops_of(hop_limit: int) -> int:
     return min((limit - hop_limit for limit in INITIAL_HOP_LIMITS if limit >= hop_limit), default=UNKNOWN_HOPS)
 
 
-#: By hop limit; the last one is for packets that nobody saw.
+#: By hop limit; the last one is for packets that the capture does not hold.
 _HOPS_TRAVELLED = np.array([*map(_hops_of, range(256)), UNKNOWN_HOPS], np.int64)

@@ -9,8 +9,11 @@ import click
 
 from pepscope.command_line.colour import is_coloured
 from pepscope.command_line.live import given_or_captured, interface_options
-from pepscope.command_line.options import filter_option, memory_option, output_option
+from pepscope.command_line.notes import note, volume_options
+from pepscope.command_line.options import filter_option, memory_option
+from pepscope.command_line.reports import Destination, ReportingCommand, announce, report_option
 from pepscope.errors import UsageError
+from pepscope.whole_file import STANDARD_OUTPUT, output_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,36 +24,43 @@ if TYPE_CHECKING:
 DRAWN_CONNECTIONS = 50
 
 
-@click.command()
+@click.command(cls=ReportingCommand)
 @click.argument("captures", nargs=-1, metavar="[FILE...]")
 @interface_options
-@click.option("--json", "as_json", is_flag=True, help="Write JSON (schema inspect-1).")
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV, one row a connection.")
-@click.option("--parquet", "as_parquet", is_flag=True, help="Write Parquet, one row a connection.")
+@report_option("json", "Write JSON (schema inspect-1).", alone=True)
+@report_option("csv", "Write CSV, one row a connection.", alone=True)
+@report_option("parquet", "Write Parquet, one row a connection.", alone=True)
 @click.option("--exchanges", is_flag=True, help="List questions and answers: CSV and Parquet have one row for each.")
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Write a page that draws the 50 connections with most payload: time and sequence, round trips, windows, data "
-    "in flight, retransmissions.",
+@report_option(
+    "html",
+    "Write a page that draws the 50 connections with most payload: time and sequence, round trips, windows, data in "
+    "flight, retransmissions.",
 )
 @filter_option
 @memory_option
-@output_option
+@click.option(
+    "-o",
+    "--output",
+    type=Destination(),
+    default=STANDARD_OUTPUT,
+    metavar="FILE",
+    help="Write to this file instead of standard output.",
+)
+@volume_options
 def inspect(
     captures: tuple[str, ...],
     interface: str | None,
     duration_s: float | None,
     capture_bytes: int | None,
-    as_json: bool,
-    as_csv: bool,
-    as_parquet: bool,
+    json_to: str | None,
+    csv_to: str | None,
+    parquet_to: str | None,
     exchanges: bool,
-    html: str | None,
+    html_to: str | None,
     filter_expression: str | None,
     memory_bytes: int | None,
     output: str,
+    quiet: bool,
 ) -> None:
     """List the TCP connections of a capture.
 
@@ -66,12 +76,10 @@ def inspect(
     (tcpdump -C or -G): connections that cross files are whole. With -i it
     captures on an interface and lists that.
     """
-    asked = [name for name, is_asked in (("json", as_json), ("csv", as_csv), ("parquet", as_parquet)) if is_asked]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(f'--{name}' for name in asked)} all write to one output: give one of them.")
-    form = asked[0] if asked else None
-    if form == "parquet" and output == "-" and sys.stdout.isatty():
-        raise UsageError("Parquet is binary: name a file with --output, or pipe it")
+    files = {name: path for name, path in (("json", json_to), ("csv", csv_to), ("parquet", parquet_to)) if path}
+    files = {name: output if path == STANDARD_OUTPUT else path for name, path in files.items()}
+    if files.get("parquet") == STANDARD_OUTPUT and sys.stdout.isatty():
+        raise UsageError("Parquet is binary: name a file, as in --parquet=FILE, or pipe it")
     captures = click.get_current_context().with_resource(
         given_or_captured(captures, "FILE", interface, duration_s, capture_bytes, filter_expression)
     )
@@ -84,25 +92,28 @@ def inspect(
             captures[0] if len(captures) == 1 else captures,
             filter=filter_expression,
             memory_bytes=memory_bytes,
-            payload=exchanges or html is not None,
-            columns=exchanges or html is not None,
+            payload=exchanges or html_to is not None,
+            columns=exchanges or html_to is not None,
             progress=progress,
         )
-    if html is not None:
-        _write_page(opened, html)
-        if form is None and output == "-":
-            return
     # Opened only now, so that a capture which cannot be read leaves an older result alone.
-    colour = output == "-" and is_coloured(sys.stdout)
-    with click.open_file(output, "wb") as stream:
-        for chunk in _chunks(opened, form, exchanges, colour):
-            stream.write(chunk)
-    if form is not None:
+    if html_to is not None:
+        _write_page(opened, html_to)
+    for form, path in files.items():
+        with output_file(path) as stream:
+            stream.writelines(_chunks(opened, form, exchanges))
+        announce(path)
+    is_table_asked = output != STANDARD_OUTPUT and output not in files.values()
+    if is_table_asked or not (files or html_to or quiet):
+        colour = output == STANDARD_OUTPUT and is_coloured(sys.stdout)
+        with output_file(output) as stream:
+            stream.writelines(f"{line}\n".encode() for line in _lines(opened, exchanges, colour))
+    if files:
         for warning in opened.warnings:
             where = "" if warning.startswith(opened.path) else f"{opened.path}: "
-            click.echo(f"pepscope: {where}{warning}", err=True)
-    if (note := temporary_files_note(*opened.temporary_bytes)) is not None:
-        click.echo(f"pepscope: {note}", err=True)
+            note(f"{where}{warning}")
+    if (text := temporary_files_note(*opened.temporary_bytes)) is not None:
+        note(text)
 
 
 def _write_page(capture: Capture, path: str) -> None:
@@ -117,15 +128,12 @@ def _write_page(capture: Capture, path: str) -> None:
     payload = columns["up_payload_bytes"] + columns["down_payload_bytes"]
     largest = (-payload).argsort(kind="stable")[:DRAWN_CONNECTIONS].tolist()
     writer("inspect-html")(capture, entry.load()(capture, largest), path)
-    click.echo(f"wrote {path}", err=True)
+    announce(path)
 
 
-def _chunks(capture: Capture, form: str | None, exchanges: bool, colour: bool) -> Iterator[bytes]:
+def _chunks(capture: Capture, form: str, exchanges: bool) -> Iterator[bytes]:
     if form == "json":
         yield from capture.json_chunks(exchanges=exchanges)
-    elif form is None:
-        for line in _lines(capture, exchanges, colour):
-            yield f"{line}\n".encode()
     else:
         from pepscope.captures.tables import connection_frame, exchange_frame
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from pepscope.command_line.options import Duration, SizeType
+from pepscope.command_line.reports import is_standard_input_meant
 from pepscope.errors import UsageError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -51,6 +52,8 @@ def given_or_captured(
         for name, value in (("--duration", duration_s), ("--capture-size", capture_bytes)):
             if value is not None:
                 raise UsageError(f"{name} is for captures of an interface: give one with -i")
+        if not paths and is_standard_input_meant():
+            paths = ("-",)
         if not paths:
             raise UsageError(f"{argument} or an interface (-i) is needed")
         yield tuple(paths)

@@ -10,7 +10,7 @@ import click
 from pepscope.errors import UsageError
 from pepscope.sizes import parse_size
 
-__all__ = ["Duration", "filter_option", "memory_option", "output_option", "parse_size"]
+__all__ = ["Duration", "filter_option", "memory_option", "parse_size"]
 
 MINIMUM_MEMORY_BYTES = 1 << 20
 
@@ -66,10 +66,14 @@ memory_option = click.option(
     help="Captures whose packets take more are analysed by parts, through temporary files.  [default: 1GiB each]",
 )
 
-output_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, writable=True, allow_dash=True),
-    default="-",
-    help="Write to this file instead of standard output.",
+#: As `detector.options.DECISION_PROBABILITY`: a test compares them, because options load no detector.
+LEAST_PROBABILITY = 0.95
+
+least_probability_option = click.option(
+    "--least-probability",
+    type=click.FloatRange(0.5, 1),
+    default=LEAST_PROBABILITY,
+    show_default=True,
+    metavar="P",
+    help="No verdict below this probability of end to end or split.",
 )

@@ -6,6 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, TextIO
 
+from pepscope.command_line.notes import is_quiet
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -24,7 +26,7 @@ class Progress:
         self._label = label
         self._stream = sys.stderr if stream is None else stream
         self._clock = clock
-        self._enabled = self._stream.isatty()
+        self._enabled = self._stream.isatty() and not is_quiet()
         self._started_s = clock()
         self._drawn_s: float | None = None
 

@@ -9,25 +9,30 @@ from typing import TYPE_CHECKING
 import click
 
 from pepscope.command_line.colour import is_coloured
+from pepscope.command_line.reports import announce
+from pepscope.whole_file import STANDARD_OUTPUT, write_output
 from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from pepscope.results.audits import AuditResult
 
 
-def write_audit(
-    result: AuditResult, *, as_json: bool, as_csv: bool, files: Mapping[str, str | None], one_line: bool = False
-) -> None:
-    """Write the matrix, JSON (`one_line` for many in a row) or CSV to standard output, `html` and `junit` to files."""
+def write_audit(result: AuditResult, files: Mapping[str, str | None], *, one_line: bool = False) -> None:
+    """Write the reports of `files`, by format, and the matrix to standard output where none of them goes there.
+
+    JSON stands in one line where there are many in a row (`one_line`).
+    """
     for name, path in files.items():
-        if path is not None:
+        if path is None:
+            continue
+        if name == "json":
+            write_output(path, result.to_json(indent=None if one_line else 2) + "\n")
+        elif name == "csv":
+            write_output(path, result.to_frame().to_csv())
+        else:
             writer(f"audit-{name}")(result, path)
-            click.echo(f"wrote {path}", err=True)
-    if as_json:
-        sys.stdout.write(result.to_json(indent=None if one_line else 2) + "\n")
-    elif as_csv:
-        result.to_frame().to_csv(sys.stdout)
-    else:
+        announce(path)
+    if STANDARD_OUTPUT not in files.values():
         writer("audit-table")(result, sys.stdout, is_coloured(sys.stdout))
     sys.stdout.flush()
 

@@ -11,6 +11,7 @@ import click
 
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration
+from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.errors import PepscopeError, UsageError
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from prober.run.runner import RunOutcome
 
 
-@click.command(short_help="Say which applications are split, from a plan or from archives.")
+@click.command(cls=ReportingCommand, short_help="Say which applications are split, from a plan or from archives.")
 @click.argument("targets", nargs=-1, required=True, metavar="PLAN | ARCHIVE...")
 @server_option
 @key_option
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
 @restart_option
 @click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run the plan so many times.")
 @click.option("--every", type=Duration(), metavar="T", help="Begin a run every T, such as 30min or 6h.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output, one line a run with --repeat.")
-@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to standard output, one line a run and cell.")
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="Write a page with figures, one file.")
-@click.option(
-    "--junit", type=click.Path(dir_okay=False), metavar="FILE", help="Write JUnit XML; inconclusive is skipped."
-)
+@report_option("json", "Write JSON, one line a run with --repeat.", alone=True)
+@report_option("csv", "Write CSV, one line a run and cell.", alone=True)
+@report_option("html", "Write a page with figures, one file.")
+@report_option("junit", "Write JUnit XML; inconclusive is skipped.")
+@report_option("sarif", "Write SARIF 2.1.0: a result for each cell that is split.")
 @click.option(
     "--anonymise",
     "shared",
@@ -52,10 +52,11 @@ def audit(
     restart: bool,
     repeat: int | None,
     every: float | None,
-    as_json: bool,
-    as_csv: bool,
-    html: str | None,
-    junit: str | None,
+    json_to: str | None,
+    csv_to: str | None,
+    html_to: str | None,
+    junit_to: str | None,
+    sarif_to: str | None,
     shared: str | None,
     fail_on: frozenset[str] | None,
 ) -> None:
@@ -70,22 +71,20 @@ def audit(
     """
     from pepscope.results.audit_output import audit_fails, write_audit
 
-    if as_json and as_csv:
-        raise UsageError("--json and --csv both write to standard output: give one of them")
     if shared is not None and (
         len(targets) > 1 or Path(targets[0]).is_dir() or repeat is not None or every is not None
     ):
         raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
-    files = {"html": html, "junit": junit}
+    files = {"json": json_to, "csv": csv_to, "html": html_to, "junit": junit_to, "sarif": sarif_to}
     if not _is_plan(targets):
         _refuse_measuring(server=server, notes=notes, restart=restart, repeat=repeat, every=every)
         from pepscope.command_line.progress import Progress
         from prober.audit.history import judge_archives
 
         with Progress("judging") as progress:
-            result = judge_archives(targets, series=html is not None, progress=progress)
+            result = judge_archives(targets, series=html_to is not None, progress=progress)
         _share(targets[0], shared)
-        write_audit(result, as_json=as_json, as_csv=as_csv, files=files)
+        write_audit(result, files)
         if fail_on is not None and audit_fails(result, fail_on):
             raise SystemExit(1)
         return
@@ -108,12 +107,10 @@ def audit(
             click.echo(f"pepscope: this run measured nothing: {error}", err=True)
             failure, status = error, 1
             continue
-        run = _judge(outcome, series=html is not None)
+        run = _judge(outcome, series=html_to is not None)
         _share(str(outcome.archive), shared)
         result = AuditResult(with_warnings(in_order((*runs, run))))
-        write_audit(
-            result, as_json=as_json, as_csv=as_csv, files=files, one_line=repeat is not None or every is not None
-        )
+        write_audit(result, files, one_line=repeat is not None or every is not None)
         runs.append(run)
         failed = fail_on is not None and audit_fails(result, fail_on)
         status = 1 if failed or not outcome.is_whole else status

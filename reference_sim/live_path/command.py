@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
 from pepscope.command_line.signals import ending_by_signal
 from pepscope.errors import UsageError
 
@@ -23,7 +24,7 @@ SCHEMA = 1
 _TOO_LATE_S = 1e-3
 
 
-@click.command(short_help="Run a command behind a scenario's path, between real kernels.")
+@click.command(cls=ReportingCommand, short_help="Run a command behind a scenario's path, between real kernels.")
 @click.argument("scenario", required=False, metavar="[SCENARIO]")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="DIR", help="Where captures and truth go.")
@@ -56,8 +57,8 @@ _TOO_LATE_S = 1e-3
     help="Where a cell's queue reports go, at the middle.",
 )
 @click.option("--compare", is_flag=True, help="Run each SCENARIO simulated and live, and compare.")
-@click.option("--html", type=click.Path(dir_okay=False), metavar="FILE", help="With --compare: write a page.")
-@click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
+@report_option("html", "With --compare: write a page.")
+@json_option("Write what happened as JSON.")
 def emulate(
     scenario: str | None,
     command: tuple[str, ...],
@@ -73,7 +74,7 @@ def emulate(
     real_time: bool,
     report_port: int,
     compare: bool,
-    html: str | None,
+    html_to: str | None,
     as_json: bool,
 ) -> int:
     """Run COMMAND in the mobile's network namespace, behind a scenario's path in real time.
@@ -95,11 +96,11 @@ def emulate(
         real_time=real_time,
         report_port=report_port,
     )
-    if html is not None and not compare:
+    if html_to is not None and not compare:
         raise UsageError("--html draws a comparison: give --compare")
     with ending_by_signal():
         if compare:
-            return _compare((scenario, *command), changes, seed, settings, html, as_json)
+            return _compare((scenario, *command), changes, seed, settings, html_to, as_json)
         loaded = load(scenario, changes, seed)
         run = _run(loaded, command, output, settings, keep)
     _print(run, as_json)
@@ -196,7 +197,7 @@ def _compare(
         from pepscope.writers import writer
 
         writer("comparison-html")(comparisons, html)
-        click.echo(f"wrote {html}", err=True)
+        announce(html)
     if as_json:
         rows = [comparison.to_dict() for comparison in comparisons]
         sys.stdout.write(json.dumps({"schema": SCHEMA, "comparisons": rows}) + "\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _HEEDED = {
     "variable": ("rates", "buffer", "drops"),
 }
 
-_json = click.option("--json", "as_json", is_flag=True, help="Write the numbers as JSON to standard output.")
+_json = json_option("Write the numbers as JSON.")
 
 
 @click.group(short_help="Compute what closed forms say of throughput, of a split's gain, of a proxy's parameters.")
@@ -52,7 +53,7 @@ def _leg(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@model.command()
+@model.command(cls=ReportingCommand)
 @click.option(
     "--model",
     "name",
@@ -164,7 +165,7 @@ def _variable(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@model.command()
+@model.command(cls=ReportingCommand)
 @click.option("--rate", type=float, required=True, metavar="BIT/S", help="v, the mobile's rate in bit/s.")
 @click.option("--packet-bytes", type=float, default=1500.0, show_default=True, metavar="N", help="s, of a packet.")
 @click.option("--upstream", type=float, required=True, metavar="S", help="r1: round trip to the split point.")
@@ -188,7 +189,7 @@ def split_gain(
     _print(sentence, {name: getattr(found, name) for name in names}, as_json)
 
 
-@model.command()
+@model.command(cls=ReportingCommand)
 @click.option("--step", type=float, required=True, metavar="S", help="Ts, from report to report.")
 @click.option("--approach", type=float, required=True, metavar="1/S", help="delta.")
 @click.option("--switching", type=float, required=True, metavar="N", help="epsilon, in frames a second.")

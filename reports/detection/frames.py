@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
@@ -12,7 +12,7 @@ from pepscope.extras import needed
 from pepscope.results.encode import packets_document
 from pepscope.results.frames import detection_batches, detection_frames
 from pepscope.results.pair_table import PairTable
-from pepscope.whole_file import output_file
+from pepscope.whole_file import STANDARD_OUTPUT, output_file
 from reports.errors import cannot_write
 
 if TYPE_CHECKING:
@@ -82,14 +82,21 @@ def _beside(path: str | Path, part: str) -> Path:
     return target.with_name(f"{target.stem}.{part}{target.suffix}")
 
 
-def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> None:
-    """Write `to_frame()` as CSV to a stream or a file; next to a file go evidence, groups and hosts (`_beside`)."""
+def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> tuple[Path, ...]:
+    """Write `to_frame()` as CSV to a stream or a file; next to a file go evidence, groups and hosts (`_beside`).
+
+    Returns what was written beside the file.
+    """
     if not isinstance(destination, (str, Path)):
         _write_rows(result, destination)
-        return
+        return ()
     import pandas as pd
 
     try:
+        if str(destination) == STANDARD_OUTPUT:
+            with output_file(destination) as stream:
+                _write_rows(result, stream)
+            return ()
         with _files(destination) as (table, evidence, groups, hosts):
             _write_rows(result, table)
             result.groups_frame().to_csv(groups)
@@ -98,6 +105,7 @@ def write_csv(result: DetectionResult, destination: str | Path | TextIO) -> None
                 pd.DataFrame(columns).to_csv(evidence, index=False, header=number == 0)
     except OSError as error:
         raise cannot_write(destination, error) from error
+    return _files_beside(destination)
 
 
 def _write_rows(result: DetectionResult, destination: TextIO | IO[bytes]) -> None:
@@ -105,43 +113,56 @@ def _write_rows(result: DetectionResult, destination: TextIO | IO[bytes]) -> Non
         frame.to_csv(destination, header=number == 0)
 
 
-def write_parquet(result: DetectionResult, path: str | Path) -> None:
-    """Write `to_frame()` to `path`, evidence, groups and hosts next to it, as Parquet in row groups; needs pyarrow."""
+def write_parquet(result: DetectionResult, path: str | Path) -> tuple[Path, ...]:
+    """Write `to_frame()` to `path`, evidence, groups and hosts next to it, as Parquet in row groups; needs pyarrow.
+
+    Returns what was written beside `path`: nothing where it is `-`, standard output.
+    """
     with needed("parquet"):
-        import pyarrow as pa
         import pyarrow.parquet as pq
     try:
+        if str(path) == STANDARD_OUTPUT:
+            with output_file(path) as stream:
+                _write_batches(stream, _pair_batches(result))
+            return ()
         with _files(path) as (table, evidence, groups, hosts):
-            pq.write_table(pa.Table.from_pandas(result.groups_frame(), schema=_schema(result.groups_frame())), groups)
-            pq.write_table(pa.Table.from_pandas(result.hosts_frame(), schema=_schema(result.hosts_frame())), hosts)
-            for stream, batches in ((table, _pair_batches(result)), (evidence, _evidence_batches(result))):
-                first = next(batches)
-                with pq.ParquetWriter(stream, first.schema) as writer:
-                    writer.write_batch(first)
-                    for batch in batches:
-                        writer.write_batch(batch)
+            for stream, frame in ((groups, result.groups_frame()), (hosts, result.hosts_frame())):
+                pq.write_table(_arrow_table(frame), stream)
+            _write_batches(table, _pair_batches(result))
+            _write_batches(evidence, _evidence_batches(result))
     except OSError as error:
         raise cannot_write(path, error) from error
+    return _files_beside(path)
+
+
+def _write_batches(stream: IO[bytes], batches: Iterator[pa.RecordBatch]) -> None:
+    import pyarrow.parquet as pq
+
+    first = next(batches)
+    with pq.ParquetWriter(stream, first.schema) as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 @contextmanager
-def _files(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes], IO[bytes], IO[bytes]]]:
+def _files(path: str | Path) -> Iterator[tuple[IO[bytes], ...]]:
     """The files of the table, of its evidence, groups and hosts; they appear together, when all are whole."""
-    with (
-        output_file(path) as table,
-        output_file(evidence_path(path)) as evidence,
-        output_file(groups_path(path)) as groups,
-        output_file(hosts_path(path)) as hosts,
-    ):
-        yield table, evidence, groups, hosts
+    with ExitStack() as whole:
+        yield tuple(whole.enter_context(output_file(each)) for each in (path, *_files_beside(path)))
 
 
-def _schema(frame: pd.DataFrame) -> pa.Schema:
-    """The types of a table's columns, which a column without a value does not show."""
+def _files_beside(path: str | Path) -> tuple[Path, ...]:
+    return evidence_path(path), groups_path(path), hosts_path(path)
+
+
+def _arrow_table(frame: pd.DataFrame) -> pa.Table:
+    """A table with the types of its columns, which a column without a value does not show."""
     import pyarrow as pa
 
     kinds = {"float64": pa.float64(), "int64": pa.int64(), "Int64": pa.int64()}
-    return pa.schema([(str(name), kinds.get(str(kind), pa.string())) for name, kind in frame.dtypes.items()])
+    schema = pa.schema([(str(name), kinds.get(str(kind), pa.string())) for name, kind in frame.dtypes.items()])
+    return pa.Table.from_pandas(frame, schema=schema)
 
 
 def _pair_batches(result: DetectionResult) -> Iterator[pa.RecordBatch]:

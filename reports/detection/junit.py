@@ -15,7 +15,7 @@ from pepscope.results.verdicts import GroupResult, PairResult, Verdict
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write
 from reports.terminal import printable
-from reports.wording import group_sentence, verdict_sentence
+from reports.wording import group_name, group_sentence, verdict_sentence
 
 if TYPE_CHECKING:
     from pepscope.results.verdicts import DetectionResult
@@ -81,9 +81,8 @@ def write_suite(
 
 
 def _group_case(group: GroupResult, captures: str) -> str:
-    name = f"{group.side.value} side: {group.network}, port {group.port}"
     details = [group_sentence(group), *(item.summary for item in group.evidence)]
-    return junit_case(captures, name, 0.0, group.verdict, group.reason, details)
+    return junit_case(captures, group_name(group), 0.0, group.verdict, group.reason, details)
 
 
 def _case(pair: PairResult) -> str:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from pepscope.captures.files.named_packets import STANDARD_INPUT
 
-#: Read at once; between two pieces the thread sees that nobody waits for the digest any more.
+#: Read at once; between two pieces the thread looks whether it was stopped.
 _PIECE_BYTES = 1 << 20
 
 
@@ -47,7 +47,7 @@ class FileDigest:
         return self._state is None or file_state(self.path) != self._state
 
     def stop(self) -> None:
-        """Let go of the file: nobody asks for the digest."""
+        """Stop reading; the thread closes the file."""
         self._stopped = True
 
     def _run(self) -> None:

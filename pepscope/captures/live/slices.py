@@ -43,8 +43,8 @@ class SlicedCapture:
         slice_bytes: int,
         waiting_bytes: int,
     ) -> None:
-        """Start capturing. A file ends after `slice_s`, or with `slice_bytes` about; of files that nobody took the
-        oldest go where they are more than `waiting_bytes`.
+        """Start capturing. A file ends after `slice_s`, or with `slice_bytes` about; the oldest files that wait to be
+        taken are removed where all of them have more than `waiting_bytes`.
 
         Raises CaptureError, FilterError.
         """
@@ -72,7 +72,7 @@ class SlicedCapture:
 
     @property
     def waiting(self) -> int:
-        """Files that nobody took yet."""
+        """How many files wait to be taken."""
         return len(self._waiting)
 
     @property
@@ -81,7 +81,7 @@ class SlicedCapture:
         return self._failure
 
     def take(self, timeout_s: float) -> CaptureSlice | None:
-        """The oldest file that nobody took; None where none came in time, or the capture ended.
+        """The oldest file that waits; None where none came in time, or the capture ended.
 
         Whoever takes it removes it.
         """

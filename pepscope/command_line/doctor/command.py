@@ -11,6 +11,7 @@ import click
 import pepscope
 from pepscope.command_line.doctor.checks import Check, all_checks, interfaces
 from pepscope.command_line.doctor.uses import USES, Availability, availability, missing
+from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.errors import UsageError
 
 _WORDS = {
@@ -20,9 +21,9 @@ _WORDS = {
 }
 
 
-@click.command()
+@click.command(cls=ReportingCommand)
 @click.argument("commands", metavar="[COMMAND]...", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Write JSON (schema doctor-1).")
+@json_option("Write JSON (schema doctor-1).")
 @click.pass_context
 def doctor(ctx: click.Context, commands: tuple[str, ...], as_json: bool) -> None:
     """Check what is installed and allowed here, and for which commands it is enough.

@@ -41,7 +41,11 @@ USES: dict[str, tuple[Use, ...]] = {
         Use("hold acknowledgements back", ("CAP_NET_ADMIN", "ip", "firewall")),
         _PAGES,
     ),
-    "audit-captures": (Use("judge many captures", (*_JUDGED, "extra corpora")),),
+    "audit-captures": (
+        Use("judge many captures", (*_JUDGED, "extra corpora")),
+        Use("read s3:// addresses", ("extra s3",)),
+        Use("read http:// addresses", ("extra web",)),
+    ),
     "check": (Use("contact hosts", (*_JUDGED, "Linux")),),
     "detect": (Use("judge captures", _JUDGED), _FILTERS, _LIVE, _PAGES, _CSV, _PARQUET),
     "emulate": (

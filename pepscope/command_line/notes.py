@@ -1,0 +1,61 @@
+"""How much a command says beside its results: notes on standard error, none with `--quiet`, steps with `--verbose`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from pepscope.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_VOLUME = "pepscope.command_line.notes.volume"
+
+
+def volume_options(command: Command) -> Command:
+    """Add `-q/--quiet` as the parameter `quiet`, and `-v/--verbose`, which logs steps to standard error."""
+    for option in (
+        click.option(
+            "-v", "--verbose", is_flag=True, expose_value=False, callback=_log_steps,
+            help="Say on standard error what is read, paired and judged, and when.",
+        ),
+        click.option(
+            "-q", "--quiet", is_flag=True, callback=_remember_quiet,
+            help="No table, no notes, no progress: only errors, the reports asked for, and the exit status.",
+        ),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def is_quiet() -> bool:
+    """Whether the command that runs was asked to say nothing beside its results."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(_VOLUME) == "quiet"
+
+
+def note(sentence: str) -> None:
+    """A sentence on standard error that is no failure."""
+    if not is_quiet():
+        click.echo(f"pepscope: {sentence}", err=True)
+
+
+def _remember_quiet(ctx: click.Context, _: click.Parameter, asked: bool) -> bool:
+    if asked:
+        _choose(ctx, "quiet")
+    return asked
+
+
+def _log_steps(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        _choose(ctx, "verbose")
+        from pepscope.command_line.logs import configure
+
+        configure("pepscope", "text", "info")
+
+
+def _choose(ctx: click.Context, volume: str) -> None:
+    if ctx.meta.setdefault(_VOLUME, volume) != volume:
+        raise UsageError("--quiet and --verbose exclude each other: give one of them.")
