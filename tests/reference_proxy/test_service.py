@@ -123,7 +123,7 @@ def test_slow_loris_gets_no_time_for_trickling(tmp_path: Path, mode: str) -> Non
     with proxy(tmp_path, mode, *options) as running, running.connect() as sock:
         sock.sendall(b"GET http://127.0.0.1/ HTTP/1.1\r\n")
         with pytest.raises(OSError, match=r"reset|Broken"):  # noqa: PT012
-            for number in range(100):
+            for number in range(2000):
                 sock.sendall(b"X-%d: y\r\n" % number)
                 time.sleep(0.05)
         assert running.truth()[0]["ending"] == "handshake-timeout"

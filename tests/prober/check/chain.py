@@ -38,8 +38,8 @@ class Chain:
 
     def rule(self, place: int, program: str, table: str, chain: str, *words: str) -> None:
         """Append a rule of iptables or ip6tables until the test ends."""
-        _run(*self.inside(place, program, "-t", table, "-A", chain, *words))
-        self.stack.callback(_run, *self.inside(place, program, "-t", table, "-D", chain, *words))
+        _run(*self.inside(place, program, "-w", "60", "-t", table, "-A", chain, *words))
+        self.stack.callback(_run, *self.inside(place, program, "-w", "60", "-t", table, "-D", chain, *words))
 
     def box(
         self,

@@ -130,6 +130,6 @@ def _prepare(names: Network) -> None:
     ]
     for command in ("iptables", "ip6tables"):
         drop = ("-A", "INPUT", "-p", "tcp", "--dport", str(DROPPED), "-j", "DROP")
-        commands.append(names.inside(names.server, command, *drop))
+        commands.append(names.inside(names.server, command, "-w", "60", *drop))
     for words in commands:
         subprocess.run(words, check=True, capture_output=True)

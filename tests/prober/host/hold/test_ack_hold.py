@@ -107,15 +107,28 @@ def means(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     return str(request.param)
 
 
+def connected(address: str) -> tuple[socket.socket, float, float]:
+    """A connection, when it was begun, and how long its handshake took.
+
+    A handshake that is held takes too long each time, a busy machine's only now and then.
+    """
+    for _ in range(10):
+        begun = time.monotonic()
+        link = socket.create_connection((address, PORT), 60)
+        connect_s = time.monotonic() - begun
+        if connect_s < DELAY_S:
+            break
+        link.close()
+    return link, begun, connect_s
+
+
 @pytest.mark.parametrize("address", [SERVER_ADDRESS, SERVER_ADDRESS_6])
 @pytest.mark.usefixtures("names")
 def test_a_mobile_holds_all_but_the_handshake(client: Inside, means: str, address: str, tmp_path: Path) -> None:
     def measure() -> tuple[float, float, Any]:
         capture = LiveCapture("up0", tmp_path / "mobile.pcap", 128, f"tcp port {PORT}")
         with hold_acks(address, PORT, DELAY_S) as hold:
-            begun = time.monotonic()
-            link = socket.create_connection((address, PORT), 60)
-            connect_s = time.monotonic() - begun
+            link, begun, connect_s = connected(address)
             link.sendall(b"question")
             assert link.recv(6) == b"answer"
             answer_s = time.monotonic() - begun
@@ -130,7 +143,7 @@ def test_a_mobile_holds_all_but_the_handshake(client: Inside, means: str, addres
     # The handshake passes, the question waits; without the hold both take the same time.
     assert connect_s < DELAY_S < answer_s
     table = open_capture(str(tmp_path / "mobile.pcap"))
-    packets = table.packets(0)
+    packets = table.packets(len(table.connections) - 1)
     is_ack = (packets.flags & 0x12) == 0x10
     first_ns = packets.time_ns[(packets.flags & 0x12) == 0x12][0]
     ours = is_ack & (packets.direction == 0)
@@ -145,9 +158,7 @@ def test_a_server_holds_what_leaves_its_port(names: Network, client: Inside, mea
     with inside(names.server) as server:
         hold = AckHold(HeldTraffic(((PORT, PORT),)), DELAY_S)
         server.call(hold.__enter__)
-        begun = time.monotonic()
-        link = client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 60)
-        connect_s = time.monotonic() - begun
+        link, begun, connect_s = client.call(connected, SERVER_ADDRESS)
         link.sendall(b"question")
         assert link.recv(6) == b"answer"
         answer_s = time.monotonic() - begun
@@ -166,7 +177,7 @@ def test_a_server_without_ipv6_holds_the_rest(
     with inside(names.server) as server:
         hold = AckHold(HeldTraffic(((PORT, PORT),)), 0.01)
         server.call(hold.__enter__)
-        shown = names.inside(names.server, "ip6tables", "-t", "mangle", "-S")
+        shown = names.inside(names.server, "ip6tables", "-w", "60", "-t", "mangle", "-S")
         assert "PEPSCOPE" not in subprocess.run(shown, check=True, capture_output=True, text=True).stdout
         client.call(socket.create_connection, (SERVER_ADDRESS, PORT), 60).close()
         assert server.call(hold.close).held > 0
@@ -313,8 +324,8 @@ def _is_clean(names: Network, *, server: bool = False) -> bool:
     """No rule of ours, no device, and the filters against spoofed addresses as they were."""
     namespace = names.server if server else names.client
     commands = (
-        ["iptables", "-t", "mangle", "-S"],
-        ["ip6tables", "-t", "mangle", "-S"],
+        ["iptables", "-w", "60", "-t", "mangle", "-S"],
+        ["ip6tables", "-w", "60", "-t", "mangle", "-S"],
         ["ip", "rule"],
         ["ip", "-6", "rule"],
         ["ip", "link"],
