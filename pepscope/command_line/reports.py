@@ -90,7 +90,7 @@ class ReportingCommand(click.Command):
 
 
 def report_option(name: str, description: str, *, alone: bool = False) -> Callable[[Command], Command]:
-    """`--NAME FILE` as a parameter NAME (`str | None`); with `alone`, `--NAME` by itself is standard output."""
+    """`--NAME FILE` as a parameter `NAME_to` (`str | None`); with `alone`, `--NAME` by itself is standard output."""
     flag: dict[str, Any] = {"is_flag": False, "flag_value": STANDARD_OUTPUT} if alone else {}
     return click.option(
         f"--{name}", f"{name}_to", cls=ReportOption, type=Destination(), metavar="[FILE]" if alone else "FILE",
