@@ -62,6 +62,8 @@ class References:
     host_port: Int64Array  # 0 for ICMP
     kind: UInt8Array  # numbers of `ReferenceKind`
     asked_ns: Int64Array  # since the epoch
+    asked_frame: Int64Array  # number of the request's first datagram in the capture, from 1
+    answered_frame: Int64Array
     round_trip_ns: Int64Array
     repeated_ns: Int64Array  # how much later the last datagram of the request was captured; 0 where one asked
     request_bytes: Int64Array  # behind the ICMP or UDP header, on the wire

@@ -51,6 +51,14 @@ def tshark_times_ns(path: Path, response_time: str, shown: str, per_second: floa
     return [round(float(line) * 1e9 / per_second) for line in output.split()]
 
 
+def tshark_frames(path: Path, asked: str, shown: str) -> set[tuple[int, int]]:
+    """Frames of request and answer that tshark takes for a pair."""
+    command = ["tshark", "-n", "-r", str(path), "-Y", shown, "-T", "fields", "-e", asked, "-e", "frame.number"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = (line.split("\t") for line in output.splitlines())
+    return {(int(request), int(answer)) for request, answer in lines if request}
+
+
 @pytest.fixture
 def pinged(tmp_path: Path) -> Path:
     """Pings and queries of random round trips, some lost, interleaved."""
@@ -76,14 +84,14 @@ def pinged(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field", "shown", "per_second"),
+    ("kind", "field", "asked", "shown", "per_second"),
     [
-        (ReferenceKind.ICMP_ECHO, "icmp.resptime", "icmp.type == 0", 1e3),
-        (ReferenceKind.DNS, "dns.time", "dns.time && dns.flags.response == 1", 1.0),
+        (ReferenceKind.ICMP_ECHO, "icmp.resptime", "icmp.resp_to", "icmp.type == 0", 1e3),
+        (ReferenceKind.DNS, "dns.time", "dns.response_to", "dns.time && dns.flags.response == 1", 1.0),
     ],
 )
 def test_round_trips_are_those_of_tshark(
-    pinged: Path, kind: ReferenceKind, field: str, shown: str, per_second: float
+    pinged: Path, kind: ReferenceKind, field: str, asked: str, shown: str, per_second: float
 ) -> None:
     references = open_capture(str(pinged), tcp_needed=False).references()
     ours = references.of(references.kind == kind)
@@ -94,6 +102,8 @@ def test_round_trips_are_those_of_tshark(
     # tshark gives a double of milliseconds with three decimals.
     assert np.allclose(sorted(ours.round_trip_ns), sorted(expected), atol=1000)
     assert not ours.repeated_ns.any()
+    pairs = zip(ours.asked_frame.tolist(), ours.answered_frame.tolist(), strict=True)
+    assert set(pairs) == tshark_frames(pinged, asked, shown)
 
 
 def udp_rows(path: Path) -> list[list[str]]:

@@ -20,6 +20,9 @@ pub(crate) fn columns<'py>(py: Python<'py>, rows: &[Reference]) -> PyResult<Boun
     columns.set_item("host_port", integers(|row| row.host_port.into()))?;
     columns.set_item("kind", handed_over(py, rows.iter().map(|row| row.kind as u8).collect()))?;
     columns.set_item("asked_ns", integers(|row| row.asked_ns))?;
+    // From 1, as other numbers of frames are told.
+    columns.set_item("asked_frame", integers(|row| (row.asked_frame + 1) as i64))?;
+    columns.set_item("answered_frame", integers(|row| (row.answered_frame + 1) as i64))?;
     columns.set_item("round_trip_ns", integers(|row| row.round_trip_ns))?;
     columns.set_item("repeated_ns", integers(|row| row.repeated_ns))?;
     columns.set_item("request_bytes", integers(|row| row.request_bytes.into()))?;

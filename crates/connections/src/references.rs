@@ -75,6 +75,9 @@ pub struct Reference {
     pub kind: ReferenceKind,
     /// When the first datagram of the request was captured, in nanoseconds since the epoch.
     pub asked_ns: i64,
+    /// Index of its frame in the capture, from 0, and of the answer's.
+    pub asked_frame: u64,
+    pub answered_frame: u64,
     /// From then to the first datagram of the answer.
     pub round_trip_ns: i64,
     /// By how much later the last datagram of the request was captured, before the answer: the round trip that the
@@ -90,14 +93,16 @@ pub struct Reference {
 /// A request without answer so far.
 #[derive(Clone, Copy, Debug)]
 struct Request {
+    frame_index: u64,
     first_ns: i64,
     last_ns: i64,
     bytes: u32,
 }
 
 impl Request {
-    fn new(time_ns: i64, bytes: u32) -> Self {
-        Request { first_ns: time_ns, last_ns: time_ns, bytes }
+    fn new(passage: &Passage) -> Self {
+        let Passage { frame_index, time_ns, bytes, .. } = *passage;
+        Request { frame_index, first_ns: time_ns, last_ns: time_ns, bytes }
     }
 
     fn is_over(&self, now_ns: i64) -> bool {
@@ -105,11 +110,11 @@ impl Request {
     }
 
     /// Asks again, or anew where the latest time was too long ago.
-    fn repeat(&mut self, time_ns: i64, bytes: u32) {
-        if self.is_over(time_ns) {
-            *self = Request::new(time_ns, bytes);
+    fn repeat(&mut self, passage: &Passage) {
+        if self.is_over(passage.time_ns) {
+            *self = Request::new(passage);
         } else {
-            self.last_ns = self.last_ns.max(time_ns);
+            self.last_ns = self.last_ns.max(passage.time_ns);
         }
     }
 }
@@ -143,6 +148,7 @@ struct Passage {
     ip_version: u8,
     source: End,
     destination: End,
+    frame_index: u64,
     time_ns: i64,
     bytes: u32,
 }
@@ -159,6 +165,8 @@ impl Passage {
             ip_version: self.ip_version,
             kind,
             asked_ns: request.first_ns,
+            asked_frame: request.frame_index,
+            answered_frame: self.frame_index,
             round_trip_ns,
             repeated_ns: request.last_ns - request.first_ns,
             request_bytes: request.bytes,
@@ -183,6 +191,7 @@ impl References {
             ip_version: echo.ip_version,
             source: (echo.source, echo.identifier),
             destination: (echo.destination, echo.identifier),
+            frame_index: echo.frame_index,
             time_ns: echo.time_ns,
             bytes: echo.data_bytes,
         };
@@ -200,6 +209,7 @@ impl References {
             ip_version: datagram.ip_version,
             source: (datagram.source, datagram.source_port),
             destination: (datagram.destination, datagram.destination_port),
+            frame_index: datagram.frame_index,
             time_ns: datagram.time_ns,
             bytes: datagram.payload_length,
         };
@@ -256,12 +266,12 @@ impl Flow {
         match message {
             Message::Request(tag) => {
                 match self.waiting.iter_mut().find(|(asker, known, _)| (*asker, *known) == (passage.source, tag)) {
-                    Some((_, _, request)) => request.repeat(passage.time_ns, passage.bytes),
+                    Some((_, _, request)) => request.repeat(passage),
                     None => {
                         if self.waiting.len() >= MOST_WAITING {
                             self.waiting.remove(0);
                         }
-                        self.waiting.push((passage.source, tag, Request::new(passage.time_ns, passage.bytes)));
+                        self.waiting.push((passage.source, tag, Request::new(passage)));
                     }
                 }
                 None
@@ -296,14 +306,14 @@ impl Flow {
 
     fn take_turn(&mut self, passage: &Passage, payload: &[u8]) -> Option<Reference> {
         let is_first = !self.answered;
-        let Passage { source, destination, time_ns, bytes, .. } = *passage;
+        let Passage { source, destination, bytes, .. } = *passage;
         let is_echo_service = [source.1, destination.1].contains(&ECHO_PORT);
         let content = || content(payload, bytes, if is_echo_service { 1 } else { FEWEST_COMPARED_BYTES });
         let turn = self.turn.get_or_insert(Turn { asker: source, request: None, content: None });
         if turn.asker == source {
             match &mut turn.request {
-                Some(request) => request.repeat(time_ns, bytes),
-                None => turn.request = Some(Request::new(time_ns, bytes)),
+                Some(request) => request.repeat(passage),
+                None => turn.request = Some(Request::new(passage)),
             }
             turn.content = content();
             return None;

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
 from detector.shown.telling_packets.naming import frames_of, packets_of
 from detector.shown.telling_packets.observing import Connections, Observed
+from detector.shown.telling_packets.references import fastest_references
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.attention import ATTENTION
@@ -15,9 +16,14 @@ from pepscope.results.evidence.named import PairPackets
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Evidence, GroupResult, GroupSide, VantageName
 
-#: Methods of one capture that exchanges show, and those that handshakes show.
+#: What shows the findings of methods of one capture.
+_FINDERS: Mapping[str, tuple[Callable[[Capture, Sequence[int], GroupSide, int], list[EvidencePacket]], ...]] = {
+    "exchange_timing": (fastest_exchanges,),
+    "near_ends": (fastest_handshakes,),
+    "reference": (fastest_references, fastest_handshakes),
+    "handshake": (fastest_handshakes,),
+}
 _BY_EXCHANGES = frozenset({"exchange_timing"})
-_BY_HANDSHAKES = frozenset({"near_ends", "reference", "handshake"})
 
 #: An exchange takes up to so many packets: question, acknowledgement and answer.
 _OF_EXCHANGE = 3
@@ -118,7 +124,7 @@ class _Naming:
     def of_group(self, group: GroupResult) -> Iterator[Evidence]:
         """The group's evidence with its packets."""
         for item in group.evidence:
-            if group.side is not GroupSide.BOTH and item.method in _BY_EXCHANGES | _BY_HANDSHAKES:
+            if group.side is not GroupSide.BOTH and item.method in _FINDERS:
                 yield replace(item, packets=self._of_one_vantage(group, item))
             else:
                 yield replace(item, packets=self._of_members(group, item))
@@ -126,10 +132,10 @@ class _Naming:
     def _of_one_vantage(self, group: GroupResult, item: Evidence) -> tuple[EvidencePacket, ...]:
         """Exchanges or handshakes of the group in the captures of one vantage point."""
         shown = list[EvidencePacket]()
-        find = fastest_exchanges if item.method in _BY_EXCHANGES else fastest_handshakes
         for capture, places in self._by_capture(group.pairs):
             numbers = [place - self._first[capture.path] for place in places]
-            shown += find(capture, numbers, group.side, self._moments)
+            for find in _FINDERS[item.method]:
+                shown += find(capture, numbers, group.side, self._moments)
         return tuple(shown[: _OF_EXCHANGE * self._moments])
 
     def _by_capture(self, places: Iterable[int]) -> Iterator[tuple[Capture, list[int]]]:

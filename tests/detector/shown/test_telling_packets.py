@@ -149,6 +149,20 @@ def test_one_capture_names_exchanges_of_its_groups() -> None:
     assert text == "80"
 
 
+def test_a_reference_names_request_and_answer_outside_tcp() -> None:
+    path = Path(__file__).parents[2] / "captures/one_ended/lte-relay.client.pcap.gz"
+    group = next(group for group in _detected([str(path)]).groups if group.verdict.is_split)
+    (reference,) = [item for item in group.evidence if item.method == "reference"]
+    assert reference.packets is not None
+    asked, answered, begun, ended = reference.packets[:4]
+    assert answered.time_ns - asked.time_ns > 4 * (ended.time_ns - begun.time_ns) > 0
+    fields = ("icmp.type", "icmp.resp_to", "ip.src")
+    rows = tshark_fields(f"tshark -r {path} -Y 'frame.number in {{{asked.frame}, {answered.frame}}}'", *fields)
+    (request, _, _), (reply, asked_frame, host) = rows
+    assert (request, reply, asked_frame) == ("8", "0", str(asked.frame))
+    assert host in asked.shows
+
+
 def test_packets_are_named_only_where_asked_and_of_so_many() -> None:
     paths = _paths("prx_ngx_par6")
     none = pepscope.detect(*paths)

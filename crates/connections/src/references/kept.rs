@@ -110,6 +110,8 @@ mod tests {
             ip_version: 4,
             kind: ReferenceKind::IcmpEcho,
             asked_ns,
+            asked_frame: 0,
+            answered_frame: 1,
             round_trip_ns: 1,
             repeated_ns: 0,
             request_bytes: 0,

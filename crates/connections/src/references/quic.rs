@@ -90,7 +90,7 @@ impl Handshake {
         is_first.then(|| Handshake {
             client: passage.source,
             client_id: header.source,
-            state: State::Asked(Request::new(passage.time_ns, passage.bytes)),
+            state: State::Asked(Request::new(passage)),
         })
     }
 
@@ -99,7 +99,7 @@ impl Handshake {
         let is_client = passage.source == self.client;
         match &mut self.state {
             State::Asked(request) if is_client => {
-                request.repeat(passage.time_ns, passage.bytes);
+                request.repeat(passage);
                 None
             }
             State::Asked(request) => {
@@ -107,7 +107,7 @@ impl Handshake {
                 let found = passage.answers(request, ReferenceKind::QuicInitial, is_first);
                 let tells_id = header.version != 0 && header.source.length > 0;
                 self.state = if tells_id {
-                    let request = Request::new(passage.time_ns, passage.bytes);
+                    let request = Request::new(passage);
                     State::Answered { server_id: header.source, request }
                 } else {
                     State::Done
@@ -127,7 +127,7 @@ impl Handshake {
                 found
             }
             State::Answered { request, .. } => {
-                request.repeat(passage.time_ns, passage.bytes);
+                request.repeat(passage);
                 None
             }
             State::Done => None,
