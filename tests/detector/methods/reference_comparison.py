@@ -91,7 +91,7 @@ def compare_direction(
     reverse_data = reverse.take(reverse.length > 0)
     unseen = uncovered(reverse_data) if is_whole else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
-    data_in = _emitted_to_the_end(data_in, reverse)
+    data_in = _emitted_to_the_end(data_out, data_in, reverse, largest_payload)
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
     known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)
@@ -117,11 +117,22 @@ def compare_direction(
     )
 
 
-def _emitted_to_the_end(arrived: Segments, reverse: Segments) -> Segments:
-    """The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end."""
-    acknowledged = reverse.acknowledgement.max(initial=-1)
-    settled = arrived.start < acknowledged
-    return arrived.take(settled) if settled.any() else arrived
+def _emitted_to_the_end(emitted: Segments, arrived: Segments, reverse: Segments, largest_payload: int) -> Segments:
+    """The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end.
+
+    Where it shows none acknowledged, all if it holds nothing of the other direction, or if most are equal in timestamps
+    or IP IDs; else nothing.
+    """
+    settled = arrived.take(arrived.start < reverse.acknowledgement.max(initial=-1))
+    if len(settled) > 0:
+        return settled
+    if len(reverse) == 0:
+        return arrived
+    compared = reference_agreement.compare_data(emitted, arrived, largest_payload)
+    is_shifted = (compared.tsval_shift, compared.tsecr_shift) != (0, 0)
+    marks = ["ip-id"] if is_shifted else ["ip-id", "timestamps"]
+    is_equal = any(compared.fields[mark].agreeing > 0.5 for mark in marks if mark in compared.fields)
+    return arrived if is_equal else settled
 
 
 def _uncovered_share(segments: Segments) -> float:

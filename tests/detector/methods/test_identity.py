@@ -17,6 +17,7 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 from detector.methods.identity.examination import DECISIVE_NATS
+from detector.methods.identity.findings import IdentityFinding
 from detector.methods.identity.normaliser import weigh
 from detector.methods.identity.segments import SAMPLE_PACKETS, thinning_for
 from detector.pair import StreamAlignment
@@ -210,6 +211,28 @@ def test_timestamps_that_agree_sometimes_are_no_split():
 def test_large_connections_are_sampled():
     assert thinning_for(SAMPLE_PACKETS) == 1
     assert thinning_for(500_000) > 10
+
+
+def test_copies_sent_after_the_end_of_the_emitters_capture_are_nobody_elses():
+    """All that left in its last round trip was lost, and arrives as copies that it does not hold."""
+
+    def until_data_are_acknowledged(packets):
+        acknowledged = (packets.direction == Direction.UP) & (packets.acknowledgement_offset > 0)
+        return rw.keep(packets, slice(0, int(np.flatnonzero(acknowledged)[0])))
+
+    def sent_again(packets):
+        data = (packets.direction == Direction.DOWN) & (packets.payload_bytes > 0)
+        later = np.random.default_rng(3).integers(500, 5000, len(packets))
+        return packets.replaced(
+            tsval=np.where(data, packets.tsval + later.astype(np.uint32), packets.tsval),
+            ip_id=np.where(data, packets.ip_id + later.astype(np.uint16), packets.ip_id),
+        )
+
+    (pair,) = pairs("reg_dl_cubic_lte")
+    ended = rw.changed(pair, sent_again, until_data_are_acknowledged)
+    assert len(ended.server_side.packets) > 10
+    assert examine(Observation(ended)).outcome is not Outcome.SPLIT
+    assert examine(Observation(rw.changed(pair, sent_again))).finding is IdentityFinding.PARTLY_SAME
 
 
 def sent(numbers, *, push, first_copy=True):

@@ -56,6 +56,14 @@ pub struct Agreement {
     pub longest: i64,
 }
 
+impl Agreement {
+    /// Whether most are the same packets by their timestamps, or by their IP IDs.
+    pub(super) fn is_mostly_equal(&self) -> bool {
+        let by_stamps = self.tsval_shift == 0 && self.tsecr_shift == 0 && 2 * self.stamps_equal > self.stamped;
+        by_stamps || (self.ip_ids_vary && 2 * self.ip_ids_equal > self.whole)
+    }
+}
+
 /// Data of both sides, for the comparison of parts of what arrived.
 pub struct DataComparison<'a> {
     emitted: &'a [Segment],

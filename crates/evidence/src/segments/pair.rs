@@ -121,7 +121,7 @@ impl PairSegments {
     pub fn compare(&self, direction: usize, most_skipped: i64) -> DirectionCounts {
         let (at_emitter, at_arriver) = self.sides(direction);
         let (emitted, reverse) = (&at_emitter[direction], &at_emitter[1 - direction]);
-        let data_in = emitted_to_the_end(&at_arriver[direction].data, reverse);
+        let data_in = self.emitted_to_the_end(&emitted.data, &at_arriver[direction].data, reverse);
         let (acks_out, acks_in) = (&emitted.acknowledgements, &at_arriver[direction].acknowledgements);
         let is_whole = self.limits.sampling.every <= 1;
         let unseen = if is_whole { uncovered(&reverse.data) } else { Unseen::default() };
@@ -155,6 +155,19 @@ impl PairSegments {
             uncovered: if is_whole { uncovered_share(&emitted.data) } else { 0.0 },
             uncovered_reverse: if is_whole { uncovered_share(&reverse.data) } else { 0.0 },
         }
+    }
+
+    /// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. Where it
+    /// shows none acknowledged, all if it holds nothing of the other direction, or if most are what it holds by
+    /// timestamps or IP IDs; else nothing.
+    fn emitted_to_the_end(&self, emitted: &[Segment], arrived: &[Segment], reverse: &Flow) -> Vec<Segment> {
+        let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
+        let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
+        let is_equal = || self.compare_data(emitted, arrived).is_some_and(|found| found.is_mostly_equal());
+        if settled.is_empty() && (reverse.all().next().is_none() || is_equal()) {
+            return arrived.to_vec();
+        }
+        settled
     }
 
     fn compare_data(&self, emitted: &[Segment], arrived: &[Segment]) -> Option<Agreement> {
@@ -218,18 +231,6 @@ fn about_one_stream(flows: Flows, stream: usize) -> Flows {
     kept[1 - stream].acknowledgements =
         flows[1 - stream].acknowledgements.iter().map(|segment| Segment { start: 0, ..*segment }).collect();
     kept
-}
-
-/// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. All where
-/// none is.
-fn emitted_to_the_end<'a>(arrived: &'a [Segment], reverse: &Flow) -> std::borrow::Cow<'a, [Segment]> {
-    let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
-    let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
-    if settled.is_empty() {
-        arrived.into()
-    } else {
-        settled.into()
-    }
 }
 
 fn numbers(segments: &[Segment]) -> impl Iterator<Item = i64> + '_ {
