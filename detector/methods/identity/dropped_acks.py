@@ -10,7 +10,9 @@ acknowledgements lacks those of the far host, too, unless it was made to drop on
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -51,11 +53,28 @@ def probable_loss(missed_share: float, segments: int) -> float:
     return (missed_share * segments + PRIOR_LOST) / (segments + PRIOR_SEGMENTS)
 
 
-def one_receiver_nats(counts: dict[Direction, PlaceCounts], client_loss: float, server_loss: float) -> float:
+def possible_losses(missed_share: float, segments: int) -> tuple[float, ...]:
+    """Shares of packets that a capture may have lost among those compared, each as likely as another.
+
+    What it is seen to have missed may be spread over the stream, or lie in one piece (a capture that began late, a
+    burst) beside what is compared.
+    """
+    return tuple(probable_loss(share, segments) for share in dict.fromkeys((0.0, missed_share)))
+
+
+def one_receiver_nats(
+    counts: dict[Direction, PlaceCounts], client_losses: Sequence[float], server_losses: Sequence[float]
+) -> float:
     """Natural-log likelihood ratio of one receiver's acknowledgements against two stacks', over both directions.
 
-    `client_loss` and `server_loss` are what the captures lose of everything.
+    `client_losses` and `server_losses` are what the captures may lose of everything, each as likely as another.
     """
+    both = list(product(client_losses, server_losses))
+    ratios = [_one_receiver_nats(counts, *losses) for losses in both]
+    return _log_sum(np.array(ratios)) - math.log(len(both))
+
+
+def _one_receiver_nats(counts: dict[Direction, PlaceCounts], client_loss: float, server_loss: float) -> float:
     tables = {
         direction: _one_receiver(
             count, *((client_loss, server_loss) if direction is Direction.UP else (server_loss, client_loss))

@@ -24,7 +24,7 @@ from detector.methods.identity.agreement import (
     total_nats,
 )
 from detector.methods.identity.comparison import Aligned, Comparison, compare, largest_payload
-from detector.methods.identity.dropped_acks import one_receiver_nats, probable_loss
+from detector.methods.identity.dropped_acks import one_receiver_nats, possible_losses
 from detector.methods.identity.field_weights import field_figures
 from detector.methods.identity.findings import NAME, IdentityFinding
 from detector.methods.identity.midway import change_of_maker
@@ -201,7 +201,7 @@ def _one_receiver(compared: Comparison, number: int) -> float:
     each = compared.aligned[number]
     packets = (len(vantage.packets) for vantage in (each.client, each.server))
     losses = [
-        probable_loss(float(share), count) for share, count in zip(compared.missed[:, number], packets, strict=True)
+        possible_losses(float(share), count) for share, count in zip(compared.missed[:, number], packets, strict=True)
     ]
     return one_receiver_nats(compared.places(number), *losses)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from detector.method import Observation
 from detector.methods import identity
-from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, probable_loss
+from detector.methods.identity.dropped_acks import PlaceCounts, one_receiver_nats, possible_losses, probable_loss
 from detector.options import DetectOptions
 from detector.pair import Pair
 from detector.pairing.captures import pair_captures
@@ -127,19 +127,26 @@ FOREIGN = PlaceCounts(both=1, emitted_only=0, arrived_only=20, neither=0)
 
 def test_a_capture_without_acknowledgements_explains_their_absence_in_both_directions_only():
     # The server's capture holds all of the client's acknowledgements, so it was not filtered: its own host sent none.
-    relay = one_receiver_nats({UP: SOUND, DOWN: FOREIGN}, 0.01, 0.01)
-    filtered = one_receiver_nats({UP: PlaceCounts(1, 19, 0, 0), DOWN: FOREIGN}, 0.01, 0.01)
+    relay = one_receiver_nats({UP: SOUND, DOWN: FOREIGN}, [0.01], [0.01])
+    filtered = one_receiver_nats({UP: PlaceCounts(1, 19, 0, 0), DOWN: FOREIGN}, [0.01], [0.01])
     assert relay < -5 < -2.5 < filtered
 
 
 def test_places_that_agree_are_evidence_of_one_receiver_and_none_are_none():
-    assert one_receiver_nats({UP: PlaceCounts(15, 0, 0, 15), DOWN: PlaceCounts(12, 1, 0, 12)}, 0.01, 0.01) > 10
-    assert abs(one_receiver_nats({}, 0.01, 0.01)) < 0.1
+    assert one_receiver_nats({UP: PlaceCounts(15, 0, 0, 15), DOWN: PlaceCounts(12, 1, 0, 12)}, [0.01], [0.01]) > 10
+    assert abs(one_receiver_nats({}, [0.01], [0.01])) < 0.1
+
+
+def test_a_capture_that_began_late_need_not_have_lost_what_is_compared() -> None:
+    """Every third acknowledgement is left in the emitter's capture; the other one lacks a third of the stream."""
+    thinned = {UP: PlaceCounts(20, 0, 39, 1)}
+    assert one_receiver_nats(thinned, [0.01], [0.33]) < -8
+    assert one_receiver_nats(thinned, [0.01], possible_losses(0.33, 120)) > -3
 
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300), st.integers(0, 300), st.floats(0.001, 0.02))
 def test_the_sum_of_places_is_bounded_by_the_rarest_captures(both, emitted, arrived, neither, loss):
-    nats = one_receiver_nats({UP: PlaceCounts(both, emitted, arrived, neither)}, loss, loss)
+    nats = one_receiver_nats({UP: PlaceCounts(both, emitted, arrived, neither)}, [loss], [loss])
     # Both captures may have dropped acknowledgements, at some share.
     assert nats > -25
 
@@ -162,4 +169,6 @@ def test_data_that_carry_another_acknowledgement_than_any_copy_disagree():
 def test_few_segments_do_not_prove_that_a_capture_loses_nothing():
     assert probable_loss(0.0, 0) == pytest.approx(0.05)
     assert probable_loss(0.0, 10_000) < 1e-3
+    assert possible_losses(0.0, 50) == (probable_loss(0.0, 50),)
+    assert possible_losses(0.3, 50) == (probable_loss(0.0, 50), probable_loss(0.3, 50))
     assert probable_loss(0.2, 10_000) == pytest.approx(0.2, rel=0.01)
