@@ -49,7 +49,7 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     near_second, worth_second = client_nearness(second)
     worth = min(worth_first, worth_second)
     if worth < FROM_HANDSHAKE:
-        compared = _by_equal_round_trips(first, second)
+        compared = _by_equal_gaps(first, second) or _by_equal_round_trips(first, second)
         if compared != 0.0:
             return compared
     if worth == 0.0 or near_first == near_second:
@@ -57,17 +57,32 @@ def first_is_client_side(first: Connection, second: Connection) -> float:
     return (near_first - near_second) * worth
 
 
+def _by_equal_gaps(first: Connection, second: Connection) -> float:
+    """As `first_is_client_side`, by one gap of the handshake that both captures hold, where one lacks the other gap.
+
+    Both show the same two packets, while the least round trips of a capture that lacks acknowledgements are too long.
+    """
+    if first.side_guessed or second.side_guessed:
+        return 0.0
+    return FROM_HANDSHAKE * _shorter(
+        (first.handshake_ack_ns, second.handshake_ack_ns, 1.0),
+        (first.handshake_syn_ack_ns, second.handshake_syn_ack_ns, -1.0),
+    )
+
+
 def _by_equal_round_trips(first: Connection, second: Connection) -> float:
     """As `first_is_client_side`, by the round trips of one direction's data in both captures: its receiver is nearer
     where they are shorter. 0 where no direction has both."""
-    found = 0.0
-    for one, two, sign in (
+    return FROM_ROUND_TRIPS * _shorter(
         (first.down.round_trip_time_min_ns, second.down.round_trip_time_min_ns, 1.0),
         (first.up.round_trip_time_min_ns, second.up.round_trip_time_min_ns, -1.0),
-    ):
-        if one is not None and two is not None and max(one, two) > 0:
-            found += sign * (two - one) / max(one, two)
-    return FROM_ROUND_TRIPS * found
+    )
+
+
+def _shorter(*times: tuple[int | None, int | None, float]) -> float:
+    """Sum of signs, each times the share by which the first of two times is shorter; unknown ones count nothing."""
+    known = [(one, two, sign) for one, two, sign in times if one is not None and two is not None and max(one, two) > 0]
+    return sum(sign * (two - one) / max(one, two) for one, two, sign in known)
 
 
 def _share(far: float, near: float) -> float:

@@ -34,3 +34,14 @@ def test_round_trips_of_one_direction_tell_the_captures_apart(client, server):
     near, far = timed(pair.client_side.connection, *client), timed(pair.server_side.connection, *server)
     assert first_is_client_side(near, far) > 0
     assert first_is_client_side(far, near) < 0
+
+
+def test_one_gap_of_the_handshake_says_more_than_round_trips_of_thinned_acknowledgements():
+    """A filter that left one late acknowledgement at the server, and the SYN-ACK written behind the client's data."""
+    (pair,) = pairs("reg_dl_cubic_lte")
+    near, far = timed(pair.client_side.connection, 470.0, None), timed(pair.server_side.connection, 680.0, None)
+    assert first_is_client_side(near, far) < 0
+    near = near._replace(handshake_syn_ack_ns=151 * MS, handshake_ack_ns=0)
+    far = far._replace(handshake_syn_ack_ns=0)
+    assert first_is_client_side(near, far) > 0
+    assert first_is_client_side(far, near) < 0
