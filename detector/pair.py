@@ -29,7 +29,7 @@ class Vantage:
     connection: Connection
     packets: PacketColumns
     payload: dict[Direction, PayloadSample]
-    clock_set_back: bool = False  # the capture's times fell back and were moved to continue
+    clock_set_back: bool = False  # the capture's times fell back
     _made: dict[tuple[object, Direction], object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def derived(self, make: Callable[[PacketColumns, Direction], Made], direction: Direction) -> Made:

@@ -16,7 +16,7 @@ from detector.pairing.confidence import CONFIDENCE, RIVALLED, SMALL_BYTES, leg_c
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.same_request import another_answer, same_request
-from detector.streams.curves import without_backward_steps
+from detector.streams.curves import is_clock_set_back, without_backward_steps
 from detector.vantage.capture_sides import client_nearness, first_is_client_side, is_timed
 from detector.vantage.not_captured import without_blanked
 from detector.vantage.swapped_sides import swap_guessed_sides
@@ -242,4 +242,5 @@ def _vantage(capture: ConnectionSource, number: int) -> Vantage:
     recorded = capture.packets(number)
     packets = without_backward_steps(recorded)
     payload = {direction: without_blanked(sample) for direction, sample in capture.payload(number).items()}
-    return Vantage(capture.path, capture.connections[number], packets, payload, packets is not recorded)
+    was_set_back = packets is not recorded or is_clock_set_back(recorded)
+    return Vantage(capture.path, capture.connections[number], packets, payload, was_set_back)

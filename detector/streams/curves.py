@@ -19,6 +19,10 @@ NEVER = np.int64(np.iinfo(np.int64).max)
 #: Timestamps of one host's receive queues are out of order by less; a fall beyond it is a clock that was set back.
 BACKWARD_STEP_NS = 10_000_000
 
+#: Interrupts that a network card collects, and the queues that they fill, put packets out of order by less; a smaller
+#: step back than `BACKWARD_STEP_NS` shows that the clock was set, but not by how much: a pause may hide most of it.
+DOUBTED_STEP_NS = 1_000_000
+
 #: More falls than this are a file out of order.
 BACKWARD_STEPS = 3
 
@@ -103,6 +107,11 @@ def without_backward_steps(packets: PacketColumns) -> PacketColumns:
     for row in falls:
         raised[row:] += packets.time_ns[row - 1] - packets.time_ns[row]
     return packets.replaced(time_ns=packets.time_ns + raised)
+
+
+def is_clock_set_back(packets: PacketColumns) -> bool:
+    """Whether times fall back, a few times only, by more than a host's queues make them."""
+    return 0 < len(_core.clock_falls(packets, DOUBTED_STEP_NS)) <= BACKWARD_STEPS
 
 
 def _saw_syn(packets: PacketColumns) -> bool:

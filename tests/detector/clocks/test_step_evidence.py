@@ -12,7 +12,7 @@ from detector.method import Observation
 from detector.methods import ack_timing, early_fin
 from detector.options import DetectOptions
 from detector.pairing.captures import pair_captures
-from detector.streams.curves import without_backward_steps
+from detector.streams.curves import is_clock_set_back, without_backward_steps
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Outcome
 from tests.detector.corpus import Variation, Varied, capture, pairs, vary
@@ -74,6 +74,19 @@ def test_several_steps_are_neither_a_fit_nor_a_proof(steps_s):
     assert clock.unusual_steps == len(clock.steps_s) - 1
     assert alone(ack_timing.METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
     assert alone(early_fin.METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
+
+
+def test_a_small_step_back_shows_that_a_clock_was_set_but_not_by_how_much():
+    millisecond = 1_000_000
+
+    def taken_at(*times_ms):
+        return columns([down(round(ms * millisecond), 1000 * place, 1000) for place, ms in enumerate(times_ms)])
+
+    assert is_clock_set_back(taken_at(0, 8, 3, 4, 5))
+    assert without_backward_steps(taken_at(0, 8, 3, 4, 5)).time_ns[2] == 3 * millisecond
+    assert not is_clock_set_back(taken_at(0, 8, 7.5, 7.6, 9))  # queues of one card
+    assert not is_clock_set_back(taken_at(0, 8, 3, 9, 10))  # one packet that was written late
+    assert not is_clock_set_back(taken_at(*range(10), *range(10), *range(10), *range(10), *range(10)))  # a merged file
 
 
 def test_one_packet_that_stands_late_in_its_file_is_no_clock_that_was_set():
