@@ -29,6 +29,9 @@ class Connections(Protocol):
     def observed(self, place: int) -> Observed:
         """Load a connection."""
 
+    def number(self, place: int, capture: str) -> int:
+        """The number of a connection in this capture, which holds it."""
+
     def partition(self, place: int) -> int:
         """Which partition of a capture holds it; connections are asked for partition by partition."""
 
@@ -44,6 +47,14 @@ class OfTwoCaptures:
         """Load a connection from both captures."""
         (loaded,) = next(loaded_together(self._captures[0].path, self._paired, None, [place]))
         return Observed(loaded.observation, Observation(loaded.pair, place=loaded.observation.place))
+
+    def number(self, place: int, capture: str) -> int:
+        """The number of a connection in this capture, which holds it."""
+        match = self._paired.matches[place]
+        number = match.first if capture == self._captures[0].path else match.second
+        if number is None:
+            raise IndexError(f"{capture} has no connection {place}")
+        return number
 
     def partition(self, place: int) -> int:
         """The partition of the capture that holds it, of the first one where both do."""
@@ -65,12 +76,21 @@ class OfOneVantage:
         observation = Observation(self._alone.pair(place))
         return Observed(observation, observation)
 
+    def number(self, place: int, capture: str) -> int:  # noqa: ARG002  # one holds it
+        """The number of a connection in its capture."""
+        return self._in_its_capture(place)[1]
+
     def partition(self, place: int) -> int:
         """The partition of its capture, counted through all of them."""
-        before = 0
-        for capture in self._captures:
-            if place < len(capture.connections):
-                return before + capture.partition_of(place)
-            place -= len(capture.connections)
-            before += capture.partition_count
+        holder, number = self._in_its_capture(place)
+        before = sum(capture.partition_count for capture in self._captures[:holder])
+        return before + self._captures[holder].partition_of(number)
+
+    def _in_its_capture(self, place: int) -> tuple[int, int]:
+        """Which capture holds it, and its number there."""
+        number = place
+        for holder, capture in enumerate(self._captures):
+            if number < len(capture.connections):
+                return holder, number
+            number -= len(capture.connections)
         raise IndexError(f"there is no connection {place}")

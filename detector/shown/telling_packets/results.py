@@ -88,11 +88,6 @@ class _Naming:
         self._connections = connections
         self._moments = asked.moments
         self._sides = sorted({group.side for group in groups} - {GroupSide.BOTH})
-        self._first: dict[str, int] = {}
-        before = 0
-        for capture in captures:
-            self._first[capture.path] = before
-            before += len(capture.connections)
 
     def add(self, place: int) -> PairPackets | None:
         """Name the packets of a connection; None where it was judged as another pair than its own."""
@@ -119,7 +114,7 @@ class _Naming:
         if side is None:
             return ()
         capture = self._captures[observed.seen.pair.vantages[0].capture]
-        return tuple(fastest_exchanges(capture, [place - self._first[capture.path]], side, self._moments))
+        return tuple(fastest_exchanges(capture, [self._connections.number(place, capture.path)], side, self._moments))
 
     def of_group(self, group: GroupResult) -> Iterator[Evidence]:
         """The group's evidence with its packets."""
@@ -133,7 +128,7 @@ class _Naming:
         """Exchanges or handshakes of the group in the captures of one vantage point."""
         shown = list[EvidencePacket]()
         for capture, places in self._by_capture(group.pairs):
-            numbers = [place - self._first[capture.path] for place in places]
+            numbers = [self._connections.number(place, capture.path) for place in places]
             for find in _FINDERS[item.method]:
                 shown += find(capture, numbers, group.side, self._moments)
         return tuple(shown[: _OF_EXCHANGE * self._moments])

@@ -16,7 +16,7 @@ from pepscope.captures.capture import open_capture
 from pepscope.captures.files.named_packets import locator
 from pepscope.errors import UsageError
 from pepscope.results.transfer_findings import TransferFinding
-from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, PairResult
+from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, GroupSide, PairResult
 from tests.oracles.tshark import tshark_fields
 
 CORPUS = Path(__file__).parents[2] / "corpus"
@@ -161,6 +161,22 @@ def test_a_reference_names_request_and_answer_outside_tcp() -> None:
     (request, _, _), (reply, asked_frame, host) = rows
     assert (request, reply, asked_frame) == ("8", "0", str(asked.frame))
     assert host in asked.shows
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_groups_that_one_of_two_captures_holds_have_their_own_packets(is_swapped: bool) -> None:
+    """Several connections in one capture, none of which the other one holds: numbers in a capture are no places."""
+    (_, server), (mobile, _) = _paths("prx_ngx_par6"), _paths("spl_ha_dl_small_umts")
+    result = _detected([server, mobile] if is_swapped else [mobile, server])
+    alone = [group for group in result.groups if group.side is not GroupSide.BOTH]
+    named = [(item, packet) for group in alone for item in group.evidence for packet in item.packets or ()]
+    assert len(alone) > 1
+    assert {packet.capture for _, packet in named} == {mobile, server}
+    for item, packet in named:
+        command = f"tshark -r {packet.capture} -Y 'frame.number == {packet.frame}'"
+        ((address,),) = tshark_fields(command, "ip.addr")
+        group = next(group for group in alone if item in group.evidence)
+        assert set(address.split(",")) & set(group.hosts)
 
 
 def test_packets_are_named_only_where_asked_and_of_so_many() -> None:
