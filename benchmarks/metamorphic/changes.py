@@ -113,8 +113,8 @@ def _link(pair: LabelledPair, side: str, parameters: Parameters) -> LabelledPair
 def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> LabelledPair:
     """Captures of another run at the same time, their addresses under a key, at one side or both.
 
-    Its sequence numbers and timestamps are moved alike at both, and of a simulated run the payload is made another:
-    simulated hosts may begin with equal numbers and send one content.
+    Its sequence numbers, timestamps and IP IDs are moved alike at both, and of a simulated run the payload is made
+    another: simulated hosts may begin with equal numbers and send one content.
     """
     source = Source(parameters["directory"], parameters["run"])
     other = source.read()
@@ -124,12 +124,12 @@ def _with_unrelated(pair: LabelledPair, place: str, parameters: Parameters) -> L
         return pair
     span = int(here.time_ns.max() - here.time_ns.min())
     move = int(here.time_ns.min() - there.time_ns.min()) + round(parameters["later"] * span)
-    constants = np.random.default_rng(parameters["key"]).integers(0, 2**32, 4).tolist()
-    numbers, stamps = (constants[0], constants[1]), (constants[2], constants[3])
+    constants = np.random.default_rng(parameters["key"]).integers(0, 2**32, (3, 2)).tolist()
+    numbers, stamps, identifications = map(tuple, constants)
     shift = {}
     for side in sides:
         moved = rewriting.anonymised(other.records[side], parameters["key"])
-        moved = rewriting.as_strangers(moved, numbers, stamps)
+        moved = rewriting.as_strangers(moved, numbers, stamps, identifications)
         moved = rewriting.with_other_payload(moved, parameters["key"]) if source.is_simulated else moved
         # Connections of which no packet is left keep their numbers.
         known_here = (flow.connection.get(side, -1) + 1 for flow in pair.flows)

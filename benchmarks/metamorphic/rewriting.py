@@ -60,13 +60,19 @@ def with_shifted_sequence_numbers(records: Records, chance: np.random.Generator)
     return _renumbered(records, chance.integers(0, 2**32, (max(records.connections, 1), 2)))
 
 
-def as_strangers(records: Records, numbers: tuple[int, int], stamps: tuple[int, int]) -> Records:
-    """Sequence numbers and timestamps moved by one constant for each direction, down and up, of all connections.
+def as_strangers(
+    records: Records, numbers: tuple[int, int], stamps: tuple[int, int], identifications: tuple[int, int]
+) -> Records:
+    """Sequence numbers, timestamps and IPv4 identifications moved by one constant for each direction, down and up, of
+    all connections; identifications that are zero stay so.
 
-    Hosts draw both at random (RFC 6528, RFC 7323 section 5.4), so unrelated connections do not have them in common;
-    simulated ones may.
+    Hosts draw all three at random (RFC 6528, RFC 7323 section 5.4, RFC 7739), so unrelated connections do not have them
+    in common; simulated ones may.
     """
     count = max(records.connections, 1)
+    own = np.take(identifications, records.is_up.astype(int))
+    has_one = (records.version == 4) & (records.get(4, 2) != 0)
+    records = records.put(4, 2, records.get(4, 2) + own, has_one)
     return _restamped(_renumbered(records, np.tile(numbers, (count, 1))), np.tile(stamps, (count, 1)))
 
 
