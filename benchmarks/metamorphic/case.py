@@ -77,7 +77,7 @@ def _answer(pair: LabelledPair, directory: Path) -> Answer:
         write(Path(paths[side]), pair.records[side], pair.links[side])
     order = (pair.first, *(side for side in SIDES if side != pair.first))
     try:
-        result = detect(*(paths[side] for side in order))
+        result = detect(*(paths[side] for side in order), packets=1)  # naming packets must not fail either
     except CaptureError as error:
         return Answer((), {path: side for side, path in paths.items()}, refusal=str(error))
     except Exception as error:

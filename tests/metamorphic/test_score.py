@@ -85,7 +85,7 @@ def test_a_refusal_decides_nothing_and_a_crash_is_wrong():
 
 
 def test_a_detector_that_breaks_is_reported(monkeypatch):
-    monkeypatch.setattr(case_module, "detect", lambda *_: 1 / 0)
+    monkeypatch.setattr(case_module, "detect", lambda *_, **__: 1 / 0)
     judgements = judge_case(unchanged(REGULAR))
     assert [one.crashed and "ZeroDivisionError" in one.reason for one in judgements] == [True] * len(
         REGULAR.read().flows
