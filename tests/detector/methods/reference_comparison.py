@@ -82,16 +82,24 @@ def _in_common(near: BothWays, far: BothWays) -> int:
 
 
 def compare_direction(
-    sides: tuple[BothWays, BothWays], direction: Direction, largest_payload: int, lost_share: float, *, is_whole: bool
+    sides: tuple[BothWays, BothWays],
+    direction: Direction,
+    largest_payload: int,
+    lost_share: float,
+    *,
+    is_whole: bool,
+    is_reset: bool,
 ) -> Compared:
-    """Compare the packets of one direction; `is_whole` unless the segments are a sample."""
+    """Compare the packets of one direction; `is_whole` unless the segments are a sample. `is_reset`: the emitter's
+    capture shows a reset."""
     at_emitter, at_arriver = sides if direction is Direction.UP else sides[::-1]
     emitted, arrived = at_emitter[direction], at_arriver[direction]
     reverse = at_emitter[direction.reverse]
     reverse_data = reverse.take(reverse.length > 0)
     unseen = uncovered(reverse_data) if is_whole else (reverse.start[:0], reverse.start[:0])
     data_out, data_in = emitted.take(emitted.length > 0), arrived.take(arrived.length > 0)
-    data_in = _emitted_to_the_end(data_out, data_in, reverse, largest_payload)
+    settled = _emitted_to_the_end(data_out, data_in, reverse, largest_payload)
+    data_in = settled if len(settled) > 0 or not is_reset else data_in
     acks_out, acks_in = emitted.take(emitted.length == 0), arrived.take(arrived.length == 0)
     known = within_known_span(acks_in.acknowledgement, acks_out.acknowledgement, data_out.acknowledgement)
     asked = within_known_span(acks_out.acknowledgement, acks_in.acknowledgement, data_in.acknowledgement)

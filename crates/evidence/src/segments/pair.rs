@@ -32,6 +32,8 @@ pub struct KnownOffsets {
 pub struct PairSegments {
     client: Flows,
     server: Flows,
+    /// Whether the client's and the server's capture show a reset, behind which nothing is sent again.
+    reset: [bool; 2],
     limits: Limits,
 }
 
@@ -84,14 +86,15 @@ impl PairSegments {
         let near = client.read([0, 0], limits.sampling);
         let far = server.read(known.shifts, limits.sampling);
         let [up, down] = known.supported;
+        let reset = [client, server].map(|vantage| vantage.reset_times_ns.iter().any(Option::is_some));
         let Some(best) = best_shifts(&near, &far, limits) else {
             return match (up, down) {
                 (false, false) => None,
-                (true, true) => Some(Self { client: near, server: far, limits }),
+                (true, true) => Some(Self { client: near, server: far, reset, limits }),
                 _ => {
                     let stream = usize::from(down);
                     let [client, server] = [near, far].map(|flows| about_one_stream(flows, stream));
-                    Some(Self { client, server, limits })
+                    Some(Self { client, server, reset, limits })
                 }
             };
         };
@@ -103,7 +106,7 @@ impl PairSegments {
                 server_flows = moved;
             }
         }
-        Some(Self { client: near, server: server_flows, limits })
+        Some(Self { client: near, server: server_flows, reset, limits })
     }
 
     /// The emitter's and the receiver's capture of the packets of one direction.
@@ -121,7 +124,7 @@ impl PairSegments {
     pub fn compare(&self, direction: usize, most_skipped: i64) -> DirectionCounts {
         let (at_emitter, at_arriver) = self.sides(direction);
         let (emitted, reverse) = (&at_emitter[direction], &at_emitter[1 - direction]);
-        let data_in = self.emitted_to_the_end(&emitted.data, &at_arriver[direction].data, reverse);
+        let data_in = self.emitted_to_the_end(&emitted.data, &at_arriver[direction].data, reverse, direction);
         let (acks_out, acks_in) = (&emitted.acknowledgements, &at_arriver[direction].acknowledgements);
         let is_whole = self.limits.sampling.every <= 1;
         let unseen = if is_whole { uncovered(&reverse.data) } else { Unseen::default() };
@@ -158,13 +161,20 @@ impl PairSegments {
     }
 
     /// The arrived data that the emitter's capture shows acknowledged: others may be copies sent after its end. Where it
-    /// shows none acknowledged, all if it holds nothing of the other direction, or if most are what it holds by
-    /// timestamps or IP IDs; else nothing.
-    fn emitted_to_the_end(&self, emitted: &[Segment], arrived: &[Segment], reverse: &Flow) -> Vec<Segment> {
+    /// shows none acknowledged, all if it shows a reset, holds nothing of the other direction, or if most are what it
+    /// holds by timestamps or IP IDs; else nothing.
+    fn emitted_to_the_end(
+        &self,
+        emitted: &[Segment],
+        arrived: &[Segment],
+        reverse: &Flow,
+        direction: usize,
+    ) -> Vec<Segment> {
         let acknowledged = reverse.all().map(|segment| segment.acknowledgement).fold(-1, i64::max);
         let settled: Vec<Segment> = arrived.iter().filter(|segment| segment.start < acknowledged).copied().collect();
         let is_equal = || self.compare_data(emitted, arrived).is_some_and(|found| found.is_mostly_equal());
-        if settled.is_empty() && (reverse.all().next().is_none() || is_equal()) {
+        let is_over = self.reset[direction] || reverse.all().next().is_none();
+        if settled.is_empty() && (is_over || is_equal()) {
             return arrived.to_vec();
         }
         settled
