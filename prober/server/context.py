@@ -9,6 +9,7 @@ from prober.server.refusal import RefusedError
 from prober.server.sessions import Session, Sessions
 from prober.server.settings import LimitsTable
 from prober.server.sockets.admission import Admission, Complaints, Rate
+from prober.server.sockets.connections import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,13 @@ class ServiceContext:
     refusals: Rate
     tls: ssl.SSLContext = field(repr=False)
 
-    def session(self, name: str, address: str) -> Session:
-        """The session that lives under this name. Raises RefusedError; `address` is who asks."""
+    def session(self, name: str, connection: Connection) -> Session:
+        """The session that lives under this name, to which the connection then belongs. Raises RefusedError."""
         session = self.sessions.find(name)
         if session is None:
-            self.complaints.complain("no-session", "a client asks without a session that exists", address=address)
+            self.complaints.complain(
+                "no-session", "a client asks without a session that exists", address=connection.address
+            )
             raise RefusedError(403, "there is no session of this name; it may have ended")
+        connection.owner = session.key
         return session

@@ -12,6 +12,7 @@ import logging
 import socket
 import threading
 import time
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyftpdlib.handlers import DTPHandler, FTPHandler
@@ -27,6 +28,7 @@ from prober.server.sockets.kernel_state import await_acknowledged, last_tcp_info
 
 if TYPE_CHECKING:
     from prober.server.context import ServiceContext
+    from prober.server.keys.client_key import ClientKey
     from prober.server.sockets.listening import Port
 
 logger = logging.getLogger("prober")
@@ -137,6 +139,8 @@ class _Control(FTPHandler):  # type: ignore[misc]
     # Names of sessions cannot be guessed, however fast.
     auth_failed_timeout = 0.2
     _refusals = 0
+    #: The key of the session that logged in.
+    owner: ClientKey | None = None
     proto_cmds: ClassVar = {name: FTPHandler.proto_cmds[name] for name in _COMMANDS}
 
     def handle(self) -> None:
@@ -245,11 +249,16 @@ class FtpService:
         for sock in (sock for port in ports for sock in port.sockets):
             _Server(sock, handler, self._loop, context)
         self._is_ending = False
+        self._ended: SimpleQueue[ClientKey] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pepscope-ftp", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def end_of(self, key: ClientKey) -> None:
+        """Have every connection that logged in with a session of this key end, within a moment."""
+        self._ended.put(key)
 
     def close(self) -> None:
         """End every connection, and listen no more."""
@@ -260,6 +269,14 @@ class FtpService:
         while not self._is_ending:
             try:
                 self._loop.loop(timeout=_WAKE_S, blocking=False)
+                self._close_ended()
             except Exception:
                 logger.exception("an FTP connection ended by an error of ours", extra={"fields": {"event": "bug"}})
         self._loop.close()
+
+    def _close_ended(self) -> None:
+        while not self._ended.empty():
+            key = self._ended.get()
+            for control in [one for one in self._loop.socket_map.values() if isinstance(one, _Control)]:
+                if control.owner is key:
+                    control.close()

@@ -44,7 +44,7 @@ class _Transfer:
         try:
             line = self._line()
             request = TcpRequest.parse(line)
-            session = self._context.session(request.session, self._connection.address)
+            session = self._context.session(request.session, self._connection)
             if request.size_bytes > self._limits.object_bytes:
                 raise RefusedError(413, f"a transfer must have at most {self._limits.object_bytes} bytes")
         except (MalformedMessageError, RefusedError) as error:

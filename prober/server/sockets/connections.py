@@ -40,6 +40,8 @@ class Connection:
     local_address: str
     local_port: int
     accepted_s: float = field(default_factory=time.monotonic)
+    #: On whose behalf it is served, once that is known.
+    owner: object = None
 
 
 Serve = Callable[[Connection], None]
@@ -50,6 +52,12 @@ def reset(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         socket.socket.setsockopt(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     sock.close()
+
+
+def _shut_down(connection: Connection) -> None:
+    with contextlib.suppress(OSError):
+        # The plain socket's method: that of a TLS socket is not made for another thread.
+        socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
 
 def show(address: str, port: int) -> str:
@@ -90,12 +98,17 @@ class Acceptor:
         with self._lock:
             living = dict(self._living)
         for connection in living:
-            with contextlib.suppress(OSError):
-                # The plain socket's method: that of a TLS socket is not made for another thread.
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+            _shut_down(connection)
         deadline = time.monotonic() + _END_S
         for thread in living.values():
             thread.join(max(0.0, deadline - time.monotonic()))
+
+    def end_of(self, owner: object) -> None:
+        """Shut down every connection that is served on this behalf."""
+        with self._lock:
+            owned = [connection for connection in self._living if connection.owner is owner]
+        for connection in owned:
+            _shut_down(connection)
 
     def _run(self) -> None:
         while not self._is_ending:
