@@ -34,6 +34,9 @@ def key() -> None:
 @_state_option
 @click.option("--sessions", type=click.IntRange(1, 10_000), metavar="N", help="Sessions at once.  [as the server]")
 @click.option(
+    "--connections", type=click.IntRange(1, 10_000), metavar="N", help="Connections at once.  [as the server]"
+)
+@click.option(
     "--day-bytes", type=SizeType(), metavar="SIZE", help="Payload in 24 hours, both ways together.  [as the server]"
 )
 @click.option(
@@ -67,7 +70,7 @@ def list_keys(state: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "keys": [_described(record) for record in records]}, indent=2))
         return
-    rows = [("NAME", "ADDED", "SESSIONS", "BYTES A DAY", "CAPTURES", "REVOKED"), *map(_row, records)]
+    rows = [("NAME", "ADDED", "SESSIONS", "CONNECTIONS", "BYTES A DAY", "CAPTURES", "REVOKED"), *map(_row, records)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -101,6 +104,7 @@ def _described(record: KeyRecord) -> dict[str, object]:
         "revoked": _time(record.revoked_unix_s) or None,
         "quotas": {
             "sessions": quotas.sessions,
+            "connections": quotas.connections,
             "day_bytes": quotas.day_bytes,
             "capture_bytes": quotas.capture_bytes,
         },
@@ -109,7 +113,7 @@ def _described(record: KeyRecord) -> dict[str, object]:
 
 def _row(record: KeyRecord) -> tuple[str, ...]:
     quotas = record.quotas
-    limits = (quotas.sessions, quotas.day_bytes, quotas.capture_bytes)
+    limits = (quotas.sessions, quotas.connections, quotas.day_bytes, quotas.capture_bytes)
     shown = ("as server" if limit is None else str(limit) for limit in limits)
     return record.name, _time(record.added_unix_s) or "-", *shown, _time(record.revoked_unix_s) or "-"
 

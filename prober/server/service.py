@@ -163,7 +163,7 @@ def _context(limits: LimitsTable, identity: Identity) -> ServiceContext:
     return ServiceContext(
         limits,
         Sessions(limits),
-        Admission(limits.connections, limits.connections_per_address, rate),
+        Admission(limits.connections, limits.connections_per_address, rate, limits.connections_per_network),
         Complaints(),
         Rate(limits.refusals_per_minute / 60, limits.refusals_per_minute),
         identity.tls(),

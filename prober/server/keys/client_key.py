@@ -19,6 +19,8 @@ class Quotas(Table, frozen=True):
 
     #: Sessions at once.
     sessions: Annotated[int, between(1, 10_000)] | None = None
+    #: Connections at once, of all protocols but FTP's for data.
+    connections: Annotated[int, between(1, 10_000)] | None = None
     #: Payload of all its sessions in 24 hours, both ways together.
     day_bytes: Annotated[int, between(1, 1 << 50)] | None = None
     #: What its captures may take on the server's disk at once.

@@ -38,6 +38,7 @@ from prober.server.services.http_connection import HttpConnection, MalformedHead
 from prober.server.services.http_objects import secure
 from prober.server.sessions import Session
 from prober.server.sockets.connections import Connection
+from prober.server.sockets.networks import networks_of
 
 logger = logging.getLogger("prober")
 
@@ -66,11 +67,10 @@ class Control:
                 try:
                     key = self._key(request)
                 except RefusedError as error:
-                    if self.context.refusals.take(connection.address):
+                    if self.context.refusals.take(networks_of(connection.address)[0]):
                         _answer(http, request, error.status, _error(str(error)), is_last=True)
                     self.context.complaints.complain("wrong-token", str(error), peer=connection.peer)
                     break
-                connection.owner = key
                 if not self._serve(_Asked(self, connection, request, http, key)):
                     break
         except MalformedHeadError as error:
@@ -86,6 +86,7 @@ class Control:
         """Answer one request; whether the connection can go on."""
         http, request = asked.http, asked.request
         try:
+            self.context.know(asked.connection, asked.key)
             body = http.small_content(_MOST_BODY_BYTES)
             capture = _CAPTURE.fullmatch(asked.path)
             if request.method == "GET" and capture and not capture[2]:
@@ -112,7 +113,9 @@ class _Asked:
         self.request, self.http, self.key = request, http, key
         self.path, _, query = request.target.partition("?")
         self._query = query
-        self._control, self._connection = control, connection
+        self._control, self.connection = control, connection
+        # Within a /64 a client changes its address as it likes (RFC 8981).
+        self._address = networks_of(connection.address)[0]
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
         """Status and JSON, also for an invalid request."""
@@ -155,7 +158,7 @@ class _Asked:
         match self.path:
             case "/v1/captures":
                 capture = read_as(CaptureRequest, document, MalformedMessageError)
-                name = instruments.start_capture(session, self._connection.local_address, capture.snap_bytes)
+                name = instruments.start_capture(session, self.connection.local_address, capture.snap_bytes)
                 _log("capture", session, label=shown(capture.label), capture=name)
                 return {"capture": name}
             case "/v1/silences":
@@ -207,17 +210,17 @@ class _Asked:
     def _session(self) -> Session:
         """The session that the request belongs to, renewed. Raises RefusedError."""
         sessions = self._control.context.sessions
-        session = sessions.find_own(self.request.header(SESSION_FIELD), self.key, self._connection.address)
+        session = sessions.find_own(self.request.header(SESSION_FIELD), self.key, self._address)
         sessions.renew(session)
         return session
 
     def _opened(self) -> Session:
         """The session that is asked for again, or a new one. Raises RefusedError."""
-        sessions, address = self._control.context.sessions, self._connection.address
+        sessions = self._control.context.sessions
         with contextlib.suppress(RefusedError):
-            return sessions.find_own(self.request.header(SESSION_FIELD), self.key, address)
-        session = sessions.open(self.key, address)
-        _log("session", session, peer=self._connection.peer, key=self.key.name)
+            return sessions.find_own(self.request.header(SESSION_FIELD), self.key, self._address)
+        session = sessions.open(self.key, self._address)
+        _log("session", session, peer=self.connection.peer, key=self.key.name)
         return session
 
     def _whole(self, name: str) -> int:

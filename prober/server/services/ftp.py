@@ -21,14 +21,16 @@ from pyftpdlib.servers import FTPServer
 
 from prober.protocol.application import Application
 from prober.protocol.objects import PIECE_BYTES
+from prober.server.refusal import RefusedError
 from prober.server.served_log import Entry
 from prober.server.services.ftp_files import ObjectFile, ObjectFiles, SessionAuthorizer
-from prober.server.sockets.connections import show
+from prober.server.sockets.connections import show, shut_down
 from prober.server.sockets.kernel_state import await_acknowledged, last_tcp_info, save_syns, saved_syn
 
 if TYPE_CHECKING:
     from prober.server.context import ServiceContext
     from prober.server.keys.client_key import ClientKey
+    from prober.server.sockets.admission import Admitted
     from prober.server.sockets.listening import Port
 
 logger = logging.getLogger("prober")
@@ -141,16 +143,17 @@ class _Control(FTPHandler):  # type: ignore[misc]
     _refusals = 0
     #: The key of the session that logged in.
     owner: ClientKey | None = None
+    admitted: Admitted | None = None
     proto_cmds: ClassVar = {name: FTPHandler.proto_cmds[name] for name in _COMMANDS}
 
     def handle(self) -> None:
         """Check a login."""
         context: ServiceContext = self.server.context
-        refusal = context.admission.admit(self.remote_ip)
-        self._is_admitted = not refusal
-        if refusal:
-            context.complaints.complain("refused", refusal, peer=show(self.remote_ip, self.remote_port))
-            self.respond_w_warning(f"421 {refusal}.")
+        try:
+            self.admitted = context.admission.admit(self.remote_ip, lambda: shut_down(self.socket))
+        except RefusedError as error:
+            context.complaints.complain("refused", str(error), peer=show(self.remote_ip, self.remote_port))
+            self.respond_w_warning(f"421 {error}.")
             self.close_when_done()
             return
         self.ioloop.call_later(context.limits.head_s, self._end_stranger, _errback=self.handle_error)
@@ -181,9 +184,9 @@ class _Control(FTPHandler):  # type: ignore[misc]
 
     def close(self) -> None:
         """End, and make room."""
-        if getattr(self, "_is_admitted", False):
-            self._is_admitted = False
-            self.server.context.admission.release(self.remote_ip)
+        if self.admitted is not None:
+            self.server.context.admission.release(self.admitted)
+            self.admitted = None
         super().close()
 
     def ftp_PORT(self, line: str) -> None:  # noqa: N802

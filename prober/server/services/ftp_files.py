@@ -42,7 +42,10 @@ class SessionAuthorizer(DummyAuthorizer):  # type: ignore[misc]
                 "no-session", "a client asks without a session that exists", address=handler.remote_ip
             )
             raise AuthenticationFailed("there is no session of this name")
-        handler.owner = session.key
+        try:
+            self._context.know(handler, session.key)
+        except RefusedError as error:
+            raise AuthenticationFailed(str(error)) from None
 
     def get_home_dir(self, username: str) -> str:  # noqa: ARG002
         """The only directory that there is."""

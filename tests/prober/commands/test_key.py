@@ -35,14 +35,18 @@ def listed(state: Path) -> dict[str, Any]:
 
 
 def test_keys_are_made_before_the_first_start_listed_and_revoked(tmp_path: Path) -> None:
-    key = added(tmp_path, "alice", "--sessions", "2", "--day-bytes", "2GiB", "--capture-bytes", "1GiB")
+    key = added(
+        tmp_path, "alice", "--sessions", "2", "--connections", "9", "--day-bytes", "2GiB", "--capture-bytes", "1GiB"
+    )
     state = StateDirectory(tmp_path)
     try:
         own = state.identity().key
         assert key.fingerprint == own.fingerprint
         assert KeyRing(KeyFile(tmp_path), own.token).find(key.token).name == "alice"
         assert list(listed(tmp_path)) == ["default", "alice"]
-        assert listed(tmp_path)["alice"]["quotas"] == {"sessions": 2, "day_bytes": 2 << 30, "capture_bytes": 1 << 30}
+        assert listed(tmp_path)["alice"]["quotas"] == {
+            "sessions": 2, "connections": 9, "day_bytes": 2 << 30, "capture_bytes": 1 << 30,
+        }  # fmt: skip
         assert run("revoke", "alice", "--state", str(tmp_path)).output == "revoked alice\n"
         assert listed(tmp_path)["alice"]["revoked"]
         table = run("list", "--state", str(tmp_path)).stdout
