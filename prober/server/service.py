@@ -10,6 +10,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import pepscope
@@ -24,6 +25,7 @@ from prober.server.instruments import Instruments
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
+from prober.server.privileges import give_up_privileges
 from prober.server.services.answers import Answers
 from prober.server.services.control import Control
 from prober.server.services.ftp import FtpService
@@ -58,7 +60,7 @@ def run(settings: ServerSettings, ready: Ready) -> None:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, end) for number in numbers}
     try:
-        with running(settings) as (key, about, sweep):
+        with running(settings, give_up_privileges) as (key, about, sweep):
             ready(key, about.ports, about)
             while not ending.wait(SWEEP_S):
                 sweep()
@@ -69,8 +71,13 @@ def run(settings: ServerSettings, ready: Ready) -> None:
 
 
 @contextlib.contextmanager
-def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[], None]]]:
-    """A server that serves while this context lasts: its key, its description, and the clean-up thread."""
+def running(
+    settings: ServerSettings, before_serving: Callable[[Path], object] = lambda _: None
+) -> Iterator[tuple[Key, About, Callable[[], None]]]:
+    """A server that serves while this context lasts: its key, its description, and what is to be done twice a second.
+
+    `before_serving` is called with the state directory once all ports are bound, while there is one thread.
+    """
     with contextlib.ExitStack() as closing:
         state = StateDirectory(settings.state_directory)
         closing.callback(state.close)
@@ -86,6 +93,7 @@ def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[],
         about = _about(settings.limits, listeners.ports, instruments)
         keys = KeyRing(KeyFile(state.path), identity.key.token)
         control = Control(context, instruments, about, keys, Answers())
+        before_serving(state.path)
         served = _serve(settings, context, listeners, control, closing)
         yield identity.key, about, _Sweep(context, instruments, keys, served).run
 
