@@ -52,6 +52,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
 @click.option("--state", metavar="DIR", help="Where certificate and token are kept.  [~/.local/state/pepscope/...]")
 @click.option("--interface", metavar="NAME", help="Where to capture.  [that of the address the mobile talks to]")
 @click.option("--host", metavar="NAME", help="What the mobile calls this host, for the line that is printed.")
+@click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.  [not]")
 @click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.sessions=4")
 @click.option(
     "--show",

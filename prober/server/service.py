@@ -25,6 +25,7 @@ from prober.server.instruments import Instruments
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
+from prober.server.metrics import ServerCollector, serve_server_metrics
 from prober.server.privileges import give_up_privileges
 from prober.server.services.answers import Answers
 from prober.server.services.control import Control
@@ -94,6 +95,8 @@ def running(
         keys = KeyRing(KeyFile(state.path), identity.key.token)
         control = Control(context, instruments, about, keys, Answers())
         before_serving(state.path)
+        if settings.metrics:
+            closing.callback(serve_server_metrics(settings.metrics, ServerCollector(context, instruments)))
         served = _serve(settings, context, listeners, control, closing)
         yield identity.key, about, _Sweep(context, instruments, keys, served).run
 

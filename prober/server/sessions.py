@@ -29,6 +29,8 @@ class DayBudget:
     def __init__(self, limit_bytes: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._limit_bytes, self._clock = limit_bytes, clock
         self._began, self._taken_bytes = clock(), 0
+        #: In all days.
+        self.total_bytes = 0
         self._lock = threading.Lock()
 
     def take(self, count: int) -> bool:
@@ -39,6 +41,7 @@ class DayBudget:
             if self._taken_bytes + count > self._limit_bytes:
                 return False
             self._taken_bytes += count
+            self.total_bytes += count
             return True
 
 
@@ -158,6 +161,11 @@ class Sessions:
             for session in over:
                 del self._living[session.name]
         return over
+
+    @property
+    def moved_bytes(self) -> int:
+        """Payload of all sessions since the start."""
+        return self._day.total_bytes
 
     @property
     def living(self) -> list[Session]:

@@ -96,6 +96,8 @@ class ServerSettings(Table, frozen=True):
     interface: str = ""
     #: What the mobile should call this host, for the line that is printed.
     host: str = ""
+    #: `ADDRESS:PORT` at which Prometheus finds metrics; empty for none.
+    metrics: str = ""
     ports: PortsTable = PortsTable()
     limits: LimitsTable = LimitsTable()
 

@@ -195,12 +195,14 @@ class Complaints:
         self._clock = clock
         self._told: dict[str, float] = {}
         self._untold: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def complain(self, kind: str, message: str, **fields: object) -> None:
         """Say that something was refused or went wrong."""
         now = self._clock()
         with self._lock:
+            self._counts[kind] += 1
             if now - self._told.get(kind, -COMPLAINT_INTERVAL_S) < COMPLAINT_INTERVAL_S:
                 self._untold[kind] += 1
                 return
@@ -208,3 +210,8 @@ class Complaints:
             others = self._untold.pop(kind, 0)
         extra = {"event": kind, **fields, **({"others_since": others} if others else {})}
         logger.warning(message, extra={"fields": extra})
+
+    def counts(self) -> dict[str, int]:
+        """How many there were of each kind, logged or not."""
+        with self._lock:
+            return dict(self._counts)
