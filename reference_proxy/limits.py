@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 logger = logging.getLogger("reference_proxy")
 
@@ -43,6 +45,40 @@ class Admission:
         self._of_client[client] -= 1
         if not self._of_client[client]:
             del self._of_client[client]
+
+
+class Asking:
+    """Connections whose clients have not completed a request: where the proxy is full, they make room for others."""
+
+    def __init__(self) -> None:
+        self._of_client: dict[str, dict[asyncio.Task[None], Callable[[], None]]] = {}
+
+    @contextlib.contextmanager
+    def tracked(self, client: str, displaced: Callable[[], None]) -> Iterator[None]:
+        """The task that runs this asks for a client; `displaced` is called before it is cancelled."""
+        task = asyncio.current_task()
+        assert task is not None
+        tasks = self._of_client.setdefault(client, {})
+        tasks[task] = displaced
+        try:
+            yield
+        finally:
+            tasks.pop(task, None)
+            if not tasks and self._of_client.get(client) is tasks:
+                del self._of_client[client]
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return any(self._of_client.values())
+
+    def displace(self) -> asyncio.Task[None] | None:
+        """Cancel the oldest of the client that has most of them, if there is any."""
+        tasks = max(self._of_client.values(), key=len, default={})
+        task = next(iter(tasks), None)
+        if task is not None:
+            tasks.pop(task)()
+            task.cancel()
+        return task
 
 
 class Budget:

@@ -41,6 +41,9 @@ STOP_S = 0.25
 #: No descriptors or memory left: try again a little later, since no event reports when there are some.
 ACCEPT_PAUSE_S = 0.1
 
+#: Full, and nobody's request is awaited: look again after so long.
+ROOM_PAUSE_S = 0.05
+
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -60,8 +63,10 @@ class Service:
         self._counts = Counts()
         self._truth = TruthWriter(configuration.truth)
         self._listeners: list[socket.socket] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: Clients of the tasks that serve, until they are counted no more.
+        self._tasks: dict[asyncio.Task[None], str | None] = {}
         self._paused = False
+        self._is_looking = False
         self._draining = asyncio.Event()
         self._stopping = asyncio.Event()
         self._server = Server(configuration, self._counts, self._warnings, self._truth)
@@ -137,10 +142,13 @@ class Service:
 
     def _accept(self, listener: socket.socket) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
-            if self._admission.is_full:
+            if self._admission.is_full and not self._make_room():
                 # The kernel's queue holds the next ones, the others wait.
                 self._warnings.warn("full", "as many connections as allowed: no more are accepted for now")
                 self._pause()
+                if not self._is_looking:
+                    self._is_looking = True
+                    asyncio.get_running_loop().call_later(ROOM_PAUSE_S, self._look_for_room)
                 return
             try:
                 sock, peer = listener.accept()
@@ -176,15 +184,39 @@ class Service:
 
     def _spawn(self, serving: Coroutine[None, None, None], client: str) -> None:
         task = asyncio.get_running_loop().create_task(serving)
-        self._tasks.add(task)
-        task.add_done_callback(lambda done: self._ended(done, client))
+        self._tasks[task] = client
+        task.add_done_callback(self._ended)
 
-    def _ended(self, task: asyncio.Task[None], client: str) -> None:
-        self._tasks.discard(task)
-        self._admission.release(client)
+    def _make_room(self) -> bool:
+        """End a connection whose client has not completed its request; whether there is one."""
+        task = self._server.asking.displace()
+        if task is None:
+            return False
+        self._release(task)
+        return True
+
+    def _release(self, task: asyncio.Task[None]) -> None:
+        client = self._tasks.get(task)
+        if client is not None:
+            self._tasks[task] = None
+            self._admission.release(client)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._release(task)
+        del self._tasks[task]
         self._resume_if_paused()
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a connection ended by an error of ours", exc_info=error, extra={"fields": {"event": "bug"}})
+
+    def _look_for_room(self) -> None:
+        """Resume once a client asks that could make room; those that were accepted last had not begun to."""
+        self._is_looking = self._paused and not (
+            self._draining.is_set() or self._server.asking or not self._admission.is_full
+        )
+        if self._is_looking:
+            asyncio.get_running_loop().call_later(ROOM_PAUSE_S, self._look_for_room)
+        elif self._paused and not self._draining.is_set():
+            self._resume()
 
     def _resume_if_paused(self) -> None:
         if self._paused and not self._draining.is_set() and not self._admission.is_full:

@@ -18,7 +18,7 @@ from reference_proxy.interception.requested_destination import (
     RequestedDestination,
     learn_destination,
 )
-from reference_proxy.limits import Budget
+from reference_proxy.limits import Asking, Budget
 from reference_proxy.relay.release import ReleaseAtOnce, ReleasePolicy, StoreAndForward
 from reference_proxy.relay.split import Relay, RelaySettings
 from reference_proxy.sockets import LegSettings, end_points, read_address, reset, show
@@ -85,6 +85,7 @@ class Server:
         )
         self._store_budget = Budget(configuration.store.memory_bytes)
         self._live: set[OpenConnection] = set()
+        self.asking = Asking()
         self._http: HttpServices | None = None
         self._gate: Gate | None = None
         self._reports: asyncio.DatagramTransport | None = None
@@ -208,13 +209,14 @@ class Server:
     async def _serve(self, sock: socket.socket, truth: Truth) -> None:
         configuration = self._configuration
         limits = configuration.limits
-        requested = await learn_destination(
-            sock,
-            configuration.interception,
-            self._target,
-            header_bytes=limits.header_bytes,
-            handshake_s=limits.handshake_s,
-        )
+        with self._asked(truth):
+            requested = await learn_destination(
+                sock,
+                configuration.interception,
+                self._target,
+                header_bytes=limits.header_bytes,
+                handshake_s=limits.handshake_s,
+            )
         truth.wished = show((requested.host, requested.port))
         if self._stopped:
             raise RefusedError("stopped", "the proxy ends")
@@ -224,6 +226,21 @@ class Server:
             await self._exchange(sock, requested, truth)
         else:
             await self._relay(sock, requested, truth)
+
+    @contextlib.contextmanager
+    def _asked(self, truth: Truth) -> Iterator[None]:
+        """A client asks; it can be displaced meanwhile."""
+
+        def displaced() -> None:
+            truth.ending = "displaced"
+            self.warn(
+                "displaced",
+                "a client without a complete request made room for another",
+                client=show(truth.mobile.remote),
+            )
+
+        with self.asking.tracked(truth.mobile.remote[0] if truth.mobile.remote else "", displaced):
+            yield
 
     def _is_http(self, requested: RequestedDestination) -> bool:
         explicit = self._configuration.interception is Interception.EXPLICIT
@@ -281,6 +298,6 @@ class Server:
 
         assert self._http is not None
         truth.manner = "stored"
-        exchange = HttpExchange(self._http, sock, requested, truth, self.spoofed(truth))
+        exchange = HttpExchange(self._http, sock, requested, truth, self.spoofed(truth), lambda: self._asked(truth))
         with self.tracked(exchange):
             await exchange.run()

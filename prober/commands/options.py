@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from prober.plan import Plan
-from prober.run.server_address import with_server
+if TYPE_CHECKING:
+    from prober.plan import Plan
 
 KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
 
@@ -47,4 +48,7 @@ restart_option = click.option(
 
 def load_plan(path: str, server: str | None, key: str | None) -> Plan:
     """The plan in a file with the command line's settings of the server. Raises PlanError, OSError."""
+    from prober.plan import Plan
+    from prober.run.server_address import with_server
+
     return with_server(Plan.from_toml(Path(path)), server, key)

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 SCHEMA = "pepscope-probe-run-1"
 #: Exit status of a run that left something unmeasured which could have been measured.
 NOT_WHOLE = 1
+#: Parts of the server, and what they are for.
+_LOADED_WHEN_RUN = {
+    "key": "Keys of clients: add, list, revoke.",
+    "serve": "Be the wired end: offer what a plan measures.",
+}
 
 
 class _ProbeGroup(click.Group):
@@ -28,7 +33,7 @@ class _ProbeGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all parts."""
-        return sorted({*super().list_commands(ctx), "serve"})
+        return sorted({*super().list_commands(ctx), *_LOADED_WHEN_RUN})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """One part."""
@@ -36,13 +41,17 @@ class _ProbeGroup(click.Group):
             from prober.commands.serve import serve
 
             return serve
+        if cmd_name == "key":
+            from prober.commands.key import key
+
+            return key
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the parts without loading the server."""
         rows = [(name, command.get_short_help_str(limit=70)) for name, command in self.commands.items()]
         with formatter.section("Commands"):
-            formatter.write_dl(sorted([*rows, ("serve", "Be the wired end: offer what a plan measures.")]))
+            formatter.write_dl(sorted([*rows, *_LOADED_WHEN_RUN.items()]))
 
 
 @click.group(cls=_ProbeGroup, short_help="Make measurements that show splits: a server, a mobile, a plan.")

@@ -48,6 +48,14 @@ class Capture:
         """Whether it still captures."""
         return self._running is not None
 
+    @property
+    def stored_bytes(self) -> int:
+        """What it takes on the disk now."""
+        for path in (self.path, self.packed):
+            with contextlib.suppress(OSError):
+                return path.stat().st_size
+        return 0
+
     def finish(self, why: str = "") -> CaptureSummary:
         """Stop, once, and compress; `why` is the reason if the mobile did not end it. Raises RefusedError for a full
         disk."""

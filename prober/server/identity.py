@@ -14,15 +14,15 @@ import re
 import secrets
 import shutil
 import ssl
-import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pepscope.whole_file import write_whole
 from prober.errors import ServerError
 from prober.protocol.control_messages import Key
+from prober.server.keys.client_key import DEFAULT_NAME, KeyRecord, digest_of
+from prober.server.keys.key_file import KeyFile, changing, read_private, write_private
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{20,100}")
 _CERTIFICATE_NAME = "probe-server.pepscope.invalid"
@@ -31,6 +31,8 @@ MARKER = "pepscope-probe-server"
 _MARKER_TEXT = "State of a probe server of pepscope: certificate, token, and captures while they are taken.\n"
 #: Where captures are while they are taken; the server deletes what it finds there at its start.
 _CAPTURES = "captures"
+_CERTIFICATE_FILE, _TOKEN_FILE = "certificate.pem", "token"
+_MOST_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,37 +90,71 @@ class StateDirectory:
 
     def identity(self) -> Identity:
         """The stored identity; made where there is none. Raises ServerError."""
-        certificate, token = self.path / "certificate.pem", self.path / "token"
-        if not certificate.exists():
-            self._write(certificate, _new_certificate())
-        if not token.exists():
-            self._write(token, secrets.token_urlsafe(32).encode())
-        text = self._read(token).decode("ascii", "replace").strip()
-        if _TOKEN.fullmatch(text) is None:
-            raise ServerError(f"{token} holds no token; remove it for a new one")
-        identity = Identity(Key(text, _fingerprint(self._read(certificate), certificate)), certificate)
-        try:
-            identity.tls()
-        except (ssl.SSLError, OSError) as error:
-            raise ServerError(f"{certificate} cannot be used ({error}); remove it for a new one") from None
-        return identity
+        return identity_in(self.path)
 
-    def _write(self, path: Path, data: bytes) -> None:
-        try:
-            write_whole(path, data, mode=0o600, durable=True)
-        except OSError as error:
-            raise ServerError(f"{path} cannot be written: {error.strerror}") from None
 
-    def _read(self, path: Path) -> bytes:
-        try:
-            mode = stat.S_IMODE(path.stat().st_mode)
-            if mode & 0o077:
-                raise ServerError(
-                    f"{path} can be read by others (mode {mode:04o}): chmod 600 it, or remove it for a new one"
-                )
-            return path.read_bytes()
-        except OSError as error:
-            raise ServerError(f"{path} cannot be read: {error.strerror}") from None
+def identity_in(path: Path) -> Identity:
+    """Certificate and token of a state directory; made where there are none, or the token was revoked.
+
+    Raises ServerError.
+    """
+    fingerprint = fingerprint_in(path)
+    with changing(path):
+        token = default_token(path)
+        if token is None:
+            token = secrets.token_urlsafe(32)
+            write_private(path / _TOKEN_FILE, token.encode())
+    identity = Identity(Key(token, fingerprint), path / _CERTIFICATE_FILE)
+    try:
+        identity.tls()
+    except (ssl.SSLError, OSError) as error:
+        raise ServerError(f"{identity.certificate_file} cannot be used ({error}); remove it for a new one") from None
+    return identity
+
+
+def fingerprint_in(path: Path) -> str:
+    """The fingerprint of a state directory's certificate, which is made where there is none. Raises ServerError."""
+    try:
+        _claim(path)
+    except OSError as error:
+        raise ServerError(f"the state directory {path} cannot be used: {error.strerror}") from None
+    certificate = path / _CERTIFICATE_FILE
+    with changing(path):
+        pem = read_private(certificate, _MOST_FILE_BYTES)
+        if pem is None:
+            pem = _new_certificate()
+            write_private(certificate, pem)
+    return _fingerprint(pem, certificate)
+
+
+def default_token(path: Path) -> str | None:
+    """The token of the server's own key; `None` where there is none, or where it was revoked. Raises ServerError."""
+    data = read_private(path / _TOKEN_FILE, _MOST_FILE_BYTES)
+    if data is None:
+        return None
+    token = data.decode("ascii", "replace").strip()
+    if _TOKEN.fullmatch(token) is None:
+        raise ServerError(f"{path / _TOKEN_FILE} holds no token; remove it for a new one")
+    revoked = {record.token_sha256 for record in KeyFile(path).read() if record.revoked_unix_s is not None}
+    return None if digest_of(token) in revoked else token
+
+
+def known_keys(path: Path) -> list[KeyRecord]:
+    """The keys of a state directory: the server's own first, then those that were added or revoked.
+
+    Raises ServerError.
+    """
+    if not (path / MARKER).exists():
+        raise ServerError(f"the state directory must be a probe server's, got {path}; choose one with --state")
+    token = default_token(path)
+    own = [] if token is None else [KeyRecord(name=DEFAULT_NAME, token_sha256=digest_of(token), added_unix_s=0)]
+    return [*own, *KeyFile(path).read()]
+
+
+def revoke(path: Path, name: str) -> None:
+    """Have a key accepted no longer. Raises ServerError."""
+    own = next((key for key in known_keys(path) if key.name == name == DEFAULT_NAME), None)
+    KeyFile(path).revoke(name, own)
 
 
 def _claim(path: Path) -> None:

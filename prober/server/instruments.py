@@ -13,6 +13,7 @@ from prober.host.hold.packet_rules import HeldTraffic
 from prober.host.network_devices import device_of
 from prober.protocol.control_messages import CaptureSummary, HoldReport, Ports, ServerCapabilities
 from prober.server.captures import Capture, excess, lacking, no_room, service_filter
+from prober.server.keys.client_key import ClientKey
 from prober.server.leases import Leases
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session
@@ -64,6 +65,8 @@ class Instruments:
             raise RefusedError(409, f"the server must make at most {running} captures at once")
         if self.captures.count(session) >= self._limits.captures_kept:
             raise RefusedError(409, f"a session must have at most {self._limits.captures_kept} captures: delete some")
+        if too_large := self._excess_of(session.key):
+            raise RefusedError(507, f"{too_large}: delete some")
 
         def make() -> Capture:
             device = self._interface or device_of(local_address)
@@ -136,6 +139,11 @@ class Instruments:
             why = excess(capture, self._limits)
             if why:
                 capture.finish(why)
+        for key in self.captures.owners():
+            if why := self._excess_of(key):
+                for capture in self._captures_of(key):
+                    if capture.is_running:
+                        capture.finish(why)
 
     def end_of(self, session: Session) -> None:
         """End everything of a session."""
@@ -146,6 +154,16 @@ class Instruments:
         """End everything."""
         for leases in (self.holds, self.silences, self.captures):
             leases.close()
+
+    def _captures_of(self, key: ClientKey) -> list[Capture]:
+        return self.captures.things(lambda session: session.key is key)
+
+    def _excess_of(self, key: ClientKey) -> str:
+        """Why a key must capture nothing more, one sentence; empty where it may."""
+        most = key.quotas.capture_bytes
+        if most is None or sum(capture.stored_bytes for capture in self._captures_of(key)) < most:
+            return ""
+        return f"the captures of the key {key.name} must take less than {most} bytes"
 
     def _lease(self, lease_s: float) -> float:
         return min(lease_s, self._limits.lease_s)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from pepscope.errors import PepscopeError
+from prober.server.keys.client_key import ClientKey
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session
 
@@ -67,10 +68,15 @@ class Leases(Generic[Thing]):
         with self._lock:
             return sum(held[0] is session for held in self._held.values())
 
-    def things(self) -> list[Thing]:
-        """All of them."""
+    def things(self, is_meant: Callable[[Session], bool] = lambda _: True) -> list[Thing]:
+        """All of them, or those of the sessions that are meant."""
         with self._lock:
-            return [held[1] for held in self._held.values()]
+            return [held[1] for held in self._held.values() if is_meant(held[0])]
+
+    def owners(self) -> set[ClientKey]:
+        """Whose sessions have any."""
+        with self._lock:
+            return {held[0].key for held in self._held.values()}
 
     def end_overdue(self, is_alive: Callable[[Session], bool]) -> None:
         """End all whose time is over, and those of sessions that ended while they were made."""

@@ -9,6 +9,8 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 import pepscope
@@ -20,13 +22,18 @@ from prober.protocol.pictures import LEAST_BYTES
 from prober.server.context import ServiceContext
 from prober.server.identity import Identity, StateDirectory
 from prober.server.instruments import Instruments
+from prober.server.keys.client_key import ClientKey
+from prober.server.keys.key_file import KeyFile
+from prober.server.keys.key_ring import KeyRing
+from prober.server.metrics import ServerCollector, serve_server_metrics
+from prober.server.privileges import give_up_privileges
 from prober.server.services.answers import Answers
 from prober.server.services.control import Control
 from prober.server.services.ftp import FtpService
 from prober.server.services.http_objects import serve_http, serve_https
 from prober.server.services.raw_tcp import serve_raw_tcp
 from prober.server.services.udp_echo import UdpEcho
-from prober.server.sessions import Sessions
+from prober.server.sessions import Session, Sessions
 from prober.server.settings import LimitsTable, ServerSettings
 from prober.server.sockets.admission import Admission, Complaints, Rate
 from prober.server.sockets.connections import Acceptor
@@ -54,7 +61,7 @@ def run(settings: ServerSettings, ready: Ready) -> None:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, end) for number in numbers}
     try:
-        with running(settings) as (key, about, sweep):
+        with running(settings, give_up_privileges) as (key, about, sweep):
             ready(key, about.ports, about)
             while not ending.wait(SWEEP_S):
                 sweep()
@@ -65,8 +72,13 @@ def run(settings: ServerSettings, ready: Ready) -> None:
 
 
 @contextlib.contextmanager
-def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[], None]]]:
-    """A server that serves while this context lasts: its key, its description, and the clean-up thread."""
+def running(
+    settings: ServerSettings, before_serving: Callable[[Path], object] = lambda _: None
+) -> Iterator[tuple[Key, About, Callable[[], None]]]:
+    """A server that serves while this context lasts: its key, its description, and what is to be done twice a second.
+
+    `before_serving` is called with the state directory once all ports are bound, while there is one thread.
+    """
     with contextlib.ExitStack() as closing:
         state = StateDirectory(settings.state_directory)
         closing.callback(state.close)
@@ -80,20 +92,45 @@ def running(settings: ServerSettings) -> Iterator[tuple[Key, About, Callable[[],
         instruments = Instruments(settings.limits, listeners.ports, listeners.by_number, directory, settings.interface)
         closing.callback(instruments.close)
         about = _about(settings.limits, listeners.ports, instruments)
-        control = Control(context, instruments, about, identity.key.token, Answers())
-        _serve(settings, context, listeners, control, closing)
+        keys = KeyRing(KeyFile(state.path), identity.key.token)
+        control = Control(context, instruments, about, keys, Answers())
+        before_serving(state.path)
+        if settings.metrics:
+            closing.callback(serve_server_metrics(settings.metrics, ServerCollector(context, instruments)))
+        served = _serve(settings, context, listeners, control, closing)
+        yield identity.key, about, _Sweep(context, instruments, keys, served).run
 
-        def sweep() -> None:
-            for session in context.sessions.expired():
-                instruments.end_of(session)
-                fields = {"event": "session-expired", "session": session.name[:6]}
-                logger.info("session-expired", extra={"fields": fields})
+
+class _Sweep:
+    """What is done twice a second: ending what is overdue, too large, or of a key that is accepted no longer."""
+
+    def __init__(self, context: ServiceContext, instruments: Instruments, keys: KeyRing, served: _Served) -> None:
+        self._context, self._instruments, self._keys, self._served = context, instruments, keys, served
+
+    def run(self) -> None:
+        """Sweep once."""
+        for step in (self._end_revoked, self._end_expired, self._end_leases):
             try:
-                instruments.sweep(lambda session: context.sessions.find(session.name) is session)
+                step()
             except (PepscopeError, OSError) as error:
-                context.complaints.complain("sweep", str(error))
+                self._context.complaints.complain(step.__name__.removeprefix("_end_"), str(error))
 
-        yield identity.key, about, sweep
+    def _end_revoked(self) -> None:
+        for key in self._keys.refresh():
+            self._end(self._context.sessions.end_of(key, f"the key {key.name} was revoked"), "session-revoked")
+            self._served.end_of(key)
+
+    def _end_expired(self) -> None:
+        self._end(self._context.sessions.expired(), "session-expired")
+
+    def _end_leases(self) -> None:
+        self._instruments.sweep(lambda session: self._context.sessions.find(session.name) is session)
+
+    def _end(self, sessions: list[Session], event: str) -> None:
+        for session in sessions:
+            self._instruments.end_of(session)
+            fields = {"event": event, "session": session.name[:6], "key": session.key.name}
+            logger.info(event, extra={"fields": fields})
 
 
 class _Listeners:
@@ -137,7 +174,7 @@ def _context(limits: LimitsTable, identity: Identity) -> ServiceContext:
     return ServiceContext(
         limits,
         Sessions(limits),
-        Admission(limits.connections, limits.connections_per_address, rate),
+        Admission(limits.connections, limits.connections_per_address, rate, limits.connections_per_network),
         Complaints(),
         Rate(limits.refusals_per_minute / 60, limits.refusals_per_minute),
         identity.tls(),
@@ -167,7 +204,7 @@ def _serve(
     listeners: _Listeners,
     control: Control,
     closing: contextlib.ExitStack,
-) -> None:
+) -> _Served:
     acceptor = Acceptor(context.admission, context.complaints)
     for port in listeners.http:
         acceptor.add(port, serve_http(context))
@@ -185,3 +222,17 @@ def _serve(
     echo = UdpEcho(context, listeners.udp_echo)
     echo.start()
     closing.callback(echo.close)
+    return _Served(acceptor, ftp)
+
+
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What connections are served by."""
+
+    acceptor: Acceptor
+    ftp: FtpService
+
+    def end_of(self, key: ClientKey) -> None:
+        """End every connection on behalf of a key."""
+        self.acceptor.end_of(key)
+        self.ftp.end_of(key)

@@ -45,8 +45,11 @@ class LimitsTable(Table, frozen=True):
     """What a server takes upon itself."""
 
     connections: Annotated[int, between(4, 10_000)] = 400
+    #: Of one IPv4 address, or one IPv6 /64.
     connections_per_address: Annotated[int, between(1, 10_000)] = 100
-    #: New connections of one address, long-term and at once.
+    #: Of one IPv4 /24, or one IPv6 /48.
+    connections_per_network: Annotated[int, between(1, 10_000)] = 200
+    #: New connections of one address or /64, long-term and at once; in proportion of one /24 or /48.
     connections_per_s: Annotated[float, between(0.1, 1e6)] = 500.0
     connections_at_once: Annotated[int, between(1, 1_000_000)] = 1000
     #: Wrong tokens of one address a minute; beyond it there is no answer at all.
@@ -93,6 +96,8 @@ class ServerSettings(Table, frozen=True):
     interface: str = ""
     #: What the mobile should call this host, for the line that is printed.
     host: str = ""
+    #: `ADDRESS:PORT` at which Prometheus finds metrics; empty for none.
+    metrics: str = ""
     ports: PortsTable = PortsTable()
     limits: LimitsTable = LimitsTable()
 

@@ -30,7 +30,9 @@ from reference_proxy.interception.requested_destination import AnsweredRefusalEr
 from reference_proxy.sockets import show
 
 if TYPE_CHECKING:
+    import contextlib
     import socket
+    from collections.abc import Callable
 
     from reference_proxy.configuration import Configuration
     from reference_proxy.interception.destinations import Destinations
@@ -87,7 +89,10 @@ class HttpExchange:
         requested: RequestedDestination,
         truth: Truth,
         spoofed: Address | None,
+        asked: Callable[[], contextlib.AbstractContextManager[None]],
     ) -> None:
+        """`asked` is entered while the client may be displaced: it has sent no whole request."""
+        self._asked = asked
         self._services = services
         self._truth = truth
         self._requested = requested
@@ -134,7 +139,7 @@ class HttpExchange:
         self._task = asyncio.current_task()
         self._moved()
         try:
-            while await self._client.has_more():
+            while await self._has_more():
                 if not await self._serve_one():
                     break
             self._truth.ending = "finished"
@@ -146,6 +151,10 @@ class HttpExchange:
             self._truth.ending = "mobile-aborted"
         finally:
             self._origin.close()
+
+    async def _has_more(self) -> bool:
+        with self._asked():
+            return await self._client.has_more()
 
     async def _serve_one(self) -> bool:
         """Take one request, answer it; whether another may follow on this connection."""
@@ -168,7 +177,8 @@ class HttpExchange:
         try:
             # The deadline is for the head alone: a large body may take its time, as long as it moves.
             async with asyncio.timeout(limits.handshake_s):
-                request = await self._client.next_event()
+                with self._asked():
+                    request = await self._client.next_event()
         except TimeoutError:
             raise RefusedError("handshake-timeout", f"no complete request within {limits.handshake_s:g} s") from None
         if not isinstance(request, h11.Request):

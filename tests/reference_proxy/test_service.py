@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import http.server
 import signal
@@ -128,6 +129,23 @@ def test_slow_loris_gets_no_time_for_trickling(tmp_path: Path, mode: str) -> Non
                 time.sleep(0.05)
         assert running.truth()[0]["ending"] == "handshake-timeout"
         assert running.await_event("handshake-timeout")["level"] == "warning"
+
+
+@pytest.mark.parametrize("mode", ["split", "store-and-forward"])
+@pytest.mark.parametrize("said", [b"", b"GET http://127.0.0.1/ HTTP/1.1\r\n", b"\x05"])
+def test_slow_clients_make_room_for_others(tmp_path: Path, mode: str, said: bytes) -> None:
+    """Not one of them is over when the good client comes."""
+    options = ("--set", "limits.connections=10", "--set", "limits.handshake_s=600")
+    with serving(echo) as server, proxy(tmp_path, mode, *options) as running, contextlib.ExitStack() as crowd:
+        for _ in range(20):
+            crowd.enter_context(running.connect()).sendall(said)
+        for _ in range(3):
+            with running.ask(server) as sock:
+                sock.sendall(DATA)
+                sock.shutdown(socket.SHUT_WR)
+                assert received(sock) == DATA
+        assert {line["ending"] for line in running.truth(10)[:10]} == {"displaced"}
+        assert running.await_event("displaced")["level"] == "warning"
 
 
 @pytest.mark.parametrize(

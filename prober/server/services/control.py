@@ -1,9 +1,8 @@
-"""The control channel: HTTP and JSON over TLS, for clients with the token, which is checked before anything else."""
+"""The control channel: HTTP and JSON over TLS, for clients with a key, whose token is checked before anything else."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
+import contextlib
 import json
 import logging
 import re
@@ -31,12 +30,15 @@ from prober.protocol.control_messages import (
 from prober.protocol.json_documents import parse_json
 from prober.server.context import ServiceContext
 from prober.server.instruments import Instruments
+from prober.server.keys.client_key import ClientKey
+from prober.server.keys.key_ring import KeyRing
 from prober.server.refusal import RefusedError
 from prober.server.services.answers import Answers
 from prober.server.services.http_connection import HttpConnection, MalformedHeadError, Request
 from prober.server.services.http_objects import secure
 from prober.server.sessions import Session
 from prober.server.sockets.connections import Connection
+from prober.server.sockets.networks import networks_of
 
 logger = logging.getLogger("prober")
 
@@ -53,7 +55,7 @@ class Control:
     context: ServiceContext
     instruments: Instruments
     about: About
-    token: str
+    keys: KeyRing
     answers: Answers
 
     def serve(self, connection: Connection) -> None:
@@ -62,34 +64,37 @@ class Control:
         http = HttpConnection(connection.sock, self.context.limits, connection.accepted_s)
         try:
             while (request := http.next_request()) is not None:
-                if not self._is_known(request):
-                    if self.context.refusals.take(connection.address):
-                        _answer(http, request, 401, _error("the token is missing or wrong"), is_last=True)
-                    self.context.complaints.complain("wrong-token", "a wrong token", peer=connection.peer)
+                try:
+                    key = self._key(request)
+                except RefusedError as error:
+                    if self.context.refusals.take(networks_of(connection.address)[0]):
+                        _answer(http, request, error.status, _error(str(error)), is_last=True)
+                    self.context.complaints.complain("wrong-token", str(error), peer=connection.peer)
                     break
-                if not self._serve(_Asked(self, connection, request, http)):
+                if not self._serve(_Asked(self, connection, request, http, key)):
                     break
         except MalformedHeadError as error:
             http.refuse(error.status, "this is not HTTP/1.1")
         http.linger()
 
-    def _is_known(self, request: Request) -> bool:
+    def _key(self, request: Request) -> ClientKey:
+        """Whose request it is. Raises RefusedError."""
         scheme, _, token = request.header("authorization").partition(" ")
-        # Digests are of one length, so that comparing takes as long for every token.
-        given, right = (hashlib.sha256(text.encode("utf-8", "replace")).digest() for text in (token, self.token))
-        return hmac.compare_digest(given, right) and scheme.lower() == "bearer"
+        return self.keys.find(token if scheme.lower() == "bearer" else "")
 
     def _serve(self, asked: _Asked) -> bool:
         """Answer one request; whether the connection can go on."""
         http, request = asked.http, asked.request
         try:
+            self.context.know(asked.connection, asked.key)
             body = http.small_content(_MOST_BODY_BYTES)
             capture = _CAPTURE.fullmatch(asked.path)
             if request.method == "GET" and capture and not capture[2]:
                 return asked.send_capture(capture[1])
             name = request.header(REQUEST_FIELD)
             if request.method in ("POST", "DELETE") and _REQUEST_NAME.fullmatch(name):
-                status, data = self.answers.once(name, lambda: asked.answer(body))
+                # Each key has names of its own: nobody gets another's answer.
+                status, data = self.answers.once(f"{asked.key.token_sha256} {name}", lambda: asked.answer(body))
             else:
                 status, data = asked.answer(body)
         except RefusedError as error:
@@ -102,11 +107,15 @@ class Control:
 class _Asked:
     """One request, understood step by step."""
 
-    def __init__(self, control: Control, connection: Connection, request: Request, http: HttpConnection) -> None:
-        self.request, self.http = request, http
+    def __init__(
+        self, control: Control, connection: Connection, request: Request, http: HttpConnection, key: ClientKey
+    ) -> None:
+        self.request, self.http, self.key = request, http, key
         self.path, _, query = request.target.partition("?")
         self._query = query
-        self._control, self._connection = control, connection
+        self._control, self.connection = control, connection
+        # Within a /64 a client changes its address as it likes (RFC 8981).
+        self._address = networks_of(connection.address)[0]
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
         """Status and JSON, also for an invalid request."""
@@ -128,7 +137,7 @@ class _Asked:
             case "GET", "/v1/clock":
                 return Clock(time.time_ns(), time.monotonic_ns(), bool(kernel_clock.is_synchronised())).to_json()
             case "POST", "/v1/sessions":
-                session = sessions.find(self.request.header(SESSION_FIELD)) or self._opened()
+                session = self._opened()
                 sessions.renew(session)
                 return SessionGrant(session.name, control.context.limits.session_s).to_json()
             case "DELETE", "/v1/sessions":
@@ -149,7 +158,7 @@ class _Asked:
         match self.path:
             case "/v1/captures":
                 capture = read_as(CaptureRequest, document, MalformedMessageError)
-                name = instruments.start_capture(session, self._connection.local_address, capture.snap_bytes)
+                name = instruments.start_capture(session, self.connection.local_address, capture.snap_bytes)
                 _log("capture", session, label=shown(capture.label), capture=name)
                 return {"capture": name}
             case "/v1/silences":
@@ -201,15 +210,17 @@ class _Asked:
     def _session(self) -> Session:
         """The session that the request belongs to, renewed. Raises RefusedError."""
         sessions = self._control.context.sessions
-        session = sessions.find(self.request.header(SESSION_FIELD))
-        if session is None:
-            raise RefusedError(410, "there is no such session; it may have ended")
+        session = sessions.find_own(self.request.header(SESSION_FIELD), self.key, self._address)
         sessions.renew(session)
         return session
 
     def _opened(self) -> Session:
-        session = self._control.context.sessions.open()
-        _log("session", session, peer=self._connection.peer)
+        """The session that is asked for again, or a new one. Raises RefusedError."""
+        sessions = self._control.context.sessions
+        with contextlib.suppress(RefusedError):
+            return sessions.find_own(self.request.header(SESSION_FIELD), self.key, self._address)
+        session = sessions.open(self.key, self._address)
+        _log("session", session, peer=self.connection.peer, key=self.key.name)
         return session
 
     def _whole(self, name: str) -> int:

@@ -12,6 +12,7 @@ import logging
 import socket
 import threading
 import time
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyftpdlib.handlers import DTPHandler, FTPHandler
@@ -20,13 +21,16 @@ from pyftpdlib.servers import FTPServer
 
 from prober.protocol.application import Application
 from prober.protocol.objects import PIECE_BYTES
+from prober.server.refusal import RefusedError
 from prober.server.served_log import Entry
 from prober.server.services.ftp_files import ObjectFile, ObjectFiles, SessionAuthorizer
-from prober.server.sockets.connections import show
+from prober.server.sockets.connections import show, shut_down
 from prober.server.sockets.kernel_state import await_acknowledged, last_tcp_info, save_syns, saved_syn
 
 if TYPE_CHECKING:
     from prober.server.context import ServiceContext
+    from prober.server.keys.client_key import ClientKey
+    from prober.server.sockets.admission import Admitted
     from prober.server.sockets.listening import Port
 
 logger = logging.getLogger("prober")
@@ -137,16 +141,19 @@ class _Control(FTPHandler):  # type: ignore[misc]
     # Names of sessions cannot be guessed, however fast.
     auth_failed_timeout = 0.2
     _refusals = 0
+    #: The key of the session that logged in.
+    owner: ClientKey | None = None
+    admitted: Admitted | None = None
     proto_cmds: ClassVar = {name: FTPHandler.proto_cmds[name] for name in _COMMANDS}
 
     def handle(self) -> None:
         """Check a login."""
         context: ServiceContext = self.server.context
-        refusal = context.admission.admit(self.remote_ip)
-        self._is_admitted = not refusal
-        if refusal:
-            context.complaints.complain("refused", refusal, peer=show(self.remote_ip, self.remote_port))
-            self.respond_w_warning(f"421 {refusal}.")
+        try:
+            self.admitted = context.admission.admit(self.remote_ip, lambda: shut_down(self.socket))
+        except RefusedError as error:
+            context.complaints.complain("refused", str(error), peer=show(self.remote_ip, self.remote_port))
+            self.respond_w_warning(f"421 {error}.")
             self.close_when_done()
             return
         self.ioloop.call_later(context.limits.head_s, self._end_stranger, _errback=self.handle_error)
@@ -177,9 +184,9 @@ class _Control(FTPHandler):  # type: ignore[misc]
 
     def close(self) -> None:
         """End, and make room."""
-        if getattr(self, "_is_admitted", False):
-            self._is_admitted = False
-            self.server.context.admission.release(self.remote_ip)
+        if self.admitted is not None:
+            self.server.context.admission.release(self.admitted)
+            self.admitted = None
         super().close()
 
     def ftp_PORT(self, line: str) -> None:  # noqa: N802
@@ -245,11 +252,16 @@ class FtpService:
         for sock in (sock for port in ports for sock in port.sockets):
             _Server(sock, handler, self._loop, context)
         self._is_ending = False
+        self._ended: SimpleQueue[ClientKey] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pepscope-ftp", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def end_of(self, key: ClientKey) -> None:
+        """Have every connection that logged in with a session of this key end, within a moment."""
+        self._ended.put(key)
 
     def close(self) -> None:
         """End every connection, and listen no more."""
@@ -260,6 +272,14 @@ class FtpService:
         while not self._is_ending:
             try:
                 self._loop.loop(timeout=_WAKE_S, blocking=False)
+                self._close_ended()
             except Exception:
                 logger.exception("an FTP connection ended by an error of ours", extra={"fields": {"event": "bug"}})
         self._loop.close()
+
+    def _close_ended(self) -> None:
+        while not self._ended.empty():
+            key = self._ended.get()
+            for control in [one for one in self._loop.socket_map.values() if isinstance(one, _Control)]:
+                if control.owner is key:
+                    control.close()

@@ -36,11 +36,16 @@ class SessionAuthorizer(DummyAuthorizer):  # type: ignore[misc]
 
     def validate_authentication(self, username: str, password: str, handler: Any) -> None:  # noqa: ARG002
         """Raise AuthenticationFailed where there is no such session."""
-        if not is_session(username) or self._context.sessions.find(username) is None:
+        session = self._context.sessions.find(username) if is_session(username) else None
+        if session is None:
             self._context.complaints.complain(
                 "no-session", "a client asks without a session that exists", address=handler.remote_ip
             )
             raise AuthenticationFailed("there is no session of this name")
+        try:
+            self._context.know(handler, session.key)
+        except RefusedError as error:
+            raise AuthenticationFailed(str(error)) from None
 
     def get_home_dir(self, username: str) -> str:  # noqa: ARG002
         """The only directory that there is."""

@@ -18,6 +18,7 @@ import h11
 
 from prober.server.refusal import RefusedError
 from prober.server.settings import LimitsTable
+from prober.server.sockets.head_pace import HeadPace
 
 _READ_BYTES = 1 << 16
 #: After a last answer: how long to take what the peer still sends, so that our close does not reset the answer away.
@@ -72,6 +73,7 @@ class HttpConnection:
             # What came already of the next request.
             self._fed = bytearray(self._http.trailing_data[0])
             self._await_next()
+        pace = HeadPace()
         while True:
             try:
                 event = self._http.next_event()
@@ -82,6 +84,7 @@ class HttpConnection:
                 return self._taken(event)
             if event is not h11.NEED_DATA:
                 return None
+            pace.wait()
             self._feed(self._limits.head_s - (time.monotonic() - self._head_began_s))
 
     def _await_next(self) -> None:

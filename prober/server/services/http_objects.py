@@ -80,7 +80,7 @@ class _Service:
         """Answer one request; whether the connection can go on."""
         try:
             target = Target.parse(request.target)
-            session = self._context.session(target.session, self._connection.address)
+            session = self._context.session(target.session, self._connection)
         except MalformedMessageError as error:
             return self._refuse(request, 404, str(error))
         except RefusedError as error:

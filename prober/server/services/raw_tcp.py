@@ -17,6 +17,7 @@ from prober.server.served_log import Entry
 from prober.server.services.slow_reading import SlowReading
 from prober.server.sessions import Session
 from prober.server.sockets.connections import Connection, reset
+from prober.server.sockets.head_pace import HeadPace
 from prober.server.sockets.kernel_state import await_acknowledged, last_tcp_info, saved_syn
 
 #: How long to wait for the peer's end once everything is done.
@@ -44,7 +45,7 @@ class _Transfer:
         try:
             line = self._line()
             request = TcpRequest.parse(line)
-            session = self._context.session(request.session, self._connection.address)
+            session = self._context.session(request.session, self._connection)
             if request.size_bytes > self._limits.object_bytes:
                 raise RefusedError(413, f"a transfer must have at most {self._limits.object_bytes} bytes")
         except (MalformedMessageError, RefusedError) as error:
@@ -93,6 +94,7 @@ class _Transfer:
         """The first line, without its end, and nothing of what follows. Raises MalformedMessageError, OSError."""
         deadline = self._connection.accepted_s + self._limits.head_s
         line = bytearray()
+        pace = HeadPace()
         while True:
             self._sock.settimeout(max(0.001, deadline - time.monotonic()))
             seen = self._sock.recv(MOST_LINE_BYTES - len(line), socket.MSG_PEEK)
@@ -104,6 +106,7 @@ class _Transfer:
                 return bytes(line[:-1])
             if len(line) >= MOST_LINE_BYTES:
                 raise MalformedMessageError(f"the request must have at most {MOST_LINE_BYTES} bytes")
+            pace.wait()
 
     def _download(self, session: Session, request: TcpRequest, entry: Entry) -> None:
         for made in ObjectName(request.kind, request.size_bytes, request.seed).pieces():

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pepscope.errors import PepscopeError
-from prober.server.sockets.admission import Admission, Complaints
+from prober.server.refusal import RefusedError
+from prober.server.sockets.admission import Admission, Admitted, Complaints
 from prober.server.sockets.listening import Port
 
 logger = logging.getLogger("prober")
@@ -39,7 +40,10 @@ class Connection:
     #: This end's address and port.
     local_address: str
     local_port: int
+    admitted: Admitted = field(init=False)
     accepted_s: float = field(default_factory=time.monotonic)
+    #: On whose behalf it is served, once that is known.
+    owner: object = None
 
 
 Serve = Callable[[Connection], None]
@@ -50,6 +54,13 @@ def reset(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         socket.socket.setsockopt(sock, socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     sock.close()
+
+
+def shut_down(sock: socket.socket) -> None:
+    """End a connection that another thread serves."""
+    with contextlib.suppress(OSError):
+        # The plain socket's method: that of a TLS socket is not made for another thread.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def show(address: str, port: int) -> str:
@@ -90,12 +101,17 @@ class Acceptor:
         with self._lock:
             living = dict(self._living)
         for connection in living:
-            with contextlib.suppress(OSError):
-                # The plain socket's method: that of a TLS socket is not made for another thread.
-                socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+            shut_down(connection.sock)
         deadline = time.monotonic() + _END_S
         for thread in living.values():
             thread.join(max(0.0, deadline - time.monotonic()))
+
+    def end_of(self, owner: object) -> None:
+        """Shut down every connection that is served on this behalf."""
+        with self._lock:
+            owned = [connection for connection in self._living if connection.owner is owner]
+        for connection in owned:
+            shut_down(connection.sock)
 
     def _run(self) -> None:
         while not self._is_ending:
@@ -111,22 +127,28 @@ class Acceptor:
                 self._complaints.complain("no-resources", f"a connection cannot be accepted: {error.strerror}")
                 time.sleep(_PAUSE_S)
             return
-        refusal = self._admission.admit(name[0])
-        if refusal:
-            self._complaints.complain("refused", refusal, peer=show(*name[:2]))
-            reset(sock)
-            return
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             local = sock.getsockname()
-            connection = Connection(sock, name[0], show(*name[:2]), local[0], local[1])
-            thread = threading.Thread(target=self._serve, args=(connection, serve), daemon=True)
-            with self._lock:
-                self._living[connection] = thread
+        except OSError:
+            # It is over already.
+            sock.close()
+            return
+        connection = Connection(sock, name[0], show(*name[:2]), local[0], local[1])
+        try:
+            connection.admitted = self._admission.admit(name[0], lambda: shut_down(connection.sock))
+        except RefusedError as error:
+            self._complaints.complain("refused", str(error), peer=connection.peer)
+            reset(sock)
+            return
+        thread = threading.Thread(target=self._serve, args=(connection, serve), daemon=True)
+        with self._lock:
+            self._living[connection] = thread
+        try:
             thread.start()
-        except (OSError, RuntimeError) as error:
+        except RuntimeError as error:
             self._complaints.complain("no-resources", f"a connection cannot be served: {error}")
-            self._forget(connection=None, sock=sock, address=name[0])
+            self._forget(connection)
 
     def _serve(self, connection: Connection, serve: Serve) -> None:
         try:
@@ -137,12 +159,11 @@ class Acceptor:
         except Exception:
             logger.exception("a connection ended by an error of ours", extra={"fields": {"event": "bug"}})
         finally:
-            self._forget(connection, connection.sock, connection.address)
+            self._forget(connection)
 
-    def _forget(self, connection: Connection | None, sock: socket.socket, address: str) -> None:
+    def _forget(self, connection: Connection) -> None:
         with contextlib.suppress(OSError):
-            sock.close()
+            connection.sock.close()
         with self._lock:
-            for known in [known for known in self._living if known is connection or known.sock is sock]:
-                del self._living[known]
-        self._admission.release(address)
+            del self._living[connection]
+        self._admission.release(connection.admitted)

@@ -21,7 +21,8 @@ from prober.server.sockets.kernel_state import save_syns
 SO_ATTACH_FILTER = 26
 SO_DETACH_FILTER = 27
 
-_BACKLOG = 256
+#: As much as kernels allow by default (net.core.somaxconn since Linux 5.4).
+_BACKLOG = 4096
 _FILL_S = 5.0
 #: How often to choose another port where the kernel's choice for one address is taken for the next.
 _TRIES = 20

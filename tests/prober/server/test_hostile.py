@@ -150,12 +150,32 @@ def dawdle(sock: socket.socket, words: bytes) -> None:
                 raise EOFError
 
 
+@pytest.mark.parametrize("service", ["http", "https", "tcp", "ftp", "control"])
+def test_a_client_is_served_beside_as_many_slow_ones_as_the_server_admits(
+    tmp_path_factory: pytest.TempPathFactory, service: str
+) -> None:
+    """They come from many networks, and not one of them is over when the good client comes."""
+    limits = {"connections": 30, "head_s": 600.0}
+    with serving_here(tmp_path_factory.mktemp("state"), **limits) as here, contextlib.ExitStack() as crowd:
+        session = here.session
+        words = client_hello() if service in ("https", "control") else WORDS
+        for number in range(60):
+            source = (f"127.1.{number}.1", 0)
+            sock = socket.create_connection(("127.0.0.1", port_of(here, service)), TIMEOUT_S, source_address=source)
+            crowd.enter_context(sock).sendall(words[:5])
+        for _ in range(5):
+            with here.connect(here.ports.http) as good:
+                good.sendall(f"GET /echo/{session} HTTP/1.0\r\n\r\n".encode())
+                assert received(good).startswith(b"HTTP/1.1 200 ")
+        assert here.control.clock().unix_ns > 0
+
+
 def test_a_slow_request_body_is_cut_off(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serving_here(tmp_path_factory.mktemp("state"), idle_s=0.5) as here, here.connect(here.ports.http) as sock:
         target = upload_target(here.session, "slow")
         sock.sendall(f"PUT {target} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx".encode())
         assert received(sock) == b""
-        (entry,) = here.control.served()
+        (entry,) = here.control.served(settle_s=TIMEOUT_S)
         assert (entry.ending, entry.received_bytes) == ("idle", 1)
 
 
@@ -164,9 +184,10 @@ def test_one_address_has_only_so_many_connections(tmp_path_factory: pytest.TempP
         session = here.session  # the control connection is one of them
         with contextlib.ExitStack() as crowd:
             for _ in range(4):
-                crowd.enter_context(here.connect(here.ports.http))
-            refused = crowd.enter_context(here.connect(here.ports.http))
-            with pytest.raises(ConnectionResetError):
+                sock = crowd.enter_context(here.connect(here.ports.http))
+                sock.sendall(f"GET /echo/{session} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                assert sock.recv(9) == b"HTTP/1.1 "
+            with pytest.raises(ConnectionResetError), here.connect(here.ports.http) as refused:
                 refused.recv(1)
             greeted = crowd.enter_context(here.connect(here.ports.ftp))
             assert received(greeted).startswith(b"421 ")

@@ -52,7 +52,7 @@ def test_everything_is_served_over_ipv6(tmp_path: Path) -> None:
             socket.create_connection(("::1", ports.dead), timeout=0.4)
         summary = control.fetch_capture(capture, tmp_path / "v6.pcap")
         assert open_capture(str(tmp_path / "v6.pcap")).packet_count == summary.packets
-        entries = control.served()
+        entries = control.served(settle_s=TIMEOUT_S)
         assert {entry.peer.rpartition(":")[0] for entry in entries} == {"[::1]"}
         assert {entry.ending for entry in entries} == {"finished"}
         assert all(entry.syn[0] >> 4 == 6 for entry in entries if entry.syn)

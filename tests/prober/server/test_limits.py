@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prober.errors import ServerError
+from prober.server.keys.client_key import ClientKey, Quotas
 from prober.server.leases import Leases
 from prober.server.refusal import RefusedError
 from prober.server.sessions import DAY_S, DayBudget, Session, Sessions
 from prober.server.settings import LimitsTable
-from prober.server.sockets.admission import Admission, Rate
+from prober.server.sockets.admission import Admission, Admitted, Rate
+from prober.server.sockets.networks import networks_of
+
+KEY = ClientKey("alice")
 
 
 class Clock:
@@ -42,13 +50,123 @@ def test_a_rate_limit_stores_a_bounded_number_of_addresses() -> None:
 
 def test_connections_are_counted_in_all_and_by_address() -> None:
     admission = Admission(3, 2, Rate(1000, 1000))
-    assert admission.admit("a") == admission.admit("a") == ""
-    assert "one address" in admission.admit("a")
-    assert admission.admit("b") == ""
-    assert "as many connections as allowed" in admission.admit("c")
-    admission.release("a")
-    assert admission.admit("c") == ""
+    first, _ = known(admission, "192.0.2.1"), known(admission, "192.0.2.1")
+    with pytest.raises(RefusedError, match="as many connections of one address as allowed"):
+        admission.admit("192.0.2.1", never)
+    known(admission, "192.0.2.2")
+    with pytest.raises(RefusedError, match="as many connections as allowed"):
+        admission.admit("198.51.100.1", never)
+    admission.release(first)
+    admission.release(first)
+    assert admission.admitted == 2
+    known(admission, "198.51.100.1")
     assert admission.admitted == 3
+
+
+def never() -> None:
+    raise AssertionError("a connection with a key must not make room")
+
+
+def known(admission: Admission, address: str, key: ClientKey = KEY) -> Admitted:
+    admitted = admission.admit(address, never)
+    admission.know(admitted, key)
+    return admitted
+
+
+@pytest.mark.parametrize(
+    ("address", "client", "site"),
+    [
+        ("192.0.2.7", "192.0.2.7/32", "192.0.2.0/24"),
+        ("::ffff:192.0.2.7", "192.0.2.7/32", "192.0.2.0/24"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64", "2001:db8:1::/48"),
+        ("fe80::1%eth0", "fe80::/64", "fe80::/48"),
+    ],
+)
+def test_networks_are_counted_as_one_client_or_one_site_has_them(address: str, client: str, site: str) -> None:
+    assert networks_of(address) == (client, site)
+
+
+@pytest.mark.parametrize("numbering", ["203.0.113.7", "2001:db8:1:{:x}::{:x}", "2001:db8:1:0::{:x}"])
+def test_ten_thousand_connections_of_one_network_keep_nobody_else_out(numbering: str) -> None:
+    """Even where all of them have a key."""
+    limits = LimitsTable()
+    rate = Rate(1e9, 1e9)
+    admission = Admission(limits.connections, limits.connections_per_address, rate, limits.connections_per_network)
+    refused = 0
+    for number in range(10_000):
+        try:
+            known(admission, numbering.format(number, number))
+        except RefusedError:
+            refused += 1
+    assert refused >= 10_000 - limits.connections_per_network
+    for other in ("203.0.112.7", "2001:db8:2::1"):
+        assert len([known(admission, other) for _ in range(50)]) == 50
+
+
+def test_a_key_has_only_so_many_connections() -> None:
+    admission, frugal = Admission(10, 10, Rate(1000, 1000)), ClientKey("frugal", Quotas(connections=2))
+    first = known(admission, "192.0.2.1", frugal)
+    known(admission, "2001:db8::1", frugal)
+    third = admission.admit("198.51.100.1", never)
+    with pytest.raises(RefusedError, match="the key frugal must have at most 2 connections"):
+        admission.know(third, frugal)
+    admission.know(third, KEY)
+    admission.release(first)
+    known(admission, "192.0.2.1", frugal)
+
+
+def test_strangers_make_room_the_oldest_of_the_most_crowded_network_first() -> None:
+    clock = Clock()
+    admission = Admission(6, 4, Rate(1000, 1000), per_site=5, clock=clock)
+    gone: list[str] = []
+
+    def stranger(address: str) -> Admitted:
+        name = f"{address} {next(numbers)}"
+        return admission.admit(address, lambda: gone.append(name))
+
+    numbers = itertools.count()
+    known(admission, "192.0.2.1")
+    lone = stranger("198.51.100.1")
+    crowd = [stranger("192.0.2.2") for _ in range(3)]
+    stranger("192.0.2.1")
+    with pytest.raises(RefusedError, match="as many connections of one network as allowed"):
+        stranger("192.0.2.1")
+    assert gone == []
+    clock.now += 1.0
+    stranger("192.0.2.1")
+    assert gone == ["192.0.2.2 1"], "of the full /24"
+    stranger("203.0.113.1")
+    assert gone == ["192.0.2.2 1", "192.0.2.2 2"], "of all"
+    admission.release(crowd[0])
+    assert admission.admitted == 6, "who made room is not counted twice"
+    admission.know(lone, KEY)
+    admission.know(crowd[0], KEY)
+    assert admission.admitted == 6
+    assert admission.displaced == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(0, 9)), max_size=200))
+def test_counts_are_right_whatever_happens(steps: list[tuple[int, int, int]]) -> None:
+    """Never more than allowed of anything, and none of it left in the end."""
+    admission = Admission(8, 3, Rate(1e9, 1e9), per_site=5)
+    living: list[Admitted] = []
+    for kind, address, which in steps:
+        if kind < 3:
+            with contextlib.suppress(RefusedError):
+                living.append(admission.admit(f"192.0.{address % 2}.{address}", lambda: None))
+        elif living and kind == 3:
+            admission.release(living.pop(which % len(living)))
+        elif living:
+            with contextlib.suppress(RefusedError):
+                admission.know(living[which % len(living)], KEY)
+        assert 0 <= admission.admitted <= 8
+        assert max(admission._of.values(), default=0) <= 5
+    for admitted in living:
+        admission.release(admitted)
+    assert admission.admitted == 0
+    assert not admission._of
+    assert not admission._of_key
+    assert not admission._strangers
 
 
 def test_a_days_budget_begins_again_the_next_day() -> None:

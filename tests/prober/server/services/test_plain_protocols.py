@@ -54,7 +54,7 @@ def get(connection: http.client.HTTPConnection, target: str) -> tuple[http.clien
 
 
 def since(here: Here, before: int) -> list[Served]:
-    return here.control.served(before)
+    return here.control.served(before, settle_s=TIMEOUT_S)
 
 
 @pytest.mark.parametrize("free", [False, True])

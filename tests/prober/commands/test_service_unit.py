@@ -1,0 +1,72 @@
+"""What a server that one leaves running may do: its privileges once it serves, and its systemd unit."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.prober.commands.test_serve import started
+from tests.prober.serving import PEPSCOPE
+
+NET_ADMIN, NET_RAW, DAC_OVERRIDE = 12, 13, 1
+
+
+def capabilities(task: Path) -> dict[str, set[int]]:
+    found = re.findall(r"^(Cap\w+|NoNewPrivs):\s*([0-9a-f]+)$", (task / "status").read_text(), re.MULTILINE)
+    return {name: {bit for bit in range(64) if int(value, 16) >> bit & 1} for name, value in found}
+
+
+@pytest.mark.parametrize("owner", ["own", "another"])
+def test_privileges_go_before_anything_is_served(tmp_path: Path, owner: str) -> None:
+    """All threads, and the processes that hold ACKs, whose rules are made all the same."""
+    allowed = {NET_ADMIN, NET_RAW}
+    state = tmp_path / "state"
+    state.mkdir()
+    if owner == "another" and os.geteuid() == 0:
+        os.chown(state, 12_345, 12_345)
+        tmp_path.chmod(0o755)
+        allowed |= {DAC_OVERRIDE}
+    with started(state) as server, server.control() as mobile:
+        capture = mobile.start_capture("x", 100)
+        with mobile.hold_acks(server.ready["ports"]["tcp"][0], 0.05, 60):
+            pid = server.process.pid
+            children = [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+            children += [
+                int(number)
+                for task in Path(f"/proc/{pid}/task").iterdir()
+                for number in (task / "children").read_text().split()
+            ]
+            assert children
+            tasks = [*Path(f"/proc/{pid}/task").iterdir(), *(Path(f"/proc/{child}") for child in children)]
+            assert len(tasks) > 4
+            for task in tasks:
+                held = capabilities(task)
+                assert held["NoNewPrivs"] == {0}
+                for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"):
+                    assert held[name] <= allowed, (task, name)
+        assert mobile.finish_capture(capture).ended_early == ""
+
+
+def unit(tmp_path: Path) -> Path:
+    path = tmp_path / "pepscope-probe.service"
+    path.write_text(subprocess.run([PEPSCOPE, "probe", "serve", "--show", "unit"], capture_output=True, text=True,
+                                   check=True, timeout=600).stdout)  # fmt: skip
+    return path
+
+
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    command = ["systemd-analyze", "verify", str(unit(tmp_path))]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stderr
+    assert "pepscope-probe.service" not in checked.stderr, "no warnings"
+
+
+def test_the_unit_exposes_little(tmp_path: Path) -> None:
+    """The greatest exposure that passes, ten times the score of the guide."""
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(unit(tmp_path))]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout[-300:]
