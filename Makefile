@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -99,12 +99,16 @@ calibrate: install ## Set probabilities beside truth on fresh captures (root, Li
 bench: install ## Run side by side with tcptrace and tshark
 	$(BIN)/python -m benchmarks.run
 
+split-gain: install ## Simulate what a split gains today and print the tables (five minutes)
+	$(BIN)/python -m benchmarks.split_gain
+
 bench-quick: install ## The speed of detect and inspect beside tcptrace, in five minutes; fails where one fell behind
 	$(BIN)/python -m benchmarks.quick
 
 docs: install ## Draw the figures of the documentation and write the pages made from the code
 	$(BIN)/python docs/draw_figures.py
 	$(BIN)/python docs/draw_timing.py
+	$(BIN)/python docs/draw_split_gain.py
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py
 	$(BIN)/python docs/worked_verdict.py

@@ -26,6 +26,8 @@ def measure(run: Run) -> dict[str, float | None]:
     measures: dict[str, float | None] = {name: summary[name] for name in _TOTALS}
     flows = run.truth["flows"]
     measures["transfer_s"] = _mean([_transfer_s(flow) for flow in flows])
+    measures["first_byte_s"] = _mean([_first_byte_s(flow) for flow in flows])
+    measures["down_delay_s"] = _mean([_down_delay_s(flow) for flow in flows])
     answers = sum(flow["mobile"]["answers"] for flow in flows)
     measures["answer_s"] = sum(flow["mobile"]["answer_time_s"] for flow in flows) / answers if answers else None
     for hop in summary["hops"]:
@@ -41,6 +43,18 @@ def _transfer_s(flow: Mapping[str, Any]) -> float | None:
     if not ends or flow["mobile"]["outcome"] != "closed":
         return None
     return float(max(ends) - flow["start_s"])
+
+
+def _first_byte_s(flow: Mapping[str, Any]) -> float | None:
+    """From the start of a flow to the first byte that the mobile read; None where it read nothing."""
+    read_s = flow["mobile"]["first_read_s"]
+    return None if read_s is None else float(read_s - flow["start_s"])
+
+
+def _down_delay_s(flow: Mapping[str, Any]) -> float | None:
+    """Mean true one-way delay of segments to the mobile, over all legs; what data wait in proxies is left out."""
+    means = [leg["one_way_delay_down"]["mean_s"] for leg in flow["legs"]]
+    return None if None in means else float(sum(means))
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
@@ -23,6 +24,7 @@ from prober.errors import ImpossibleError, MeasurementError, PlanError
 from prober.measurement.cost_estimate import transfer_cost
 from prober.measurement.experiment import Experiment, ObservedTask
 from prober.measurement.measured import Count, FiniteNumber, Measured
+from prober.measurement.simulated_gain import nearest_simulated_gain
 from prober.measurement.task import Measurement, Task
 from prober.protocol.application import Application
 from prober.protocol.json_documents import Json
@@ -163,11 +165,13 @@ def gain_row(size_bytes: int, pairs: Sequence[tuple[float, float]]) -> dict[str,
 
     `gain` is the throughput through the usual port over that through the free one, less 1, of medians; `gain_low` and
     `gain_high` bound it with `CONFIDENCE` and are `None` below `LEAST_PAIRS` pairs. `reading` is the row in a sentence.
+    `simulated` is the cell of the simulated table whose object and time through the free port are nearest, if one is.
     """
     times = np.asarray(pairs, dtype=np.float64)
     usual_s, free_s = np.median(times, axis=0)
     gain = float(free_s / usual_s - 1.0)
     interval = gain_interval(times) if len(pairs) >= LEAST_PAIRS else None
+    simulated = nearest_simulated_gain(size_bytes, float(free_s))
     return {
         "size_bytes": size_bytes,
         "pairs": len(pairs),
@@ -179,6 +183,7 @@ def gain_row(size_bytes: int, pairs: Sequence[tuple[float, float]]) -> dict[str,
         "gain_low": None if interval is None else interval[0],
         "gain_high": None if interval is None else interval[1],
         "reading": _reading(gain, interval, len(pairs)),
+        "simulated": None if simulated is None else {**msgspec.structs.asdict(simulated), "reading": simulated.reading},
     }
 
 

@@ -27,6 +27,8 @@ class Gain:
     usual_s: float | None
     free_s: float | None
     reading: str
+    #: The nearest simulated cell in a sentence, if one is near.
+    simulated: str = ""
 
 
 def read_gains(metrics: Mapping[str, Any]) -> list[Gain]:
@@ -51,6 +53,7 @@ def read_gains(metrics: Mapping[str, Any]) -> list[Gain]:
                 usual_s=_number(row.get("usual_median_s")),
                 free_s=_number(row.get("free_median_s")),
                 reading=str(row.get("reading", "")),
+                simulated=_reading_of(row.get("simulated")),
             )
         )
     return sorted(found, key=lambda item: item.size_bytes)
@@ -96,7 +99,7 @@ def gain_table(gains: Sequence[Gain]) -> str:
         f'<td data-label="usual port" class="number">{_time(item.usual_s)}</td>'
         f'<td data-label="free port" class="number">{_time(item.free_s)}</td>'
         f'<td data-label="gain" class="number">{_signed(item.gain)}</td>'
-        f'<td data-label="reading">{escape(item.reading)}</td></tr>'
+        f'<td data-label="reading">{escape(_sentences(item))}</td></tr>'
         for item in gains
     )
     heads = "".join(
@@ -104,6 +107,14 @@ def gain_table(gains: Sequence[Gain]) -> str:
         for place, name in enumerate(("size", "pairs", "usual port", "free port", "gain", "reading"))
     )
     return f'<table class="rows"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>'
+
+
+def _reading_of(simulated: object) -> str:
+    return str(simulated.get("reading", "")) if isinstance(simulated, Mapping) else ""
+
+
+def _sentences(item: Gain) -> str:
+    return f"{item.reading}. {item.simulated}" if item.reading and item.simulated else item.reading or item.simulated
 
 
 def _signed(share: float) -> str:

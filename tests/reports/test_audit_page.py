@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, sync_playwright
 from pepscope.captures.packets import Direction
 from pepscope.results.audits import AuditResult
 from pepscope.results.verdicts import Evidence, Outcome, Verdict
-from reports.audit.gain_chart import gain_chart, read_gains
+from reports.audit.gain_chart import gain_chart, gain_table, read_gains
 from reports.audit.junit import write_audit_junit
 from reports.audit.page import audit_page_text, write_audit_page
 from reports.audit.sides import sides_section
@@ -184,3 +184,9 @@ def test_many_connections_of_a_cell_are_cut_and_counted() -> None:
     text = audit_page_text(AuditResult((replace(make_run(), cells=(many,)),)))
     assert text.count('class="connection"') == 30
     assert "30 more are in the output of" in text
+
+
+def test_a_gain_is_read_beside_the_nearest_simulated_cell() -> None:
+    row = {"size_bytes": 1000, "gain": 0.5, "reading": "faster", "simulated": {"reading": "In <simulation> less."}}
+    assert "faster. In &lt;simulation&gt; less." in gain_table(read_gains({"gain": [row]}))
+    assert ">faster</td>" in gain_table(read_gains({"gain": [{**row, "simulated": None}]}))

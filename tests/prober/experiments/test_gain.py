@@ -50,6 +50,7 @@ def test_applications_that_make_no_pair_are_refused() -> None:
 def test_the_gain_is_of_medians_of_throughput() -> None:
     row = gain_row(1000, [(0.5, 0.9), (0.4, 0.8), (0.4, 0.8), (0.4, 0.8), (0.4, 9.0), (0.4, 0.8)])
     assert row["gain"] == pytest.approx(1.0)
+    assert row["simulated"] is None, "no simulated object is as small"
     assert row["usual_rate_bit_s"] == pytest.approx(20_000)
     assert row["free_rate_bit_s"] == pytest.approx(10_000)
     assert row["gain_low"] <= row["gain"] <= row["gain_high"]
@@ -124,3 +125,12 @@ def test_values_that_make_no_sense_are_refused(name: str) -> None:
     for value in values:
         with pytest.raises(ArchiveError):
             Gain().metrics([seen("gain", {**pair(1.0, 1.0), name: value})])
+
+
+def test_a_row_points_to_the_nearest_simulated_cell() -> None:
+    row = gain_row(1_000_000, [(4.0, 5.0)] * LEAST_PAIRS)
+    simulated = row["simulated"]
+    assert simulated["access"] == "satellite"
+    assert simulated["size_bytes"] == 1_000_000
+    assert simulated["gain_low"] <= simulated["gain"] <= simulated["gain_high"]
+    assert "1 MB over a satellite" in simulated["reading"]

@@ -1,0 +1,1 @@
+"""What a split gains today: the tables of docs/models/split_gain.md."""
