@@ -42,7 +42,8 @@ class AskedPackets:
         """The connections whose packets are to be named."""
         if self.choose is not None:
             return self.choose(results)
-        ranked = sorted(range(len(results)), key=lambda place: ATTENTION[results.verdict(place)])
+        ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
+        ranked = sorted(range(len(results)), key=ranks.__getitem__)
         return ranked[: self.connections]
 
 

@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of
 from pepscope.results.evidence.growing import BytesColumn
+from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
@@ -166,6 +167,18 @@ class EvidenceTable:
         """How firmly each of `forms` was found."""
         self._pack()
         return self._strength[self._ends[row] : self._ends[row + 1]]
+
+    def pieces(self, rows: Int64Array) -> Pieces:
+        """What was found on some connections."""
+        self._pack()
+        begin, ends = (np.asarray(self._ends)[rows + more] for more in (0, 1))
+        counts = ends - begin
+        number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = np.repeat(begin, counts) + number
+        codes, form = np.unique(np.asarray(self._form)[at], return_inverse=True)
+        forms = [self._forms[code] for code in codes.tolist()]
+        strength = np.asarray(self._strength)[at]
+        return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form.astype(np.int64), strength)
 
     def _values(self, row: int) -> list[Any]:
         """What is kept of each piece of evidence on a connection."""
