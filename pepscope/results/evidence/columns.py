@@ -70,7 +70,7 @@ class Form:
 
     def documents(self, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
         """Evidence on many connections as `detect-2` writes it, packets apart; what is alike may be one document."""
-        common = {"method": self.method, "outcome": self.outcome, "finding": self.finding}
+        common = {"method": self.method, "outcome": self.outcome.value, "finding": str(self.finding)}
         unnamed = {"packets": None, "find": None}
         if self.wording is None and not columns and not any(strengths):
             words: dict[str, Any] = {"summary": self.summary, "numbers": {}, "caveats": self.caveats}
