@@ -11,7 +11,7 @@ from typing import BinaryIO
 import numpy as np
 
 from detector.clocks.relation import relate
-from detector.groups import Member, judge_groups, with_group_verdicts
+from detector.groups import JudgedPart, Members, judge_groups, with_group_verdicts
 from detector.one_capture.detection import judge_vantage
 from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
 from detector.one_capture.networks import NetworkTable, read_networks
@@ -126,8 +126,8 @@ def detect(
     order = loading_order(captures, paired.matches, jobs, share_bytes)
     pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, progress)
     _LOG.info("judged; connections: %d", len(paired))
-    groups = judge_groups(members, two_captures=paired.has_both, least_probability=options.least_probability)
-    results = with_group_verdicts(pairs.in_order([member.place for member in members]), groups)
+    groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
+    results = with_group_verdicts(pairs, groups)
     if series:
         _add_series(lambda number: paired.pair(paired.matches[number]), results, connections)
     if (asked := _asked(packets)).moments:
@@ -303,36 +303,31 @@ def _judge_all(
     options: DetectOptions,
     order: LoadingOrder,
     progress: Callable[[int, int], object] | None,
-) -> tuple[PairTable, list[Member], int]:
-    """What was judged, in the order of judging; its members, in the order of the matches; and how many bytes of
-    temporary files other processes read for it."""
+) -> tuple[PairTable, Members, int]:
+    """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
+    processes read for it."""
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
     rivals = RivalJudge(paired, judge_pair)
 
     def bytes_read() -> int:
         return sum(capture.temporary_bytes[1] for capture in captures)
 
-    def judged(numbers: Sequence[int]) -> tuple[list[Member], int]:
-        pairs, members, before = PairTable(), list[Member](), bytes_read()
+    def judged(numbers: Sequence[int]) -> JudgedPart:
+        part, before = JudgedPart(), bytes_read()
         for loaded in loaded_together(captures[0].path, paired, absence, numbers):
-            (table, placed), first = judge_together(loaded, rivals), len(pairs)
-            pairs.extend(table)
-            members += [
-                Member.of(each.pair, pairs, first + at.place, doubtful=at.is_doubtful)
-                for each, at in zip(loaded, placed, strict=True)
-            ]
-        return members, bytes_read() - before
+            table, rows, are_doubtful = judge_together(loaded, rivals)
+            members = Members.of([each.pair for each in loaded], are_doubtful)
+            part.add(numbers[len(part.pairs) : len(part.pairs) + len(loaded)], table, rows, members)
+        part.bytes_read = bytes_read() - before
+        return part
 
-    every, members = PairTable(), dict[int, Member]()
-    read, read_before = 0, bytes_read()
-    for numbers, (found, read_bytes) in by_parts(judged, order.places, order.jobs, order.stretches):
-        read += read_bytes
-        before = len(every)
-        every.extend(found[0].pairs)
-        members |= {number: member.moved(every, before) for number, member in zip(numbers, found, strict=True)}
+    every, read_before = JudgedPart(), bytes_read()
+    for _, part in by_parts(judged, order.places, order.jobs, order.stretches):
+        every.extend(part)
         if progress is not None:
-            progress(len(members), len(paired))
-    return every, [members[number] for number in range(len(paired))], read - (bytes_read() - read_before)
+            progress(len(every.pairs), len(paired))
+    read_elsewhere = every.bytes_read - (bytes_read() - read_before)
+    return every.pairs.in_order(every.rows_in_order()), Members.in_order(every.members), read_elsewhere
 
 
 def _is_split(pair: Pair) -> bool | None:
@@ -372,5 +367,6 @@ def _add_series(pair_of: Callable[[int], Pair], results: PairTable, connections:
 
 
 def _most_telling(results: PairTable) -> set[int]:
-    order = sorted(range(len(results)), key=lambda i: (ATTENTION[results.verdict(i)], -results.packets(i)))
+    ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
+    order = sorted(range(len(results)), key=lambda i: (ranks[i], -results.packets(i)))
     return set(order[:SERIES_LIMIT])

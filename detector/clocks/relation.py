@@ -150,12 +150,7 @@ def relate(pair: Pair) -> ClockRelation:
 def relate_all(pairs: Sequence[Pair]) -> list[ClockRelation]:
     """Find the clock relations of many pairs, each in the mode that its options ask for."""
     clouds = clouds_of(pairs)
-    made = [
-        ClockRelation(
-            pair.options.clocks, ClockBasis.NONE, (), math.inf, math.inf, 0, 0, 0, 0, math.inf, {}, -math.inf, math.inf
-        )
-        for pair in pairs
-    ]  # fmt: skip
+    made: dict[int, ClockRelation] = {}
     alike: dict[tuple[ClockMode, float], list[int]] = defaultdict(list)
     for row, pair in enumerate(pairs):
         if clouds[row]:
@@ -165,7 +160,14 @@ def relate_all(pairs: Sequence[Pair]) -> list[ClockRelation]:
         bounds = _bounds([clouds[row] for row in rows], mode, limit)
         for row, found in zip(rows, bounds, strict=True):
             made[row] = _relation(pairs[row], clouds[row], mode, limit, found)
-    return made
+    return [made.get(row) or _unrelated(pair) for row, pair in enumerate(pairs)]
+
+
+def _unrelated(pair: Pair) -> ClockRelation:
+    """The relation where no flow can be compared."""
+    return ClockRelation(
+        pair.options.clocks, ClockBasis.NONE, (), math.inf, math.inf, 0, 0, 0, 0, math.inf, {}, -math.inf, math.inf
+    )
 
 
 def _bounds(clouds: Sequence[Mapping[Direction, FlowClouds]], mode: ClockMode, limit: float) -> list[_Bounds]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from detector.groups.disagreement import JudgedConnection, disagreement, distinction, split_and_regular
+from detector.groups.judged_part import JudgedPart
 from detector.groups.judging import judge_groups, with_group_verdicts
-from detector.groups.membership import Member
+from detector.groups.membership import Members
 
 __all__ = [
     "JudgedConnection",
-    "Member",
+    "JudgedPart",
+    "Members",
     "disagreement",
     "distinction",
     "judge_groups",

@@ -10,16 +10,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from detector.groups.disagreement import JudgedConnection, disagreement, split_and_regular
-from detector.groups.membership import GroupKey, Member, grouped, least_s
+from detector.groups.membership import Group, GroupKey, Members, grouped
 from detector.groups.pooling import pooled_identity
 from detector.options import DECISION_PROBABILITY
 from detector.verdict.weighing import Judgement, judge
+from pepscope.results.evidence.columns import Form
 from pepscope.results.finding import is_missing
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import SPLIT_VERDICTS, Evidence, GroupResult, Outcome, PairResult, SplitPlace, Verdict
+from pepscope.results.verdicts import (
+    SPLIT_VERDICTS,
+    Evidence,
+    GroupResult,
+    Mechanism,
+    Outcome,
+    PairResult,
+    SplitPlace,
+    Verdict,
+)
 
 #: The largest transfers are those of at least this share of the largest one's payload: sizes that differ in kind do so
 #: by more, while headers, compression and lost captures change a size by less.
@@ -27,14 +39,18 @@ LARGEST_SHARE = 0.5
 
 
 def judge_groups(
-    members: Sequence[Member], *, two_captures: bool, least_probability: float = DECISION_PROBABILITY
+    results: PairTable,
+    members: Members,
+    *,
+    two_captures: bool,
+    least_probability: float = DECISION_PROBABILITY,
 ) -> tuple[GroupResult, ...]:
-    """One result a group, in the order of their first connections; `pairs` are places in `members`.
+    """One result a group, in the order of their first connections; `pairs` are places in `results` and `members`.
 
     Below `least_probability` of its class a group is inconclusive.
     """
     return tuple(
-        _judge_group(key, places, [members[place] for place in places], two_captures, least_probability)
+        _judge_group(key, Group(results, members, places), two_captures, least_probability)
         for key, places in grouped(members).items()
     )
 
@@ -46,47 +62,46 @@ def with_group_verdicts(results: Sequence[PairResult], groups: Sequence[GroupRes
         if group.verdict is Verdict.INCONCLUSIVE or len(group.pairs) < 2:
             continue
         what = f"Its group (port {group.port}, clients in {group.network}) is {group.verdict.value}."
-        for place in group.pairs:
-            if completed.verdict(place) is Verdict.INCONCLUSIVE:
+        verdicts = completed.verdicts(np.array(group.pairs, np.int64))
+        for place, verdict in zip(group.pairs, verdicts, strict=True):
+            if verdict is Verdict.INCONCLUSIVE:
                 completed.add_remark(place, what)
     return completed
 
 
-def _judge_group(
-    key: GroupKey, places: Sequence[int], members: Sequence[Member], two_captures: bool, least_probability: float
-) -> GroupResult:
-    judgement, evidence = _weigh(members, least_probability)
-    is_split = judgement.verdict.is_split
+def _judge_group(key: GroupKey, group: Group, two_captures: bool, least_probability: float) -> GroupResult:
+    judgement, evidence = _weigh(group, least_probability)
+    is_split, members = judgement.verdict.is_split, group.members
     return GroupResult(
         side=key.side,
         network=key.network,
         port=key.port,
-        hosts=tuple(sorted({member.host for member in members})),
-        pairs=tuple(places),
-        exchanges=_exchanges(members),
+        hosts=group.hosts,
+        pairs=tuple(group.places.tolist()),
+        exchanges=_exchanges(group),
         verdict=judgement.verdict,
         probability=judgement.probability,
         mechanism=judgement.mechanism,
-        where=SplitPlace.NETWORK if is_split and two_captures and not _at_one_place(members) else None,
-        near_round_trip_s=least_s(member.near_round_trip_ns for member in members),
-        hidden_round_trip_s=least_s(member.hidden_round_trip_ns for member in members) if is_split else None,
+        where=SplitPlace.NETWORK if is_split and two_captures and not _at_one_place(group) else None,
+        near_round_trip_s=group.least_s(members.near_round_trip_ns),
+        hidden_round_trip_s=group.least_s(members.hidden_round_trip_ns) if is_split else None,
         hidden_round_trip_interval_s=None,
         reason=judgement.reason,
         evidence=evidence,
     )
 
 
-def _at_one_place(members: Sequence[Member]) -> bool:
+def _at_one_place(group: Group) -> bool:
     """Whether some connection has no path between its captures, so that the split point may be beyond them."""
-    return any(member.pairs.at_one_place(member.place) for member in members)
+    return any(group.results.at_one_place(place) for place in group.places.tolist())
 
 
-def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgement, tuple[Evidence, ...]]:
-    """The judgement on all members together and its evidence; the member's own if there is only one."""
-    if len(members) == 1:
-        alone = members[0].result
+def _weigh(group: Group, least_probability: float) -> tuple[Judgement, tuple[Evidence, ...]]:
+    """The judgement on all connections together and its evidence; a connection's own if there is only one."""
+    if len(group) == 1:
+        alone = group.results[int(group.places[0])]
         return Judgement(alone.verdict, alone.probability, alone.reason, alone.mechanism), alone.evidence
-    counting = [member for member in members if not member.doubtful]
+    counting = group.of(~group.members.are_doubtful[group.places])
     pooled = pooled_identity(counting)
     together = [] if pooled is None else [pooled]
     found = _firmest(counting)
@@ -96,52 +111,84 @@ def _weigh(members: Sequence[Member], least_probability: float) -> tuple[Judgeme
         least_probability=least_probability,
     )
     evidence = (*together, *_reported(found, len(counting)))
-    both = split_and_regular(members, lambda member: member)
+    both = _split_and_regular(group)
     if all(both):
-        split, regular = ([_judged_connection(member) for member in side] for side in both)
-        judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(members), disagreement(split, regular))
+        split, regular = ([_judged_connection(group, place) for place in side] for side in both)
+        judgement = Judgement(Verdict.INCONCLUSIVE, _of_any(group), disagreement(split, regular))
     elif judgement.verdict is Verdict.INCONCLUSIVE:
-        judgement = replace(judgement, reason=_undecided_reason(judgement, members, counting))
+        judgement = replace(judgement, reason=_undecided_reason(judgement, group, counting))
     else:
-        judgement = replace(judgement, reason=f"{_extent(judgement.verdict, members)} {judgement.reason}")
+        judgement = replace(judgement, reason=f"{_extent(judgement.verdict, group.verdicts)} {judgement.reason}")
     return judgement, evidence
 
 
-def _largest(members: Sequence[Member]) -> list[Member]:
-    most = max((member.payload_bytes for member in members), default=0)
-    return [member for member in members if member.payload_bytes >= LARGEST_SHARE * most]
+def _largest(group: Group) -> Group:
+    sizes = group.sizes_bytes
+    return group.of(sizes >= LARGEST_SHARE * sizes.max(initial=0))
 
 
-def _judged_connection(member: Member) -> JudgedConnection:
-    result, shown = member.result, member.result.vantages[0]
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A connection as `split_and_regular` looks at it."""
+
+    group: Group
+    place: int
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.group.results.verdict(self.place)
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        return self.group.results.mechanism(self.place)
+
+    @property
+    def evidence(self) -> Sequence[Form]:
+        return self.group.results.forms(self.place)
+
+
+def _split_and_regular(group: Group) -> tuple[list[int], list[int]]:
+    """Places of the split connections, and of the end-to-end connections that contradict them; none of one kind."""
+    verdicts = set(group.verdicts)
+    if Verdict.REGULAR not in verdicts or verdicts.isdisjoint(SPLIT_VERDICTS):
+        return [], []
+    return split_and_regular(group.places.tolist(), lambda place: _Seen(group, place))
+
+
+def _judged_connection(group: Group, place: int) -> JudgedConnection:
+    result = group.results[place]
+    shown = result.vantages[0]
     client = shown.client.rpartition(":")[0].strip("[]")
     return JudgedConnection(
-        shown.client, result.reason, member.payload_bytes, member.started_ns,
-        (f"to {member.host}", f"from {client}"),
+        shown.client, result.reason, result.payload_bytes_up + result.payload_bytes_down,
+        int(group.members.started_ns[place]), (f"to {group.members.hosts[place]}", f"from {client}"),
     )  # fmt: skip
 
 
-def _of_any(members: Sequence[Member]) -> dict[Verdict, float]:
+def _of_any(group: Group) -> dict[Verdict, float]:
     """The probabilities of a connection of these drawn at random."""
     kinds = (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY)
-    shares = [member.pairs.probability(member.place) for member in members]
-    return {kind: sum(each.get(kind, 0.0) for each in shares) / len(members) for kind in kinds}
+    shares = [group.results.probability(place) for place in group.places.tolist()]
+    return {kind: sum(each.get(kind, 0.0) for each in shares) / len(group) for kind in kinds}
 
 
-def _firmest(members: Sequence[Member]) -> list[tuple[Evidence, int]]:
+def _firmest(group: Group) -> list[tuple[Evidence, int]]:
     """Each finding of a method once, as the connection has it that shows it most firmly, and how many show it.
 
     Weighing these is weighing all: of a family the worst charge counts once.
     """
-    firmest: dict[tuple[str, str], tuple[float, Member, int]] = {}
-    counts: Counter[tuple[str, str]] = Counter()
-    for member in members:
-        for number, (item, strength) in enumerate(zip(member.evidence, member.strengths, strict=True)):
-            key = (item.method, item.finding)
-            counts[key] += 1
-            if key not in firmest or strength > firmest[key][0]:
-                firmest[key] = strength, member, number
-    return [(member.in_full(number), counts[key]) for key, (_, member, number) in firmest.items()]
+    pieces = group.pieces
+    numbers: dict[tuple[str, str], int] = {}
+    finding_of = [numbers.setdefault((form.method, form.finding), len(numbers)) for form in pieces.forms]
+    finding = np.array(finding_of, np.int64)[pieces.form]
+    counts = np.bincount(finding, minlength=len(numbers))
+    by_firmness = np.lexsort((-pieces.strength, finding))
+    _, first_of_finding = np.unique(finding, return_index=True)
+    _, begins = np.unique(finding[by_firmness], return_index=True)
+    return [
+        (group.piece(int(by_firmness[begins[number]])), int(counts[number]))
+        for number in np.argsort(first_of_finding).tolist()
+    ]
 
 
 def _reported(found: Sequence[tuple[Evidence, int]], total: int) -> list[Evidence]:
@@ -157,10 +204,10 @@ def _counted(item: Evidence, count: int, total: int) -> Evidence:
     return replace(item, summary=f"{where}{which}: {item.summary}", numbers={"connections": count, **item.numbers})
 
 
-def _extent(verdict: Verdict, members: Sequence[Member]) -> str:
+def _extent(verdict: Verdict, verdicts: Sequence[Verdict]) -> str:
     """How many connections have the same verdict by themselves."""
     kinds = SPLIT_VERDICTS if verdict.is_split else (verdict,)
-    agreeing, total = sum(member.verdict in kinds for member in members), len(members)
+    agreeing, total = sum(each in kinds for each in verdicts), len(verdicts)
     word = "split" if verdict.is_split else "end to end"
     if agreeing == total:
         return f"{'Both' if total == 2 else f'All {total}'} connections are {word}."
@@ -171,28 +218,24 @@ def _extent(verdict: Verdict, members: Sequence[Member]) -> str:
     return f"Of {total} connections {agreeing} {verb} {word}, and {rest} cannot be judged alone."
 
 
-def _undecided_reason(judgement: Judgement, members: Sequence[Member], counting: Sequence[Member]) -> str:
+def _undecided_reason(judgement: Judgement, group: Group, counting: Group) -> str:
     """Why nothing is decided: what most connections lack, where the evidence as a whole does not disagree."""
-    if not counting:
-        return members[0].reason
-    if any(item.outcome is not Outcome.INAPPLICABLE for member in counting for item in member.evidence):
+    every = group.reasons()
+    if not len(counting):
+        return every[0]
+    if any(form.outcome is not Outcome.INAPPLICABLE for form in counting.pieces.forms):
         return judgement.reason
-    reasons = Counter(member.reason for member in members)
-    reason, count = reasons.most_common(1)[0]
-    if count == len(members):
+    reason, count = Counter(every).most_common(1)[0]
+    if count == len(group):
         return reason
     if count > 1:
-        return f"In {count} of {len(members)} connections: {reason}"
-    return f"For example {members[0].result.vantages[0].client}: {members[0].reason}"
+        return f"In {count} of {len(group)} connections: {reason}"
+    return f"For example {group.results[int(group.places[0])].vantages[0].client}: {every[0]}"
 
 
-def _exchanges(members: Sequence[Member]) -> int | None:
+def _exchanges(group: Group) -> int | None:
     """Questions with answers in the connections that one capture holds, where they were counted."""
-    counted = [
-        member.in_full(number).numbers["exchanges"]
-        for member in members
-        for number, item in enumerate(member.evidence)
-        if "exchanges" in item.names
-    ]
+    are_counted = group.pieces.are(lambda form: "exchanges" in form.names)
+    counted = [group.piece(at).numbers["exchanges"] for at in np.flatnonzero(are_counted).tolist()]
     known = [count for count in counted if isinstance(count, int)]
-    return sum(known) if known and len(known) == len(members) else None
+    return sum(known) if known and len(known) == len(group) else None

@@ -5,15 +5,20 @@ from __future__ import annotations
 import ipaddress
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
 
 from detector.pair import Pair
+from detector.streams.known import UNKNOWN, column
 from pepscope.captures.connections import Connection
-from pepscope.results.evidence.columns import Form
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import BoolArray
+from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import Evidence, GroupSide, Mechanism, PairResult, Verdict
+from pepscope.results.verdicts import Evidence, GroupSide, Verdict
 
 #: Networks of clients that one rule governs: no smaller ones are announced between operators (RFC 7454 section 6.1.3).
 PREFIX_IPV4 = 24
@@ -33,94 +38,125 @@ class GroupKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """One judged connection with what a group needs to know of it; times in nanoseconds."""
+class Members:
+    """What groups need to know of judged connections beside their verdicts, as columns of one length.
 
-    pairs: PairTable
-    place: int  # of the connection in `pairs`
-    key: GroupKey
-    host: str  # the server's address
-    started_ns: int  # by the clock of the client's side, else of the server's
-    near_round_trip_ns: int | None
-    hidden_round_trip_ns: int | None  # between the server and what answers it, where both sides were captured
-    doubtful: bool = False  # whether the captures may show two transfers
+    Times are in nanoseconds, `UNKNOWN` where not known. `started_ns` is by the clock of the client's side, else of the
+    server's; `hidden_round_trip_ns` is between the server and what answers it, where both sides were captured;
+    `are_doubtful` says whether the captures may show two transfers.
+    """
+
+    keys: Sequence[GroupKey]
+    hosts: Sequence[str]  # the servers' addresses
+    started_ns: Int64Array
+    near_round_trip_ns: Int64Array
+    hidden_round_trip_ns: Int64Array
+    are_doubtful: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
 
     @classmethod
-    def of(cls, pair: Pair, pairs: PairTable, place: int, *, doubtful: bool) -> Member:
-        """The member that `pair` is, which stands at a place of `pairs`."""
-        client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
-        vantages = pair.vantages
-        shown = vantages[-1].connection
-        is_seen_twice = len(vantages) > 1 or pair.datagram_leg is not None
-        side = GroupSide.BOTH if is_seen_twice else GroupSide.CLIENT if client else GroupSide.SERVER
-        far_ns = _handshake_ns(server, at_client=False)
-        return cls(
-            pairs,
-            place,
-            _key(side, _network(shown.client_address), shown.server_port),
-            sys.intern(shown.server_address),
-            vantages[0].connection.first_time_ns,
-            far_ns if client is None else _handshake_ns(client, at_client=True),
-            None if client is None else far_ns,
-            doubtful,
+    def of(cls, pairs: Sequence[Pair], are_doubtful: BoolArray) -> Members:
+        """The members that these pairs are."""
+        known = [_known_of(pair) for pair in pairs]
+        keys, hosts, started, near, hidden = zip(*known, strict=True) if known else ((), (), (), (), ())
+        return cls(keys, hosts, np.array(started, np.int64), column(near), column(hidden), are_doubtful)
+
+    @classmethod
+    def in_order(cls, parts: Sequence[tuple[Sequence[int], Members]]) -> Members:
+        """Members that were made by parts, each of which comes with their places."""
+        order = np.argsort(np.concatenate([np.asarray(places, np.int64) for places, _ in parts] or [_NOTHING]))
+        keys = [key for _, part in parts for key in part.keys]
+        hosts = [host for _, part in parts for host in part.hosts]
+        numbers = (
+            np.concatenate([getattr(part, name) for _, part in parts] or [_NOTHING.astype(kind)])[order]
+            for name, kind in _NUMBERS
         )
+        return cls([keys[row] for row in order.tolist()], [hosts[row] for row in order.tolist()], *numbers)
 
-    def moved(self, pairs: PairTable, by: int) -> Member:
-        """The same member where its pair stands `by` places later, in another table."""
-        return replace(self, pairs=pairs, place=self.place + by)
 
-    @property
-    def result(self) -> PairResult:
-        """The verdict in full, made anew."""
-        return self.pairs[self.place]
+_NOTHING = np.zeros(0, np.int64)
+_NUMBERS = (
+    ("started_ns", np.int64), ("near_round_trip_ns", np.int64), ("hidden_round_trip_ns", np.int64),
+    ("are_doubtful", np.bool_),
+)  # fmt: skip
 
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict alone."""
-        return self.pairs.verdict(self.place)
 
-    @property
-    def mechanism(self) -> Mechanism | None:
-        """How it is split."""
-        return self.pairs.mechanism(self.place)
+@dataclass(frozen=True)
+class Group:
+    """Judged connections of one group, by their places in a table of verdicts and in `members`."""
 
-    @property
-    def reason(self) -> str:
-        """Why it has its verdict."""
-        return self.pairs.reason(self.place)
+    results: PairTable
+    members: Members
+    places: Int64Array
 
-    @property
-    def evidence(self) -> list[Form]:
-        """What methods found, without strength and figures."""
-        return self.pairs.forms(self.place)
+    def __len__(self) -> int:
+        return len(self.places)
 
-    @property
-    def strengths(self) -> Sequence[float]:
-        """How firmly each of `evidence` was found."""
-        return self.pairs.strengths(self.place)
+    def of(self, chosen: BoolArray) -> Group:
+        """Some of the connections."""
+        return Group(self.results, self.members, self.places[chosen])
 
-    def in_full(self, number: int) -> Evidence:
-        """The piece of its evidence that is `evidence[number]`, with sentence and figures."""
-        return self.pairs.evidence(self.place, number)
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The verdict on each connection."""
+        return self.results.verdicts(self.places)
+
+    @cached_property
+    def pieces(self) -> Pieces:
+        """What methods found on the connections."""
+        return self.results.pieces(self.places)
 
     @property
-    def payload_bytes(self) -> int:
-        """What it carried in both directions."""
-        return self.pairs.payload_bytes(self.place)
+    def sizes_bytes(self) -> Int64Array:
+        """What each connection carried in both directions."""
+        return self.results.sizes_bytes(self.places)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The servers' addresses."""
+        return tuple(sorted({self.members.hosts[place] for place in self.places.tolist()}))
+
+    def piece(self, at: int) -> Evidence:
+        """One of the `pieces`, with sentence and figures."""
+        pieces = self.pieces
+        return self.results.evidence(int(self.places[pieces.owner[at]]), int(pieces.number[at]))
+
+    def reasons(self) -> list[str]:
+        """Why each connection has its verdict."""
+        return [self.results.reason(place) for place in self.places.tolist()]
+
+    def least_s(self, times_ns: Int64Array) -> float | None:
+        """The least of the connections' known times in a column of the members, in seconds."""
+        known = times_ns[self.places]
+        known = known[known != UNKNOWN]
+        return float(known.min()) / 1e9 if len(known) else None
 
 
-def grouped(members: Sequence[Member]) -> dict[GroupKey, list[int]]:
+def grouped(members: Members) -> dict[GroupKey, Int64Array]:
     """Places of the members of each group, groups in order of their first member."""
     places: dict[GroupKey, list[int]] = defaultdict(list)
-    for place, member in enumerate(members):
-        places[member.key].append(place)
-    return dict(places)
+    for place, key in enumerate(members.keys):
+        places[key].append(place)
+    return {key: np.array(each, np.int64) for key, each in places.items()}
 
 
-def least_s(times_ns: Iterable[int | None]) -> float | None:
-    """The least of the times that are known, in seconds."""
-    known = [time for time in times_ns if time is not None]
-    return min(known) / 1e9 if known else None
+def _known_of(pair: Pair) -> tuple[GroupKey, str, int, int | None, int | None]:
+    """The columns of one pair: key, host, start, near and hidden round trip."""
+    client, server = (side.connection if side else None for side in (pair.client_side, pair.server_side))
+    vantages = pair.vantages
+    shown = vantages[-1].connection
+    is_seen_twice = len(vantages) > 1 or pair.datagram_leg is not None
+    side = GroupSide.BOTH if is_seen_twice else GroupSide.CLIENT if client else GroupSide.SERVER
+    far_ns = _handshake_ns(server, at_client=False)
+    return (
+        _key(side, _network(shown.client_address), shown.server_port),
+        sys.intern(shown.server_address),
+        vantages[0].connection.first_time_ns,
+        far_ns if client is None else _handshake_ns(client, at_client=True),
+        None if client is None else far_ns,
+    )
 
 
 @lru_cache(_REMEMBERED)

@@ -16,7 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from detector.groups.membership import Member
+import numpy as np
+
+from detector.groups.membership import Group
 from detector.methods.identity import (
     DECISIVE_NATS,
     FITTED_NATS,
@@ -53,23 +55,24 @@ _INDEPENDENT = frozenset({"push"})
 FieldNats = Mapping[ClassField, float]
 
 
-def pooled_identity(members: Sequence[Member]) -> Evidence | None:
-    """What the members whose own comparison was undecided show together; None where that is not enough either.
+def pooled_identity(group: Group) -> Evidence | None:
+    """What the connections whose own comparison was undecided show together; None where that is not enough either.
 
     Findings, as of one connection: `same-packets` and `same-data` (intact), `other-packets` and
     `other-acknowledgements` (split).
     """
-    undecided = [
-        (member, nats)
-        for member in members
-        for number, item in enumerate(member.evidence)
-        if item.method == NAME and item.finding in _UNDECIDED and (nats := field_nats(member.in_full(number).numbers))
-    ]
+    are_undecided = group.pieces.are(lambda form: form.method == NAME and form.finding in _UNDECIDED)
+    undecided = {
+        int(group.pieces.owner[at]): nats
+        for at in np.flatnonzero(are_undecided).tolist()
+        if (nats := field_nats(group.piece(at).numbers))
+    }
     if len(undecided) < 2:
         return None
-    pooled = _pool([nats for _, nats in undecided])
+    each = list(undecided.values())
+    pooled = _pool(each)
     total = sum(pooled.values())
-    if abs(total) < DECISIVE_NATS or _are_divided([nats for _, nats in undecided]):
+    if abs(total) < DECISIVE_NATS or _are_divided(each):
         return None
     data, acks = (sum(nats for field, nats in pooled.items() if field.of == of) for of in ("data", "acks"))
     strength = logistic(abs(total))
@@ -86,7 +89,7 @@ def pooled_identity(members: Sequence[Member]) -> Evidence | None:
             f"In {len(undecided)} connections, none of which decides alone, the segments that arrive are the segments "
             f"that left: together {fields} agree too often for segments of another sender.", numbers,
         )  # fmt: skip
-    confidence = min(member.pairs.pairing_confidence(member.place) for member, _ in undecided)
+    confidence = min(group.results.pairing_confidence(int(group.places[owner])) for owner in undecided)
     other = IdentityFinding.OTHER_PACKETS if data < 0 else IdentityFinding.OTHER_ACKNOWLEDGEMENTS
     return other.evidence(
         NAME, strength * confidence,

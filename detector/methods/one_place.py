@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from detector.method import Method, Observation, by_connection
+from detector.method import Context, Findings, Method
+from detector.vantage.one_place import OnePlace
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence
 
@@ -15,11 +16,13 @@ class OneVantagePointFinding(Finding):
     ONE_VANTAGE_POINT = inapplicable("one-vantage-point", is_missing=True)
 
 
-def examine(observation: Observation) -> Evidence | None:
-    """The finding that both captures of this connection were taken at one place, and why; None if they were not."""
-    place = observation.place
-    if place is None:
-        return None
+def examine(context: Context) -> Findings:
+    """The finding that both captures of a connection were taken at one place, and why."""
+    places = {row: each.place for row, each in enumerate(context.observations) if each.place is not None}
+    return Findings.of_rows(len(context.observations), {row: _found(place) for row, place in places.items()}, ())
+
+
+def _found(place: OnePlace) -> Evidence:
     if place.round_trip_ns is None:
         shown = (
             f"the times of all {place.common} packets in common, which travel in one direction, differ by a constant"
@@ -41,4 +44,4 @@ def examine(observation: Observation) -> Evidence | None:
     )
 
 
-METHOD = Method(NAME, "one place", (OneVantagePointFinding,), by_connection(examine))
+METHOD = Method(NAME, "one place", (OneVantagePointFinding,), examine)

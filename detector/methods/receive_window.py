@@ -6,11 +6,14 @@ the window at the sender is compared with the window that the receiver itself ad
 
 from __future__ import annotations
 
-from detector.method import Method, Observation, by_connection
+import numpy as np
+
+from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.window_course import WindowCourse, bulk_direction, window_captured, window_course
 from pepscope import _core
 from pepscope.captures.packets import Direction
+from pepscope.results.evidence.columns import Words, evidence_where
 from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.verdicts import Evidence, Number
 
@@ -57,9 +60,29 @@ class ReceiveWindowFinding(Finding):
     NEEDS_SENDER_CAPTURE = inapplicable("needs-sender-capture")
 
 
-def examine(observation: Observation) -> Evidence:
+_TOO_SHORT = Words("Too little data to fill a receive buffer.")
+
+
+def examine(context: Context) -> Findings:
     """Compare the receive window that the sender saw with the one that the receiver advertised."""
-    pair = observation.pair
+    pairs = [observation.pair for observation in context.observations]
+    are_short = np.array([_is_short(pair) for pair in pairs], np.bool_)
+    evidence = {row: _examined(pairs[row]) for row in np.flatnonzero(~are_short).tolist()}
+    short = evidence_where(are_short, NAME, ReceiveWindowFinding.TOO_SHORT, (), _TOO_SHORT)
+    return Findings.of_rows(len(pairs), evidence, short)
+
+
+def _is_short(pair: Pair) -> bool:
+    """Whether the sender of the larger stream sent too little to fill a buffer."""
+    if not pair.vantages:
+        return False
+    direction = bulk_direction(pair)
+    sender = pair.sender(direction)
+    return sender is not None and sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES
+
+
+def _examined(pair: Pair) -> Evidence:
+    """What the windows of a connection with data enough show."""
     if not pair.vantages:
         return ReceiveWindowFinding.NEEDS_SENDER_CAPTURE.undecided(NAME, "No capture of this connection.")
     direction = bulk_direction(pair)
@@ -68,8 +91,6 @@ def examine(observation: Observation) -> Evidence:
         return ReceiveWindowFinding.NEEDS_SENDER_CAPTURE.undecided(
             NAME, "The window that reaches the sender needs the sender's capture."
         )
-    if sender.flow(direction).stream_bytes < SHORTEST_STREAM_BYTES:
-        return ReceiveWindowFinding.TOO_SHORT.undecided(NAME, "Too little data to fill a receive buffer.")
     if not all(window_captured(vantage, direction.reverse) for vantage in (sender, receiver) if vantage is not None):
         return ReceiveWindowFinding.WINDOW_NOT_CAPTURED.undecided(
             NAME, "A capture lacks the acknowledgements that advertise the receive window.", {}
@@ -158,4 +179,4 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-METHOD = Method(NAME, "receive window", (ReceiveWindowFinding,), by_connection(examine))
+METHOD = Method(NAME, "receive window", (ReceiveWindowFinding,), examine)

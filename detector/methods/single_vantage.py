@@ -6,11 +6,14 @@ handshakes quickly, a busy server answers late. So this method reports numbers a
 
 from __future__ import annotations
 
-from detector.method import Method, Observation, by_connection
+import numpy as np
+
+from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from detector.streams.window_course import bulk_direction, window_course
 from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.results.evidence.columns import Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence, Number
 
@@ -30,17 +33,27 @@ class SingleVantageFinding(Finding):
     NEEDS_SECOND_CAPTURE = inapplicable("needs-second-capture", is_missing=True)
 
 
-def examine(observation: Observation) -> Evidence:
+_BOTH_CAPTURED = Words("Both ends are captured: methods that compare both apply.")
+_NOT_CAPTURED = Words("There is no capture.")
+
+
+def examine(context: Context) -> Findings:
     """Measure what one capture shows: handshake, data and application round trips, window, hops.
 
     The numbers of `hints-of-split` name the hints.
     """
-    pair = observation.pair
-    if len(pair.vantages) != 1:
-        return SingleVantageFinding.BOTH_ENDS_CAPTURED.undecided(
-            NAME,
-            "Both ends are captured: methods that compare both apply." if pair.vantages else "There is no capture.",
-        )  # fmt: skip
+    pairs = [observation.pair for observation in context.observations]
+    vantages = np.array([len(pair.vantages) for pair in pairs], np.int64)
+    columns = [
+        *evidence_where(vantages > 1, NAME, SingleVantageFinding.BOTH_ENDS_CAPTURED, (), _BOTH_CAPTURED),
+        *evidence_where(vantages < 1, NAME, SingleVantageFinding.BOTH_ENDS_CAPTURED, (), _NOT_CAPTURED),
+    ]
+    alone = np.flatnonzero(vantages == 1).tolist()
+    return Findings.of_rows(len(pairs), {row: _measured(pairs[row]) for row in alone}, columns)
+
+
+def _measured(pair: Pair) -> Evidence:
+    """What the one capture of a connection shows."""
     vantage = pair.vantages[0]
     at_client = pair.client_side is not None
     remote = Direction.DOWN if at_client else Direction.UP
@@ -111,4 +124,4 @@ def _hints(pair: Pair, vantage: Vantage, remote: Direction, numbers: dict[str, N
     return hints
 
 
-METHOD = Method(NAME, "single capture", (SingleVantageFinding,), by_connection(examine))
+METHOD = Method(NAME, "single capture", (SingleVantageFinding,), examine)

@@ -6,10 +6,13 @@ sender into its own buffer, and its connection to the sender may outlive the oth
 
 from __future__ import annotations
 
-from detector.method import Method, Observation, by_connection
+import numpy as np
+
+from detector.method import Context, Findings, Method
 from detector.pair import Pair, Vantage
 from pepscope import _core
 from pepscope.captures.packets import Direction, PacketColumns
+from pepscope.results.evidence.columns import Words, evidence_where
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
@@ -26,12 +29,41 @@ class TeardownFinding(Finding):
     NEEDS_SECOND_CAPTURE = inapplicable("needs-second-capture", is_missing=True)
 
 
-def examine(observation: Observation) -> Evidence:
+_NEEDS_BOTH = Words("How an abort travels needs captures at both ends.")
+_NOT_ABORTED = Words("Neither end aborted this connection in the middle of a transfer.")
+
+
+def examine(context: Context) -> Findings:
     """Compare how far the sender was acknowledged with how far an aborting receiver came."""
-    pair = observation.pair
+    pairs = [observation.pair for observation in context.observations]
+    lack_one = np.array([pair.client_side is None or pair.server_side is None for pair in pairs], np.bool_)
+    evidence = {
+        row: found
+        for row in np.flatnonzero(~lack_one).tolist()
+        if _has_resets(pairs[row]) and (found := _aborted(pairs[row])) is not None
+    }
+    others = ~lack_one
+    others[list(evidence)] = False
+    columns = [
+        *evidence_where(lack_one, NAME, TeardownFinding.NEEDS_SECOND_CAPTURE, (), _NEEDS_BOTH),
+        *evidence_where(others, NAME, TeardownFinding.NO_ABORT, (), _NOT_ABORTED),
+    ]
+    return Findings.of_rows(len(pairs), evidence, columns)
+
+
+def _has_resets(pair: Pair) -> bool:
+    """Whether a receiver sent RST in its own capture."""
     client, server = pair.client_side, pair.server_side
     if client is None or server is None:
-        return TeardownFinding.NEEDS_SECOND_CAPTURE.undecided(NAME, "How an abort travels needs captures at both ends.")
+        return False
+    return client.connection.up.reset_time_ns is not None or server.connection.down.reset_time_ns is not None
+
+
+def _aborted(pair: Pair) -> Evidence | None:
+    """What an abort in the middle of a transfer shows; None without one."""
+    client, server = pair.client_side, pair.server_side
+    if client is None or server is None:
+        return None
     upward, downward = (Direction.UP, client, server), (Direction.DOWN, server, client)
     is_download = client.connection.down.stream_bytes > client.connection.up.stream_bytes
     for direction, sender, receiver in (downward, upward) if is_download else (upward, downward):
@@ -40,7 +72,7 @@ def examine(observation: Observation) -> Evidence:
         abort = find_abort(receiver.packets, direction)
         if abort is not None:
             return _compare(pair, direction, sender, receiver, abort)
-    return TeardownFinding.NO_ABORT.undecided(NAME, "Neither end aborted this connection in the middle of a transfer.")
+    return None
 
 
 def find_abort(packets: PacketColumns, direction: Direction) -> _core.Abort | None:
@@ -86,4 +118,4 @@ def _compare(pair: Pair, direction: Direction, sender: Vantage, receiver: Vantag
     )  # fmt: skip
 
 
-METHOD = Method(NAME, "teardown", (TeardownFinding, TransferFinding), by_connection(examine))
+METHOD = Method(NAME, "teardown", (TeardownFinding, TransferFinding), examine)

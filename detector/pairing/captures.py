@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -75,15 +75,8 @@ class PairedCaptures:
             sure = CONFIDENCE[match.ground]
             return Pair(client_side, server_side, {}, sure, self._options, None, str(match.ground), encrypted=True)
         alignment = {direction: align(client_side, server_side, direction) for direction in DIRECTIONS}
-        related = _addresses_in_common(client_side.connection, server_side.connection)
-        confidence = pairing_confidence(
-            match.ground,
-            alignment.values(),
-            related=related or self._options.same_transfers,
-            asked_alike=same_request(client_side.payload[Direction.UP], server_side.payload[Direction.UP]),
-            another_answer=another_answer(client_side.payload[Direction.DOWN], server_side.payload[Direction.DOWN]),
-            is_small=max(_stream_bytes(client_side), _stream_bytes(server_side)) < SMALL_BYTES,
-        )
+        known = _Transfers(client_side, server_side, same_transfers=self._options.same_transfers)
+        confidence = pairing_confidence(match.ground, alignment.values(), known)
         if match.rivals and not certain:
             confidence = min(confidence * logistic(match.margin), RIVALLED)
         return Pair(client_side, server_side, alignment, confidence, self._options, pairing_ground=str(match.ground))
@@ -93,6 +86,8 @@ class PairedCaptures:
         if self._options.first_at_client is not None:
             return self._options.first_at_client
         own = first_is_client_side(first.connection, second.connection)
+        if own and self._lean and (own > 0) == (self._lean > 0):
+            return own > 0  # whichever is asked first
         if is_timed(first.connection) and is_timed(second.connection):
             return (own or self._lean) >= 0
         return (self._lean or own) >= 0
@@ -229,18 +224,49 @@ def _with_encrypted_legs(matches: Sequence[Match], assigned: Sequence[Legs]) -> 
     return made
 
 
-def _stream_bytes(vantage: Vantage) -> int:
-    """What both directions carried."""
-    return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
+@dataclass(frozen=True)
+class _Transfers:
+    """What two connections that may be one show of each other; looked for where it is asked."""
+
+    client_side: Vantage
+    server_side: Vantage
+    same_transfers: bool  # as the user says
+
+    @property
+    def are_related(self) -> bool:
+        """Whether they have an address in common, or the user says that they are one."""
+        return self.same_transfers or _addresses_in_common(self.client_side.connection, self.server_side.connection)
+
+    @property
+    def asked_alike(self) -> bool:
+        """Whether they begin with the same request."""
+        return same_request(self.client_side.payload[Direction.UP], self.server_side.payload[Direction.UP])
+
+    @property
+    def has_another_answer(self) -> bool:
+        """Whether their answers were generated at different times."""
+        return another_answer(self.client_side.payload[Direction.DOWN], self.server_side.payload[Direction.DOWN])
+
+    @property
+    def is_small(self) -> bool:
+        """Whether both directions together carry less than `SMALL_BYTES`."""
+        return max(_stream_bytes(self.client_side), _stream_bytes(self.server_side)) < SMALL_BYTES
 
 
 def _addresses_in_common(one: Connection, two: Connection) -> bool:
     return one.client_address == two.client_address or one.server_address == two.server_address
 
 
+def _stream_bytes(vantage: Vantage) -> int:
+    """What both directions carried."""
+    return vantage.connection.up.stream_bytes + vantage.connection.down.stream_bytes
+
+
 def _vantage(capture: ConnectionSource, number: int) -> Vantage:
     recorded = capture.packets(number)
     packets = without_backward_steps(recorded)
-    payload = {direction: without_blanked(sample) for direction, sample in capture.payload(number).items()}
+    payload = capture.payload(number)
+    for direction in DIRECTIONS:
+        payload[direction] = without_blanked(payload[direction])
     was_set_back = packets is not recorded or is_clock_set_back(recorded)
     return Vantage(capture.path, capture.connections[number], packets, payload, was_set_back)

@@ -8,6 +8,7 @@ pairs on payload alone only where runs overlap in time. Those end below one half
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from detector.pair import DatagramLeg, StreamAlignment
 from detector.pairing.match import Ground
@@ -96,31 +97,39 @@ RIVALLED = 0.45
 STARTS_AGREE_NATS = log_odds(NUMBERS_AND_TIMES) - log_odds(CONFIDENCE[Ground.LENGTHS_OTHER_TIME])
 
 
-def pairing_confidence(
-    ground: Ground,
-    alignments: Iterable[StreamAlignment],
-    *,
-    related: bool,
-    asked_alike: bool,
-    another_answer: bool = False,
-    is_small: bool = False,
-) -> float:
-    """The ground's confidence, raised or lowered by what comparing the payload showed.
+class Transfers(Protocol):
+    """What two connections that may be one show of each other. Heads of messages are read where this is asked."""
 
-    `related`: the connections have an address in common; `asked_alike`: they begin with the same request;
-    `another_answer` that their answers were generated at different times; `is_small` that both directions together
-    carry less than `SMALL_BYTES`.
-    """
+    @property
+    def are_related(self) -> bool:
+        """Whether they have an address in common."""
+
+    @property
+    def asked_alike(self) -> bool:
+        """Whether they begin with the same request."""
+
+    @property
+    def has_another_answer(self) -> bool:
+        """Whether their answers were generated at different times."""
+
+    @property
+    def is_small(self) -> bool:
+        """Whether both directions together carry less than `SMALL_BYTES`."""
+
+
+def pairing_confidence(ground: Ground, alignments: Iterable[StreamAlignment], seen: Transfers) -> float:
+    """The ground's confidence, raised or lowered by what comparing the payload showed."""
     start = CONFIDENCE[ground]
     if ground is Ground.PACKETS:
         return start  # the same packets are the same transfer, whatever else differs
-    if ground in _CONTENT and not related and (another_answer or is_small):
+    if ground in _CONTENT and not seen.are_related and (seen.has_another_answer or seen.is_small):
         return min(start, STRANGERS)
     compared = [(item.compared, item.matched) for item in alignments if item.compared]
     if not compared:
         return min(start, NUMBERS_AND_TIMES)
     share = sum(count * matched for count, matched in compared) / sum(count for count, _ in compared)
-    if ground in _CONTENT and not related and not asked_alike and any(matched <= AGREES for _, matched in compared):
+    disagrees = any(matched <= AGREES for _, matched in compared)
+    if disagrees and ground in _CONTENT and not seen.are_related and not seen.asked_alike:
         return min(start, STRANGERS)
     if share > AGREES:
         return start if ground in _CONTENT_REPEATS else max(start, 0.95)
@@ -128,7 +137,7 @@ def pairing_confidence(
         return max(start, ONE_DIRECTION_AGREES)
     doubtful = start * (0.5 + 0.5 * share)
     # Proxies change headers and shift what follows, so that little need agree where it is looked for.
-    return max(doubtful, SAME_REQUEST) if asked_alike and ground not in _OTHER_TIME else doubtful
+    return max(doubtful, SAME_REQUEST) if ground not in _OTHER_TIME and seen.asked_alike else doubtful
 
 
 def leg_confidence(leg: DatagramLeg) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from detector.method import Observation
 from detector.pair import Pair, Vantage
 from detector.pairing.absence import Absence
@@ -14,6 +16,8 @@ from detector.pairing.rivals import RivalJudge
 from detector.vantage.one_place import one_place
 from detector.verdict.judging import judge_columns
 from detector.verdict.mispairing import is_doubtful
+from pepscope.captures.packets import Int64Array
+from pepscope.results.evidence.columns import BoolArray
 from pepscope.results.pair_table import PairTable
 
 #: Connections are judged together until their packets are so many: methods that read columns ask for each column once,
@@ -74,17 +78,10 @@ def _observation(
     return Observation(paired.pair(replace(alone, sides_swapped=False)), place=place)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Where the verdict on a connection stands in a table, and whether the captures may show two transfers."""
-
-    place: int
-    is_doubtful: bool
-
-
-def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTable, list[Placed]]:
-    """Judge connections, those without rivals at once: a table of verdicts, and where each connection's stands."""
-    table, placed = PairTable(), dict[int, Placed]()
+def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTable, Int64Array, BoolArray]:
+    """Judge connections, those without rivals at once: a table of verdicts, where each connection's stands in it, and
+    whether the captures may show two transfers."""
+    table, rows, doubtful = PairTable(), np.zeros(len(loaded), np.int64), np.zeros(len(loaded), np.bool_)
     alone = [row for row, each in enumerate(loaded) if not each.has_rivals]
     judged = judge_columns(
         [loaded[row].observation for row in alone],
@@ -92,13 +89,12 @@ def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTa
         [loaded[row].observation.place for row in alone],
     )
     table.append_rows(judged.rows, judged.found.parts)
-    for place, (row, doubtful) in enumerate(zip(alone, judged.are_doubtful.tolist(), strict=True)):
-        placed[row] = Placed(place, doubtful)
+    rows[alone], doubtful[alone] = np.arange(len(alone)), judged.are_doubtful
     for row, each in enumerate(loaded):
         if each.has_rivals:
             result = rivals.judge(each.match)
-            placed[row] = Placed(table.append(result), is_doubtful(each.pair, result.evidence))
-    return table, [placed[row] for row in range(len(loaded))]
+            rows[row], doubtful[row] = table.append(result), is_doubtful(each.pair, result.evidence)
+    return table, rows, doubtful
 
 
 def _held(vantage: Vantage) -> tuple[int, int]:

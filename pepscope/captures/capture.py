@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
 from pepscope.captures.connections import CLOSES, MISSING_PACKETS, Connection, FlowSummary
+from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.opening.capture_files import CaptureFile, capture_name, readable_path
 from pepscope.captures.opening.parts import capture_files, check_order, parts_name
 from pepscope.captures.warnings import capture_warnings
@@ -292,10 +293,7 @@ class Capture:
 
     def payload(self, connection_id: int) -> dict[Direction, PayloadSample]:
         """The payload kept of each direction."""
-        from pepscope.captures.packets import Direction
-
-        up, down = self._core.payload(connection_id)
-        return {Direction.UP: up, Direction.DOWN: down}
+        return dict(zip(DIRECTIONS, self._core.payload(connection_id), strict=True))
 
     def partition_of(self, connection_id: int) -> int:
         """Which partition holds the packets; ask for connections partition by partition and each is loaded once."""

@@ -76,10 +76,10 @@ def _pair_record(table: PairTable, row: int) -> dict[str, Any]:
     """One pair for the encoder, which writes texts and numbers of any type as JSON has them."""
     columns, packets = table.columns, table.packets_of_row(row)
     found, item = columns.evidence.documents(row), columns.reason_item[row]
-    evidence = [
-        {**document, **packets_document(None if packets is None else packets.evidence[number])}
-        for number, document in enumerate(found)
-    ]
+    evidence = found
+    if packets is not None:
+        named = map(packets_document, packets.evidence)
+        evidence = [{**document, **shown} for document, shown in zip(found, named, strict=True)]
     return {
         "vantages": [
             _vantage_document(vantage, {} if packets is None else packets.frames)
@@ -194,6 +194,14 @@ def evidence_document(item: Evidence) -> dict[str, Any]:
         "caveats": list(item.caveats),
         **packets_document(item.packets),
     }
+
+
+def numbers_texts(numbers: Sequence[dict[str, Number]]) -> list[str]:
+    """The figures of pieces of evidence, each as JSON text."""
+    try:
+        return _ENCODER.encode_lines(numbers).decode().split("\n")[:-1]
+    except UnicodeEncodeError:
+        return [_compact(each).decode("utf-8", "surrogatepass") for each in numbers]
 
 
 def _plain(number: Number) -> Number:

@@ -10,9 +10,10 @@ from typing import overload
 
 import numpy as np
 
-from pepscope.results.evidence.columns import EvidenceColumns, Form
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array
 from pepscope.results.evidence.growing import CodedColumn, TextColumn
 from pepscope.results.evidence.named import PairPackets, packets_in, with_packets
+from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.pairs.columns import (
     JUDGED,
@@ -214,12 +215,30 @@ class PairTable(Sequence[PairResult]):
         """How firmly each of `forms` was found."""
         return self.columns.evidence.strengths(self._row(place))
 
+    def pieces(self, places: Int64Array) -> Pieces:
+        """What methods found on some pairs, without figures and sentences."""
+        return self.columns.evidence.pieces(self._rows(places))
+
+    def verdicts(self, places: Int64Array | None = None) -> list[Verdict]:
+        """The verdicts on some pairs, or on all of them."""
+        rows = self.rows if places is None else self._rows(places).tolist()
+        return self.columns.verdict.of(rows)
+
+    def sizes_bytes(self, places: Int64Array) -> Int64Array:
+        """What each of some pairs carried in both directions."""
+        rows = self._rows(places)
+        up, down = (np.asarray(column)[rows] for column in self.columns.payload_bytes)
+        return np.asarray(up + down)
+
     def evidence(self, place: int, number: int) -> Evidence:
         """One piece of what methods found on a pair: that of `forms(place)[number]`."""
         return self.columns.evidence.item(self._row(place), number)
 
     def _row(self, place: int) -> int:
         return self.rows[place]
+
+    def _rows(self, places: Int64Array) -> Int64Array:
+        return places if self._order is None else np.asarray(self._order)[places]
 
     def _made(self, row: int) -> PairResult:
         columns = self.columns

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pepscope.extras import needed
-from pepscope.results.encode import packets_document
+from pepscope.results.encode import numbers_texts, packets_document
 from pepscope.results.frames import detection_batches, detection_frames
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
@@ -41,25 +41,31 @@ def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, 
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
     table = PairTable.of(result.pairs)
     for start in range(0, max(len(table), 1), rows):
-        places = list(enumerate(table.rows[start : start + rows], start))
-        items = [(index, item) for index, row in places for item in table.columns.evidence.documents(row)]
-        numbered = [(row, number) for _, row in places for number in range(len(table.columns.evidence.documents(row)))]
+        chosen = table.rows[start : start + rows]
+        found = [table.columns.evidence.documents(row) for row in chosen]
+        items = [item for each in found for item in each]
         yield {
-            "pair": [index for index, _ in items],
-            "method": [item["method"] for _, item in items],
-            "outcome": [item["outcome"].value for _, item in items],
-            "finding": [str(item["finding"]) for _, item in items],
-            "strength": [item["strength"] for _, item in items],
-            "summary": [item["summary"] for _, item in items],
-            "numbers": [json.dumps(item["numbers"]) for _, item in items],
-            "caveats": ["; ".join(item["caveats"]) for _, item in items],
-            "packets": [_packets(table.packets_of_row(row), number) for row, number in numbered],
+            "pair": [place for place, each in enumerate(found, start) for _ in each],
+            "method": [item["method"] for item in items],
+            "outcome": [item["outcome"] for item in items],
+            "finding": [item["finding"] for item in items],
+            "strength": [item["strength"] for item in items],
+            "summary": [item["summary"] for item in items],
+            "numbers": numbers_texts([item["numbers"] for item in items]),
+            "caveats": ["; ".join(item["caveats"]) for item in items],
+            "packets": [
+                text
+                for row, each in zip(chosen, found, strict=True)
+                for text in _packets(table.packets_of_row(row), len(each))
+            ],
         }
 
 
-def _packets(packets: PairPackets | None, number: int) -> str:
-    """The packets that show a pair's finding as JSON text, as in `detect-2`: `null` where they were not looked for."""
-    return json.dumps(packets_document(None if packets is None else packets.evidence[number])["packets"])
+def _packets(packets: PairPackets | None, count: int) -> list[str]:
+    """The packets that show each finding on a pair as JSON texts, as in `detect-2`: `null` if none were looked for."""
+    if packets is None:
+        return ["null"] * count
+    return [json.dumps(packets_document(shown)["packets"]) for shown in packets.evidence]
 
 
 def evidence_path(path: str | Path) -> Path:

@@ -68,6 +68,17 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
             assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
             assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN
     assert DetectionResult((), table).verdicts == [pairs[row].verdict for row in order]
+    some = np.array(order[::2], np.int64)
+    assert table.verdicts(some) == [table.verdict(place) for place in some.tolist()]
+    assert table.sizes_bytes(some).tolist() == [table.payload_bytes(place) for place in some.tolist()]
+    pieces = table.pieces(some)
+    found = zip(pieces.owner.tolist(), pieces.number.tolist(), pieces.form.tolist(), pieces.strength, strict=True)
+    assert [(owner, number, pieces.forms[form], strength) for owner, number, form, strength in found] == [
+        (owner, number, form, strength)
+        for owner, place in enumerate(some.tolist())
+        for number, (form, strength) in enumerate(zip(table.forms(place), table.strengths(place), strict=True))
+    ]
+    assert pieces.are(lambda form: not form.names).tolist() == [not pieces.forms[form].names for form in pieces.form]
 
 
 def test_a_remark_and_series_belong_to_one_pair_wherever_it_stands(one_pair: PairResult) -> None:

@@ -34,7 +34,7 @@ class _Held:
     @cached_property
     def rows(self) -> Int64Array:
         """Rows at the sender of acknowledgements that advance."""
-        return acknowledging_rows(self.sender.packets, self.direction)
+        return self.sender.derived(acknowledging_rows, self.direction)
 
     @cached_property
     def acknowledged(self) -> Int64Array:
@@ -48,7 +48,7 @@ class _Held:
 
     @cached_property
     def _arrivals(self) -> tuple[Int64Array, Int64Array, Int64Array]:
-        times = first_arrivals(self.receiver.packets, self.direction)
+        times = self.receiver.derived(first_arrivals, self.direction)
         return times.start + self.shift, times.end + self.shift, times.time_ns
 
     @cached_property
@@ -91,12 +91,12 @@ class _Held:
         """The acknowledgement at a place, and the packet that brought the last of its bytes to the receiver."""
         made = [Telling(self.sender, int(self.rows[place]), shows)]
         first = int(self._arrivals[0][self._last[place]])
-        brought = row_of_byte(self.receiver.packets, self.direction, first - self.shift)
+        brought = row_of_byte(self.receiver, self.direction, first - self.shift)
         return made if brought is None else [*made, Telling(self.receiver, brought, arrival)]
 
 
 def _held(scene: Scene) -> _Held | None:
-    clock = scene.observation.clock
+    clock = scene.clock
     flow = larger(clock.clouds)
     direction = scene.direction or (None if flow is None else flow.direction)
     if direction is None:
@@ -164,7 +164,7 @@ def before_receivers_own(scene: Scene) -> list[Telling]:
     if held is None:
         return []
     packets = held.receiver.packets
-    own = acknowledging_rows(packets, held.direction)
+    own = held.receiver.derived(acknowledging_rows, held.direction)
     value = packets.acknowledgement_offset[own] + held.shift
     place = np.searchsorted(value, held.acknowledged, side="left")
     known = place < len(own)
@@ -192,15 +192,21 @@ def fastest_round_trips(scene: Scene) -> list[Telling]:
     return round_trips(held.sender, held.direction, scene.most, "the sender's data")
 
 
-def round_trips(sender: Vantage, direction: Direction, most: int, whose: str) -> list[Telling]:
-    """The least round trips of a direction's data at its sender: data, then what acknowledges them."""
+def round_trips(
+    sender: Vantage, direction: Direction, most: int, whose: str, *, only_plain: bool = False
+) -> list[Telling]:
+    """The least round trips of a direction's data at its sender: data, then what acknowledges them.
+
+    With `only_plain` those that end with an acknowledgement without payload.
+    """
     packets = sender.packets
-    timed = np.flatnonzero((packets.direction == direction.reverse) & (packets.round_trip_time_ns >= 0))
+    is_timed = (packets.direction == direction.reverse) & (packets.round_trip_time_ns >= 0)
+    timed = np.flatnonzero(is_timed & (packets.payload_bytes == 0) if only_plain else is_timed)
     made = []
     for place in strongest(-packets.round_trip_time_ns[timed].astype(np.float64), most):
         row = int(timed[place])
         took = duration(int(packets.round_trip_time_ns[row]) / 1e9)
-        sent = row_of_byte(packets, direction, int(packets.acknowledgement_offset[row]) - 1)
+        sent = row_of_byte(sender, direction, int(packets.acknowledgement_offset[row]) - 1)
         if sent is not None:
             made.append(Telling(sender, sent, f"carries data that are acknowledged after {took}"))
         made.append(Telling(sender, row, f"acknowledges {whose} {took} after they left"))
@@ -212,7 +218,7 @@ def before_first_arrival(scene: Scene) -> list[Telling]:
     held = _held(scene)
     if held is None:
         return []
-    arrived = first_copies(held.receiver.packets, held.direction)
+    arrived = held.receiver.derived(first_copies, held.direction)
     if len(arrived) == 0:
         return []
     first_s = float(held.axis.receiver_s(held.receiver.packets.time_ns[arrived[:1]])[0])
@@ -231,7 +237,7 @@ def fastest_bytes(scene: Scene) -> list[Telling]:
     if held is None:
         return []
     packets, arrived = held.sender.packets, held.receiver.packets
-    sent, came = first_copies(packets, held.direction), first_copies(arrived, held.direction)
+    sent, came = (each.derived(first_copies, held.direction) for each in (held.sender, held.receiver))
     starts = arrived.sequence_offset[came] + held.shift
     _, at_sender, at_receiver = np.intersect1d(packets.sequence_offset[sent], starts, return_indices=True)
     if len(at_sender) == 0:

@@ -24,7 +24,7 @@ def carried_bytes(scene: Scene) -> Sequence[Telling | EvidencePacket]:
         for place in spread(np.arange(stream.located), max(1, scene.most // len(leg.streams))).tolist():
             time_ns, offset = int(stream.time_ns[place]), int(stream.stream_offset[place])
             at = np.flatnonzero(samples[side].time_ns == time_ns)
-            row = row_of_byte(tcp.packets, direction, max(offset, 0))
+            row = row_of_byte(tcp, direction, max(offset, 0))
             if len(at) == 0 or row is None:
                 continue
             begins = f"byte {max(offset, 0):,} of the {direction.name.lower()} stream"

@@ -5,45 +5,57 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
-from detector.method import Observation
 from detector.pair import Vantage
+from detector.shown.telling_packets.observing import Observed
 from detector.shown.telling_packets.registry import POINTERS
 from detector.shown.telling_packets.telling import Scene, Telling
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
+from pepscope.captures.packets import Int64Array
 from pepscope.results.verdicts import Evidence
 
 
-def packets_of(
-    evidence: Evidence, observation: Observation, captures: Mapping[str, Capture], most: int
-) -> tuple[EvidencePacket, ...]:
-    """The packets that show a finding, the most telling first: `most` moments, with a packet at each vantage point.
+class PacketNames:
+    """Names the packets of one connection after the other as their files have them."""
 
-    Empty for findings that say what is missing, and for those of methods of other distributions.
-    """
-    pointer = POINTERS.get(evidence.method, {}).get(evidence.finding)
-    if pointer is None:
-        return ()
-    pointed = pointer(Scene(observation, evidence, dict(captures), most))
-    named = [each if isinstance(each, EvidencePacket) else _named(each, captures) for each in pointed]
-    return tuple(dict.fromkeys(named))
+    def __init__(self, captures: Mapping[str, Capture]) -> None:
+        self.captures = dict(captures)
+        self._latest: dict[str, tuple[int, Int64Array, npt.NDArray[np.int64]]] = {}  # connection, times, frames
 
+    def of_evidence(self, evidence: Evidence, observed: Observed, most: int) -> tuple[EvidencePacket, ...]:
+        """The packets that show a finding, the most telling first: `most` moments, each at up to two vantage points.
 
-def _named(telling: Telling, captures: Mapping[str, Capture]) -> EvidencePacket:
-    """The packet with its frame and its time as its file has them."""
-    capture, number = captures[telling.vantage.capture], telling.vantage.connection.id
-    time_ns = capture.packets(number).time_ns[telling.row]
-    file, frame = capture.located(int(capture.frame_numbers(number)[telling.row]))
-    return EvidencePacket(file, frame, int(time_ns), telling.shows)
+        Empty for findings that say what is missing, and for those of methods of other distributions.
+        """
+        pointer = POINTERS.get(evidence.method, {}).get(evidence.finding)
+        if pointer is None:
+            return ()
+        pointed = pointer(Scene(observed, evidence, self.captures, most))
+        named = [each if isinstance(each, EvidencePacket) else self._named(each) for each in pointed]
+        return tuple(dict.fromkeys(named))
 
+    def frames_of(self, vantages: Iterable[Vantage]) -> dict[str, tuple[int, int]]:
+        """The first and the last frame of a connection, by capture; none of captures of several files."""
+        found = {}
+        for vantage in vantages:
+            _, frames = self._kept(vantage)
+            if len(frames) and len(self.captures[vantage.capture].files) == 1:
+                found[vantage.capture] = int(frames[0]), int(frames[-1])
+        return found
 
-def frames_of(vantages: Iterable[Vantage], captures: Mapping[str, Capture]) -> dict[str, tuple[int, int]]:
-    """The first and the last frame of a connection, by capture; none of captures of several files."""
-    found = {}
-    for vantage in vantages:
-        capture = captures[vantage.capture]
-        frames = np.asarray(capture.frame_numbers(vantage.connection.id))
-        if len(frames) and len(capture.files) == 1:
-            found[vantage.capture] = int(frames[0]), int(frames[-1])
-    return found
+    def _named(self, telling: Telling) -> EvidencePacket:
+        time_ns, frames = self._kept(telling.vantage)
+        file, frame = self.captures[telling.vantage.capture].located(int(frames[telling.row]))
+        return EvidencePacket(file, frame, int(time_ns[telling.row]), telling.shows)
+
+    def _kept(self, vantage: Vantage) -> tuple[Int64Array, npt.NDArray[np.int64]]:
+        """Times and frames of the packets of a connection as its file has them."""
+        number = vantage.connection.id
+        latest = self._latest.get(vantage.capture)
+        if latest is None or latest[0] != number:
+            capture = self.captures[vantage.capture]
+            frames = np.asarray(capture.frame_numbers(number))
+            latest = self._latest[vantage.capture] = number, capture.packets(number).time_ns, frames
+        return latest[1], latest[2]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
-from detector.method import Observation
+from detector.clocks.relation import ClockRelation
+from detector.method import Context, Observation
 from detector.one_capture.further_methods import ConnectionsAlone
 from detector.options import DetectOptions
 from detector.pairing.captures import PairedCaptures
@@ -17,17 +19,23 @@ from pepscope.captures.capture import Capture
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A connection as methods examined it, and with all vantage points at which it was seen: of two captures that were
-    taken at one place only one was examined."""
+    taken at one place only one was examined. `clock` says how the clocks of those that were examined are related."""
 
     examined: Observation
     seen: Observation
+    clock: Callable[[], ClockRelation]
+
+    @property
+    def at_every_vantage(self) -> Observed:
+        """The same as if all vantage points had been examined."""
+        return Observed(self.seen, self.seen, lambda: self.seen.clock)
 
 
 class Connections(Protocol):
     """The connections of a detection by their places in its results."""
 
-    def observed(self, place: int) -> Observed:
-        """Load a connection."""
+    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
+        """Load connections, some at a time."""
 
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""
@@ -43,10 +51,13 @@ class OfTwoCaptures:
         self._captures = captures
         self._paired = paired
 
-    def observed(self, place: int) -> Observed:
-        """Load a connection from both captures."""
-        (loaded,) = next(loaded_together(self._captures[0].path, self._paired, None, [place]))
-        return Observed(loaded.observation, Observation(loaded.pair, place=loaded.observation.place))
+    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
+        """Load connections from both captures, and relate their clocks together when the first is asked for."""
+        for loaded in loaded_together(self._captures[0].path, self._paired, None, places):
+            context = Context([each.observation for each in loaded])
+            for row, each in enumerate(loaded):
+                seen = Observation(each.pair, place=each.observation.place)
+                yield Observed(each.observation, seen, partial(_clock, context, row))
 
     def number(self, place: int, capture: str) -> int:
         """The number of a connection in this capture, which holds it."""
@@ -71,10 +82,12 @@ class OfOneVantage:
         self._captures = captures
         self._alone = ConnectionsAlone(captures, options)
 
-    def observed(self, place: int) -> Observed:
-        """Load a connection from the one capture that holds it."""
-        observation = Observation(self._alone.pair(place))
-        return Observed(observation, observation)
+    def observed(self, places: Sequence[int]) -> Iterator[Observed]:
+        """Load connections from the one capture that holds each."""
+        for place in places:
+            context = Context([Observation(self._alone.pair(place))])
+            (observation,) = context.observations
+            yield Observed(observation, observation, partial(_clock, context, 0))
 
     def number(self, place: int, capture: str) -> int:  # noqa: ARG002  # one holds it
         """The number of a connection in its capture."""
@@ -94,3 +107,7 @@ class OfOneVantage:
                 return holder, number
             number -= len(capture.connections)
         raise IndexError(f"there is no connection {place}")
+
+
+def _clock(context: Context, row: int) -> ClockRelation:
+    return context.clocks[row]

@@ -8,7 +8,7 @@ from detector.pair import Vantage
 from detector.shown.telling_packets.acknowledgements import round_trips
 from detector.shown.telling_packets.openings_and_ends import opened_by
 from detector.shown.telling_packets.rows import data_rows, row_of_byte
-from detector.shown.telling_packets.telling import Scene, Telling, duration, spread, strongest
+from detector.shown.telling_packets.telling import Scene, Telling, duration, spread
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, PacketColumns
 
@@ -29,27 +29,10 @@ def held_acknowledgements(scene: Scene) -> list[Telling]:
     sender = None if direction is None else scene.pair.sender(direction)
     if direction is None or sender is None:
         return []
-    made = plain_round_trips(sender, direction, scene.most)
+    made = round_trips(sender, direction, scene.most, "data", only_plain=True)
     receiver = scene.pair.receiver(direction)
     if receiver is not None:
         made += _delayed(receiver, direction)
-    return made
-
-
-def plain_round_trips(sender: Vantage, direction: Direction, most: int) -> list[Telling]:
-    """The least round trips that end with an acknowledgement without payload."""
-    packets = sender.packets
-    timed = np.flatnonzero(
-        (packets.direction == direction.reverse) & (packets.round_trip_time_ns >= 0) & (packets.payload_bytes == 0)
-    )
-    made = []
-    for place in strongest(-packets.round_trip_time_ns[timed].astype(np.float64), most):
-        row = int(timed[place])
-        took = duration(int(packets.round_trip_time_ns[row]) / 1e9)
-        sent = row_of_byte(packets, direction, int(packets.acknowledgement_offset[row]) - 1)
-        if sent is not None:
-            made.append(Telling(sender, sent, f"carries data that are acknowledged after {took}"))
-        made.append(Telling(sender, row, f"acknowledges data {took} after they left"))
     return made
 
 
@@ -61,7 +44,7 @@ def _delayed(receiver: Vantage, direction: Direction) -> list[Telling]:
         return []
     row = int(timed[packets.round_trip_time_ns[timed].argmin()])
     took = duration(int(packets.round_trip_time_ns[row]) / 1e9)
-    brought = row_of_byte(packets, direction, int(packets.acknowledgement_offset[row]) - 1)
+    brought = row_of_byte(receiver, direction, int(packets.acknowledgement_offset[row]) - 1)
     made = [] if brought is None else [Telling(receiver, brought, "brings data to the receiver")]
     return [*made, Telling(receiver, row, f"is the receiver's acknowledgement, {took} after the data came")]
 
@@ -101,7 +84,7 @@ def bulk(scene: Scene) -> list[Telling]:
     direction = bulk_direction(scene.pair)
     made = []
     for vantage in scene.pair.vantages:
-        rows = data_rows(vantage.packets, direction)
+        rows = vantage.derived(data_rows, direction)
         made += [
             Telling(vantage, int(row), f"carries {what} of the larger stream")
             for row, what in zip(spread(rows, 2).tolist(), ("the first data", "the last data"), strict=False)

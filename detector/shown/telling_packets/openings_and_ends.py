@@ -99,7 +99,7 @@ def abort(scene: Scene) -> list[Telling]:
         if len(at):
             got = counted(int(found.reached_bytes), "byte")
             made.append(Telling(receiver, int(at[0]), f"aborts the connection, of which the receiver has {got}"))
-    acknowledging = acknowledging_rows(sender.packets, direction)
+    acknowledging = sender.derived(acknowledging_rows, direction)
     if len(acknowledging):
         row = int(acknowledging[-1])
         most = counted(int(sender.packets.acknowledgement_offset[row]), "byte")

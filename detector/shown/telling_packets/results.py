@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
-from detector.shown.telling_packets.naming import frames_of, packets_of
+from detector.shown.telling_packets.naming import PacketNames
 from detector.shown.telling_packets.observing import Connections, Observed
 from detector.shown.telling_packets.references import fastest_references
 from pepscope.captures.capture import Capture
@@ -42,7 +42,8 @@ class AskedPackets:
         """The connections whose packets are to be named."""
         if self.choose is not None:
             return self.choose(results)
-        ranked = sorted(range(len(results)), key=lambda place: ATTENTION[results.verdict(place)])
+        ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
+        ranked = sorted(range(len(results)), key=ranks.__getitem__)
         return ranked[: self.connections]
 
 
@@ -60,8 +61,7 @@ def name_packets(
     if len({capture.path for capture in captures}) < len(captures):
         return tuple(groups)
     naming = _Naming(captures, results, groups, connections, asked)
-    for place in sorted(asked.places(results), key=lambda each: (connections.partition(each), each)):
-        naming.add(place)
+    naming.add_all(sorted(asked.places(results), key=lambda each: (connections.partition(each), each)))
     if asked.choose is not None:
         return tuple(groups)
     first = sorted(range(len(groups)), key=lambda number: ATTENTION[groups[number].verdict])
@@ -84,22 +84,32 @@ class _Naming:
         asked: AskedPackets,
     ) -> None:
         self._captures = {capture.path: capture for capture in captures}
+        self._names = PacketNames(self._captures)
         self._results = results
         self._connections = connections
         self._moments = asked.moments
         self._sides = sorted({group.side for group in groups} - {GroupSide.BOTH})
 
+    def add_all(self, places: Sequence[int]) -> None:
+        """Name the packets of connections."""
+        for place, observed in zip(places, self._connections.observed(places), strict=True):
+            self._add(place, observed)
+
     def add(self, place: int) -> PairPackets | None:
-        """Name the packets of a connection; None where it was judged as another pair than its own."""
+        """Name the packets of a connection, once; None where it was judged as another pair than its own."""
         known = self._results.packets_of_row(self._results.rows[place])
         if known is not None:
             return known
-        result, observed = self._results[place], self._connections.observed(place)
+        (observed,) = self._connections.observed([place])
+        return self._add(place, observed)
+
+    def _add(self, place: int, observed: Observed) -> PairPackets | None:
+        result = self._results[place]
         if _end_points(result.vantages) != _end_points(observed.seen.pair.names):
             return None
         sides = iter(self._sides)
         shown = tuple(self._of_evidence(item, place, observed, sides) for item in result.evidence)
-        made = PairPackets(frames_of(observed.seen.pair.vantages, self._captures), shown)
+        made = PairPackets(self._names.frames_of(observed.seen.pair.vantages), shown)
         self._results.add_packets(place, made)
         return made
 
@@ -107,8 +117,8 @@ class _Naming:
         self, item: Evidence, place: int, observed: Observed, sides: Iterator[GroupSide]
     ) -> tuple[EvidencePacket, ...]:
         if item.method not in _BY_EXCHANGES:
-            chosen = observed.seen if item.method == "one_place" else observed.examined
-            return packets_of(item, chosen, self._captures, self._moments)
+            chosen = observed.at_every_vantage if item.method == "one_place" else observed
+            return self._names.of_evidence(item, chosen, self._moments)
         # A capture between the ends has evidence for either side, the client's first.
         side = next(sides, None)
         if side is None:

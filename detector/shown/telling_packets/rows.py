@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from detector.pair import Vantage
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
+
+# Members of enums are combined once: that takes longer than looking at the packets of a small connection.
+_AGAIN = int(Mark.RETRANSMISSION | Mark.DUPLICATE | Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE)
+_SPECIAL = int(TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)
 
 
 def data_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
@@ -14,9 +19,8 @@ def data_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
 
 def first_copies(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets whose payload lies beyond all before, or fills a hole."""
-    again = Mark.RETRANSMISSION | Mark.DUPLICATE | Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE
     rows = data_rows(packets, direction)
-    first: Int64Array = rows[(packets.marks[rows] & again) == 0]
+    first: Int64Array = rows[(packets.marks[rows] & _AGAIN) == 0]
     return first
 
 
@@ -38,18 +42,17 @@ def acknowledging_rows(packets: PacketColumns, direction: Direction) -> Int64Arr
 
 def pure_acknowledgements(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets in a direction that carry an acknowledgement and nothing else."""
-    special = TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST
     return np.flatnonzero(
         (packets.direction == direction)
         & (packets.payload_bytes == 0)
-        & ((packets.flags & special) == 0)
+        & ((packets.flags & _SPECIAL) == 0)
         & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
     )
 
 
-def row_of_byte(packets: PacketColumns, direction: Direction, offset: int) -> int | None:
+def row_of_byte(vantage: Vantage, direction: Direction, offset: int) -> int | None:
     """The first packet that carries a byte of a stream; None where the capture holds none."""
-    rows = data_rows(packets, direction)
+    packets, rows = vantage.packets, vantage.derived(data_rows, direction)
     start = packets.sequence_offset[rows]
     holding = rows[(start <= offset) & (offset < start + packets.payload_bytes[rows])]
     return int(holding[0]) if len(holding) else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,68 +11,123 @@ from detector.pair import Vantage
 from detector.shown.telling_packets.rows import data_rows, pure_acknowledgements
 from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
 from pepscope.captures.direction import DIRECTIONS
-from pepscope.captures.packets import Direction, Mark, PacketColumns
+from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark, PacketColumns
 
 #: Arrived segments that are held against what left.
 _COMPARED = 256
 
+_HAS_TIMESTAMPS = int(Mark.HAS_TIMESTAMPS)
+
 
 def same(scene: Scene) -> list[Telling]:
     """Data segments that arrive as they left, or, where a middlebox rewrites all of them, with fewest changes."""
-    return _pointed(scene, sorted(_compared(scene), key=lambda each: each[0]))
+    return _pointed(scene, _compared(scene), lambda changes: changes)
 
 
 def other(scene: Scene) -> list[Telling]:
     """Data segments that arrive with other fields than those with which their bytes left."""
-    return _pointed(scene, sorted((each for each in _compared(scene) if each[0]), key=lambda each: -each[0]))
+    compared = [each.of(each.changes > 0) for each in _compared(scene)]
+    return _pointed(scene, compared, np.negative)
 
 
 def either(scene: Scene) -> list[Telling]:
     """Data segments that arrive, those with most changes first."""
-    return _pointed(scene, sorted(_compared(scene), key=lambda each: -each[0]))
+    return _pointed(scene, _compared(scene), np.negative)
 
 
-#: How many fields of a segment changed, the segment as it arrived, and as it left.
-_Compared = tuple[int, Telling, Telling]
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Arrived data segments of one direction, each with the one that held its first byte when it left.
+
+    `arrived` are rows at the receiver, ascending, `left` rows at the emitter: of several copies the one with the fewest
+    fields that changed, and `changes` are so many.
+    """
+
+    emitter: Vantage
+    receiver: Vantage
+    shift: int
+    arrived: Int64Array
+    left: Int64Array
+    changes: Int64Array
+
+    def of(self, chosen: BoolArray) -> _Compared:
+        """Some of them."""
+        rows = self.arrived[chosen], self.left[chosen], self.changes[chosen]
+        return _Compared(self.emitter, self.receiver, self.shift, *rows)
+
+    def pointed(self, place: int) -> list[Telling]:
+        """A segment as it left and as it arrived, in words."""
+        sent, came = self.emitter.packets, self.receiver.packets
+        left, row = int(self.left[place]), int(self.arrived[place])
+        first = int(came.sequence_offset[row]) + self.shift
+        begin = f"bytes {first:,} to {first + int(came.payload_bytes[row]):,}"
+        changes = _differences(sent, left, came, row, self.shift)
+        if changes:
+            arrived = f"arrives with {begin} and {', '.join(now for _, now in changes)}"
+            before = f"leaves with byte {first:,} and {', '.join(was for was, _ in changes)}"
+        else:
+            arrived, before = f"arrives as it left, with {begin}: {_fields(came, row)}", f"leaves with {begin}"
+        return [Telling(self.emitter, left, before), Telling(self.receiver, row, arrived)]
 
 
 def _compared(scene: Scene) -> list[_Compared]:
-    return [
-        (len(changes), arrived, left)
-        for direction in DIRECTIONS
-        for arrived, left, changes in _segments(scene, direction)
-    ]
+    compared = (_segments(scene, direction) for direction in DIRECTIONS)
+    return [each for each in compared if each is not None]
 
 
-def _pointed(scene: Scene, compared: Sequence[_Compared]) -> list[Telling]:
-    return [telling for _, arrived, left in compared[: scene.most] for telling in (left, arrived)]
+def _pointed(scene: Scene, compared: Sequence[_Compared], rank: Callable[[Int64Array], Int64Array]) -> list[Telling]:
+    """The first of the segments of all directions by the rank of their changes."""
+    places = [(each, place) for each in compared for place in range(len(each.arrived))]
+    ranks = np.concatenate([rank(each.changes) for each in compared] or [np.zeros(0, np.int64)])
+    first = np.argsort(ranks, kind="stable")[: scene.most].tolist()
+    return [telling for number in first for telling in places[number][0].pointed(places[number][1])]
 
 
-def _segments(scene: Scene, direction: Direction) -> Iterator[tuple[Telling, Telling, list[str]]]:
-    """Arrived data segments with those that held their first byte when they left, and the fields that differ."""
+def _segments(scene: Scene, direction: Direction) -> _Compared | None:
+    """Arrived data segments with those that held their first byte when they left; None where a vantage is missing."""
     emitter, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
     if emitter is None or receiver is None or direction not in scene.pair.alignment:
-        return
+        return None
     shift = scene.pair.receiver_shift(direction)
     sent, came = emitter.packets, receiver.packets
-    emitted = data_rows(sent, direction)
-    start = sent.sequence_offset[emitted]
-    end = start + sent.payload_bytes[emitted]
-    for row in spread(data_rows(came, direction), _COMPARED).tolist():
-        first = int(came.sequence_offset[row]) + shift
-        holding = emitted[(start <= first) & (first < end)]
-        if len(holding) == 0:
-            continue
-        differences = [(_differences(sent, int(each), came, row, shift), int(each)) for each in holding.tolist()]
-        changes, left = min(differences, key=lambda each: len(each[0]))
-        place = f"bytes {first:,} to {first + int(came.payload_bytes[row]):,}"
-        if changes:
-            arrived = f"arrives with {place} and {', '.join(now for _, now in changes)}"
-            before = f"leaves with byte {first:,} and {', '.join(was for was, _ in changes)}"
-        else:
-            arrived, before = f"arrives as it left, with {place}: {_fields(came, row)}", f"leaves with {place}"
-        names = [was.split(" ")[0] for was, _ in changes]
-        yield Telling(receiver, row, arrived), Telling(emitter, left, before), names
+    rows = spread(receiver.derived(data_rows, direction), _COMPARED)
+    place, left = _holding(sent, emitter.derived(data_rows, direction), came.sequence_offset[rows] + shift)
+    changes = _changes(sent, left, came, rows[place], shift)
+    order = np.lexsort((left, changes, place))
+    best = order[np.flatnonzero(np.diff(place[order], prepend=-1))]
+    return _Compared(emitter, receiver, shift, rows[place[best]], left[best], changes[best])
+
+
+def _holding(sent: PacketColumns, emitted: Int64Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Which emitted segments hold the bytes at some offsets: the place of each offset, with each row that holds it."""
+    start, size = sent.sequence_offset[emitted], sent.payload_bytes[emitted].astype(np.int64)
+    order = np.argsort(start, kind="stable")
+    # A segment that holds a byte begins at most the longest segment's length before it.
+    from_place, until = np.searchsorted(start[order], np.stack((offsets - size.max(initial=0), offsets)), side="right")
+    counts = until - from_place
+    places = np.repeat(np.arange(len(offsets)), counts)
+    begun = np.arange(len(places)) + np.repeat(from_place - np.cumsum(counts) + counts, counts)
+    found = order[begun]
+    holds = offsets[places] < start[found] + size[found]
+    return places[holds], emitted[found[holds]]
+
+
+def _changes(sent: PacketColumns, left: Int64Array, came: PacketColumns, arrived: Int64Array, shift: int) -> Int64Array:
+    """How many fields of segments differ: as `_differences` names them."""
+    is_moved = (sent.sequence_offset[left] != came.sequence_offset[arrived] + shift) | (
+        sent.payload_bytes[left] != came.payload_bytes[arrived]
+    )
+    stamped, stamped_then = (
+        (packets.marks[rows] & _HAS_TIMESTAMPS) != 0 for packets, rows in ((sent, left), (came, arrived))
+    )
+    other_stamps = (sent.tsval[left] != came.tsval[arrived]) | (sent.tsecr[left] != came.tsecr[arrived])
+    differing = (
+        is_moved,
+        sent.ip_id[left] != came.ip_id[arrived],
+        np.where(stamped & stamped_then, other_stamps, stamped != stamped_then),
+        sent.window_bytes[left] != came.window_bytes[arrived],
+    )
+    return np.asarray(np.sum(differing, axis=0, dtype=np.int64))
 
 
 def _differences(
@@ -85,7 +141,7 @@ def _differences(
         found.append((_length(sent, left), _length(came, arrived)))
     if sent.ip_id[left] != came.ip_id[arrived]:
         found.append((f"IP ID {int(sent.ip_id[left])}", f"IP ID {int(came.ip_id[arrived])}"))
-    stamps = [bool(packets.marks[row] & Mark.HAS_TIMESTAMPS) for packets, row in ((sent, left), (came, arrived))]
+    stamps = [bool(packets.marks[row] & _HAS_TIMESTAMPS) for packets, row in ((sent, left), (came, arrived))]
     if stamps != [True, True]:
         if stamps[0] != stamps[1]:
             found.append(tuple("timestamps" if has else "no timestamps" for has in stamps))  # type: ignore[arg-type]
@@ -106,7 +162,7 @@ def _stamps(packets: PacketColumns, row: int) -> str:
 
 def _fields(packets: PacketColumns, row: int) -> str:
     shown = [f"IP ID {int(packets.ip_id[row])}"] if packets.ip_id[row] else []
-    if packets.marks[row] & Mark.HAS_TIMESTAMPS:
+    if packets.marks[row] & _HAS_TIMESTAMPS:
         shown.append(_stamps(packets, row))
     return ", ".join([*shown, f"window {int(packets.window_bytes[row])}"])
 
@@ -144,12 +200,9 @@ def around_change(scene: Scene) -> list[Telling]:
     direction, byte = scene.direction, scene.evidence.numbers.get("from_byte")
     if direction is None or not isinstance(byte, int):
         return []
-    segments = list(_segments(scene, direction))
-    receiver = scene.pair.receiver(direction)
-    if receiver is None:
+    segments = _segments(scene, direction)
+    if segments is None:
         return []
-    shift = scene.pair.receiver_shift(direction)
-    at = [int(receiver.packets.sequence_offset[arrived.row]) + shift for arrived, _, _ in segments]
-    before = [each for each, start in zip(segments, at, strict=True) if start < byte][-1:]
-    behind = [each for each, start in zip(segments, at, strict=True) if start >= byte][: scene.most - 1]
-    return [telling for arrived, left, _ in (*before, *behind) for telling in (left, arrived)]
+    is_behind = segments.receiver.packets.sequence_offset[segments.arrived] + segments.shift >= byte
+    before, behind = np.flatnonzero(~is_behind)[-1:], np.flatnonzero(is_behind)[: scene.most - 1]
+    return [telling for place in (*before.tolist(), *behind.tolist()) for telling in segments.pointed(place)]

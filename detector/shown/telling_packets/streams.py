@@ -33,9 +33,9 @@ def _carrying(scene: Scene, direction: Direction, offset: int) -> list[Telling]:
     for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
         if vantage is None:
             continue
-        row = row_of_byte(vantage.packets, direction, offset)
+        row = row_of_byte(vantage, direction, offset)
         if row is None:
-            row = next(iter(data_rows(vantage.packets, direction).tolist()), None)
+            row = next(iter(vantage.derived(data_rows, direction).tolist()), None)
         if row is not None:
             size = counted(int(vantage.packets.payload_bytes[row]), "byte")
             begins = f"byte {offset:,} of {_STREAM[direction]}" if offset else f"the beginning of {_STREAM[direction]}"
@@ -57,7 +57,7 @@ def differing_bytes(scene: Scene) -> list[Telling]:
         if at is None:
             continue
         for vantage, offset in ((client, at), (server, at + alignment.shift_bytes)):
-            row = row_of_byte(vantage.packets, direction, offset)
+            row = row_of_byte(vantage, direction, offset)
             if row is not None:
                 shows = f"carries byte {offset:,} of {_STREAM[direction]}, which differs at the other end"
                 made.append(Telling(vantage, row, shows))
@@ -90,8 +90,8 @@ def request_and_answer(scene: Scene) -> list[Telling]:
 
 def _asked_and_answered(vantage: Vantage) -> list[Telling]:
     packets = vantage.packets
-    answers = data_rows(packets, Direction.DOWN)
-    asked = data_rows(packets, Direction.UP)
+    answers = vantage.derived(data_rows, Direction.DOWN)
+    asked = vantage.derived(data_rows, Direction.UP)
     asked = asked[asked < answers[0]] if len(answers) else asked[:0]
     if len(asked) == 0:
         return []

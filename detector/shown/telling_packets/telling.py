@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.method import Observation
+from detector.clocks.relation import ClockRelation
 from detector.pair import Pair, Vantage
+from detector.shown.telling_packets.observing import Observed
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction
@@ -33,7 +34,7 @@ class Scene:
     a packet at either vantage point.
     """
 
-    observation: Observation
+    observed: Observed
     evidence: Evidence
     captures: dict[str, Capture]
     most: int
@@ -41,7 +42,12 @@ class Scene:
     @property
     def pair(self) -> Pair:
         """The connection, as methods examined it."""
-        return self.observation.pair
+        return self.observed.examined.pair
+
+    @property
+    def clock(self) -> ClockRelation:
+        """How the clocks of its two captures are related."""
+        return self.observed.clock()
 
     @property
     def direction(self) -> Direction | None:

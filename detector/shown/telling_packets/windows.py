@@ -40,10 +40,10 @@ def transfer_ends(scene: Scene) -> list[Telling]:
     direction = scene.direction or bulk_direction(scene.pair)
     sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
     made = []
-    if sender is not None and len(rows := acknowledging_rows(sender.packets, direction)):
+    if sender is not None and len(rows := sender.derived(acknowledging_rows, direction)):
         most = counted(int(sender.packets.acknowledgement_offset[rows[-1]]), "byte")
         made.append(Telling(sender, int(rows[-1]), f"acknowledges the last of {most} to the sender"))
-    if receiver is not None and len(rows := first_copies(receiver.packets, direction)):
+    if receiver is not None and len(rows := receiver.derived(first_copies, direction)):
         made += [
             Telling(receiver, int(rows[0]), "brings the first bytes to the receiver"),
             Telling(receiver, int(rows[-1]), "brings the last new bytes to the receiver"),

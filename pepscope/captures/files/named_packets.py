@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 
 #: Name of a capture that came from standard input, which no other program can read again.
@@ -65,13 +66,20 @@ def connection_filter(client: str, server: str, transport: str, frames: tuple[in
 
 def locator(capture: str, display_filter: str) -> Locator:
     """How the packets of a display filter are found in a capture."""
+    reading = _reading(capture)
+    tshark = None if reading is None else f"{reading} -Y {shlex.quote(display_filter)}"
+    return Locator(capture, display_filter, tshark)
+
+
+@lru_cache(maxsize=64)
+def _reading(capture: str) -> str | None:
+    """The beginning of a line for a shell that reads a capture; None where no other program can read it again."""
     if capture == STANDARD_INPUT:
-        return Locator(capture, display_filter, None)
+        return None
     name = shlex.quote(capture if not capture.startswith("-") else f"./{capture}")
-    asked = f"-Y {shlex.quote(display_filter)}"
     if unpacked := _UNPACKED_BY.get(PurePath(capture).suffix):
-        return Locator(capture, display_filter, f"{unpacked} -dc {name} | tshark -r - {asked}")
-    return Locator(capture, display_filter, f"tshark -r {name} {asked}")
+        return f"{unpacked} -dc {name} | tshark -r -"
+    return f"tshark -r {name}"
 
 
 def locators(packets: Sequence[EvidencePacket]) -> list[Locator]:

@@ -69,19 +69,25 @@ class Form:
         return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
 
     def documents(self, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-        """The fields of `Evidence` by name for many connections; those of connections that are alike may be one."""
-        common = {"method": self.method, "outcome": self.outcome, "finding": self.finding}
+        """Evidence on many connections as `detect-2` writes it, packets apart; what is alike may be one document."""
+        common = {"method": self.method, "outcome": self.outcome.value, "finding": str(self.finding)}
+        unnamed = {"packets": None, "find": None}
         if self.wording is None and not columns and not any(strengths):
             words: dict[str, Any] = {"summary": self.summary, "numbers": {}, "caveats": self.caveats}
-            return [{**common, "strength": 0.0, **words}] * len(strengths)
-        rows = list(zip(*columns, strict=True)) if columns else [()] * len(strengths)
+            return [{**common, "strength": 0.0, **words, **unnamed}] * len(strengths)
+        names, own, wording = self.names, int(self.has_own_sentences), self.wording
+        summary, caveats = self.summary or "", self.caveats
         documents = []
-        for strength, values in zip(strengths, rows, strict=True):
-            numbers = self.numbers(values)
-            summary, caveats = self.words(values, numbers)
-            documents.append(
-                {**common, "strength": strength, "summary": summary, "numbers": numbers, "caveats": caveats}
-            )
+        for strength, *values in zip(strengths, *columns, strict=True):
+            # What stands beside the figures comes last.
+            numbers = dict(zip(names, values[own:] if own else values))  # noqa: B905
+            if own:
+                summary = values[0]
+            elif wording is not None:
+                read = dict(zip((*names, *self.beside), values, strict=True)) if self.beside else numbers
+                summary, caveats = wording(read)
+            words = {"strength": strength, "summary": summary, "numbers": numbers, "caveats": caveats}
+            documents.append({**common, **words, **unnamed})
         return documents
 
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:

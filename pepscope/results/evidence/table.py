@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from pepscope.results.evidence.columns import EvidenceColumns, Form, columns_of
+from pepscope.results.evidence.columns import EvidenceColumns, Form, Int64Array, columns_of
 from pepscope.results.evidence.growing import BytesColumn
+from pepscope.results.evidence.pieces import Pieces
 from pepscope.results.verdicts import Evidence, Number
 
 #: Sentences without a figure that are held once; beyond so many different ones each is packed with its connection.
@@ -47,7 +48,7 @@ class EvidenceTable:
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
-        self._documents: dict[int, list[list[dict[str, Any]]]] = {}  # the same, for an encoder
+        self._documents: dict[int, list[dict[str, Any]]] = {}  # the same in one list, for an encoder
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -131,25 +132,30 @@ class EvidenceTable:
         return said
 
     def documents(self, row: int) -> list[dict[str, Any]]:
-        """What was found on a connection: the fields of each `Evidence` by name, for an encoder."""
+        """What was found on a connection as `detect-2` writes it, for an encoder, without the packets that show it."""
         self._pack()
         block = bisect_right(self._packed_until, row)
-        if block not in self._documents:
+        documents = self._documents.get(block)
+        if documents is None:
             _make_room(self._documents)
-            self._documents[block] = self._made_documents(block)
-        return self._documents[block][row - self._begin(block)]
+            documents = self._documents[block] = self._made_documents(block)
+        base = self._ends[self._begin(block)]
+        return documents[self._ends[row] - base : self._ends[row + 1] - base]
 
-    def _made_documents(self, block: int) -> list[list[dict[str, Any]]]:
+    def _made_documents(self, block: int) -> list[dict[str, Any]]:
         """The documents of all connections that were packed together: what forms have in common is read once."""
         begin, (count, parts) = self._begin(block), self._content(block)
-        by_row: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+        ends = np.array(self._ends[begin : begin + count + 1])
+        next_places, base = ends[:-1].copy(), int(ends[0])
+        made: list[dict[str, Any]] = [{}] * int(ends[-1] - base)
         for rows, columns in parts:
-            places = [self._ends[begin + row] + len(by_row[row]) for row in rows]
-            form = self._forms[self._form[places[0]]]
-            documents = form.documents([self._strength[place] for place in places], columns)
-            for row, document in zip(rows, documents, strict=True):
-                by_row[row].append(document)
-        return by_row
+            places = next_places[rows]
+            next_places[rows] += 1
+            form = self._forms[self._form[int(places[0])]]
+            documents = form.documents([self._strength[place] for place in places.tolist()], columns)
+            for place, document in zip((places - base).tolist(), documents, strict=True):
+                made[place] = document
+        return made
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
@@ -161,6 +167,18 @@ class EvidenceTable:
         """How firmly each of `forms` was found."""
         self._pack()
         return self._strength[self._ends[row] : self._ends[row + 1]]
+
+    def pieces(self, rows: Int64Array) -> Pieces:
+        """What was found on some connections."""
+        self._pack()
+        begin, ends = (np.asarray(self._ends)[rows + more] for more in (0, 1))
+        counts = ends - begin
+        number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        at = np.repeat(begin, counts) + number
+        codes, form = np.unique(np.asarray(self._form)[at], return_inverse=True)
+        forms = [self._forms[code] for code in codes.tolist()]
+        strength = np.asarray(self._strength)[at]
+        return Pieces(forms, np.repeat(np.arange(len(rows)), counts), number, form.astype(np.int64), strength)
 
     def _values(self, row: int) -> list[Any]:
         """What is kept of each piece of evidence on a connection."""

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from detector.clocks.separation import Separation, separate, separate_most
+from detector.clocks.separation import Separation
 from detector.clocks.steps import stepped
 from tests.detector.clocks import reference_separation, reference_steps
+from tests.detector.clocks.compiled_separation import separate, separate_most
 from tests.detector.clocks.generated_clouds import Shape, clouds, shapes
 from tests.detector.clocks.reference_separation import constraints
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detector.clocks.separation import separate, separate_most
+from tests.detector.clocks.compiled_separation import separate, separate_most
 from tests.detector.clocks.reference_separation import Cloud, constraints
 
 points = st.lists(st.tuples(st.integers(0, 10**10), st.integers(-(10**8), 10**8)), min_size=1, max_size=40)

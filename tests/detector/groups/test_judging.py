@@ -11,7 +11,7 @@ from detector.groups.membership import GroupKey
 from detector.methods import findings as method_findings
 from detector.methods.identity import IdentityFinding
 from pepscope.results.verdicts import Evidence, GroupSide, SplitPlace, Verdict
-from tests.detector.groups.members import KEY, member
+from tests.detector.groups.members import KEY, group_of, member
 
 FINDINGS = method_findings()
 SPLITTING = sorted(name for name, row in FINDINGS.items() if row.weight.split > 0)
@@ -26,8 +26,13 @@ findings = st.builds(evidence, st.sampled_from(sorted(FINDINGS)), st.floats(0.0,
 
 
 def group(*members):
-    (found,) = judge_groups(members, two_captures=True)
+    (found,) = judged(members)
     return found
+
+
+def judged(members):
+    every = group_of(members)
+    return judge_groups(every.results, every.members, two_captures=True)
 
 
 def test_one_decided_connection_decides_its_group_and_is_named_to_the_others() -> None:
@@ -100,7 +105,7 @@ def test_doubtful_pairs_are_counted_and_not_weighed() -> None:
 
 def test_sides_networks_and_ports_are_groups_of_their_own() -> None:
     keys = [KEY, GroupKey(GroupSide.CLIENT, KEY.network, KEY.port), GroupKey(GroupSide.BOTH, KEY.network, 80), KEY]
-    found = judge_groups([member(SILENT, key=key) for key in keys], two_captures=True)
+    found = judged([member(SILENT, key=key) for key in keys])
     assert [item.pairs for item in found] == [(0, 3), (1,), (2,)]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from detector.groups.pooling import pooled_identity
 from detector.methods.identity import DECISIVE_NATS, ClassField, IdentityFinding, class_field_name
 from pepscope.results.verdicts import Evidence, Outcome
-from tests.detector.groups.members import member
+from tests.detector.groups.members import group_of, member
 
 FIELDS = ("timestamps", "timestamps-present", "ip-id", "push", "acknowledgement", "boundaries", "window")
 HABITS = ("push", "acknowledgement", "window", "timestamps")
@@ -25,7 +25,7 @@ def undecided(nats: dict[str, float], finding: str = "too-alike") -> Evidence:
 
 
 def pooled(each: list[dict[str, float]]) -> Evidence | None:
-    return pooled_identity([member(undecided(nats)) for nats in each])
+    return pooled_identity(group_of([member(undecided(nats)) for nats in each]))
 
 
 def test_weak_voices_of_many_connections_decide() -> None:
@@ -43,14 +43,14 @@ def test_weak_voices_of_many_connections_decide() -> None:
 def test_acknowledgements_that_arrive_as_they_left_make_more_than_the_data() -> None:
     numbers = {class_field_name(ClassField(of, "ip-id")): 2.9 for of in ("data", "acks")}
     alike = IdentityFinding.TOO_ALIKE.undecided("identity", "Too alike.", numbers)
-    found = pooled_identity([member(alike) for _ in range(3)])
+    found = pooled_identity(group_of([member(alike) for _ in range(3)]))
     assert found is not None
     assert found.finding == "same-packets"
 
 
 def test_segments_too_few_to_compare_alone_count_too() -> None:
     few = [member(undecided({"ip-id": 2.9}, "too-few-segments")) for _ in range(3)]
-    assert pooled_identity(few) is not None
+    assert pooled_identity(group_of(few)) is not None
 
 
 @pytest.mark.parametrize("field", BOXED)
@@ -88,8 +88,8 @@ def test_connections_that_would_decide_otherwise_by_halves_stay_undecided() -> N
 
 
 def test_doubtful_pairs_weaken_the_evidence_of_a_split() -> None:
-    sure = pooled_identity([member(undecided({"push": -5.0})) for _ in range(4)])
-    doubtful = pooled_identity([member(undecided({"push": -5.0}), confidence=0.6) for _ in range(4)])
+    sure = pooled_identity(group_of([member(undecided({"push": -5.0})) for _ in range(4)]))
+    doubtful = pooled_identity(group_of([member(undecided({"push": -5.0}), confidence=0.6) for _ in range(4)]))
     assert sure is not None
     assert doubtful is not None
     assert doubtful.strength == pytest.approx(0.6 * sure.strength)

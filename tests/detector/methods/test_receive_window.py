@@ -6,21 +6,22 @@ import numpy as np
 import pytest
 
 from detector.method import Observation
-from detector.methods.receive_window import examine, transfer_spans
+from detector.methods.receive_window import METHOD, transfer_spans
 from detector.pair import Pair
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Outcome
 from tests.detector.corpus import RUNS, end_points, pairs, truth
+from tests.detector.methods.alone import alone
 
 
 def examined(pair: Pair) -> Evidence:
-    return examine(Observation(pair))
+    return alone(METHOD, Observation(pair))
 
 
 @pytest.mark.parametrize("run_id", [name for name, run in RUNS.items() if run["class"] == "regular"])
 def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
     for pair in pairs(run_id):
-        assert examine(Observation(pair)).outcome is Outcome.INAPPLICABLE
+        assert alone(METHOD, Observation(pair)).outcome is Outcome.INAPPLICABLE
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_no_false_alarm_where_the_window_closes_end_to_end(run_id):
 )
 def test_a_filling_buffer_is_distinguished_from_a_store(run_id, finding):
     (pair,) = pairs(run_id)
-    assert examine(Observation(pair)).finding == finding
+    assert alone(METHOD, Observation(pair)).finding == finding
 
 
 def test_never_takes_split_for_store():
@@ -46,7 +47,7 @@ def test_never_takes_split_for_store():
         flows = truth(run_id)
         for pair in pairs(run_id):
             if flows[end_points(pair)]["acceptable_kinds"] == ["split"]:
-                assert examine(Observation(pair)).finding != "window-open-receiver-behind", run_id
+                assert alone(METHOD, Observation(pair)).finding != "window-open-receiver-behind", run_id
 
 
 def test_a_split_with_a_slow_reader_is_left_alone():

@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -252,10 +254,17 @@ def test_answers_with_different_dates_are_two(left, right, another):
     assert another_answer(one, two) is another
 
 
+@dataclass
+class Seen:
+    """What two connections between other hosts show of each other."""
+
+    has_another_answer: bool
+    are_related: bool = False
+    asked_alike: bool = True
+    is_small: bool = False
+
+
 def test_two_answers_between_other_hosts_make_no_sure_pair():
     aligned = [StreamAlignment(0, 20, 1.0)] * 2
-    sure, unsure = (
-        pairing_confidence(Ground.PAYLOAD, aligned, related=False, asked_alike=True, another_answer=another)
-        for another in (False, True)
-    )
+    sure, unsure = (pairing_confidence(Ground.PAYLOAD, aligned, Seen(another)) for another in (False, True))
     assert sure >= LEAST_PAIRING_CONFIDENCE > unsure

@@ -176,16 +176,16 @@ def with_missing(run: str, kind: MissingPackets, *, scaled: bool = True) -> Pair
 
 def test_uncaptured_windows_are_not_shut_and_limit_no_sender() -> None:
     whole = with_missing("spl_ha_dl_small_umts", MissingPackets.NONE)
-    assert receive_window.examine(Observation(whole)).outcome is Outcome.SPLIT
+    assert alone(receive_window.METHOD, Observation(whole)).outcome is Outcome.SPLIT
     lacking = with_missing("spl_ha_dl_small_umts", MissingPackets.PURE_ACKNOWLEDGEMENTS)
-    assert receive_window.examine(Observation(lacking)).finding == "window-not-captured"
+    assert alone(receive_window.METHOD, Observation(lacking)).finding == "window-not-captured"
     assert alone(progress.METHOD, Observation(lacking)).numbers["sender_held_back"] is None
     assert alone(progress.METHOD, Observation(whole)).numbers["sender_held_back"] is True
 
 
 def test_windows_without_a_known_scale_are_no_bytes() -> None:
     unscaled = with_missing("spl_ha_dl_small_umts", MissingPackets.NONE, scaled=False)
-    found = receive_window.examine(Observation(unscaled))
+    found = alone(receive_window.METHOD, Observation(unscaled))
     assert found.finding == "window-alternates"  # shares need no scale
     assert "% of what it had before" in found.summary
     client, server = unscaled.client_side, unscaled.server_side
