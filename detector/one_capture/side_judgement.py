@@ -21,7 +21,7 @@ from detector.one_capture.hypotheses import (
     member_nats,
     posterior,
 )
-from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
+from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
@@ -37,10 +37,10 @@ from pepscope.results.verdicts import GroupSide
 
 #: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
 #: a wire; so is a fibre to the home, and a wire may be busy.
-_VARIATION_AGAINST, _VARIATION_FOR = -3.0, 0.7
+_VARIATION_AGAINST, _VARIATION_FOR = -4.0, 1.2
 
-#: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
-_NEARER_NATS = 2.0
+#: A handshake that is nearer than data is not thought of where times and senders speak so much against it.
+_AGAINST_NEARER_NATS = -2.0
 
 #: Members that are weighed at once: some ten kilobytes each.
 _MEMBERS_TOGETHER = 4096
@@ -74,8 +74,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
-            timing.handshake_s, timing.plain_s, timing.plain_counts, variation_s[where.member_group],
-            _answered_share(vantage, where, far),
+            Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
+            variation_s[where.member_group], _answered_share(vantage, where, far), side,
         ),
         PRIORS[side],
     )  # fmt: skip
@@ -177,9 +177,12 @@ class _Shown:
             np.bincount(group, nats_of[member], groups).astype(np.float64)
             for nats_of in (of.as_fast, of.faster, of.same_sender, of.other_sender)
         )
+        sent = np.maximum(np.bincount(group, of.same_sender[member] != 0, groups), 1)
+        same, other = same / sent, other / sent  # one box answers for all members
         end, split = seen
         # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
-        nearer = np.where((faster - as_fast + other - same) > _NEARER_NATS, np.maximum(end, split) + faster, -np.inf)
+        possible = faster - as_fast + other - same > _AGAINST_NEARER_NATS
+        nearer = np.where(possible, np.maximum(end, split) + faster, -np.inf)
         return Seen(
             end=end + as_fast + same,
             split=split + as_fast + same,
