@@ -46,6 +46,10 @@ LEAST_SPLIT = {GroupSide.CLIENT: 0.97, GroupSide.SERVER: 0.98}
 #: Least probability of no split: at the client's side servers beside a split point, and caches, answer in time.
 LEAST_WHOLE = {GroupSide.CLIENT: 0.98, GroupSide.SERVER: 0.95}
 
+#: Most of a box that holds its acknowledgements back beside answered handshakes: what shows another sender of these
+#: tells them apart.
+_MOST_HOLDING = 0.02
+
 #: No probability is surer than this: the tables hold some ten thousand exchanges.
 SUREST = 0.999
 
@@ -76,7 +80,11 @@ def classes(
     explanation[(late > _LATE_SHARE) & (split > most_split)] = Explanation.LATE_OR_SPLIT
     is_end = split + posterior.holding <= most_split
     explanation[is_end if in_time is None else is_end & in_time] = Explanation.END_TO_END
-    explanation[is_end & (posterior.handshakes_answered > _HALF)] = Explanation.HANDSHAKES_ANSWERED
+    answered_for = is_end & (posterior.handshakes_answered > _HALF)
+    told_apart = posterior.holding <= _MOST_HOLDING
+    explanation[answered_for] = np.where(told_apart, Explanation.HANDSHAKES_ANSWERED, Explanation.UNDECIDED)[
+        answered_for
+    ]
     is_split = split >= least_split
     explanation[is_split] = Explanation.NETWORK_OR_SITE
     explanation[is_split & (posterior.split >= least_split)] = Explanation.NETWORK

@@ -82,6 +82,9 @@ _PERSONS = 0.5
 #: only the handshake comes from the split point, as where something answers handshakes for others.
 _HOLDS_ACKS = 0.005
 
+#: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
+_CONNECTS_LATE = 0.2
+
 #: Of split points, those where TLS ends and begins anew.
 _ENDS_TLS = 0.1
 
@@ -283,7 +286,8 @@ def _passed(
 
     Beyond a handshake that something nearer answered, exchanges are late by the rest of the path, as by a leg. So they
     are no likelier than by any leg, however near to the round trips of data they are: where acknowledgements ride on
-    answers, exchanges are those round trips.
+    answers, exchanges are those round trips. A box that connects only when the client has sent makes the first answer
+    of a connection wait for its own handshake, too, as a relay does.
     """
     summed = sum_nats(parts.T)
     (other,) = np.nonzero(
@@ -291,7 +295,10 @@ def _passed(
     )
     if len(other):
         by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
-        summed[other] = np.minimum(by_data_nats, _any_leg(legs[other]))
+        by_leg_nats = _any_leg(legs[other])
+        summed[other] = np.logaddexp(
+            _log(1 - _CONNECTS_LATE) + np.minimum(by_data_nats, by_leg_nats), _log(_CONNECTS_LATE) + by_leg_nats
+        )
     return summed
 
 
