@@ -54,11 +54,11 @@ class Priors:
 #: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
 PRIORS = {
     GroupSide.CLIENT: Priors(
-        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.03, late=0.02, late_application=0.08, balancer=0.03,
+        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
         front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
     ),
     GroupSide.SERVER: Priors(
-        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.03, late=0.05, late_application=0.1, balancer=0.0,
+        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
         front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
     ),
 }  # fmt: skip
@@ -81,6 +81,9 @@ _PERSONS = 0.5
 #: Of split points, those that hold their acknowledgements back until the far end's have come, to look far away: then
 #: only the handshake comes from the split point, as where something answers handshakes for others.
 _HOLDS_ACKS = 0.005
+
+#: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
+_CONNECTS_LATE = 0.2
 
 #: Of split points, those where TLS ends and begins anew.
 _ENDS_TLS = 0.1
@@ -161,9 +164,10 @@ class MemberNats:
 def member_nats(nats: ExchangeNats, by_data: ExchangeNats, priors: Priors, paths: Paths) -> MemberNats:
     """What each member's exchanges say by themselves: `nats` beyond all round trips, handshakes included; `by_data`
     beyond those of data alone."""
-    parts = _end_parts(nats, priors, paths)
+    parts, legs = _end_parts(nats, priors, paths), _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
-    return MemberNats(parts, _passed(nats, by_data, parts, priors, paths), _leg_nats(nats, priors, paths), answers)
+    passed = _passed(nats, by_data, parts, legs, priors, paths)
+    return MemberNats(parts, passed, np.where(priors.shortest_s <= HIDDEN_S, legs, -np.inf), answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -197,7 +201,12 @@ def posterior(
     late = _by_group(parts[2] + without, group, groups)
     fleet = alike.parts[2] - _log(priors.late) + no_leg if priors.late else np.full(groups, -np.inf)
     busy = _by_group(_busy(parts, priors) + without, group, groups)
-    passed = _by_group(members.passed + reference.by_data, group, groups)
+    by_data = _by_group(reference.by_data, group, groups)
+    passed = np.logaddexp(
+        _log(1 - priors.common_leg) + _by_group(members.passed, group, groups),
+        _log(priors.common_leg) + alike.passed,
+    )
+    passed += by_data
     whole = _log(1.0 - priors.split)
     # What one member does, is no habit of many.
     together = np.where(_by_group(members.answers.astype(np.float64), group, groups) > 1, 1.0, _NEVER)
@@ -270,14 +279,26 @@ def _late_application(nats: ExchangeNats) -> Floats:
     return np.logaddexp(_log(1 - _PERSONS) + by_delay, _log(_PERSONS) + nats.application[:, TimingTables.PERSON])
 
 
-def _passed(nats: ExchangeNats, by_data: ExchangeNats, parts: Floats, priors: Priors, paths: Paths) -> Floats:
-    """Log-likelihoods by member of data that pass end to end; `parts` are those by all round trips."""
+def _passed(
+    nats: ExchangeNats, by_data: ExchangeNats, parts: Floats, legs: Floats, priors: Priors, paths: Paths
+) -> Floats:
+    """Log-likelihoods by member of data that pass end to end; `parts` and `legs` are those by all round trips.
+
+    Beyond a handshake that something nearer answered, exchanges are late by the rest of the path, as by a leg. So they
+    are no likelier than by any leg, however near to the round trips of data they are: where acknowledgements ride on
+    answers, exchanges are those round trips. A box that connects only when the client has sent makes the first answer
+    of a connection wait for its own handshake, too, as a relay does.
+    """
     summed = sum_nats(parts.T)
     (other,) = np.nonzero(
         np.any(nats.handshake != by_data.handshake, axis=1) | np.any(nats.application != by_data.application, axis=1)
     )
     if len(other):
-        summed[other] = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
+        by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
+        by_leg_nats = _any_leg(legs[other])
+        summed[other] = np.logaddexp(
+            _log(1 - _CONNECTS_LATE) + np.minimum(by_data_nats, by_leg_nats), _log(_CONNECTS_LATE) + by_leg_nats
+        )
     return summed
 
 
@@ -288,8 +309,7 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     prompt = _log(1.0 - priors.late_application) + application
     crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
     any_way = np.logaddexp(crossing, _log(_ENDS_TLS) + _end_nats(nats.handshake, paths)[:, None, None] + application)
-    of_any_nature = sum_nats(any_way + paths.natures[:, None])
-    return np.where(priors.shortest_s <= HIDDEN_S, of_any_nature, -np.inf)
+    return sum_nats(any_way + paths.natures[:, None])
 
 
 def _by_nature(rows: Floats) -> Floats:

@@ -111,7 +111,9 @@ def judged_groups(judged: SideJudgement, members: Pools, least_probability: floa
     """The groups of a side with what explains each."""
     found = pools.of_groups(judged, members)
     in_time = _in_time(found.fast_excess_s, judged.variation_s) | (judged.near_nats < OWN_ENDS_NATS)
-    split = classes(judged.groups, found.exchanges, least_probability=least_probability, in_time=in_time)
+    split = classes(
+        judged.groups, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
+    )
     return JudgedPools(judged.side, found, split, judged.groups, _comes_one_way(judged))
 
 
@@ -119,7 +121,9 @@ def judged_connections(judged: SideJudgement, members: Pools, least_probability:
     """The connections of a side with what explains each."""
     found = pools.of_connections(judged, members)
     in_time = _in_time(found.fast_excess_s, judged.variation_s[judged.places.member_group[judged.places.member]])
-    split = classes(judged.connections, found.exchanges, least_probability=least_probability, in_time=in_time)
+    split = classes(
+        judged.connections, found.exchanges, side=judged.side, least_probability=least_probability, in_time=in_time
+    )
     return JudgedPools(judged.side, found, split, judged.connections, _comes_one_way(judged))
 
 

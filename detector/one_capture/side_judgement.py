@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +21,13 @@ from detector.one_capture.hypotheses import (
     member_nats,
     posterior,
 )
-from detector.one_capture.likelihoods.answered_handshakes import HandshakeNats, handshake_nats
+from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
+from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.near_ends import near_nats
+from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.members import Ints, codes
@@ -37,10 +39,17 @@ from pepscope.results.verdicts import GroupSide
 
 #: What the variation of a group's round trips may say for or against a split, in nats. A near leg without variation is
 #: a wire; so is a fibre to the home, and a wire may be busy.
-_VARIATION_AGAINST, _VARIATION_FOR = -3.0, 0.7
+_VARIATION_AGAINST, _VARIATION_FOR = -4.0, 1.2
 
-#: Nats by which times or senders must speak for a handshake that is nearer than data before that is thought of.
-_NEARER_NATS = 2.0
+#: No wire between a server and a split point has a longer round trip (s), half around the world and back: the near leg
+#: crosses a satellite, behind which few split points stand with more than a room between them and the client.
+_LONGEST_WIRE_S = 0.4
+
+#: A handshake that is nearer than data is not thought of where times and senders speak so much against it.
+_AGAINST_NEARER_NATS = -2.0
+
+#: Shares below this one are none.
+_LEAST_SHARE = 1e-300
 
 #: Members that are weighed at once: some ten kilobytes each.
 _MEMBERS_TOGETHER = 4096
@@ -74,8 +83,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
-            timing.handshake_s, timing.plain_s, timing.plain_counts, variation_s[where.member_group],
-            _answered_share(vantage, where, far),
+            Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
+            variation_s[where.member_group], _answered_share(vantage, where, far), side,
         ),
         PRIORS[side],
     )  # fmt: skip
@@ -90,15 +99,38 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         )  # fmt: skip
     else:
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
-        end, split = _variation_nats(shown.tables, variation_s, answered)
+        near_s = timing.of_groups(timing.near_s, where.member_group, groups)
+        end, split = _variation_nats(shown.tables, variation_s, near_s, answered)
     every, alone = np.arange(members), np.arange(connections)
     nothing = np.zeros(connections)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
+    if not at_client:
+        of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
     of_connections = shown.weighed(timing.connection, where.member, alone, connections, (nothing, nothing))
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_groups,
         of_connections,
     )  # fmt: skip
+
+
+def _by_other_ports(groups: Posterior, answered: npt.NDArray[np.bool_], where: Places, priors: Priors) -> Posterior:
+    """The posteriors of groups, given those of the other ports of their networks."""
+    parts = {
+        "split": ("split", "site"),
+        "late": ("late", "fleet"),
+        "rest": ("end", "handshakes_answered", "holding"),
+    }
+    network = np.unique(where.network, return_inverse=True)[1]
+    before = Shares(
+        **{name: np.sum([getattr(groups, part) for part in of], axis=0) for name, of in parts.items()},
+        leg_nats=common_leg_nats(groups.leg_nats, where.member_group, len(network)), answered=answered,
+    )  # fmt: skip
+    after = with_other_ports(before, network, priors.split, priors.late)
+    scaled: dict[str, Floats] = {}
+    for name, of in parts.items():
+        times = getattr(after, name) / np.maximum(getattr(before, name), _LEAST_SHARE)
+        scaled |= {part: getattr(groups, part) * times for part in of}
+    return replace(groups, **scaled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +209,12 @@ class _Shown:
             np.bincount(group, nats_of[member], groups).astype(np.float64)
             for nats_of in (of.as_fast, of.faster, of.same_sender, of.other_sender)
         )
+        sent = np.maximum(np.bincount(group, of.same_sender[member] != 0, groups), 1)
+        same, other = same / sent, other / sent  # one box answers for all members
         end, split = seen
         # Without a sign of its own a nearer handshake is none: round trips of data alone always look a little longer.
-        nearer = np.where((faster - as_fast + other - same) > _NEARER_NATS, np.maximum(end, split) + faster, -np.inf)
+        possible = faster - as_fast + other - same > _AGAINST_NEARER_NATS
+        nearer = np.where(possible, np.maximum(end, split) + faster, -np.inf)
         return Seen(
             end=end + as_fast + same,
             split=split + as_fast + same,
@@ -208,8 +243,12 @@ def _answered_share(vantage: VantageColumns, where: Places, far: Direction) -> F
     return member_handshakes(signs, np.full(len(where.member), np.nan), nothing, where.member, members).answered_share
 
 
-def _variation_nats(tables: TimingTables, variation_s: Floats, counts: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Log-likelihoods by group of how much its round trips vary, end to end and split; only beside exchanges."""
+def _variation_nats(
+    tables: TimingTables, variation_s: Floats, near_s: Floats, answered: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Log-likelihoods by group of how much its round trips vary, and how long they are, end to end and split; only
+    beside exchanges."""
     for_split = np.clip(tables.variation_nats[1] - tables.variation_nats[0], _VARIATION_AGAINST, _VARIATION_FOR)
-    known = counts & ~np.isnan(variation_s)
-    return np.zeros(len(known)), np.append(for_split, 0.0)[tables.variation_class(variation_s)] * known
+    nats = np.append(for_split, 0.0)[tables.variation_class(variation_s)]
+    nats = np.where(near_s > _LONGEST_WIRE_S, _VARIATION_AGAINST, nats)
+    return np.zeros(len(nats)), nats * answered

@@ -56,8 +56,9 @@ class RoundTripColumns:
     A sample is the time from the first copy of the last segment that an acknowledgement covers to that acknowledgement,
     without what was sent again (Karn's rule, RFC 6298 section 3). A *plain* one ends with a packet without payload, so
     that no application held it back; it holds the path, its queues, and the receiver's delay of acknowledgements (at
-    most 500 ms, RFC 9293 section 3.8.6.3; in practice 40 to 200 ms) where that had one segment to acknowledge. At the
-    receiver of the data the samples hold its delays alone.
+    most 500 ms, RFC 9293 section 3.8.6.3; in practice 40 to 200 ms) where that had one segment to acknowledge. A
+    *prompt* one is plain and acknowledges more new bytes than a segment holds, so that the receiver did not delay it.
+    At the receiver of the data the samples hold its delays alone.
     """
 
     connection: UInt32Array
@@ -70,6 +71,9 @@ class RoundTripColumns:
     quantile_20_ns: Int64Array
     quantile_60_ns: Int64Array
     quantile_90_ns: Int64Array
+    prompt_count: UInt32Array
+    prompt_10_ns: Int64Array  # of prompt samples, at the rank (prompt_count - 1) * 10 // 100
+    prompt_60_ns: Int64Array
     handshake_ns: Int64Array  # up: SYN to SYN-ACK; down: SYN-ACK to ACK; -1 also where one was sent again
 
     def __len__(self) -> int:

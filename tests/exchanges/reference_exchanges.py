@@ -15,6 +15,7 @@ from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Mark, PacketColumns, T
 
 NO_SPEECH = Mark.KEEP_ALIVE | Mark.ZERO_WINDOW_PROBE
 SECOND_NS = 10**9
+LONGEST_SEGMENT_BYTES = 1500
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,24 @@ def round_trips(packets: PacketColumns, way: int) -> dict[str, int]:
         "least_ns": int(ranked[0]) if len(ranked) else -1,
     }
     for percent in (10, 20, 60, 90):
-        found[f"quantile_{percent}_ns"] = int(ranked[(len(ranked) - 1) * percent // 100]) if len(ranked) else -1
+        found[f"quantile_{percent}_ns"] = _ranked(ranked, percent)
+    prompt = np.sort(packets.round_trip_time_ns[plain & (_newly_acknowledged(packets, way) > LONGEST_SEGMENT_BYTES)])
+    found["prompt_count"] = len(prompt)
+    found |= {f"prompt_{percent}_ns": _ranked(prompt, percent) for percent in (10, 60)}
     return found
+
+
+def _newly_acknowledged(packets: PacketColumns, way: int) -> np.ndarray:
+    """By packet: how far it moves the highest acknowledgement of this direction's data on; 0 of the first one."""
+    acknowledges = (packets.direction != way) & (packets.acknowledgement_offset != NO_ACKNOWLEDGEMENT)
+    offsets = packets.acknowledgement_offset[acknowledges]
+    moved = np.zeros(len(packets.direction), np.int64)
+    moved[acknowledges] = offsets - np.maximum.accumulate(np.concatenate([offsets[:1], offsets[:-1]]))
+    return moved
+
+
+def _ranked(ascending: np.ndarray, percent: int) -> int:
+    return int(ascending[(len(ascending) - 1) * percent // 100]) if len(ascending) else -1
 
 
 def round_trip_around(packets: PacketColumns, way: int, time_ns: int) -> int:

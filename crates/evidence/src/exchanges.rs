@@ -18,7 +18,7 @@ mod turns;
 
 pub use answer_times::AnswerTimes;
 pub use kind::Kind;
-pub use round_trips::{RoundTrips, QUANTILES};
+pub use round_trips::{RoundTrips, PROMPT_QUANTILES, QUANTILES};
 pub use turns::{find_turns, Turn};
 
 use crate::columns::by_connection_columns;
@@ -66,6 +66,9 @@ macro_rules! for_each_round_trip_column {
             quantile_20_ns: i64,
             quantile_60_ns: i64,
             quantile_90_ns: i64,
+            prompt_count: u32,
+            prompt_10_ns: i64,
+            prompt_60_ns: i64,
             handshake_ns: i64,
         }
     };
@@ -127,6 +130,10 @@ impl RoundTripColumns {
         self.quantile_20_ns.push(fifth);
         self.quantile_60_ns.push(three_fifths);
         self.quantile_90_ns.push(nine_tenths);
+        self.prompt_count.push(found.prompt_count);
+        let [prompt_tenth, prompt_three_fifths] = found.prompt_ns;
+        self.prompt_10_ns.push(prompt_tenth);
+        self.prompt_60_ns.push(prompt_three_fifths);
         self.handshake_ns.push(found.handshake_ns);
     }
 }

@@ -11,7 +11,7 @@ from detector.one_capture.likelihoods.timing_tables import OPENING, Floats, Timi
 from detector.one_capture.members import Ints, codes
 
 #: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
-CONNECTION_CORRELATION = 0.3
+CONNECTION_CORRELATION = 0.2
 
 #: Exchanges that are looked up at once: some kilobytes each.
 _TOGETHER = 1 << 13

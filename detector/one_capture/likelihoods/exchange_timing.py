@@ -28,6 +28,9 @@ FEWEST_ROUND_TRIPS = 4
 #: Least and 60 % round trips bound what a path varies: the dearer part is what the connection's own load adds.
 _LOW, _MIDDLE = 0.1, 0.6
 
+#: Acknowledgements that receivers delay come later by so much and more (Linux: 40 ms, at 100 to 1,000 ticks a second).
+_SHORTEST_DELAY_S = 0.036
+
 #: The table that each kind of exchange is looked up in; what is not causal has none.
 _CLASS_OF = {
     ExchangeKind.TLS_HELLO: "handshake",
@@ -67,8 +70,9 @@ class ExchangeTiming:
     data_excess_s: Floats
     weight: Floats
     near_s: Floats
+    data_s: Floats
     plain_s: Floats
-    plain_counts: Ints
+    prompt_s: Floats
     handshake_s: Floats
     variation_s: Floats
 
@@ -85,16 +89,18 @@ def exchange_timing(
     round_trips = exchanges.round_trips
     trips = np.flatnonzero(round_trips.asked == asked)
     connections, members = len(places.member), len(places.member_group)
-    data_s, plain_s, middle_s, handshake_s = (
+    data_s, plain_s, plain_60_s, prompt_s, prompt_60_s, handshake_s = (
         _by_connection(times_ns, round_trips.connection, trips, connections)
         for times_ns in (
-            round_trips.least_of_all_ns, round_trips.least_ns, round_trips.quantile_60_ns, round_trips.handshake_ns,
+            round_trips.least_of_all_ns, round_trips.least_ns, round_trips.quantile_60_ns, round_trips.prompt_10_ns,
+            round_trips.prompt_60_ns, round_trips.handshake_ns,
         )
     )  # fmt: skip
     member = np.where(used, places.member, -1)
     rows = np.flatnonzero(
         (exchanges.asked == asked)
         & (_CLASS_CODES[exchanges.kind] != _NOT_CAUSAL)
+        & (exchanges.strict | (exchanges.kind != ExchangeKind.GREETING))
         & used[exchanges.connection]
         & ~exchanges.repeated
         & ~exchanges.crossed
@@ -105,22 +111,21 @@ def exchange_timing(
     gap_s = (exchanges.answered_ns[rows] - exchanges.acknowledged_ns[rows]) / 1e9
 
     def excess_s(least_s: Floats) -> Floats:
-        low_s = quantiles(least_s, member, members, _LOW)[places.member]
-        base_s = np.where(np.isnan(least_s), low_s, least_s)[connection]
+        of_member_s = quantiles(least_s, member, members, _LOW)[places.member]
+        base_s = np.where(np.isnan(least_s), of_member_s, least_s)[connection]
         return np.maximum(np.where(np.isnan(base_s), gap_s, took_s - base_s), 0.0)
 
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
-    low_s = quantiles(data_s, member, members, _LOW)
-    trips_of = round_trips.connection[trips]
-    plain_counts = np.bincount(
-        places.member[trips_of], weights=round_trips.plain_count[trips] * used[trips_of], minlength=members
+    counts, prompt_counts = np.zeros((2, connections))
+    counts[round_trips.connection[trips]] = round_trips.count[trips]
+    prompt_counts[round_trips.connection[trips]] = round_trips.prompt_count[trips]
+    samples = (
+        _Samples(prompt_s, prompt_60_s, prompt_counts),
+        _Samples(handshake_s, handshake_s, (~np.isnan(handshake_s)).astype(np.float64)),
+        _Samples(data_s, plain_60_s, counts),
     )  # fmt: skip
-    measured = np.bincount(
-        places.member[trips_of], weights=round_trips.count[trips] * used[trips_of], minlength=members
-    )  # fmt: skip
-    varies_s = np.maximum(quantiles(middle_s, member, members, _MIDDLE) - low_s, 0.0)
     return ExchangeTiming(
         row=rows,
         connection=connection,
@@ -130,11 +135,40 @@ def exchange_timing(
         data_excess_s=excess_s(data_s),
         weight=connection_weights(connection),
         near_s=quantiles(least_s, member, members, 0.0),
+        data_s=quantiles(data_s, member, members, 0.0),
         plain_s=quantiles(plain_s, member, members, 0.0),
-        plain_counts=plain_counts.astype(np.int64),
+        prompt_s=quantiles(prompt_s, member, members, 0.0),
         handshake_s=quantiles(handshake_s, member, members, 0.0),
-        variation_s=np.where(measured >= FEWEST_ROUND_TRIPS, varies_s, np.nan),
+        variation_s=_variation_s(samples, member, members),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """Low and middling round trips of one sort by connection, and how many there are."""
+
+    low_s: Floats
+    middle_s: Floats
+    count: Floats
+
+    def variation_s(self, member: Ints, members: int) -> Floats:
+        """By member, how far the middling ones lie above the low ones; NaN where they are few."""
+        known = member >= 0
+        measured = np.bincount(member[known], weights=self.count[known], minlength=members)
+        varies_s = quantiles(self.middle_s, member, members, _MIDDLE) - quantiles(self.low_s, member, members, _LOW)
+        return np.where(measured >= FEWEST_ROUND_TRIPS, np.maximum(varies_s, 0.0), np.nan)
+
+
+def _variation_s(samples: tuple[_Samples, _Samples, _Samples], member: Ints, members: int) -> Floats:
+    """The variation of what no receiver delays, prompt acknowledgements or else handshakes; or else of all.
+
+    Delayed acknowledgements make a wire behind a split point vary like a radio link, so that of all only a variation
+    below the shortest usual delay counts.
+    """
+    prompt_s, handshake_s, every_s = (each.variation_s(member, members) for each in samples)
+    every_s = np.where(every_s < _SHORTEST_DELAY_S, every_s, np.nan)
+    undelayed_s = np.where(np.isnan(prompt_s), handshake_s, prompt_s)
+    return np.where(np.isnan(undelayed_s), every_s, undelayed_s)
 
 
 def _by_connection(times_ns: Ints, connection: npt.NDArray[Any], rows: Ints, connections: int) -> Floats:

@@ -39,7 +39,7 @@ OPENING = len(CLASSES)
 CROSSINGS = {1: 0.4, 2: 0.4, 3: 0.2}
 
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
-HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 48)
+HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 128)
 
 #: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.
 _WITHIN = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))

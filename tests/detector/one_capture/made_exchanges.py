@@ -31,6 +31,7 @@ class Asked:
     first: bool = False
     repeated: bool = False
     crossed: bool = False
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ class Trips:
     middle_ms: float | None = None
     handshake_ms: float | None = None
     count: int = 8
+    prompt_10_ms: float | None = None
+    prompt_60_ms: float | None = None
+    prompt_count: int = 8
 
 
 def addresses(texts: Sequence[str]) -> npt.NDArray[np.uint8]:
@@ -66,6 +70,7 @@ def exchanges(
         "asked": [each.asked.value for each in asked],
         "kind": [each.kind.value for each in asked],
         "first": [each.first for each in asked],
+        "strict": [each.strict for each in asked],
         "repeated": [each.repeated for each in asked],
         "crossed": [each.crossed for each in asked],
         "question_ns": [_ns(each.question_ms) for each in asked],
@@ -86,6 +91,9 @@ def _round_trips(trips: Sequence[Trips]) -> RoundTripColumns:
             _ns(each.least_ms if each.least_of_all_ms is None else each.least_of_all_ms) for each in trips
         ],
         "quantile_60_ns": [_ns(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips],
+        "prompt_count": [0 if each.prompt_10_ms is None else each.prompt_count for each in trips],
+        "prompt_10_ns": [_ns(each.prompt_10_ms) for each in trips],
+        "prompt_60_ns": [-1 if each.prompt_10_ms is None else _ns(each.prompt_60_ms) for each in trips],
         "handshake_ns": [_ns(each.handshake_ms) for each in trips],
     }
     return RoundTripColumns(**_arrays(RoundTripColumns, made, len(trips)))

@@ -11,7 +11,7 @@ from detector.one_capture.classes import Explanation, classes
 from detector.one_capture.hypotheses import Posterior
 from detector.one_capture.judging import probability_of, verdict_of
 from pepscope.captures.exchanges import ExchangeKind
-from pepscope.results.verdicts import Verdict
+from pepscope.results.verdicts import GroupSide, Verdict
 from tests.detector.one_capture.made_vantages import Talk, results
 
 PARTS = ("split", "end", "late", "fleet", "handshakes_answered", "site", "holding")
@@ -23,7 +23,7 @@ def explained(shares: list[float], exchanges: int = 5, least: float = 0.95) -> E
     parts = dict(zip(PARTS, (np.asarray([share / sum(shares)]) for share in every), strict=True))
     found = classes(
         Posterior(**parts, leg_nats=np.zeros((1, 80)), member_site=np.zeros(1)),
-        np.asarray([exchanges]), least_probability=least,
+        np.asarray([exchanges]), side=GroupSide.SERVER, least_probability=least,
     )  # fmt: skip
     return Explanation(int(found.explanation[0]))
 

@@ -4,15 +4,22 @@
 //! A *plain* one ends with a packet that carries no payload, so that no application can have held it back; it holds
 //! the path, its queues, and what the receiver delayed its acknowledgement by: up to 500 ms (RFC 9293, section
 //! 3.8.6.3), in practice 40 ms (Linux) to 200 ms, where it had only one segment to acknowledge. The least and the lower
-//! quantiles are therefore the ones to compare with. On the receiver's side of a capture they are the delays alone.
+//! quantiles are therefore the ones to compare with. A *prompt* one acknowledges more new bytes than a segment holds,
+//! which no receiver delays (RFC 9293, section 3.8.6.3; RFC 5681, section 4.2): it holds the path and its queues alone.
+//! On the receiver's side of a capture they are the delays alone.
 
-use crate::packets::{flag, Packets};
+use crate::packets::{flag, Packets, NO_ACKNOWLEDGEMENT};
 use std::collections::VecDeque;
 
 /// Round trips this far from a question tell of the same state of the path.
 const AROUND_NS: i64 = 1_000_000_000;
+/// No segment of a path without jumbo frames holds more bytes.
+const LONGEST_SEGMENT_BYTES: i64 = 1500;
 /// Per cent of the plain samples below which the quantiles lie.
 pub const QUANTILES: [usize; 4] = [10, 20, 60, 90];
+
+/// Per cent of the prompt samples below which theirs lie.
+pub const PROMPT_QUANTILES: [usize; 2] = [10, 60];
 
 /// Numbers of one connection and direction of data; -1 stands for what is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +30,9 @@ pub struct RoundTrips {
     pub least_ns: i64,
     /// At `QUANTILES`: the sample with rank `(plain_count - 1) * quantile / 100`, rounded down.
     pub quantiles_ns: [i64; 4],
+    pub prompt_count: u32,
+    /// At `PROMPT_QUANTILES`, likewise.
+    pub prompt_ns: [i64; 2],
     /// The handshake on this side: SYN to SYN-ACK of data up, SYN-ACK to the first acknowledgement of data down.
     pub handshake_ns: i64,
 }
@@ -31,6 +41,7 @@ pub struct RoundTrips {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     plain: Vec<(i64, i64)>,
+    prompt: Vec<i64>,
     ranked: Vec<i64>,
 }
 
@@ -39,28 +50,38 @@ impl Samples {
     pub(super) fn take(&mut self, packets: &Packets<'_>, direction: u8) -> RoundTrips {
         const SPECIAL: u16 = flag::SYN | flag::FIN | flag::RST;
         self.plain.clear();
+        self.prompt.clear();
         let (mut count, mut least_of_all_ns) = (0, i64::MAX);
+        let mut acknowledged = None;
         for (place, &round_trip_ns) in packets.round_trip_time_ns.iter().enumerate() {
-            if round_trip_ns < 0 || packets.direction[place] == direction {
+            if packets.direction[place] == direction {
+                continue;
+            }
+            let new_bytes = advance(&mut acknowledged, packets.acknowledgement_offset[place]);
+            if round_trip_ns < 0 {
                 continue;
             }
             count += 1;
             least_of_all_ns = least_of_all_ns.min(round_trip_ns);
             if packets.payload_bytes[place] == 0 && packets.flags[place] & SPECIAL == 0 {
                 self.plain.push((packets.time_ns[place], round_trip_ns));
+                if new_bytes > LONGEST_SEGMENT_BYTES {
+                    self.prompt.push(round_trip_ns);
+                }
             }
         }
         self.ranked.clear();
         self.ranked.extend(self.plain.iter().map(|&(_, round_trip_ns)| round_trip_ns));
         self.ranked.sort_unstable();
-        let last = self.ranked.len().saturating_sub(1);
-        let ranked = |percent: usize| self.ranked.get(last.saturating_mul(percent) / 100).copied().unwrap_or(-1);
+        self.prompt.sort_unstable();
         RoundTrips {
             count,
             plain_count: self.plain.len() as u32,
             least_of_all_ns: if count == 0 { -1 } else { least_of_all_ns },
-            least_ns: ranked(0),
-            quantiles_ns: QUANTILES.map(ranked),
+            least_ns: ranked(&self.ranked, 0),
+            quantiles_ns: QUANTILES.map(|percent| ranked(&self.ranked, percent)),
+            prompt_count: self.prompt.len() as u32,
+            prompt_ns: PROMPT_QUANTILES.map(|percent| ranked(&self.prompt, percent)),
             handshake_ns: handshake_ns(packets, direction),
         }
     }
@@ -88,6 +109,22 @@ impl Samples {
             put(least.front().map_or(-1, |&(_, round_trip_ns)| round_trip_ns));
         }
     }
+}
+
+/// Moves the highest acknowledged offset on. Gives by how many bytes; 0 of the first one.
+fn advance(acknowledged: &mut Option<i64>, offset: i64) -> i64 {
+    if offset == NO_ACKNOWLEDGEMENT {
+        return 0;
+    }
+    let before = acknowledged.unwrap_or(offset);
+    *acknowledged = Some(before.max(offset));
+    offset.saturating_sub(before)
+}
+
+/// The value at this per cent of ascending ones; -1 of none.
+fn ranked(ascending: &[i64], percent: usize) -> i64 {
+    let last = ascending.len().saturating_sub(1);
+    ascending.get(last.saturating_mul(percent) / 100).copied().unwrap_or(-1)
 }
 
 /// Time from the SYN of `direction` (with ACK if down) to the packet that answers it; -1 where one was not captured, or
@@ -125,7 +162,7 @@ mod tests {
             const TENTH_NS: i64 = AROUND_NS / 10;
             times.sort_unstable();
             let plain: Vec<(i64, i64)> = samples.iter().map(|&(time, length)| (time * TENTH_NS, length)).collect();
-            let mut held = Samples { plain: plain.clone(), ranked: Vec::new() };
+            let mut held = Samples { plain: plain.clone(), ..Samples::default() };
             let mut found = Vec::new();
             held.around(times.iter().map(|time| time * TENTH_NS), |least_ns| found.push(least_ns));
             let wanted: Vec<i64> = times
@@ -137,6 +174,27 @@ mod tests {
                 .collect();
             prop_assert_eq!(found, wanted);
         }
+    }
+
+    #[test]
+    fn what_acknowledges_more_than_a_segment_is_prompt() {
+        let samples = |acknowledgement_offset: &[i64]| {
+            let times: Vec<i64> = (0..acknowledgement_offset.len() as i64).collect();
+            let packets = Packets {
+                time_ns: &times,
+                direction: &[0, 0, 0],
+                flags: &[flag::ACK; 3],
+                payload_bytes: &[0; 3],
+                round_trip_time_ns: &[40, 10, 50],
+                acknowledgement_offset,
+                ..Packets::default()
+            };
+            Samples::default().take(&packets, 1)
+        };
+        let found = samples(&[1_448, 4_344, 5_792]);
+        assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 1, [10, 10]));
+        let found = samples(&[1_448, NO_ACKNOWLEDGEMENT, 2_896]);
+        assert_eq!((found.plain_count, found.prompt_count, found.prompt_ns), (3, 0, [-1, -1]));
     }
 
     #[test]

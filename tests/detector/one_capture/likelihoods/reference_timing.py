@@ -30,7 +30,9 @@ class Path:
     """A member's round trips in seconds, None where nothing was measured."""
 
     near_s: float | None
+    data_s: float | None
     plain_s: float | None
+    prompt_s: float | None
     handshake_s: float | None
     variation_s: float | None
 
@@ -59,18 +61,41 @@ def path(trips: Sequence[Trips]) -> Path:
     """The path to a member whose connections have these round trips."""
     plain = [_s(each.least_ms) for each in trips]
     handshakes = [_s(each.handshake_ms) for each in trips]
-    low = _low([_least(each, False) for each in trips], 0.1)
-    middle = _low([_s(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips], 0.6)
-    counted = sum(each.count for each in trips if each.least_ms is not None)
-    known = counted >= FEWEST_ROUND_TRIPS and middle is not None and low is not None
     return Path(
-        _low([_least(each, True) for each in trips], 0.0), _low(plain, 0.0), _low(handshakes, 0.0),
-        max(middle - low, 0.0) if known and middle is not None and low is not None else None,
+        _low([_least(each, True) for each in trips], 0.0), _low([_least(each, False) for each in trips], 0.0),
+        _low(plain, 0.0), _low([_s(each.prompt_10_ms) for each in trips], 0.0), _low(handshakes, 0.0),
+        _variation(trips),
     )  # fmt: skip
 
 
+def _variation(trips: Sequence[Trips]) -> float | None:
+    """Of prompt acknowledgements, or else of handshakes, or else of all where it is below the delay of a receiver."""
+    handshakes = [_s(each.handshake_ms) for each in trips]
+    prompt = [each for each in trips if each.prompt_10_ms is not None]
+    found = _spread(
+        [_s(each.prompt_10_ms) for each in prompt], [_s(each.prompt_60_ms) for each in prompt],
+        sum(each.prompt_count for each in prompt),
+    )  # fmt: skip
+    if found is None:
+        found = _spread(handshakes, handshakes, sum(each is not None for each in handshakes))
+    if found is None:
+        middle = [_s(each.least_ms if each.middle_ms is None else each.middle_ms) for each in trips]
+        counted = sum(each.count for each in trips if each.least_ms is not None)
+        found = _spread([_least(each, False) for each in trips], middle, counted)
+        found = None if found is None or found >= 0.036 else found
+    return found
+
+
+def _spread(low: Sequence[float | None], middle: Sequence[float | None], counted: int) -> float | None:
+    least, most = _low(low, 0.1), _low(middle, 0.6)
+    if counted < FEWEST_ROUND_TRIPS or least is None or most is None:
+        return None
+    return max(most - least, 0.0)
+
+
 def _counts(each: Asked, way: Direction) -> bool:
-    return each.asked is way and each.kind is not ExchangeKind.TLS_CONTROL and not each.repeated and not each.crossed
+    causal = each.strict if each.kind is ExchangeKind.GREETING else each.kind is not ExchangeKind.TLS_CONTROL
+    return each.asked is way and causal and not each.repeated and not each.crossed
 
 
 def _excess(each: Asked, base_s: float | None) -> float:

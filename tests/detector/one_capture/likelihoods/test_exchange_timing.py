@@ -21,7 +21,7 @@ from tests.detector.one_capture.made_exchanges import Asked, Trips, addresses, e
 TIMES = st.integers(0, 3000).map(lambda tenths: tenths / 10)
 TRIPS = st.builds(
     Trips, least_ms=st.none() | TIMES, middle_ms=st.none() | TIMES, handshake_ms=st.none() | TIMES,
-    count=st.integers(1, 9),
+    count=st.integers(1, 9), prompt_10_ms=st.none() | TIMES, prompt_60_ms=TIMES, prompt_count=st.integers(1, 9),
 )  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def captured(draw: st.DrawFn) -> tuple[list[Asked], list[Trips], list[Trips], li
                     connection, took, round(took * draw(st.floats(0, 1)), 1),
                     draw(st.sampled_from(ExchangeKind)), draw(st.sampled_from(Direction)), draw(TIMES),
                     first=draw(st.booleans()), repeated=draw(st.integers(0, 9)) == 0,
-                    crossed=draw(st.integers(0, 9)) == 0,
+                    crossed=draw(st.integers(0, 9)) == 0, strict=draw(st.booleans()),
                 )
             )  # fmt: skip
     return asked, up, down, draw(st.lists(st.integers(0, 2), min_size=connections, max_size=connections))
@@ -84,7 +84,7 @@ def test_timing_is_that_of_the_reference(capture, at_client: bool) -> None:
     for member in range(len(where.member_group)):
         of_member = [trips[c] for c in range(len(hosts)) if where.member[c] == member]
         path = reference.path(of_member)
-        for name in ("near_s", "plain_s", "handshake_s", "variation_s"):
+        for name in ("near_s", "data_s", "plain_s", "prompt_s", "handshake_s", "variation_s"):
             assert same(getattr(found, name)[member], getattr(path, name)), name
 
 
@@ -106,7 +106,7 @@ def test_the_order_of_connections_does_not_matter(capture, at_client: bool, rand
         return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
     assert rows(one) == rows(other)
-    for name in ("near_s", "plain_s", "handshake_s", "variation_s"):
+    for name in ("near_s", "data_s", "plain_s", "prompt_s", "handshake_s", "variation_s"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -126,6 +126,23 @@ def test_an_answer_sooner_than_any_known_round_trip_comes_at_the_transports_spee
     """The connection has no round trip of its own, and those to its host were slower."""
     found, _ = judged([Asked(0, 20.0, 20.0)], [Trips(), Trips(least_ms=50.0)], [], [0, 0], at_client=True)
     assert found.excess_s.tolist() == [0.0]
+
+
+def test_delayed_acknowledgements_are_no_variation() -> None:
+    """A wire whose other end delays every second acknowledgement by 40 ms is a wire all the same."""
+    delayed = Trips(least_ms=10.0, middle_ms=50.0, count=9, prompt_10_ms=10.0, prompt_60_ms=10.2, prompt_count=4)
+    found, _ = judged([Asked(0, 30.0, 10.0)], [delayed], [], [0], at_client=True)
+    assert found.variation_s.tolist() == pytest.approx([0.0002])
+    found, _ = judged([Asked(0, 30.0, 10.0)], [replace(delayed, prompt_10_ms=None)], [], [0], at_client=True)
+    assert np.isnan(found.variation_s).all()
+
+
+@pytest.mark.parametrize(("strict", "wanted"), [(True, [0]), (False, [])])
+def test_a_greeting_that_nobody_has_to_wait_for_says_nothing(strict: bool, wanted: list[int]) -> None:
+    """Clients of SSH send theirs without having heard the server's (RFC 4253, section 4.2); those of mail wait."""
+    asked = [Asked(0, 30.0, 10.0, ExchangeKind.GREETING, Direction.DOWN, strict=strict)]
+    found, _ = judged(asked, [], [Trips(least_ms=10.0)], [0], at_client=False)
+    assert found.row.tolist() == wanted
 
 
 def test_connections_that_are_not_judged_are_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from detector.one_capture.likelihoods.answered_handshakes import handshake_nats
+from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
 from detector.one_capture.likelihoods.exchange_nats import connection_weights
 from detector.one_capture.likelihoods.legs import common_leg_nats, leg_estimates
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, OPENING, TimingTables, timing_tables
@@ -63,22 +63,44 @@ def test_a_reference_locates_the_leg(at_client: bool) -> None:
     assert leg_s == pytest.approx(0.08, rel=0.2)
 
 
-def handshakes(handshake_ms: float, plain_ms: float, share: float = np.nan):
-    handshake_s, plain_s, variation_s, answered = (
-        np.asarray([value]) for value in (handshake_ms / 1e3, plain_ms / 1e3, 0.001, share)
+def handshakes(
+    handshake_ms: float,
+    plain_ms: float = np.nan,
+    share: float = np.nan,
+    *,
+    prompt_ms: float = np.nan,
+    data_ms: float = np.nan,
+    side: GroupSide = GroupSide.CLIENT,
+) -> HandshakeNats:
+    handshake_s, prompt_s, plain_s, data_s, variation_s, answered = (
+        np.asarray([value])
+        for value in (handshake_ms / 1e3, prompt_ms / 1e3, plain_ms / 1e3, data_ms / 1e3, 0.001, share)
     )
-    return handshake_nats(handshake_s, plain_s, np.asarray([20]), variation_s, answered)
+    return handshake_nats(Acknowledged(handshake_s, prompt_s, plain_s, data_s), variation_s, answered, side)
+
+
+def nearer_nats(found: HandshakeNats) -> float:
+    return float(found.faster[0] - found.as_fast[0])
 
 
 def test_handshakes_faster_than_any_data_are_somebody_elses() -> None:
-    slower, alike = handshakes(10.0, 90.0), handshakes(50.0, 50.1)
-    assert slower.faster[0] > slower.as_fast[0]
-    assert alike.as_fast[0] > alike.faster[0]
+    assert nearer_nats(handshakes(10.0, 90.0)) > 0
+    assert nearer_nats(handshakes(50.0, 50.1)) < 0
 
 
 def test_a_delayed_acknowledgement_is_no_sign_of_it() -> None:
-    found = handshakes(10.0, 50.0)
-    assert found.as_fast[0] > found.faster[0]
+    assert nearer_nats(handshakes(10.0, 50.0)) < 0
+
+
+def test_what_no_receiver_delays_is_a_sign_of_it_however_late() -> None:
+    assert nearer_nats(handshakes(10.0, 50.0, prompt_ms=50.0)) > nearer_nats(handshakes(10.0, 90.0)) > 0
+    assert nearer_nats(handshakes(10.0, 50.0, prompt_ms=10.2)) < nearer_nats(handshakes(10.0, 50.0)) < 0
+
+
+def test_acknowledgements_that_ride_on_answers_hardly_tell() -> None:
+    """A split point that only acknowledges on answers looks like a host that does."""
+    assert 0 < nearer_nats(handshakes(10.0, data_ms=90.0)) < 1
+    assert nearer_nats(handshakes(10.0, 10.1, data_ms=90.0)) < -1
 
 
 @pytest.mark.parametrize(("handshake_ms", "plain_ms"), [(np.nan, 20.0), (20.0, np.nan), (np.nan, np.nan)])
@@ -87,8 +109,9 @@ def test_unknown_handshakes_say_nothing(handshake_ms: float, plain_ms: float) ->
     assert [float(nats[0]) for nats in (found.as_fast, found.faster, found.same_sender, found.other_sender)] == [0] * 4
 
 
-def test_another_sender_of_handshakes_shows() -> None:
-    shown, hidden = handshakes(20.0, 20.0, 1.0), handshakes(20.0, 20.0, 0.0)
+@pytest.mark.parametrize("side", SIDES)
+def test_another_sender_of_handshakes_shows(side: GroupSide) -> None:
+    shown, hidden = handshakes(20.0, 20.0, 1.0, side=side), handshakes(20.0, 20.0, 0.0, side=side)
     assert shown.other_sender[0] > shown.same_sender[0]
     assert hidden.same_sender[0] > hidden.other_sender[0]
 
