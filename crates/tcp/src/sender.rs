@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod header_prediction;
+mod offload;
 mod rate;
 mod transmit;
 
@@ -15,10 +16,11 @@ use crate::run::Run;
 use crate::segment::{ContentId, SackBlocks};
 use crate::send_queue::SendQueue;
 use crate::sequence::number;
-use crate::settings::{EcnMode, Recovery, Settings};
+use crate::settings::{EcnMode, Recovery, Settings, Stack};
 use crate::statistics::Statistics;
 
 pub(crate) use header_prediction::Burst;
+use offload::Offload;
 use rate::DeliveryRate;
 
 /// A segment that should leave.
@@ -109,11 +111,13 @@ pub(crate) struct Sender {
     last_sent_at: Nanoseconds,
     fin_requested: bool,
     fin_sent: bool,
+    /// The burst under way, with [`Stack::Linux`].
+    offload: Option<Offload>,
 }
 
 impl Sender {
     pub fn new(settings: &Settings) -> Self {
-        let segment_bytes = u64::from(settings.maximum_segment_size.max(1));
+        let segment_bytes = u64::from(settings.announced_segment_size().max(1));
         let control = Control::new(settings.control, &control_settings(settings, segment_bytes));
         let needs = control.needs();
         Self {
@@ -160,6 +164,7 @@ impl Sender {
             last_sent_at: 0,
             fin_requested: false,
             fin_sent: false,
+            offload: (settings.stack == Stack::Linux).then(Offload::default),
         }
     }
 

@@ -7,7 +7,7 @@ use super::Connection;
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sender::Outgoing;
 use crate::sequence::number;
-use crate::settings::EcnMode;
+use crate::settings::{EcnMode, Stack};
 
 /// Blocks that fit the option space with and without timestamps (RFC 2018, section 3).
 const SACK_BLOCKS: usize = 4;
@@ -61,7 +61,10 @@ impl Connection {
             None => return None,
         };
         self.statistics.segments_sent += 1;
-        segment.ip_identification = self.next_identification();
+        // Linux has no state yet when it sends a SYN-ACK, and none of its packets may be fragmented.
+        let is_stateless =
+            self.settings.stack == Stack::Linux && segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK);
+        segment.ip_identification = if is_stateless { 0 } else { self.next_identification() };
         Some(segment)
     }
 
@@ -81,6 +84,7 @@ impl Connection {
         }
         // Retransmissions and probes must not be marked (RFC 3168, sections 6.1.5 and 6.1.6).
         let is_capable = outgoing.is_new && outgoing.payload_bytes > 0 && self.sender.ecn != EcnMode::Off;
+        self.receiver.note_data_sent(now);
         let mut segment = self.acknowledging_segment(now, flags, number(outgoing.start, self.sender.initial));
         segment.payload_bytes = outgoing.payload_bytes;
         segment.content = outgoing.content;
