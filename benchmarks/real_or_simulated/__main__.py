@@ -69,7 +69,7 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory of captures")
     parser.add_argument("--set-ups", type=int, default=48, help="how many (default 48)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--ends", default="", help='of the simulated ends, as in \'host = "ideal"\'')
+    parser.add_argument("--ends", default="", help="of the simulated ends, as in 'host = \"ideal\"'")
     parser.add_argument("--json", type=Path, help="write the scores to this file")
     options = parser.parse_args()
     drawn = set_ups(options.set_ups, options.seed)

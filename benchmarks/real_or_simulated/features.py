@@ -38,7 +38,7 @@ def inspected(path: Path) -> dict[int, dict[str, float]]:
     for connection in open_capture(str(path)).connections:
         values = {name: _number(getattr(connection, name)) for name in ("handshake_syn_ack_ns", "handshake_ack_ns")}
         values["duration_ns"] = float(connection.last_time_ns - connection.first_time_ns)
-        for name, direction in _DIRECTIONS:
+        for name, _ in _DIRECTIONS:
             flow = getattr(connection, name)
             values |= {f"{name} {field}": _number(getattr(flow, field)) for field in _COUNTS}
             for field in _TIMES:
@@ -46,7 +46,6 @@ def inspected(path: Path) -> dict[int, dict[str, float]]:
                 values[f"{name} {field}"] = NOT_A_NUMBER if at_ns is None else float(at_ns - connection.first_time_ns)
             options = flow.syn_options or b""
             values[f"{name} syn_options bytes"] = float(len(options))
-            del direction
         with_numbers[connection.client_port] = values
     return with_numbers
 
@@ -54,9 +53,7 @@ def inspected(path: Path) -> dict[int, dict[str, float]]:
 def of_packets(path: Path) -> dict[int, dict[str, float]]:
     """Numbers of the packets of each connection, by the client's port."""
     capture = open_capture(str(path))
-    return {
-        connection.client_port: dict(_packet_numbers(capture, connection.id)) for connection in capture.connections
-    }
+    return {connection.client_port: dict(_packet_numbers(capture, connection.id)) for connection in capture.connections}
 
 
 def _packet_numbers(capture: Capture, connection_id: int) -> Iterator[tuple[str, float]]:
@@ -135,7 +132,8 @@ def _answers(packets: PacketColumns, direction: int) -> Iterator[tuple[str, floa
     yield "median acknowledged bytes", float(np.median(steps)) if len(steps) else NOT_A_NUMBER
     yield "most acknowledged bytes", float(steps.max()) if len(steps) else NOT_A_NUMBER
     first = np.flatnonzero(is_data)[:12]
-    yield "packets of the first burst", float(np.count_nonzero(_near(packets.time_ns[first]))) if len(first) else NOT_A_NUMBER
+    near = float(np.count_nonzero(_near(packets.time_ns[first])))
+    yield "packets of the first burst", near if len(first) else NOT_A_NUMBER
 
 
 def _near(times_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

@@ -11,19 +11,14 @@ from benchmarks.real_or_simulated.set_ups import scenario
 from reference_sim.live_path.emulation import LiveSettings, live_path
 from reference_sim.simulation import simulate
 
-#: Buffers as kernels before 6.17 come with them, so that a machine's own settings do not matter.
-KERNEL_DEFAULTS = {
-    "net.ipv4.tcp_rmem": "4096 131072 6291456",
-    "net.ipv4.tcp_wmem": "4096 16384 4194304",
-}
+#: Ends of the real runs: a kernel as it comes, whatever this machine's own settings.
+REAL_ENDS = {"host": "linux"}
 
 #: The captures of a run, by vantage point.
 Captures = dict[str, Path]
 
 
-def real_runs(
-    set_ups: list[dict[str, Any]], directory: Path, progress: Callable[[int, int], object]
-) -> list[Captures]:
+def real_runs(set_ups: list[dict[str, Any]], directory: Path, progress: Callable[[int, int], object]) -> list[Captures]:
     """Run each set-up between kernels, unless its captures are in `directory` already. Needs root."""
     runs = []
     for number, set_up in enumerate(set_ups):
@@ -39,9 +34,7 @@ def _real_run(set_up: dict[str, Any], directory: Path) -> Captures:
     if note.exists() and note.read_text(encoding="utf-8") == wanted:
         return captures
     note.unlink(missing_ok=True)
-    with live_path(scenario(set_up, {}), directory, LiveSettings()) as emulation:
-        for namespace in (emulation.network.server, emulation.network.mobile):
-            namespace.set_parameters(KERNEL_DEFAULTS)
+    with live_path(scenario(set_up, REAL_ENDS), directory, LiveSettings()) as emulation:
         emulation.run_scenario_traffic()
         emulation.result()
     note.write_text(wanted, encoding="utf-8")

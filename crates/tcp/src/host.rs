@@ -227,7 +227,7 @@ impl Host {
         let flow = &mut self.flows[place];
         let was_open = flow.is_open();
         if let Some(processing) = &mut self.processing {
-            if !flow.wakes(now, |starts| processing.waking_time(starts)) {
+            if !flow.wakes(now, |news| processing.waking_time(news)) {
                 self.finish_advance(now, place, was_open);
                 return;
             }

@@ -38,7 +38,11 @@ impl Connection {
             return Some(self.pure_acknowledgement(now));
         }
         if self.sender.may_transmit() && self.state.sends_data() {
-            if let Some(outgoing) = self.sender.poll_transmit(now, &mut self.statistics) {
+            let mut outgoing = self.sender.poll_transmit(now, &mut self.statistics);
+            if outgoing.is_none() && self.sender.release_fin() {
+                outgoing = self.sender.poll_transmit(now, &mut self.statistics);
+            }
+            if let Some(outgoing) = outgoing {
                 return Some(self.data_segment(now, &outgoing));
             }
             if let Some(probe) = self.sender.poll_probe(now, &mut self.statistics) {

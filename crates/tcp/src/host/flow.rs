@@ -2,6 +2,7 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
+use super::processing::News;
 use crate::application::{Application, ApplicationCounts, Socket};
 use crate::connection::Connection;
 use crate::run::Run;
@@ -84,12 +85,17 @@ pub(super) struct Flow {
 
 impl Flow {
     /// Whether the application acts now, on a machine that takes time: that long after something has happened. `time` draws
-    /// it, for an application that starts or one that goes on.
-    pub(super) fn wakes(&mut self, now: Nanoseconds, time: impl FnOnce(bool) -> Nanoseconds) -> bool {
+    /// it by what that was.
+    pub(super) fn wakes(&mut self, now: Nanoseconds, time: impl FnOnce(News) -> Nanoseconds) -> bool {
         if self.wake_ns == NEVER {
             let has_news = self.connection.has_events() || self.application.deadline() <= now;
             if has_news {
-                self.wake_ns = now.saturating_add(time(self.result.connected_ns.is_none()));
+                let news = match self.result.connected_ns {
+                    None => News::Connection(self.result.role),
+                    Some(_) if self.application.awaits_end() => News::ToRead,
+                    Some(_) => News::ToActOn,
+                };
+                self.wake_ns = now.saturating_add(time(news));
             }
             return false;
         }

@@ -4,49 +4,92 @@ use std::collections::VecDeque;
 
 use pepscope_path::{Nanoseconds, Random, MICROSECOND, NEVER};
 
+use super::Role;
 use crate::packet::Packet;
 use crate::segment::{ContentId, Flags, Segment};
 
-/// A time drawn from a log-normal distribution.
+/// A time drawn from a log-normal distribution above a least one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessingTime {
+    pub least_ns: f64,
     pub median_ns: f64,
-    /// Standard deviation of the natural logarithm.
+    /// Standard deviation of the natural logarithm of what is above the least.
     pub spread: f64,
 }
 
 impl ProcessingTime {
-    fn draw(self, random: &mut Random) -> Nanoseconds {
-        (self.median_ns * (self.spread * random.normal()).exp()) as Nanoseconds
+    fn times(self, factor: f64) -> Self {
+        Self { least_ns: factor * self.least_ns, median_ns: factor * self.median_ns, ..self }
+    }
+
+    fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
+        let above_ns = factor * (self.median_ns - self.least_ns) * (self.spread * random.normal()).exp();
+        (self.least_ns + above_ns) as Nanoseconds
     }
 }
 
-/// How long a machine takes. The defaults were measured between kernels in network namespaces (docs/models/hosts.md).
+/// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
+/// (docs/models/hosts.md).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessingSettings {
-    /// From the arrival of a SYN, and of any other packet, until the kernel has answered it.
-    pub opening: ProcessingTime,
+    /// From the arrival of a packet until the kernel has answered it, where packets come in close succession; and of a
+    /// SYN.
     pub receiving: ProcessingTime,
+    pub opening: ProcessingTime,
+    /// The factors for both after this time without packets; in between they grow with it.
+    pub cooling_ns: f64,
+    pub cold_receiving: f64,
+    pub cold_opening: f64,
+    /// The share of packets before which something else has the processor, and for how long.
+    pub interrupted_share: f64,
+    pub interruption: ProcessingTime,
     /// From one packet that leaves to the next one, and to the next one of the same burst.
     pub sending: ProcessingTime,
     pub sending_in_burst: ProcessingTime,
-    /// Until a program acts on what has happened to a connection, and until it first does.
+    /// Until a program that only reads has read or closes, one that works on what it got acts, and one first acts on a
+    /// connection: one that connected, one that accepted.
+    pub reading: ProcessingTime,
     pub waking: ProcessingTime,
-    pub starting: ProcessingTime,
+    pub connected: ProcessingTime,
+    pub accepted: ProcessingTime,
+    /// Standard deviation of the logarithm of a factor that all of a machine's times have in a run.
+    pub machine_spread: f64,
 }
 
 impl Default for ProcessingSettings {
     fn default() -> Self {
-        let time = |median_us: f64, spread| ProcessingTime { median_ns: median_us * MICROSECOND as f64, spread };
+        let time = |least_us: f64, median_us: f64, spread| ProcessingTime {
+            least_ns: least_us * MICROSECOND as f64,
+            median_ns: median_us * MICROSECOND as f64,
+            spread,
+        };
         Self {
-            opening: time(20.0, 0.4),
-            receiving: time(4.0, 0.4),
-            sending: time(2.5, 0.4),
-            sending_in_burst: time(1.0, 0.25),
-            waking: time(150.0, 0.5),
-            starting: time(600.0, 0.5),
+            receiving: time(3.0, 7.0, 0.8),
+            opening: time(14.0, 17.0, 0.5),
+            cooling_ns: 20e6,
+            cold_receiving: 4.5,
+            cold_opening: 2.5,
+            interrupted_share: 0.015,
+            interruption: time(20.0, 100.0, 1.2),
+            sending: time(2.0, 3.4, 0.75),
+            sending_in_burst: time(0.5, 1.0, 0.6),
+            reading: time(40.0, 110.0, 0.6),
+            waking: time(150.0, 330.0, 0.5),
+            connected: time(140.0, 230.0, 0.9),
+            accepted: time(420.0, 620.0, 0.5),
+            machine_spread: 0.35,
         }
     }
+}
+
+/// What a program wakes up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// A connection that is new to it.
+    Connection(Role),
+    /// Data, or their end, for one that only reads.
+    ToRead,
+    ToActOn,
 }
 
 /// Packets between the network and the kernel of a machine that takes time.
@@ -54,6 +97,8 @@ impl Default for ProcessingSettings {
 pub(super) struct Processing {
     settings: ProcessingSettings,
     random: Random,
+    machine_factor: f64,
+    last_arrival_ns: Option<Nanoseconds>,
     arriving: VecDeque<(Nanoseconds, Packet)>,
     leaving: VecDeque<(Nanoseconds, Packet)>,
     free_to_receive_ns: Nanoseconds,
@@ -63,8 +108,10 @@ pub(super) struct Processing {
 }
 
 impl Processing {
-    pub fn new(settings: ProcessingSettings, random: Random) -> Self {
+    pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
         Self {
+            machine_factor: (settings.machine_spread * random.normal()).exp(),
+            last_arrival_ns: None,
             settings,
             random,
             arriving: VecDeque::new(),
@@ -78,9 +125,24 @@ impl Processing {
     /// A packet comes from the network.
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
-        let time = if is_opening { self.settings.opening } else { self.settings.receiving };
-        self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time.draw(&mut self.random));
+        let coldness = self.coldness(now);
+        let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
+        let cold = |most: f64| 1.0 + (most - 1.0) * coldness;
+        let time_ns = if is_opening {
+            settings.opening.times(cold(settings.cold_opening)).draw(factor, random)
+        } else if random.chance(settings.interrupted_share) {
+            settings.interruption.draw(factor, random)
+        } else {
+            settings.receiving.times(cold(settings.cold_receiving)).draw(factor, random)
+        };
+        self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.arriving.push_back((self.free_to_receive_ns, *packet));
+    }
+
+    /// How much the time since the last packet counts, up to 1.
+    fn coldness(&mut self, now: Nanoseconds) -> f64 {
+        let last_ns = self.last_arrival_ns.replace(now);
+        last_ns.map_or(1.0, |last_ns| ((now - last_ns) as f64 / self.settings.cooling_ns).min(1.0))
     }
 
     /// A packet that the kernel gets by `now`.
@@ -93,7 +155,8 @@ impl Processing {
         let is_in_burst = self.continues_burst(&packet);
         if self.free_to_send_ns > now || is_in_burst {
             let time = if is_in_burst { self.settings.sending_in_burst } else { self.settings.sending };
-            self.free_to_send_ns = self.free_to_send_ns.max(now).saturating_add(time.draw(&mut self.random));
+            self.free_to_send_ns =
+                self.free_to_send_ns.max(now).saturating_add(time.draw(self.machine_factor, &mut self.random));
         } else {
             self.free_to_send_ns = now;
         }
@@ -122,10 +185,15 @@ impl Processing {
         first(&self.arriving).min(first(&self.leaving))
     }
 
-    /// How long a program takes to act; longer where it `starts` to serve the connection.
-    pub fn waking_time(&mut self, starts: bool) -> Nanoseconds {
-        let time = if starts { self.settings.starting } else { self.settings.waking };
-        time.draw(&mut self.random).max(1)
+    /// How long a program takes to act.
+    pub fn waking_time(&mut self, news: News) -> Nanoseconds {
+        let time = match news {
+            News::Connection(Role::Client) => self.settings.connected,
+            News::Connection(Role::Server) => self.settings.accepted,
+            News::ToRead => self.settings.reading,
+            News::ToActOn => self.settings.waking,
+        };
+        time.draw(self.machine_factor, &mut self.random).max(1)
     }
 }
 
