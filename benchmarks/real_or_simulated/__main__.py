@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.real_or_simulated.features import inspected, of_packets
+from benchmarks.real_or_simulated.features import inspected, is_time, of_packets
 from benchmarks.real_or_simulated.runs import Captures, real_runs, simulated_runs
 from benchmarks.real_or_simulated.score import Score, Table, alone, score
 from benchmarks.real_or_simulated.set_ups import set_ups
@@ -27,11 +27,14 @@ KINDS: dict[str, tuple[Callable[[Path], dict[int, dict[str, float]]], ...]] = {
     "inspect": (inspected,),
     "packets": (inspected, of_packets),
 }
+#: How fine times are: as captured, and without what a machine's speed decides.
+STEPS_NS = (1, 1_000_000)
 VANTAGE_POINTS = ("server", "mobile")
 
 
-def table(real: Sequence[Captures], simulated: Sequence[Captures], kind: str) -> Table:
-    """The connections of both as one table. A connection gives a row at each vantage point."""
+def table(real: Sequence[Captures], simulated: Sequence[Captures], kind: str, step_ns: int = 1) -> Table:
+    """The connections of both as one table, times rounded down to whole steps. A connection gives a row at each vantage
+    point."""
     rows: list[dict[str, float]] = []
     labels: list[tuple[int, bool]] = []
     for is_simulated, runs in ((False, real), (True, simulated)):
@@ -46,6 +49,8 @@ def table(real: Sequence[Captures], simulated: Sequence[Captures], kind: str) ->
                     labels.append((number, is_simulated))
     names = tuple(rows[0])
     values = np.array([[row[name] for name in names] for row in rows])
+    times = [is_time(name) for name in names]
+    values[:, times] -= values[:, times] % step_ns
     varies = [len(np.unique(column[~np.isnan(column)])) > 1 for column in values.T]
     set_up, is_simulated_row = zip(*labels, strict=True)
     return Table(
@@ -76,11 +81,12 @@ def main() -> int:
     real = real_runs(drawn, options.output / f"real-{options.seed}", _progress)
     simulated = simulated_runs(drawn, options.output / "simulated", tomllib.loads(options.ends))
     document: dict[str, Any] = {"set_ups": len(drawn), "seed": options.seed, "ends": options.ends}
-    for kind in KINDS:
-        rows = table(real, simulated, kind)
+    for kind, step_ns in ((kind, step_ns) for kind in KINDS for step_ns in STEPS_NS):
+        rows = table(real, simulated, kind, step_ns)
         result = score(rows)
-        document[kind] = result.document()
-        print(text(kind, result, alone(rows)))
+        name = f"{kind}, times in steps of {step_ns:,} ns"
+        document[name] = result.document()
+        print(text(name, result, alone(rows)))
     if options.json:
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0

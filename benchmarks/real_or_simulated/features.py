@@ -50,6 +50,12 @@ def inspected(path: Path) -> dict[int, dict[str, float]]:
     return with_numbers
 
 
+def is_time(name: str) -> bool:
+    """Whether a number is a time in nanoseconds."""
+    words = name.removeprefix("up ").removeprefix("down ")
+    return name.endswith("_ns") or words.startswith(("gap ", "median gap", "answer after"))
+
+
 def of_packets(path: Path) -> dict[int, dict[str, float]]:
     """Numbers of the packets of each connection, by the client's port."""
     capture = open_capture(str(path))

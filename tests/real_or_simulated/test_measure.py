@@ -74,6 +74,16 @@ def test_an_ideal_host_is_told_from_a_linux_one(runs: dict[str, list[dict[str, P
     assert dict(alone(rows, most_features=200))["up window_max_bytes"] == 1.0
 
 
+def test_only_times_are_rounded(runs: dict[str, list[dict[str, Path]]]) -> None:
+    rows = table(runs["linux"], runs["ideal"], "packets", 1_000_000)
+    of = dict(zip(rows.names, rows.values.T, strict=True))
+    assert np.nanmax(of["handshake_ack_ns"]) > 0
+    assert np.nanmax(of["handshake_ack_ns"] % 1_000_000) == 0
+    assert np.nanmax(of["down gap quantile 0.9"] % 1_000_000) == 0
+    assert len(np.unique(of["down share of gaps in a burst"] % 1)) > 2
+    assert np.nanmax(of["up payload_bytes"] % 1_000_000) > 0
+
+
 def test_packets_of_a_linux_host_have_times_of_their_own(runs: dict[str, list[dict[str, Path]]]) -> None:
     def zero_gaps(captures: dict[str, Path]) -> float:
         numbers = of_packets(captures["server"]).values()

@@ -23,7 +23,7 @@ impl ProcessingTime {
     }
 
     fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
-        let above_ns = factor * (self.median_ns - self.least_ns) * (self.spread * random.normal()).exp();
+        let above_ns = factor * (self.median_ns - self.least_ns) * libm::exp(self.spread * random.normal());
         (self.least_ns + above_ns) as Nanoseconds
     }
 }
@@ -36,7 +36,7 @@ pub struct ProcessingSettings {
     /// SYN.
     pub receiving: ProcessingTime,
     pub opening: ProcessingTime,
-    /// The factors for both after this time without packets; in between they grow with it.
+    /// The factors for both after this time without packets, on a machine of usual speed; in between they grow with it.
     pub cooling_ns: f64,
     pub cold_receiving: f64,
     pub cold_opening: f64,
@@ -67,8 +67,8 @@ impl Default for ProcessingSettings {
             receiving: time(3.0, 7.0, 0.8),
             opening: time(14.0, 17.0, 0.5),
             cooling_ns: 20e6,
-            cold_receiving: 4.5,
-            cold_opening: 2.5,
+            cold_receiving: 4.0,
+            cold_opening: 2.1,
             interrupted_share: 0.015,
             interruption: time(20.0, 100.0, 1.2),
             sending: time(2.0, 3.4, 0.75),
@@ -110,7 +110,7 @@ pub(super) struct Processing {
 impl Processing {
     pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
         Self {
-            machine_factor: (settings.machine_spread * random.normal()).exp(),
+            machine_factor: libm::exp(settings.machine_spread * random.normal()),
             last_arrival_ns: None,
             settings,
             random,
@@ -127,9 +127,9 @@ impl Processing {
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let coldness = self.coldness(now);
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
-        let cold = |most: f64| 1.0 + (most - 1.0) * coldness;
+        let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
         let time_ns = if is_opening {
-            settings.opening.times(cold(settings.cold_opening)).draw(factor, random)
+            settings.opening.times(cold(settings.cold_opening)).draw(1.0, random)
         } else if random.chance(settings.interrupted_share) {
             settings.interruption.draw(factor, random)
         } else {
@@ -200,4 +200,70 @@ impl Processing {
 fn pop_due(packets: &mut VecDeque<(Nanoseconds, Packet)>, now: Nanoseconds) -> Option<Packet> {
     packets.front().filter(|(at, _)| *at <= now)?;
     packets.pop_front().map(|(_, packet)| packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use pepscope_path::{Nanoseconds, Random, MICROSECOND, SECOND};
+
+    use super::{News, Processing, ProcessingSettings};
+    use crate::packet::Packet;
+    use crate::segment::Segment;
+
+    fn processing(seed: u64) -> Processing {
+        let settings = ProcessingSettings { interrupted_share: 0.0, ..ProcessingSettings::default() };
+        Processing::new(settings, Random::new(seed, "processing"))
+    }
+
+    fn median(mut times: Vec<Nanoseconds>) -> Nanoseconds {
+        times.sort_unstable();
+        times[times.len() / 2]
+    }
+
+    fn answers(pause: Nanoseconds) -> Vec<Nanoseconds> {
+        let packet = Packet::Tcp(Segment::default());
+        let one_of = |seed| {
+            let mut processing = processing(seed);
+            processing.push_arriving(0, &packet);
+            let now = SECOND + pause;
+            processing.push_arriving(SECOND, &packet);
+            processing.push_arriving(now, &packet);
+            processing.arriving.back().expect("a packet").0 - now
+        };
+        (0..200).map(one_of).collect()
+    }
+
+    #[test]
+    fn a_machine_that_was_idle_answers_later() {
+        let (warm, cold) = (answers(MICROSECOND * 500), answers(SECOND));
+        assert!(warm.iter().all(|time| *time >= 3 * MICROSECOND));
+        assert!((6_000..9_000).contains(&median(warm.clone())), "{}", median(warm));
+        assert!((20_000..38_000).contains(&median(cold.clone())), "{}", median(cold));
+    }
+
+    #[test]
+    fn packets_leave_one_after_the_other_in_their_order() {
+        let mut processing = processing(1);
+        for identification in 0..50 {
+            let segment = Segment { ip_identification: identification, ..Segment::default() };
+            processing.push_leaving(SECOND, Packet::Tcp(segment));
+        }
+        assert!(processing.pop_leaving(SECOND - 1).is_none());
+        let (mut last, mut seen) = (0, 0);
+        while processing.next_time() < 2 * SECOND {
+            let now = processing.next_time();
+            assert!(now > last);
+            last = now;
+            let Some(Packet::Tcp(segment)) = processing.pop_leaving(now) else { panic!("a segment is due") };
+            assert_eq!(segment.ip_identification, seen);
+            seen += 1;
+        }
+        assert_eq!(seen, 50);
+    }
+
+    #[test]
+    fn programs_take_longer_to_act_than_to_read() {
+        let times = |news| median((0..200).map(|seed| processing(seed).waking_time(news)).collect());
+        assert!(2 * times(News::ToRead) < times(News::ToActOn));
+    }
 }
