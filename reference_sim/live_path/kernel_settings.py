@@ -22,6 +22,7 @@ _HEADER_BYTES = 52
 _PACKET_MARGIN_BYTES = 64 + 320
 _PACKET_RECORD_BYTES = 256
 _SHARE_AT_FIRST = 0.5
+_INITIAL_BYTES = 131_072  # tcp_rmem[1]
 _MOST_QUICK = 16  # TCP_MAX_QUICKACKS
 
 
@@ -50,7 +51,13 @@ def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
     if endpoint["ecn"] not in _ECN:
         raise ScenarioError(f"{place}.ecn must be off or standard on a live path, got {endpoint['ecn']}")
     segment_bytes = endpoint["maximum_segment_size_bytes"]
-    receive_bytes, send_bytes = _receive_buffer_bytes(endpoint), 2 * endpoint["send_buffer_bytes"]
+    if endpoint["host"] == "linux":
+        # What the scenario means by its buffers is what a kernel does.
+        receive_bytes, send_bytes = endpoint["receive_buffer_bytes"], endpoint["send_buffer_bytes"]
+        initial_bytes = _INITIAL_BYTES
+    else:
+        receive_bytes, send_bytes = _receive_buffer_bytes(endpoint), 2 * endpoint["send_buffer_bytes"]
+        initial_bytes = receive_bytes
     minimum_ms = max(1, round(endpoint["retransmission_timeout_minimum_s"] * 1e3))
     # By route, since only the first namespace may make any control the default.
     control = kernel_control(place, str(endpoint["control"]))
@@ -62,7 +69,7 @@ def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
             "net.ipv4.tcp_timestamps": _flag(endpoint["timestamps"]),
             "net.ipv4.tcp_window_scaling": _flag(endpoint["window_scale"] >= 0),
             "net.ipv4.tcp_ecn": _ECN[endpoint["ecn"]],
-            "net.ipv4.tcp_rmem": f"4096 {receive_bytes} {receive_bytes}",
+            "net.ipv4.tcp_rmem": f"4096 {min(initial_bytes, receive_bytes)} {receive_bytes}",
             "net.ipv4.tcp_wmem": f"4096 {min(16_384, send_bytes)} {send_bytes}",
             "net.ipv4.tcp_slow_start_after_idle": _flag(endpoint["restart_after_idle"]),
             "net.ipv4.tcp_syn_retries": str(max(1, endpoint["handshake_retries"])),

@@ -73,6 +73,14 @@ def test_an_endpoint_becomes_kernel_settings() -> None:
     assert settings.route_options[6].endswith("advmss 1180")
 
 
+def test_a_linux_host_leaves_a_kernel_as_it_comes() -> None:
+    linux = {"host": "linux"}
+    parameters = kernel_settings("server", scenario(server=linux).server).parameters
+    assert parameters["net.ipv4.tcp_rmem"] == "4096 131072 6291456"
+    assert parameters["net.ipv4.tcp_wmem"] == "4096 16384 4194304"
+    assert as_kernels_do(scenario(server=linux, mobile=linux)) == scenario(server=linux, mobile=linux)
+
+
 @pytest.mark.parametrize(
     ("release", "payload_bytes", "share"),
     [

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pepscope_path::{Direction, Random};
-use pepscope_tcp::{FlowSettings, Host, HostError, Role, Settings};
+use pepscope_tcp::{FlowSettings, Host, HostError, ProcessingSettings, Role, Settings};
 
 use crate::capture::file::CaptureFile;
 use crate::capture::tap::Tap;
@@ -62,7 +62,7 @@ impl Scenario {
             stop_after_finish_ns: self.stop_after_finish_ns,
             series_interval_ns: self.record.series_interval_ns,
             keep_arrivals: self.record.one_way_delays,
-            fast_path: self.fast_path,
+            fast_path: self.fast_path && !self.server.takes_time && !self.mobile.takes_time,
         };
         let server = self.host("server", Role::Server).map_err(BuildError::Host)?;
         let mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;
@@ -93,6 +93,9 @@ impl Scenario {
             Role::Server => (self.server, Direction::Down),
             Role::Client => (self.mobile, Direction::Up),
         };
+        if settings.takes_time {
+            host = host.taking_time(ProcessingSettings::default());
+        }
         for (number, flow) in self.traffic.flows.iter().enumerate() {
             let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
             let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };

@@ -12,7 +12,7 @@ use crate::receiver::Receiver;
 use crate::run::Run;
 use crate::segment::{ContentId, Segment};
 use crate::sender::Sender;
-use crate::settings::Settings;
+use crate::settings::{Settings, Stack};
 use crate::state::{Event, Events, State};
 use crate::statistics::Statistics;
 use crate::timestamp_clock::TimestampClock;
@@ -78,7 +78,7 @@ impl Connection {
 
     #[inline]
     pub(crate) fn predicts(&self) -> bool {
-        self.settings.header_prediction
+        self.settings.header_prediction && self.settings.stack == Stack::Ideal
     }
 
     /// Opens the connection: a SYN is due. Only the first call of a client that is closed does anything.
@@ -93,6 +93,11 @@ impl Connection {
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop()
+    }
+
+    /// Whether the application has events to take.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Takes all events of an established connection if there is at most more to read or room to write; whether there

@@ -1,16 +1,18 @@
 //! A machine at an end of the path: connections with an application each, and speakers.
 
+mod error;
 mod fast_path;
 mod flow;
+mod observing;
+mod processing;
 
-use core::fmt;
 use std::collections::VecDeque;
 
 use pepscope_path::{Nanoseconds, Random, NEVER, SECOND};
 
 use crate::application::{Application, ApplicationCounts};
 use crate::connection::Connection;
-use crate::flow_table::{FlowTable, FLOW_LIMIT};
+use crate::flow_table::FlowTable;
 use crate::next_times::NextTimes;
 use crate::packet::Packet;
 use crate::packet_sink::PacketSink;
@@ -19,48 +21,12 @@ use crate::segment::Segment;
 use crate::statistics::Statistics;
 use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
 
+pub use error::HostError;
 use fast_path::FastFlow;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
-
-/// Why a flow cannot be added.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum HostError {
-    /// The host has that flow already.
-    FlowTaken {
-        flow: u32,
-    },
-    /// The host has no such flow.
-    FlowUnknown {
-        flow: u32,
-    },
-    /// The number is [`FLOW_LIMIT`] or above.
-    FlowOutOfRange {
-        flow: u32,
-    },
-    Script(ScriptError),
-}
-
-impl fmt::Display for HostError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FlowTaken { flow } => write!(formatter, "Flow {flow} exists already."),
-            Self::FlowUnknown { flow } => write!(formatter, "Flow {flow} does not exist."),
-            Self::FlowOutOfRange { flow } => {
-                write!(formatter, "The number of a flow must be from 0 to {}, got {flow}.", FLOW_LIMIT - 1)
-            }
-            Self::Script(error) => error.fmt(formatter),
-        }
-    }
-}
-
-impl core::error::Error for HostError {}
-
-impl From<ScriptError> for HostError {
-    fn from(error: ScriptError) -> Self {
-        Self::Script(error)
-    }
-}
+use processing::Processing;
+pub use processing::{ProcessingSettings, ProcessingTime};
 
 /// The machine. Calls come in the order that [`pepscope_path::Hop`] describes.
 #[derive(Debug)]
@@ -84,6 +50,8 @@ pub struct Host {
     /// Flows whose outcome is open.
     open_flows: usize,
     stray_packets: u64,
+    /// `None` where nothing takes time.
+    processing: Option<Processing>,
 }
 
 impl Host {
@@ -105,7 +73,16 @@ impl Host {
             heard: Vec::new(),
             open_flows: 0,
             stray_packets: 0,
+            processing: None,
         }
+    }
+
+    /// Has the machine take time for packets, and its programs until they act.
+    #[must_use]
+    pub fn taking_time(mut self, settings: ProcessingSettings) -> Self {
+        let random = Random::new(self.seed, &format!("{}: processing", self.name));
+        self.processing = Some(Processing::new(settings, random));
+        self
     }
 
     /// Adds one end of a flow.
@@ -137,7 +114,15 @@ impl Host {
             application: ApplicationCounts::default(),
             statistics: Statistics::default(),
         };
-        self.flows.push(Flow { connection, application, result, connect_ns, is_ready: false, successor: None });
+        self.flows.push(Flow {
+            connection,
+            application,
+            result,
+            connect_ns,
+            is_ready: false,
+            wake_ns: NEVER,
+            successor: None,
+        });
         self.open_flows += 1;
         self.times.reserve(self.flows.len());
         self.times.set(place, connect_ns);
@@ -175,6 +160,14 @@ impl Host {
     /// Takes a packet from the path.
     #[inline]
     pub fn handle_packet(&mut self, now: Nanoseconds, packet: &Packet) {
+        match &mut self.processing {
+            Some(processing) => processing.push_arriving(now, packet),
+            None => self.take_packet(now, packet),
+        }
+    }
+
+    #[inline]
+    fn take_packet(&mut self, now: Nanoseconds, packet: &Packet) {
         match packet {
             Packet::Tcp(segment) => self.handle_segment(now, segment),
             Packet::Voice(frame) => {
@@ -207,6 +200,9 @@ impl Host {
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Nanoseconds) {
+        while let Some(packet) = self.processing.as_mut().and_then(|processing| processing.pop_arriving(now)) {
+            self.take_packet(now, &packet);
+        }
         while let Some(place) = self.speaker_times.due(now) {
             let speaker = &mut self.speakers[place];
             speaker.handle_timeout(now);
@@ -230,6 +226,12 @@ impl Host {
     fn proceed(&mut self, now: Nanoseconds, place: usize) {
         let flow = &mut self.flows[place];
         let was_open = flow.is_open();
+        if let Some(processing) = &mut self.processing {
+            if !flow.wakes(now, |news| processing.waking_time(news)) {
+                self.finish_advance(now, place, was_open);
+                return;
+            }
+        }
         flow.take_events(now);
         flow.application.advance(now, &mut flow.connection);
         self.finish_advance(now, place, was_open);
@@ -266,6 +268,19 @@ impl Host {
     /// The next packet that leaves at `now`.
     #[inline]
     pub fn poll_transmit(&mut self, now: Nanoseconds) -> Option<Packet> {
+        if self.processing.is_none() {
+            return self.poll_kernel(now);
+        }
+        while let Some(packet) = self.poll_kernel(now) {
+            if let Some(processing) = &mut self.processing {
+                processing.push_leaving(now, packet);
+            }
+        }
+        self.processing.as_mut().and_then(|processing| processing.pop_leaving(now))
+    }
+
+    #[inline]
+    fn poll_kernel(&mut self, now: Nanoseconds) -> Option<Packet> {
         if let Some(packet) = self.leaving.pop_front() {
             return Some(packet);
         }
@@ -284,6 +299,12 @@ impl Host {
     /// Hands every packet that leaves at `now` to `sink`, as [`Host::poll_transmit`] would give them.
     #[inline]
     pub fn transmit(&mut self, now: Nanoseconds, sink: &mut (impl PacketSink + ?Sized)) {
+        if self.processing.is_some() {
+            while let Some(packet) = self.poll_transmit(now) {
+                sink.send(packet);
+            }
+            return;
+        }
         while let Some(packet) = self.leaving.pop_front() {
             sink.send(packet);
         }
@@ -303,7 +324,8 @@ impl Host {
     #[must_use]
     pub fn poll_timeout(&self) -> Nanoseconds {
         debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
-        self.times.earliest().min(self.speaker_times.earliest())
+        let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
+        self.times.earliest().min(self.speaker_times.earliest()).min(packets_ns)
     }
 
     /// What became of each flow so far, in the order in which they were added.
@@ -343,33 +365,10 @@ impl Host {
     pub fn is_finished(&self) -> bool {
         self.open_flows == 0
     }
-
-    /// Calls `record` with each quantity worth plotting now: the flow, its name (with unit) and its value.
-    pub fn observe(&self, record: &mut dyn FnMut(u32, &'static str, f64)) {
-        for flow in &self.flows {
-            let (number, connection) = (flow.result.flow, &flow.connection);
-            let seconds = |time: Nanoseconds| time as f64 / SECOND as f64;
-            record(number, "retransmission_timeout_s", seconds(connection.retransmission_timeout()));
-            if let Some(round_trip_time) = connection.smoothed_round_trip_time() {
-                record(number, "smoothed_round_trip_time_s", seconds(round_trip_time));
-            }
-            if let Some(bandwidth_bytes_s) = connection.estimated_bandwidth_bytes_s() {
-                record(number, "estimated_bandwidth_bit_s", 8.0 * bandwidth_bytes_s as f64);
-            }
-            let mut bytes = |name, value: u64| record(number, name, value as f64);
-            bytes("congestion_window_bytes", connection.congestion_window());
-            if connection.slow_start_threshold() != u64::MAX {
-                bytes("slow_start_threshold_bytes", connection.slow_start_threshold());
-            }
-            bytes("unacknowledged_bytes", connection.unacknowledged_bytes());
-            bytes("queued_bytes", connection.queued_bytes());
-            bytes("acknowledged_bytes", connection.bytes_acknowledged());
-            bytes("receive_window_bytes", connection.receive_window());
-            bytes("delivered_bytes", flow.application.read_bytes());
-        }
-    }
 }
 
+#[cfg(test)]
+mod linux_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

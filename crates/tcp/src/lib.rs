@@ -38,7 +38,7 @@ pub use application::ApplicationCounts;
 pub use connection::Connection;
 pub use content_digest::ContentDigest;
 pub use flow_table::FLOW_LIMIT;
-pub use host::{FlowResult, FlowSettings, Host, HostError, Outcome, Role};
+pub use host::{FlowResult, FlowSettings, Host, HostError, Outcome, ProcessingSettings, ProcessingTime, Role};
 pub use packet::{Packet, VoiceFrame};
 pub use packet_sink::PacketSink;
 pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
@@ -47,7 +47,9 @@ pub use script::{Pause, Reading, Script, ScriptError, Step};
 pub use segment::{
     ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
 };
-pub use settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
+pub use settings::{
+    DelayedAcknowledgement, EcnMode, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,
+};
 pub use state::{Event, State};
 pub use statistics::Statistics;
 pub use voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};

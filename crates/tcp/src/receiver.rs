@@ -1,13 +1,20 @@
 //! The receiving half: what it takes, what it acknowledges and when, and the window that it offers.
 
+mod blocks;
+mod linux;
+mod stack;
+
 use pepscope_path::{Nanoseconds, NEVER};
 
 use crate::reassembly::Reassembly;
 use crate::run::{PlacedRun, Run};
-use crate::segment::{Ecn, Flags, SackBlocks, Segment};
+use crate::segment::{Ecn, Flags, Segment};
 use crate::sequence::{number, position};
-use crate::settings::{DelayedAcknowledgement, EcnMode, Settings};
+use crate::settings::{DelayedAcknowledgement, EcnMode, Settings, Stack};
 use crate::statistics::Statistics;
+
+use linux::LinuxReceiver;
+pub(crate) use linux::SenderTimes;
 
 /// Which acknowledgement waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +60,8 @@ pub(crate) struct Receiver {
     duplicate: Option<(u64, u64)>,
     pub ecn: EcnMode,
     echo: bool,
+    /// Decides on windows and delayed ACKs with [`Stack::Linux`].
+    linux: Option<LinuxReceiver>,
 }
 
 impl Receiver {
@@ -65,7 +74,9 @@ impl Receiver {
             offered_edge: 1,
             offered_window: 0,
             window_shift: 0,
-            worthwhile_bytes: u64::from(settings.maximum_segment_size).min(settings.receive_buffer_bytes / 2).max(1),
+            worthwhile_bytes: u64::from(settings.announced_segment_size())
+                .min(settings.receive_buffer_bytes / 2)
+                .max(1),
             due: Due::No,
             deadline: NEVER,
             delayed: settings.delayed_acknowledgement,
@@ -78,6 +89,7 @@ impl Receiver {
             duplicate: None,
             ecn: EcnMode::Off,
             echo: false,
+            linux: (settings.stack == Stack::Linux).then(|| LinuxReceiver::new(settings)),
         }
     }
 
@@ -129,9 +141,16 @@ impl Receiver {
         }
     }
 
-    /// Takes the payload and FIN of a segment that starts at `start`.
+    /// Takes the payload and FIN of a segment that starts at `start`; `is_open` while our own FIN is still to come.
     #[inline]
-    pub fn take(&mut self, now: Nanoseconds, start: u64, segment: &Segment, statistics: &mut Statistics) -> Received {
+    pub fn take(
+        &mut self,
+        now: Nanoseconds,
+        start: u64,
+        segment: &Segment,
+        is_open: bool,
+        statistics: &mut Statistics,
+    ) -> Received {
         let payload_end = start + u64::from(segment.payload_bytes);
         let edge = self.offered_edge;
         let had = self.buffer.next();
@@ -150,11 +169,16 @@ impl Receiver {
                 if start <= had {
                     let had_gaps = self.buffer.has_gaps();
                     self.buffer.append(run);
+                    if let Some(linux) = &mut self.linux {
+                        linux.take(segment.payload_bytes.into(), segment.flags.has(Flags::PSH));
+                    }
                     self.acknowledge_in_order(now, had_gaps);
                 } else {
                     statistics.out_of_order_segments += 1;
                     if !self.buffer.hold(run) {
                         self.note_duplicate(start, end, statistics);
+                    } else if let Some(linux) = &mut self.linux {
+                        linux.hold(segment.payload_bytes.into(), end);
                     }
                     self.due = Due::Alone;
                 }
@@ -166,7 +190,7 @@ impl Receiver {
         if self.fin == Some(self.buffer.next()) && !self.fin_taken {
             self.fin_taken = true;
             received.finished = true;
-            self.due = Due::Yes;
+            self.acknowledge_fin(now, is_open);
         }
         received
     }
@@ -194,6 +218,14 @@ impl Receiver {
 
     #[inline(always)]
     fn acknowledge_in_order(&mut self, now: Nanoseconds, had_gaps: bool) {
+        if let (Some(linux), true) = (&self.linux, self.delayed.is_some()) {
+            if had_gaps || linux.acknowledges_now(self.next(), self.read, self.window_shift) {
+                self.due = Due::Yes;
+            } else {
+                self.deadline = linux.deadline(now, self.deadline);
+            }
+            return;
+        }
         self.unacknowledged_segments += 1;
         match self.delayed {
             Some(delayed) if !had_gaps && self.quick == 0 && self.unacknowledged_segments < delayed.every => {
@@ -212,6 +244,9 @@ impl Receiver {
         statistics.duplicate_segments += 1;
         if self.report_duplicates && self.sack && start < end {
             self.duplicate = Some((start, end));
+        }
+        if let Some(linux) = &mut self.linux {
+            linux.take_duplicate();
         }
         self.due = Due::Alone;
     }
@@ -271,6 +306,9 @@ impl Receiver {
         if now >= self.deadline {
             self.deadline = NEVER;
             self.acknowledge_now();
+            if let Some(linux) = &mut self.linux {
+                linux.delay_passed();
+            }
         }
     }
 
@@ -287,6 +325,10 @@ impl Receiver {
     #[inline(always)]
     fn make_room(&mut self, bytes: u64, is_open: bool) {
         self.read += bytes;
+        if self.linux.is_some() {
+            self.make_room_as_linux(bytes, is_open);
+            return;
+        }
         // An ACK that is due announces the window, too.
         if self.due == Due::No && is_open && !self.fin_taken {
             let edge = self.read + self.buffer_bytes;
@@ -302,6 +344,11 @@ impl Receiver {
     #[inline(always)]
     pub fn offer_window(&mut self, shift: u8) -> u16 {
         let next = self.next();
+        if let Some(linux) = &mut self.linux {
+            self.offered_window = linux.offer(next, shift);
+            self.offered_edge = self.offered_edge.max(next + self.offered_window);
+            return (self.offered_window >> shift) as u16;
+        }
         let target = self.read + self.buffer_bytes;
         let edge = if target >= self.offered_edge + self.worthwhile_bytes { target } else { self.offered_edge };
         let field = (edge.saturating_sub(next) >> shift).min(u64::from(u16::MAX));
@@ -329,33 +376,12 @@ impl Receiver {
     /// A segment that leaves carries the acknowledgement.
     #[inline]
     pub fn acknowledged(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.acknowledged(self.buffer.next() + u64::from(self.fin_taken));
+        }
         self.due = Due::No;
         self.deadline = NEVER;
         self.unacknowledged_segments = 0;
-    }
-
-    /// Whether there is anything for a SACK option.
-    #[inline]
-    pub fn has_blocks(&self) -> bool {
-        self.sack && (self.buffer.has_gaps() || self.duplicate.is_some())
-    }
-
-    /// Blocks for a pure ACK, at most `limit` (RFC 2018, section 4; RFC 2883, section 4).
-    pub fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
-        let mut blocks = SackBlocks::default();
-        let mut room = limit;
-        let mut push = |block: (u64, u64)| {
-            if room > 0 && blocks.push(number(block.0, self.initial), number(block.1, self.initial)) {
-                room -= 1;
-            }
-        };
-        if let Some(duplicate) = self.duplicate.take() {
-            push(duplicate);
-        }
-        for block in self.buffer.recent_blocks() {
-            push(*block);
-        }
-        blocks
     }
 
     /// Drops what was not read.

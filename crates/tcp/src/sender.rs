@@ -2,6 +2,7 @@
 
 mod acknowledge;
 mod header_prediction;
+mod offload;
 mod rate;
 mod transmit;
 
@@ -15,10 +16,11 @@ use crate::run::Run;
 use crate::segment::{ContentId, SackBlocks};
 use crate::send_queue::SendQueue;
 use crate::sequence::number;
-use crate::settings::{EcnMode, Recovery, Settings};
+use crate::settings::{EcnMode, Recovery, Settings, Stack};
 use crate::statistics::Statistics;
 
 pub(crate) use header_prediction::Burst;
+use offload::Offload;
 use rate::DeliveryRate;
 
 /// A segment that should leave.
@@ -108,12 +110,16 @@ pub(crate) struct Sender {
     restart_after_idle: bool,
     last_sent_at: Nanoseconds,
     fin_requested: bool,
+    /// It is requested, but not on the data that may leave before.
+    fin_waits: bool,
     fin_sent: bool,
+    /// The burst under way, with [`Stack::Linux`].
+    offload: Option<Offload>,
 }
 
 impl Sender {
     pub fn new(settings: &Settings) -> Self {
-        let segment_bytes = u64::from(settings.maximum_segment_size.max(1));
+        let segment_bytes = u64::from(settings.announced_segment_size().max(1));
         let control = Control::new(settings.control, &control_settings(settings, segment_bytes));
         let needs = control.needs();
         Self {
@@ -159,7 +165,9 @@ impl Sender {
             restart_after_idle: settings.restart_after_idle,
             last_sent_at: 0,
             fin_requested: false,
+            fin_waits: false,
             fin_sent: false,
+            offload: (settings.stack == Stack::Linux).then(Offload::default),
         }
     }
 
@@ -221,14 +229,22 @@ impl Sender {
         self.queue.write(run)
     }
 
-    /// FIN follows the last byte written.
+    /// FIN follows the last byte written. A kernel sends what it may when that is written; only what is left then can
+    /// carry the FIN.
     pub fn request_fin(&mut self) {
         self.is_resting = false;
-        self.fin_requested = true;
+        self.fin_requested = self.offload.is_none();
+        self.fin_waits = self.offload.is_some();
+    }
+
+    /// What may leave without the FIN has left; whether the FIN may leave now for the first time.
+    pub fn release_fin(&mut self) -> bool {
+        self.fin_requested |= self.fin_waits;
+        std::mem::take(&mut self.fin_waits)
     }
 
     pub fn is_fin_requested(&self) -> bool {
-        self.fin_requested
+        self.fin_requested || self.fin_waits
     }
 
     pub fn is_fin_acknowledged(&self) -> bool {

@@ -31,6 +31,18 @@ pub enum Recovery {
     Rack,
 }
 
+/// Whose choices an end makes where the RFCs leave some.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Stack {
+    /// No kernel's: the whole receive buffer is window from the start, a segment leaves as soon as the windows have room
+    /// for it, and only the end of a write is pushed.
+    #[default]
+    Ideal,
+    /// Linux's: windows and delayed ACKs ([`Settings::receive_buffer_bytes`] is tcp_rmem\[2\]), Nagle's algorithm in
+    /// Minshall's form, segmentation offload with its pushes, the retransmission timer's variance, IP identifications.
+    Linux,
+}
+
 /// Acknowledging less often than every segment (RFC 5681, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DelayedAcknowledgement {
@@ -47,6 +59,16 @@ impl Default for DelayedAcknowledgement {
     }
 }
 
+/// How the retransmission timeout follows from round-trip samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RetransmissionEstimator {
+    /// From one sample a round trip; the least timeout bounds the sum.
+    #[default]
+    Rfc6298,
+    /// From each ACK's; the least timeout bounds what is added to the smoothed round-trip time.
+    Linux,
+}
+
 /// Bounds of the retransmission timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RetransmissionSettings {
@@ -56,25 +78,41 @@ pub struct RetransmissionSettings {
     pub maximum: Nanoseconds,
     /// G of RFC 6298: the least that is added to the smoothed round-trip time.
     pub clock_granularity: Nanoseconds,
+    pub estimator: RetransmissionEstimator,
 }
 
 impl RetransmissionSettings {
     /// The values of the papers: 3 s, 1 s and 60 s (RFC 2988's initial value; seed 001, section 4).
-    pub const CLASSIC: Self =
-        Self { initial: 3 * SECOND, minimum: SECOND, maximum: 60 * SECOND, clock_granularity: MILLISECOND };
+    pub const CLASSIC: Self = Self {
+        initial: 3 * SECOND,
+        minimum: SECOND,
+        maximum: 60 * SECOND,
+        clock_granularity: MILLISECOND,
+        estimator: RetransmissionEstimator::Rfc6298,
+    };
 }
 
 impl Default for RetransmissionSettings {
     /// Today's: 1 s (RFC 6298), 200 ms (Linux) and 120 s (Linux).
     fn default() -> Self {
-        Self { initial: SECOND, minimum: 200 * MILLISECOND, maximum: 120 * SECOND, clock_granularity: MILLISECOND }
+        Self {
+            initial: SECOND,
+            minimum: 200 * MILLISECOND,
+            maximum: 120 * SECOND,
+            clock_granularity: MILLISECOND,
+            estimator: RetransmissionEstimator::default(),
+        }
     }
 }
 
 /// Settings of one end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Announced in the SYN, and the most that is sent: payload and TCP options.
+    pub stack: Stack,
+    /// The machine and its programs take time (see [`crate::ProcessingSettings`]).
+    pub takes_time: bool,
+    /// Announced in the SYN over IPv4, and the most that is sent: payload and TCP options. Over IPv6, whose header is 20
+    /// bytes longer, it is that much less (see [`Settings::announced_segment_size`]).
     pub maximum_segment_size: u16,
     /// Data held for the application to read, out of order or in order.
     pub receive_buffer_bytes: u64,
@@ -129,6 +167,8 @@ impl Default for Settings {
     /// A host of today without CUBIC.
     fn default() -> Self {
         Self {
+            stack: Stack::default(),
+            takes_time: false,
             maximum_segment_size: 1460,
             receive_buffer_bytes: 4 << 20,
             send_buffer_bytes: 4 << 20,
@@ -161,7 +201,21 @@ impl Default for Settings {
     }
 }
 
+/// What an IPv6 header takes more than one of IPv4.
+const MORE_HEADER_BYTES: u16 = 20;
+const LEAST_SEGMENT_SIZE: u16 = 64;
+
 impl Settings {
+    /// The maximum segment size over the connection's IP version, for packets of one length over both (RFC 8200, 8.3).
+    #[must_use]
+    pub fn announced_segment_size(&self) -> u16 {
+        if self.version_6 {
+            self.maximum_segment_size.saturating_sub(MORE_HEADER_BYTES).max(LEAST_SEGMENT_SIZE)
+        } else {
+            self.maximum_segment_size
+        }
+    }
+
     /// The scale that is offered: at most 14 (RFC 7323, section 2.3), and so that a step is at most an eighth of the
     /// buffer, because a window is rounded down to whole steps.
     #[must_use]

@@ -2,20 +2,29 @@
 
 use pepscope_path::MILLISECOND;
 use pepscope_tcp::control::ControlKind;
-use pepscope_tcp::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
+use pepscope_tcp::{
+    DelayedAcknowledgement, EcnMode, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,
+};
 
 use crate::fields::{Fields, Read};
 
+/// tcp_rmem\[2\] up to Linux 6.16, and net.core.rmem_max.
+const LINUX_RECEIVE_BUFFER_BYTES: u64 = 6 << 20;
+const LINUX_MEMORY_BYTES: u64 = 212_992;
+/// Slow start grows by all that an ACK is for.
+const EVERY_SEGMENT: u32 = 1000;
 const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, section 2.3)
 
 /// Reads the settings of one end. All fields have defaults, those of a host of today:
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
+/// | `host` | `ideal`, `linux` | `ideal` | whose choices where RFCs leave some: nobody's; those of a Linux kernel, see docs/models/hosts.md; other fields' defaults depend on it |
+/// | `takes_time` | true, false | false, true with `linux` | the machine takes time for packets, and its programs until they act |
 /// | `control` | text | `cubic` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`] |
-/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985); RFC 6582; RFC 5681 |
-/// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced, and the most that is sent |
-/// | `receive_buffer_bytes` | 1024-2^30 | 4194304 | bounds the advertised window |
+/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack`, `rack` with `linux` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985); RFC 6582; RFC 5681 |
+/// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced over IPv4 (20 less over IPv6), and the most that is sent |
+/// | `receive_buffer_bytes` | 1024-2^30 | 4194304, 6291456 with `linux` | bounds the advertised window; with `linux` the most memory that autotuning takes (`tcp_rmem`) |
 /// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
 /// | `initial_window_segments` | 1-1000 | 10 | RFC 6928 |
 /// | `initial_slow_start_threshold_bytes` | 1-2^40 | none | slow start ends there |
@@ -28,11 +37,11 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// | `ecn` | `off`, `standard`, `every-packet` | `off` | RFC 3168; every mark echoed once (TCP-Jersey) |
 /// | `delayed_acknowledgement_segments` | 1-1000 | 2 | an ACK at least for every so many; 1 acknowledges each at once |
 /// | `delayed_acknowledgement_timeout_s` | 0.001-10 | 0.04 | and at the latest after this |
-/// | `quick_acknowledgements` | 0-1000000 | 16 | so many segments are acknowledged at once at the start |
+/// | `quick_acknowledgements` | 0-1000000 | 16 | so many segments are acknowledged at once at the start; `linux` decides by itself |
 /// | `retransmission_timeout_initial_s` | 0.001-1000 | 1 | RFC 6298; the papers' is 3 |
-/// | `retransmission_timeout_minimum_s` | 0.001-1000 | 0.2 | RFC 6298; the papers' is 1 |
+/// | `retransmission_timeout_minimum_s` | 0.001-1000 | 0.2 | RFC 6298; the papers' is 1; with `linux` what is at least added to the smoothed round trip |
 /// | `retransmission_timeout_maximum_s` | 0.001-1000 | 120 | RFC 6298; the papers' is 60 |
-/// | `byte_counting_limit_segments` | 1-1000 | none | growth an ACK in slow start (RFC 3465); none counts ACKs, with `cubic` every segment |
+/// | `byte_counting_limit_segments` | 1-1000 | none, 1000 with `linux` | growth an ACK in slow start (RFC 3465); none counts ACKs, with `cubic` every segment |
 /// | `restart_after_idle` | true, false | true | RFC 5681, section 4.1 |
 /// | `handshake_retries` | 0-20 | 6 | SYNs sent again |
 /// | `retransmission_retries` | 0-100 | 15 | timeouts for the same data before giving up |
@@ -42,24 +51,36 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// # Errors
 /// If a field is outside its range.
 pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
-    let defaults = Settings::default();
+    let stack = fields.choice("host", &[("ideal", Stack::Ideal), ("linux", Stack::Linux)])?;
+    let is_linux = stack == Stack::Linux;
+    let defaults = Settings {
+        receive_buffer_bytes: if is_linux {
+            LINUX_RECEIVE_BUFFER_BYTES
+        } else {
+            Settings::default().receive_buffer_bytes
+        },
+        ..Settings::default()
+    };
     let controls: Vec<_> = ControlKind::all().map(|kind| (kind.name(), kind)).collect();
     let control = fields.choice("control", &controls)?;
-    let recovery = fields.choice(
-        "recovery",
-        &[
-            ("sack", Recovery::Sack),
-            ("rack", Recovery::Rack),
-            ("new-reno", Recovery::NewReno),
-            ("reno", Recovery::Reno),
-            ("tahoe", Recovery::Tahoe),
-        ],
-    )?;
+    let mut recoveries = [
+        ("sack", Recovery::Sack),
+        ("rack", Recovery::Rack),
+        ("new-reno", Recovery::NewReno),
+        ("reno", Recovery::Reno),
+        ("tahoe", Recovery::Tahoe),
+    ];
+    if is_linux {
+        recoveries.swap(0, 1); // the first is the default
+    }
+    let recovery = fields.choice("recovery", &recoveries)?;
     let receive_buffer_bytes =
         fields.integer("receive_buffer_bytes", 1024..=MOST_BUFFER_BYTES, defaults.receive_buffer_bytes)?;
     let every = fields.integer("delayed_acknowledgement_segments", 1..=1000, 2)? as u32;
     let timeout = fields.seconds("delayed_acknowledgement_timeout_s", 0.001..=10.0, 0.04)?;
     Ok(Settings {
+        stack,
+        takes_time: fields.flag("takes_time", is_linux)?,
         maximum_segment_size: fields.integer("maximum_segment_size_bytes", 64..=65_495, 1460)? as u16,
         receive_buffer_bytes,
         send_buffer_bytes: fields.integer("send_buffer_bytes", 1024..=MOST_BUFFER_BYTES, defaults.send_buffer_bytes)?,
@@ -67,7 +88,7 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         initial_slow_start_threshold_bytes: fields
             .optional_integer("initial_slow_start_threshold_bytes", 1..=1 << 40)?
             .unwrap_or(u64::MAX),
-        window_scale: read_window_scale(fields, receive_buffer_bytes)?,
+        window_scale: read_window_scale(fields, stack, receive_buffer_bytes)?,
         timestamps: fields.flag("timestamps", true)?,
         timestamp_tick: fields.seconds("timestamp_tick_s", 1e-6..=1.0, 0.001)?,
         sack: fields.flag("sack", true)?,
@@ -84,12 +105,14 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
             minimum: fields.seconds("retransmission_timeout_minimum_s", 0.001..=1000.0, 0.2)?,
             maximum: fields.seconds("retransmission_timeout_maximum_s", 0.001..=1000.0, 120.0)?,
             clock_granularity: MILLISECOND,
+            estimator: if is_linux { RetransmissionEstimator::Linux } else { RetransmissionEstimator::Rfc6298 },
         },
         recovery,
         control,
         byte_counting_limit_segments: fields
             .optional_integer("byte_counting_limit_segments", 1..=1000)?
-            .map(|limit| limit as u32),
+            .map(|limit| limit as u32)
+            .or(is_linux.then_some(EVERY_SEGMENT)),
         restart_after_idle: fields.flag("restart_after_idle", true)?,
         handshake_retries: fields.integer("handshake_retries", 0..=20, 6)? as u32,
         retransmission_retries: fields.integer("retransmission_retries", 0..=100, 15)? as u32,
@@ -99,8 +122,11 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
     })
 }
 
-fn read_window_scale(fields: &mut Fields, receive_buffer_bytes: u64) -> Read<Option<u8>> {
+fn read_window_scale(fields: &mut Fields, stack: Stack, receive_buffer_bytes: u64) -> Read<Option<u8>> {
+    // tcp_select_initial_window; net.core.rmem_max is never less.
+    let linux = receive_buffer_bytes.max(LINUX_MEMORY_BYTES).ilog2().saturating_sub(15) as u8;
     let least = (0..14).find(|scale| receive_buffer_bytes >> scale <= 65_535).unwrap_or(14);
+    let least = if stack == Stack::Linux { linux.min(14) } else { least };
     let scale = fields.number("window_scale", -1.0..=14.0, f64::from(least))?;
     if scale.fract() != 0.0 {
         return Err(fields.refuse("window_scale", scale, "a whole number from -1 to 14"));

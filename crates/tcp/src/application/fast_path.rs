@@ -8,7 +8,7 @@ use crate::script::Instruction;
 
 impl Application {
     /// Whether the script goes on only when the peer has finished.
-    pub(super) fn awaits_end(&self) -> bool {
+    pub(crate) fn awaits_end(&self) -> bool {
         match self.stage {
             Stage::Idle | Stage::Over => false,
             Stage::Closed => true,

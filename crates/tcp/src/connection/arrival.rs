@@ -4,6 +4,7 @@ use pepscope_path::{Nanoseconds, NEVER};
 
 use super::header_prediction::Taken;
 use super::Connection;
+use crate::receiver::SenderTimes;
 use crate::segment::{Flags, Segment};
 use crate::sender::AckOutcome;
 use crate::sequence::position;
@@ -92,7 +93,14 @@ impl Connection {
         }
         if is_acceptable && end > start {
             self.receiver.note_marks(segment, &mut self.statistics);
-            let received = self.receiver.take(now, start, segment, &mut self.statistics);
+            let is_open = self.state == State::Established;
+            let (clock, timer) = (&mut self.timestamps, &self.sender.timer);
+            self.receiver.note_sender(
+                now,
+                || segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
+                || SenderTimes { smoothed_round_trip: timer.smoothed(), timeout: timer.timeout() },
+            );
+            let received = self.receiver.take(now, start, segment, is_open, &mut self.statistics);
             if received.readable {
                 self.events.push(Event::Readable);
             }

@@ -7,7 +7,7 @@ use super::Connection;
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sender::Outgoing;
 use crate::sequence::number;
-use crate::settings::EcnMode;
+use crate::settings::{EcnMode, Stack};
 
 /// Blocks that fit the option space with and without timestamps (RFC 2018, section 3).
 const SACK_BLOCKS: usize = 4;
@@ -38,7 +38,11 @@ impl Connection {
             return Some(self.pure_acknowledgement(now));
         }
         if self.sender.may_transmit() && self.state.sends_data() {
-            if let Some(outgoing) = self.sender.poll_transmit(now, &mut self.statistics) {
+            let mut outgoing = self.sender.poll_transmit(now, &mut self.statistics);
+            if outgoing.is_none() && self.sender.release_fin() {
+                outgoing = self.sender.poll_transmit(now, &mut self.statistics);
+            }
+            if let Some(outgoing) = outgoing {
                 return Some(self.data_segment(now, &outgoing));
             }
             if let Some(probe) = self.sender.poll_probe(now, &mut self.statistics) {
@@ -61,7 +65,10 @@ impl Connection {
             None => return None,
         };
         self.statistics.segments_sent += 1;
-        segment.ip_identification = self.next_identification();
+        // Linux has no state yet when it sends a SYN-ACK, and none of its packets may be fragmented.
+        let is_stateless =
+            self.settings.stack == Stack::Linux && segment.flags.has(Flags::SYN) && segment.flags.has(Flags::ACK);
+        segment.ip_identification = if is_stateless { 0 } else { self.next_identification() };
         Some(segment)
     }
 
@@ -81,6 +88,7 @@ impl Connection {
         }
         // Retransmissions and probes must not be marked (RFC 3168, sections 6.1.5 and 6.1.6).
         let is_capable = outgoing.is_new && outgoing.payload_bytes > 0 && self.sender.ecn != EcnMode::Off;
+        self.receiver.note_data_sent(now);
         let mut segment = self.acknowledging_segment(now, flags, number(outgoing.start, self.sender.initial));
         segment.payload_bytes = outgoing.payload_bytes;
         segment.content = outgoing.content;

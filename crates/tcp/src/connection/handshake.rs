@@ -163,10 +163,10 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Nanoseconds) {
         let peer = self.handshake.peer_options;
         if !self.handshake.is_ambiguous {
-            self.sender.timer.sample(now - self.handshake.sent_at);
+            self.sender.timer.sample(now - self.handshake.sent_at, true);
         }
         let default = if self.settings.version_6 { DEFAULT_SEGMENT_BYTES_V6 } else { DEFAULT_SEGMENT_BYTES_V4 };
-        let largest = self.settings.maximum_segment_size.min(peer.maximum_segment_size.unwrap_or(default));
+        let largest = self.settings.announced_segment_size().min(peer.maximum_segment_size.unwrap_or(default));
         let options = if self.timestamps.is_active { TIMESTAMPS_OPTION_BYTES } else { 0 };
         let sack = self.settings.sack && peer.sack;
         self.sender.begin(&self.settings, u64::from(largest).saturating_sub(options), sack, self.handshake.retries > 0);
@@ -175,6 +175,7 @@ impl Connection {
             self.sender.window_shift = theirs.min(14);
         }
         self.receiver.sack = sack;
+        self.receiver.establish(now, self.timestamps.is_active);
         if peer.ecn && self.settings.ecn != EcnMode::Off {
             self.receiver.ecn = self.settings.ecn;
             self.sender.ecn = self.settings.ecn;
@@ -206,14 +207,14 @@ impl Connection {
             self.statistics.retransmitted_segments += 1;
         }
         self.receiver.acknowledged();
-        let window = self.receiver.offer_window(0);
+        let window = self.receiver.opening_window(is_reply && timestamps.is_some());
         Segment {
             flags,
             sequence: number(0, self.sender.initial),
             acknowledgement: if is_reply { self.receiver.acknowledgement() } else { 0 },
             window,
             timestamps,
-            maximum_segment_size: Some(self.settings.maximum_segment_size),
+            maximum_segment_size: Some(self.settings.announced_segment_size()),
             window_scale: self.settings.offered_window_scale().filter(|_| offers(true, peer.window_scale.is_some())),
             sack_permitted: offers(self.settings.sack, peer.sack),
             ecn: Ecn::NotCapable,

@@ -1,7 +1,8 @@
 //! One end of a connection and the application that uses it.
 
-use pepscope_path::Nanoseconds;
+use pepscope_path::{Nanoseconds, NEVER};
 
+use super::processing::News;
 use crate::application::{Application, ApplicationCounts, Socket};
 use crate::connection::Connection;
 use crate::run::Run;
@@ -74,6 +75,8 @@ pub(super) struct Flow {
     pub(super) result: FlowResult,
     /// When to connect; [`NEVER`] once that is done.
     pub(super) connect_ns: Nanoseconds,
+    /// When the application acts, on a machine that takes time; [`NEVER`] where nothing has happened.
+    pub(super) wake_ns: Nanoseconds,
     /// It is in the queue of those that may have something to send.
     pub(super) is_ready: bool,
     /// The place of the flow that starts when this one has ended, and how long after.
@@ -81,6 +84,28 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// Whether the application acts now, on a machine that takes time: that long after something has happened. `time` draws
+    /// it by what that was.
+    pub(super) fn wakes(&mut self, now: Nanoseconds, time: impl FnOnce(News) -> Nanoseconds) -> bool {
+        if self.wake_ns == NEVER {
+            let has_news = self.connection.has_events() || self.application.deadline() <= now;
+            if has_news {
+                let news = match self.result.connected_ns {
+                    None => News::Connection(self.result.role),
+                    Some(_) if self.application.awaits_end() => News::ToRead,
+                    Some(_) => News::ToActOn,
+                };
+                self.wake_ns = now.saturating_add(time(news));
+            }
+            return false;
+        }
+        if now < self.wake_ns {
+            return false;
+        }
+        self.wake_ns = NEVER;
+        true
+    }
+
     #[inline]
     pub(super) fn take_events(&mut self, now: Nanoseconds) {
         match self.connection.take_only_data_events() {
@@ -138,7 +163,8 @@ impl Flow {
 
     #[inline]
     pub(super) fn next_time(&self) -> Nanoseconds {
-        self.connection.poll_timeout().min(self.application.deadline()).min(self.connect_ns)
+        let application_ns = if self.wake_ns == NEVER { self.application.deadline() } else { self.wake_ns };
+        self.connection.poll_timeout().min(application_ns).min(self.connect_ns)
     }
 }
 

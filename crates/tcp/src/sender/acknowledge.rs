@@ -105,8 +105,11 @@ impl Sender {
         self.retries = 0;
         if let Some(round_trip_time) = round_trip_time {
             self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
-            if acknowledgement > self.timed_until {
-                self.timer.sample(round_trip_time);
+            let is_new_round = acknowledgement > self.timed_until;
+            if is_new_round || self.timer.takes_every_sample() {
+                self.timer.sample(round_trip_time, is_new_round);
+            }
+            if is_new_round {
                 self.timed_until = self.flight.next();
             }
         }

@@ -77,7 +77,7 @@ impl Sender {
         self.retries = 0;
         self.shortest_round_trip = self.shortest_round_trip.min(round_trip_time);
         if acknowledgement > self.timed_until {
-            self.timer.sample(round_trip_time);
+            self.timer.sample(round_trip_time, true);
             self.timed_until = self.flight.next();
         }
         self.notify_control(&Acknowledged {

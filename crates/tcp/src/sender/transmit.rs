@@ -99,7 +99,11 @@ impl Sender {
             self.control.on_idle(now);
             self.window_bytes = self.control.window_bytes();
         }
-        let whole = self.segment_bytes.min(available).min(u64::from(u16::MAX));
+        if self.offload.is_some_and(|burst| !burst.continues(start)) && !self.plan_burst(now, start) {
+            return Err(Hold::Window);
+        }
+        let planned = self.offload.map_or(u64::MAX, |burst| burst.end().saturating_sub(start));
+        let whole = self.segment_bytes.min(available).min(u64::from(u16::MAX)).min(planned);
         let mut payload = whole;
         if let Some(limit) = self.window_limit {
             let allowed = self.flight.unacknowledged().saturating_add(limit).saturating_sub(start);
@@ -135,13 +139,20 @@ impl Sender {
         let announces_reduction = self.reduction_unannounced && payload > 0;
         self.reduction_unannounced &= !announces_reduction;
         self.note_sent(now, payload as u32);
+        let has_push = match &mut self.offload {
+            Some(burst) => {
+                burst.note_sent(end, payload < self.segment_bytes && payload > 0);
+                burst.push(end).is_some_and(|(is_joined, from)| is_joined || self.queue.has_write_end(from, end))
+            }
+            None => self.queue.has_write_end(start, end),
+        };
         Ok(Outgoing {
             start,
             payload_bytes: payload as u16,
             content,
             content_offset,
             has_fin,
-            has_push: self.queue.has_write_end(start, end),
+            has_push,
             is_new: true,
             announces_reduction,
         })

@@ -1,0 +1,269 @@
+//! The time that a machine takes: its kernel for packets, its programs until they act.
+
+use std::collections::VecDeque;
+
+use pepscope_path::{Nanoseconds, Random, MICROSECOND, NEVER};
+
+use super::Role;
+use crate::packet::Packet;
+use crate::segment::{ContentId, Flags, Segment};
+
+/// A time drawn from a log-normal distribution above a least one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessingTime {
+    pub least_ns: f64,
+    pub median_ns: f64,
+    /// Standard deviation of the natural logarithm of what is above the least.
+    pub spread: f64,
+}
+
+impl ProcessingTime {
+    fn times(self, factor: f64) -> Self {
+        Self { least_ns: factor * self.least_ns, median_ns: factor * self.median_ns, ..self }
+    }
+
+    fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
+        let above_ns = factor * (self.median_ns - self.least_ns) * libm::exp(self.spread * random.normal());
+        (self.least_ns + above_ns) as Nanoseconds
+    }
+}
+
+/// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
+/// (docs/models/hosts.md).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessingSettings {
+    /// From the arrival of a packet until the kernel has answered it, where packets come in close succession; and of a
+    /// SYN.
+    pub receiving: ProcessingTime,
+    pub opening: ProcessingTime,
+    /// The factors for both after this time without packets, on a machine of usual speed; in between they grow with it.
+    pub cooling_ns: f64,
+    pub cold_receiving: f64,
+    pub cold_opening: f64,
+    /// The share of packets before which something else has the processor, and for how long.
+    pub interrupted_share: f64,
+    pub interruption: ProcessingTime,
+    /// From one packet that leaves to the next one, and to the next one of the same burst.
+    pub sending: ProcessingTime,
+    pub sending_in_burst: ProcessingTime,
+    /// Until a program that only reads has read or closes, one that works on what it got acts, and one first acts on a
+    /// connection: one that connected, one that accepted.
+    pub reading: ProcessingTime,
+    pub waking: ProcessingTime,
+    pub connected: ProcessingTime,
+    pub accepted: ProcessingTime,
+    /// Standard deviation of the logarithm of a factor that all of a machine's times have in a run.
+    pub machine_spread: f64,
+}
+
+impl Default for ProcessingSettings {
+    fn default() -> Self {
+        let time = |least_us: f64, median_us: f64, spread| ProcessingTime {
+            least_ns: least_us * MICROSECOND as f64,
+            median_ns: median_us * MICROSECOND as f64,
+            spread,
+        };
+        Self {
+            receiving: time(3.0, 7.0, 0.8),
+            opening: time(14.0, 17.0, 0.5),
+            cooling_ns: 20e6,
+            cold_receiving: 4.0,
+            cold_opening: 2.1,
+            interrupted_share: 0.015,
+            interruption: time(20.0, 100.0, 1.2),
+            sending: time(2.0, 3.4, 0.75),
+            sending_in_burst: time(0.5, 1.0, 0.6),
+            reading: time(40.0, 110.0, 0.6),
+            waking: time(150.0, 330.0, 0.5),
+            connected: time(140.0, 230.0, 0.9),
+            accepted: time(420.0, 620.0, 0.5),
+            machine_spread: 0.35,
+        }
+    }
+}
+
+/// What a program wakes up for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// A connection that is new to it.
+    Connection(Role),
+    /// Data, or their end, for one that only reads.
+    ToRead,
+    ToActOn,
+}
+
+/// Packets between the network and the kernel of a machine that takes time.
+#[derive(Debug)]
+pub(super) struct Processing {
+    settings: ProcessingSettings,
+    random: Random,
+    machine_factor: f64,
+    last_arrival_ns: Option<Nanoseconds>,
+    arriving: VecDeque<(Nanoseconds, Packet)>,
+    leaving: VecDeque<(Nanoseconds, Packet)>,
+    free_to_receive_ns: Nanoseconds,
+    free_to_send_ns: Nanoseconds,
+    /// Where the next segment of the last burst would begin.
+    next_in_burst: Option<(u32, ContentId, u32)>,
+}
+
+impl Processing {
+    pub fn new(settings: ProcessingSettings, mut random: Random) -> Self {
+        Self {
+            machine_factor: libm::exp(settings.machine_spread * random.normal()),
+            last_arrival_ns: None,
+            settings,
+            random,
+            arriving: VecDeque::new(),
+            leaving: VecDeque::new(),
+            free_to_receive_ns: 0,
+            free_to_send_ns: 0,
+            next_in_burst: None,
+        }
+    }
+
+    /// A packet comes from the network.
+    pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
+        let coldness = self.coldness(now);
+        let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
+        let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
+        let time_ns = if is_opening {
+            settings.opening.times(cold(settings.cold_opening)).draw(1.0, random)
+        } else if random.chance(settings.interrupted_share) {
+            settings.interruption.draw(factor, random)
+        } else {
+            settings.receiving.times(cold(settings.cold_receiving)).draw(factor, random)
+        };
+        self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
+        self.arriving.push_back((self.free_to_receive_ns, *packet));
+    }
+
+    /// How much the time since the last packet counts, up to 1.
+    fn coldness(&mut self, now: Nanoseconds) -> f64 {
+        let last_ns = self.last_arrival_ns.replace(now);
+        last_ns.map_or(1.0, |last_ns| ((now - last_ns) as f64 / self.settings.cooling_ns).min(1.0))
+    }
+
+    /// A packet that the kernel gets by `now`.
+    pub fn pop_arriving(&mut self, now: Nanoseconds) -> Option<Packet> {
+        pop_due(&mut self.arriving, now)
+    }
+
+    /// The kernel sends a packet at `now`.
+    pub fn push_leaving(&mut self, now: Nanoseconds, packet: Packet) {
+        let is_in_burst = self.continues_burst(&packet);
+        if self.free_to_send_ns > now || is_in_burst {
+            let time = if is_in_burst { self.settings.sending_in_burst } else { self.settings.sending };
+            self.free_to_send_ns =
+                self.free_to_send_ns.max(now).saturating_add(time.draw(self.machine_factor, &mut self.random));
+        } else {
+            self.free_to_send_ns = now;
+        }
+        self.leaving.push_back((self.free_to_send_ns, packet));
+        // The next one leaves later, however soon it follows.
+        self.free_to_send_ns += 1;
+    }
+
+    fn continues_burst(&mut self, packet: &Packet) -> bool {
+        let Packet::Tcp(segment) = packet else { return false };
+        let place = |segment: &Segment, more: u32| (segment.flow, segment.content, segment.sequence.wrapping_add(more));
+        let continues = self.next_in_burst == Some(place(segment, 0));
+        let goes_on = segment.payload_bytes > 0 && !segment.flags.has(Flags::PSH);
+        self.next_in_burst = goes_on.then(|| place(segment, segment.payload_bytes.into()));
+        continues
+    }
+
+    /// A packet that the network gets by `now`.
+    pub fn pop_leaving(&mut self, now: Nanoseconds) -> Option<Packet> {
+        pop_due(&mut self.leaving, now)
+    }
+
+    /// When the next packet arrives or leaves.
+    pub fn next_time(&self) -> Nanoseconds {
+        let first = |packets: &VecDeque<(Nanoseconds, Packet)>| packets.front().map_or(NEVER, |(at, _)| *at);
+        first(&self.arriving).min(first(&self.leaving))
+    }
+
+    /// How long a program takes to act.
+    pub fn waking_time(&mut self, news: News) -> Nanoseconds {
+        let time = match news {
+            News::Connection(Role::Client) => self.settings.connected,
+            News::Connection(Role::Server) => self.settings.accepted,
+            News::ToRead => self.settings.reading,
+            News::ToActOn => self.settings.waking,
+        };
+        time.draw(self.machine_factor, &mut self.random).max(1)
+    }
+}
+
+fn pop_due(packets: &mut VecDeque<(Nanoseconds, Packet)>, now: Nanoseconds) -> Option<Packet> {
+    packets.front().filter(|(at, _)| *at <= now)?;
+    packets.pop_front().map(|(_, packet)| packet)
+}
+
+#[cfg(test)]
+mod tests {
+    use pepscope_path::{Nanoseconds, Random, MICROSECOND, SECOND};
+
+    use super::{News, Processing, ProcessingSettings};
+    use crate::packet::Packet;
+    use crate::segment::Segment;
+
+    fn processing(seed: u64) -> Processing {
+        let settings = ProcessingSettings { interrupted_share: 0.0, ..ProcessingSettings::default() };
+        Processing::new(settings, Random::new(seed, "processing"))
+    }
+
+    fn median(mut times: Vec<Nanoseconds>) -> Nanoseconds {
+        times.sort_unstable();
+        times[times.len() / 2]
+    }
+
+    fn answers(pause: Nanoseconds) -> Vec<Nanoseconds> {
+        let packet = Packet::Tcp(Segment::default());
+        let one_of = |seed| {
+            let mut processing = processing(seed);
+            processing.push_arriving(0, &packet);
+            let now = SECOND + pause;
+            processing.push_arriving(SECOND, &packet);
+            processing.push_arriving(now, &packet);
+            processing.arriving.back().expect("a packet").0 - now
+        };
+        (0..200).map(one_of).collect()
+    }
+
+    #[test]
+    fn a_machine_that_was_idle_answers_later() {
+        let (warm, cold) = (answers(MICROSECOND * 500), answers(SECOND));
+        assert!(warm.iter().all(|time| *time >= 3 * MICROSECOND));
+        assert!((6_000..9_000).contains(&median(warm.clone())), "{}", median(warm));
+        assert!((20_000..38_000).contains(&median(cold.clone())), "{}", median(cold));
+    }
+
+    #[test]
+    fn packets_leave_one_after_the_other_in_their_order() {
+        let mut processing = processing(1);
+        for identification in 0..50 {
+            let segment = Segment { ip_identification: identification, ..Segment::default() };
+            processing.push_leaving(SECOND, Packet::Tcp(segment));
+        }
+        assert!(processing.pop_leaving(SECOND - 1).is_none());
+        let (mut last, mut seen) = (0, 0);
+        while processing.next_time() < 2 * SECOND {
+            let now = processing.next_time();
+            assert!(now > last);
+            last = now;
+            let Some(Packet::Tcp(segment)) = processing.pop_leaving(now) else { panic!("a segment is due") };
+            assert_eq!(segment.ip_identification, seen);
+            seen += 1;
+        }
+        assert_eq!(seen, 50);
+    }
+
+    #[test]
+    fn programs_take_longer_to_act_than_to_read() {
+        let times = |news| median((0..200).map(|seed| processing(seed).waking_time(news)).collect());
+        assert!(2 * times(News::ToRead) < times(News::ToActOn));
+    }
+}

@@ -1,0 +1,31 @@
+//! Selective acknowledgements.
+
+use super::Receiver;
+use crate::segment::SackBlocks;
+use crate::sequence::number;
+
+impl Receiver {
+    /// Whether there is anything for a SACK option.
+    #[inline]
+    pub fn has_blocks(&self) -> bool {
+        self.sack && (self.buffer.has_gaps() || self.duplicate.is_some())
+    }
+
+    /// Blocks for a pure ACK, at most `limit` (RFC 2018, section 4; RFC 2883, section 4).
+    pub fn sack_blocks(&mut self, limit: usize) -> SackBlocks {
+        let mut blocks = SackBlocks::default();
+        let mut room = limit;
+        let mut push = |block: (u64, u64)| {
+            if room > 0 && blocks.push(number(block.0, self.initial), number(block.1, self.initial)) {
+                room -= 1;
+            }
+        };
+        if let Some(duplicate) = self.duplicate.take() {
+            push(duplicate);
+        }
+        for block in self.buffer.recent_blocks() {
+            push(*block);
+        }
+        blocks
+    }
+}

@@ -1,0 +1,75 @@
+//! Where the receiving half asks Linux's rules.
+
+use pepscope_path::Nanoseconds;
+
+use super::{Due, Receiver, SenderTimes};
+
+impl Receiver {
+    /// Both ends agreed on the options.
+    pub fn establish(&mut self, now: Nanoseconds, has_timestamps: bool) {
+        if let Some(linux) = &mut self.linux {
+            linux.establish(now, has_timestamps);
+        }
+    }
+
+    /// The window of a SYN, or of a SYN-ACK where timestamps are agreed.
+    pub fn opening_window(&mut self, has_timestamps: bool) -> u16 {
+        match &mut self.linux {
+            Some(linux) => {
+                let window = linux.opening_window(has_timestamps);
+                self.offered_window = window.into();
+                self.offered_edge = self.offered_edge.max(self.next() + self.offered_window);
+                window
+            }
+            None => self.offer_window(0),
+        }
+    }
+
+    /// What the sending half knows at the time of a segment that arrives; `round_trip` by the echo of its timestamp.
+    #[inline]
+    pub fn note_sender(
+        &mut self,
+        now: Nanoseconds,
+        round_trip: impl FnOnce() -> Option<Nanoseconds>,
+        sender: impl FnOnce() -> SenderTimes,
+    ) {
+        if let Some(linux) = &mut self.linux {
+            linux.note_sender(now, sender());
+            if let Some(sample) = round_trip() {
+                linux.note_round_trip(sample);
+            }
+        }
+    }
+
+    /// Payload leaves.
+    #[inline]
+    pub fn note_data_sent(&mut self, now: Nanoseconds) {
+        if let Some(linux) = &mut self.linux {
+            linux.note_data_sent(now);
+        }
+    }
+
+    /// Linux expects its application to close, too, and has the ACK of the FIN wait for that (tcp_fin).
+    pub(super) fn acknowledge_fin(&mut self, now: Nanoseconds, is_open: bool) {
+        match &mut self.linux {
+            Some(linux) if is_open && self.due == Due::No && self.delayed.is_some() => {
+                linux.expect_answer();
+                if linux.acknowledges_now(self.buffer.next() + 1, self.read, self.window_shift) {
+                    self.due = Due::Yes;
+                } else {
+                    self.deadline = linux.deadline(now, self.deadline);
+                }
+            }
+            _ => self.due = Due::Yes,
+        }
+    }
+
+    pub(super) fn make_room_as_linux(&mut self, bytes: u64, is_open: bool) {
+        let (next, has_gaps) = (self.buffer.next(), self.buffer.has_gaps());
+        let Some(linux) = &mut self.linux else { return };
+        let is_due = linux.read(bytes, self.read, next, has_gaps, self.window_shift);
+        if is_due && is_open && !self.fin_taken {
+            self.acknowledge_now();
+        }
+    }
+}
