@@ -60,13 +60,15 @@ def score(table: Table, *, seed: int = 1, most_features: int = 15) -> Score:
         table.values, table.is_simulated, table.set_up
     ):
         model = HistGradientBoostingClassifier(max_iter=100, learning_rate=0.1, min_samples_leaf=8, random_state=seed)
-        model.fit(table.values[train], table.is_simulated[train])
-        judged[test] = model.predict_proba(table.values[test])[:, 1]
+        known = ~np.isnan(table.values[train]).all(axis=0)
+        values = table.values[:, known]
+        model.fit(values[train], table.is_simulated[train])
+        judged[test] = model.predict_proba(values[test])[:, 1]
         shuffled = permutation_importance(
-            model, table.values[test], table.is_simulated[test],
+            model, values[test], table.is_simulated[test],
             scoring="roc_auc", n_repeats=_REPEATS, random_state=seed,
         )  # fmt: skip
-        lost += shuffled.importances_mean / _FOLDS
+        lost[known] += shuffled.importances_mean / _FOLDS
     order = np.argsort(-lost)[:most_features]
     return Score(
         rows=len(table.values),
