@@ -11,8 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from pepscope.captures.direction import Direction
@@ -29,6 +27,9 @@ from prober.protocol.json_documents import Json
 from prober.protocol.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from prober.client.mobile_end import MobileEnd
     from prober.measurement.experiment import Scope
 
@@ -164,6 +165,8 @@ def gain_row(size_bytes: int, pairs: Sequence[tuple[float, float]]) -> dict[str,
     `gain` is the throughput through the usual port over that through the free one, less 1, of medians; `gain_low` and
     `gain_high` bound it with `CONFIDENCE` and are `None` below `LEAST_PAIRS` pairs. `reading` is the row in a sentence.
     """
+    import numpy as np
+
     times = np.asarray(pairs, dtype=np.float64)
     usual_s, free_s = np.median(times, axis=0)
     gain = float(free_s / usual_s - 1.0)
@@ -187,6 +190,8 @@ def gain_interval(times: npt.NDArray[np.float64]) -> tuple[float, float]:
 
     Both times of a pair were measured one after the other, so what slowed the path then slowed both.
     """
+    import numpy as np
+
     chance = np.random.default_rng(_SEED)
     drawn = chance.integers(0, len(times), size=(RESAMPLES, len(times)))
     usual_s, free_s = (np.median(times[:, column][drawn], axis=1) for column in (0, 1))
