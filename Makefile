@@ -113,9 +113,10 @@ docs: install ## Draw the figures of the documentation and write the pages made 
 	$(BIN)/python docs/scenario_fields.py
 	$(BIN)/python docs/worked_verdict.py
 
-client: install ## Write build/pepscope-client.pyz: `check` as one file that needs Python alone
+client: install ## Write the measuring client into build/, as one file and as a wheel: both need Python alone
 	@mkdir -p build
-	$(BIN)/python -m prober.check.single_file build/pepscope-client.pyz
+	$(BIN)/python -m prober.lean.packing build/pepscope-client.pyz
+	$(BIN)/python -m prober.lean.packing build
 
 wheel: install ## Build the abi3 wheel for manylinux_2_28 and the sdist into dist/
 	$(BIN)/python -m build --no-isolation --sdist --outdir dist .

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class Hypothesis(StrEnum):
@@ -43,6 +45,8 @@ def logistic(nats: float) -> float:
 
 def logistics(nats: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """`logistic` of each number of an array."""
+    import numpy as np
+
     odds = np.exp(-np.abs(nats))
     return np.where(nats >= 0, 1.0, odds) / (1.0 + odds)
 

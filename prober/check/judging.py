@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from prober.check.measuring import NowhereObservation, Observations, PlaceObservation
+from prober.check.measuring import DocumentationAddressObservation, Observations, PlaceObservation
 from prober.check.questions import http_field, http_status
 
 #: Hosts of different operators that must agree: one site may answer for itself from another place.
@@ -70,7 +70,7 @@ def judge(observations: Observations, tunnel: str | None = None) -> tuple[PortVe
             family,
             port,
             [each for each in observations.places if (each.place.family, each.place.target.port) == (family, port)],
-            [each for each in observations.nowhere if (each.family, each.port) == (family, port)],
+            [each for each in observations.documentation_addresses if (each.family, each.port) == (family, port)],
             tunnel,
         )
         for family, port in sorted(keys)
@@ -85,55 +85,55 @@ class _Port:
     split: Sequence[PlaceObservation]
     at_site: Sequence[PlaceObservation]
     regular: Sequence[PlaceObservation]
-    nowhere: Sequence[NowhereObservation]
+    documentation: Sequence[DocumentationAddressObservation]
 
 
 def _judge_port(
     family: int,
     port: int,
     places: Sequence[PlaceObservation],
-    nowhere: Sequence[NowhereObservation],
+    documentation: Sequence[DocumentationAddressObservation],
     tunnel: str | None,
 ) -> PortVerdict:
-    sorted_out = _sorted_out(places, nowhere)
-    verdict, reason, causes = _verdict(sorted_out, tunnel)
-    box = _box(sorted_out.split) if verdict is CheckVerdict.SPLIT_TCP else (None, "")
+    grouped = _grouped(places, documentation)
+    verdict, reason, causes = _verdict(grouped, tunnel)
+    box = _box(grouped.split) if verdict is CheckVerdict.SPLIT_TCP else (None, "")
     return PortVerdict(
         family, port, verdict, reason, causes, len({each.place.target.host for each in places}),
-        _hosts(sorted_out.split), _hosts(sorted_out.regular), *box,
+        _hosts(grouped.split), _hosts(grouped.regular), *box,
         {
-            "nowhere_asked": len(nowhere),
-            "nowhere_acknowledged": sum(_is_acknowledged(each) for each in nowhere),
-            "least_acknowledgement_s": min(_acknowledgements_s(sorted_out.reached), default=None),
+            "documentation_addresses_asked": len(documentation),
+            "documentation_addresses_acknowledged": sum(_is_acknowledged(each) for each in documentation),
+            "least_acknowledgement_s": min(_acknowledgements_s(grouped.reached), default=None),
             "least_datagram_round_trip_s": min(
-                (each.distance.round_trip_s for each in sorted_out.reached if each.distance.round_trip_s), default=None
+                (each.distance.round_trip_s for each in grouped.reached if each.distance.round_trip_s), default=None
             ),
         },
     )  # fmt: skip
 
 
-def _sorted_out(places: Sequence[PlaceObservation], nowhere: Sequence[NowhereObservation]) -> _Port:
+def _grouped(places: Sequence[PlaceObservation], documentation: Sequence[DocumentationAddressObservation]) -> _Port:
     reached = [each for each in places if not each.error]
     nearer = [each for each in reached if each.acknowledged_hops() is not None]
     at_site = [each for each in nearer if _is_at_site(each)]
     regular = [each for each in reached if each not in nearer and each.lost_hops() and _is_answered(each)]
-    return _Port(reached, [each for each in nearer if each not in at_site], at_site, regular, nowhere)
+    return _Port(reached, [each for each in nearer if each not in at_site], at_site, regular, documentation)
 
 
 def _verdict(port: _Port, tunnel: str | None) -> tuple[CheckVerdict, str, tuple[Cause, ...]]:
     if not port.reached:
         return CheckVerdict.INCONCLUSIVE, "No host could be reached on this port.", ()
-    innocent = _innocent(port, tunnel)
-    if innocent is not None:
-        cause, reason = innocent
+    benign = _benign_cause(port, tunnel)
+    if benign is not None:
+        cause, reason = benign
         return CheckVerdict.INCONCLUSIVE, reason, (cause,)
-    answered_nowhere = sum(_is_acknowledged(each) for each in port.nowhere)
-    if _hosts(port.split) >= LEAST_HOSTS or (port.split and answered_nowhere):
-        return CheckVerdict.SPLIT_TCP, _split_reason(port, answered_nowhere), _causes(port)
-    if answered_nowhere and answered_nowhere == len(port.nowhere):
+    documentation_acknowledged = sum(_is_acknowledged(each) for each in port.documentation)
+    if _hosts(port.split) >= LEAST_HOSTS or (port.split and documentation_acknowledged):
+        return CheckVerdict.SPLIT_TCP, _split_reason(port, documentation_acknowledged), _causes(port)
+    if documentation_acknowledged and documentation_acknowledged == len(port.documentation):
         reason = (
-            f"Connections to {answered_nowhere} addresses at which no host can be were established, and their data "
-            "acknowledged: a middlebox terminates connections to this port."
+            f"Connections to {documentation_acknowledged} documentation addresses, at which no host can be, were "
+            "established, and their data acknowledged: a middlebox terminates connections to this port."
         )
         return CheckVerdict.SPLIT_TCP, reason, _causes(port)
     if same := _same_time(port.reached):
@@ -143,7 +143,7 @@ def _verdict(port: _Port, tunnel: str | None) -> tuple[CheckVerdict, str, tuple[
     return CheckVerdict.INCONCLUSIVE, _open_reason(port), _causes(port)
 
 
-def _innocent(port: _Port, tunnel: str | None) -> tuple[Cause, str] | None:
+def _benign_cause(port: _Port, tunnel: str | None) -> tuple[Cause, str] | None:
     """What must be out of the way before the network itself can be judged."""
     if any(answer.ends_here for each in port.reached for answer in each.plain):
         return (
@@ -155,13 +155,13 @@ def _innocent(port: _Port, tunnel: str | None) -> tuple[Cause, str] | None:
             Cause.TUNNEL,
             f"The tunnel on device {tunnel} terminates the connections on this host: check again without it.",
         )
-    for each in port.nowhere:
+    for each in port.documentation:
         status = http_status(each.answer.head) if each.answer is not None else None
         if status is not None and (status in (200, 511) or 300 <= status < 400):
             place = http_field(each.answer.head, "Location") if each.answer is not None else ""
             return (
                 Cause.CAPTIVE_PORTAL,
-                f"An address at which no host can be answered with HTTP status {status}"
+                f"A documentation address, at which no host can be, answered with HTTP status {status}"
                 + (f" and sent the client to {place[:80]}" if place else "")
                 + ": a captive portal answers; log in, then check again.",
             )
@@ -171,7 +171,7 @@ def _innocent(port: _Port, tunnel: str | None) -> tuple[Cause, str] | None:
 def _causes(port: _Port) -> tuple[Cause, ...]:
     found = []
     if any(_is_syn_proxy(each) for each in port.reached) or any(
-        each.answer is not None and not _is_acknowledged(each) for each in port.nowhere
+        each.answer is not None and not _is_acknowledged(each) for each in port.documentation
     ):
         found.append(Cause.SYN_PROXY)
     if port.at_site:
@@ -179,7 +179,7 @@ def _causes(port: _Port) -> tuple[Cause, ...]:
     return tuple(found)
 
 
-def _split_reason(port: _Port, answered_nowhere: int) -> str:
+def _split_reason(port: _Port, documentation_acknowledged: int) -> str:
     hops, router = _box(port.split)
     first = min(port.split, key=lambda each: each.acknowledged_hops() or 0)
     text = (
@@ -188,8 +188,8 @@ def _split_reason(port: _Port, answered_nowhere: int) -> str:
         + (f" ({_hosts(port.split)} hosts alike)" if _hosts(port.split) > 1 else "")
         + f": a middlebox {_where(hops or 0, router)} terminates the connections"
     )
-    if answered_nowhere:
-        text += f"; it also acknowledged data to {answered_nowhere} addresses at which no host can be"
+    if documentation_acknowledged:
+        text += f"; it also acknowledged data to {documentation_acknowledged} documentation addresses"
     others = _hosts(port.regular)
     return text + (f". Connections to {_counted(others, 'other host')} are end to end." if others else ".")
 
@@ -202,8 +202,8 @@ def _regular_reason(port: _Port) -> str:
         f"with a hop limit of {reached} on the way to {place.place.target.host}, where datagrams with one of "
         f"{place.distance.beyond_hops} do not arrive"
     )
-    if port.nowhere and not any(_is_acknowledged(each) for each in port.nowhere):
-        text += ", and none at addresses at which no host can be"
+    if port.documentation and not any(_is_acknowledged(each) for each in port.documentation):
+        text += ", and none at documentation addresses, at which no host can be"
     if any(_is_syn_proxy(each) for each in port.reached):
         text += "; a SYN proxy answers handshakes, and splits nothing"
     return text + "."
@@ -256,7 +256,7 @@ def _is_answered(each: PlaceObservation) -> bool:
     return any(answer.is_acknowledged for answer in each.plain)
 
 
-def _is_acknowledged(each: NowhereObservation) -> bool:
+def _is_acknowledged(each: DocumentationAddressObservation) -> bool:
     return each.answer is not None and each.answer.is_acknowledged
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from prober.check.data_probe import DataAnswer, ask
 from prober.check.distances import MOST_HOPS, Distance, datagram_distance, handshake_hops
 from prober.check.questions import question
-from prober.check.targets import NOWHERE, Place, Target
+from prober.check.targets import DOCUMENTATION_ADDRESSES, Place, Target
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -64,8 +64,8 @@ class PlaceObservation:
 
 
 @dataclass(frozen=True, slots=True)
-class NowhereObservation:
-    """A port of an address at which no host can be: None where nothing answered."""
+class DocumentationAddressObservation:
+    """A port of a documentation address, at which no host can be: `answer` is None where nothing answered."""
 
     address: str
     port: int
@@ -82,7 +82,7 @@ class Observations:
     """All that a check saw."""
 
     places: tuple[PlaceObservation, ...]
-    nowhere: tuple[NowhereObservation, ...]
+    documentation_addresses: tuple[DocumentationAddressObservation, ...]
     unresolved: dict[str, str] = field(default_factory=dict)
 
 
@@ -94,11 +94,11 @@ def measure(
     hosts: dict[str, list[Place]] = {}
     for place in places:
         hosts.setdefault(place.address, []).append(place)
-    dead = _nowhere_places(places)
+    dead = _documentation_targets(places)
     done = _Counting(len(hosts) + len(dead), progress)
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="check") as pool:
         asked = [pool.submit(done.counted, partial(_host, end=end), each) for each in hosts.values()]
-        silent = [pool.submit(done.counted, _nowhere, each) for each in dead]
+        silent = [pool.submit(done.counted, _documentation_address, each) for each in dead]
         return Observations(
             tuple(found for task in asked for found in task.result()), tuple(task.result() for task in silent)
         )
@@ -171,17 +171,21 @@ def _limited(place: Place, text: bytes, low_s: float, farthest: int) -> list[Dat
     return answers
 
 
-def _nowhere_places(places: Sequence[Place]) -> list[tuple[str, Target]]:
-    """Every port that is checked, at addresses at which no host can be, of the families that are checked."""
+def _documentation_targets(places: Sequence[Place]) -> list[tuple[str, Target]]:
+    """Every port that is checked, at the documentation addresses of the families that are checked."""
     asked = dict.fromkeys((place.family, place.target.port, place.target.tls) for place in places)
-    return [(address, Target("example.com", port, tls)) for family, port, tls in asked for address in NOWHERE[family]]
+    return [
+        (address, Target("example.com", port, tls))
+        for family, port, tls in asked
+        for address in DOCUMENTATION_ADDRESSES[family]
+    ]
 
 
-def _nowhere(given: tuple[str, Target]) -> NowhereObservation:
+def _documentation_address(given: tuple[str, Target]) -> DocumentationAddressObservation:
     address, target = given
     try:
-        return NowhereObservation(
+        return DocumentationAddressObservation(
             address, target.port, ask(address, target.port, question(target), None, _PROBE_S, _PATIENCE_S)
         )
     except OSError:
-        return NowhereObservation(address, target.port, None)
+        return DocumentationAddressObservation(address, target.port, None)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pepscope
 from prober.check.judging import CheckVerdict, PortVerdict
 from prober.check.measuring import TRIES, Observations, PlaceObservation
-from prober.check.targets import NOWHERE, Place
+from prober.check.targets import DOCUMENTATION_ADDRESSES, Place
 
 SCHEMA = "pepscope-check-1"
 #: Upper bounds of one place: plain questions, limited ones with a search over 30 hops, handshakes and datagrams.
@@ -26,12 +26,12 @@ def plan_lines(places: Sequence[Place], deadline_s: float) -> Iterator[str]:
     hosts = list(dict.fromkeys(place.target.host for place in places))
     ports = sorted({place.target.port for place in places})
     families = sorted({place.family for place in places})
-    nowhere = sum(len(NOWHERE[family]) for family in families)
+    documentation = sum(len(DOCUMENTATION_ADDRESSES[family]) for family in families)
     datagrams = len({place.address for place in places}) * _DATAGRAMS
     sent_bytes = len(places) * (_CONNECTIONS * _CONNECTION_BYTES + _PROBES * _PROBE_BYTES) + datagrams * _PROBE_BYTES
     named = ", ".join(hosts[:6]) + (f" and {len(hosts) - 6} more" if len(hosts) > 6 else "")
     yield f"contacts: {named}; {_ports(ports)}; {' and '.join(f'IPv{family}' for family in families)}"
-    yield f"contacts: {nowhere} addresses at which no host can be (RFC 5737, RFC 3849), on the same ports"
+    yield f"contacts: {documentation} documentation addresses (RFC 5737, RFC 3849: no host is there), on the same ports"
     yield (
         f"sends at most {_CONNECTIONS} connections a port of each host, and {sent_bytes / 1e3:,.0f} kB in all; begins "
         f"nothing new after {deadline_s:.0f} s"
@@ -63,10 +63,10 @@ def document(verdicts: Sequence[PortVerdict], observations: Observations) -> str
             "pepscope": pepscope.__version__,
             "ports": [dataclasses.asdict(each) for each in verdicts],
             "places": [_place(each) for each in observations.places],
-            "nowhere": [
+            "documentation_addresses": [
                 {"address": each.address, "port": each.port, "connected": each.answer is not None,
                  "acknowledged": each.answer is not None and each.answer.is_acknowledged}
-                for each in observations.nowhere
+                for each in observations.documentation_addresses
             ],
             "unresolved": observations.unresolved,
         },

@@ -1,4 +1,4 @@
-"""Hosts that a check connects to: a short list of hosts that anybody may contact, or the user's own."""
+"""Hosts that a check connects to: five public hosts whose operators serve anybody, or those that the user names."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _TLS_PORTS = frozenset({443, 465, 853, 993, 995, 8443})
 #: Sites that are made for examples and for public mirrors of free software, run by different organisations.
 _PUBLIC = ("example.com", "deb.debian.org", "www.kernel.org", "www.gnu.org", "www.rfc-editor.org")
 DEFAULT_PORTS = (80, 443)
-#: Addresses at which no host can be: prefixes for documentation (RFC 5737, RFC 3849).
-NOWHERE = {4: ("192.0.2.113", "198.51.100.213"), 6: ("2001:db8:1f2e::71", "2001:db8:9a3b::29")}
+#: Documentation addresses, at which no host can be (RFC 5737, RFC 3849).
+DOCUMENTATION_ADDRESSES = {4: ("192.0.2.113", "198.51.100.213"), 6: ("2001:db8:1f2e::71", "2001:db8:9a3b::29")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,9 @@ def check(
 ) -> None:
     """Say port by port whether this network splits TCP connections, from this host alone.
 
-    Ordinary connections go to hosts that anybody may contact; their first data may cross only as many routers as do not
-    reach the host. What acknowledges them all the same is a middlebox. No privilege is needed; Linux only.
+    The check makes ordinary connections to public hosts, and gives their first data a hop limit too low to reach the
+    host. A middlebox that terminates the connection acknowledges these data all the same. No privilege is needed; Linux
+    only.
     """
     from pepscope.command_line.progress import Progress
     from prober.check.report import document, plan_lines, text_lines

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
 from pepscope.command_line.signals import ending_by_signal
-from pepscope.sizes import format_count
 from prober.commands.anonymise import anonymise
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
 
-if TYPE_CHECKING:
-    from prober.run.dry_run import DryRun
-    from prober.run.runner import RunOutcome
-
-SCHEMA = "pepscope-probe-run-1"
 #: Exit status of a run that left something unmeasured which could have been measured.
 NOT_WHOLE = 1
 #: Parts of the server, and what they are for.
@@ -117,12 +110,14 @@ def run(
     """
     from prober.commands.options import load_plan
     from prober.run.run_metadata import parse_notes
+    from prober.run.run_report import dry_run_lines, outcome_document, outcome_lines
 
     loaded, remembered = load_plan(plan, server, key), parse_notes(notes)
     if dry_run:
         from prober.run.dry_run import dry_run as look_ahead
 
-        _tell_beforehand(look_ahead(loaded), as_json)
+        outlook = look_ahead(loaded)
+        _write(outlook.to_mapping() if as_json else dry_run_lines(outlook))
         return 0
     from prober.run.runner import RunEndedError, run_plan
 
@@ -132,7 +127,7 @@ def run(
         raise RunEndedError(
             f"{outcome.reason}; the measurements are kept in {output}, the same command resumes the run"
         )
-    _tell(outcome, as_json)
+    _write(outcome_document(outcome) if as_json else outcome_lines(outcome))
     return 0 if outcome.is_whole else NOT_WHOLE
 
 
@@ -145,58 +140,6 @@ def _hinting(output: str) -> Iterator[None]:
         raise
 
 
-def _tell(outcome: RunOutcome, as_json: bool) -> None:
-    from prober.measurement.task import Status
-
-    if as_json:
-        document = {
-            "schema": SCHEMA,
-            "run_id": outcome.run_id,
-            "archive": str(outcome.archive),
-            "tasks": {**{status.value: count for status, count in outcome.counts.items()}, "missing": outcome.missing},
-            "whole": outcome.is_whole,
-            "reason": outcome.reason,
-            "failures": list(outcome.failures),
-        }
-        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
-        return
-    counts = outcome.counts
-    total = sum(counts.values()) + outcome.missing
-    parts = [f"{counts[Status.DONE]} of {total} tasks measured"]
-    parts += [f"{counts[Status.IMPOSSIBLE]} cannot run here"] if counts[Status.IMPOSSIBLE] else []
-    parts += [f"{counts[Status.FAILED]} failed"] if counts[Status.FAILED] else []
-    parts += [f"{outcome.missing} not reached"] if outcome.missing else []
-    click.echo(", ".join(parts))
-    for failure in outcome.failures:
-        click.echo(f"  failed: {failure}")
-    if outcome.reason:
-        click.echo(f"  ended early: {outcome.reason}; the same command resumes the run")
-    click.echo(str(outcome.archive))
-
-
-def _tell_beforehand(outlook: DryRun, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(outlook.to_mapping(), indent=2, ensure_ascii=False))
-        return
-    width = max(len(item.name) for item in outlook.experiments) + 1
-    click.echo(f"{'EXPERIMENT':<{width}} {'TASKS':>6} {'BYTES UP':>9} {'BYTES DOWN':>10} {'TIME':>6}")
-    for item in outlook.experiments:
-        _tell_cost(item.name, item.tasks, item.bytes_up, item.bytes_down, item.expected_s, width)
-    tasks = sum(item.tasks for item in outlook.experiments)
-    _tell_cost("all", tasks, outlook.bytes_up, outlook.bytes_down, outlook.expected_s, width)
-    click.echo()
-    if outlook.asked_server:
-        click.echo(f"{outlook.server} answers.")
-    else:
-        click.echo(f"The server was not asked, so what it lacks is not known: {outlook.server_note}.")
-    for want, reason in outlook.without_captures.items():
-        click.echo(f"Without {want}: {reason}.")
-    for item in outlook.experiments:
-        for reason, count in item.impossible.items():
-            click.echo(f"{item.name}: {count} of {item.tasks} tasks cannot run: {reason}.")
-
-
-def _tell_cost(name: str, tasks: int, bytes_up: int, bytes_down: int, expected_s: float, width: int) -> None:
-    minutes, seconds = divmod(round(expected_s), 60)
-    up, down, time = format_count(bytes_up), format_count(bytes_down), f"{minutes}:{seconds:02d}"
-    click.echo(f"{name:<{width}} {tasks:>6} {up:>9} {down:>10} {time:>6}")
+def _write(said: Mapping[str, object] | Iterable[str]) -> None:
+    """A document as JSON, or lines."""
+    click.echo(json.dumps(said, indent=2, ensure_ascii=False) if isinstance(said, Mapping) else "\n".join(said))

@@ -11,9 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
-import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from pepscope.captures.direction import Direction
@@ -24,13 +21,15 @@ from prober.errors import ImpossibleError, MeasurementError, PlanError
 from prober.measurement.cost_estimate import transfer_cost
 from prober.measurement.experiment import Experiment, ObservedTask
 from prober.measurement.measured import Count, FiniteNumber, Measured
-from prober.measurement.simulated_gain import nearest_simulated_gain
 from prober.measurement.task import Measurement, Task
 from prober.protocol.application import Application
 from prober.protocol.json_documents import Json
 from prober.protocol.pictures import LEAST_BYTES as LEAST_PICTURE_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from prober.client.mobile_end import MobileEnd
     from prober.measurement.experiment import Scope
 
@@ -167,6 +166,11 @@ def gain_row(size_bytes: int, pairs: Sequence[tuple[float, float]]) -> dict[str,
     `gain_high` bound it with `CONFIDENCE` and are `None` below `LEAST_PAIRS` pairs. `reading` is the row in a sentence.
     `simulated` is the cell of the simulated table whose object and time through the free port are nearest, if one is.
     """
+    import msgspec
+    import numpy as np
+
+    from prober.measurement.simulated_gain import nearest_simulated_gain
+
     times = np.asarray(pairs, dtype=np.float64)
     usual_s, free_s = np.median(times, axis=0)
     gain = float(free_s / usual_s - 1.0)
@@ -192,6 +196,8 @@ def gain_interval(times: npt.NDArray[np.float64]) -> tuple[float, float]:
 
     Both times of a pair were measured one after the other, so what slowed the path then slowed both.
     """
+    import numpy as np
+
     chance = np.random.default_rng(_SEED)
     drawn = chance.integers(0, len(times), size=(RESAMPLES, len(times)))
     usual_s, free_s = (np.median(times[:, column][drawn], axis=1) for column in (0, 1))

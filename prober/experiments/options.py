@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pepscope.captures.capture import open_capture
 from pepscope.captures.direction import Direction
 from pepscope.errors import CaptureError
 from pepscope.results.finding import Finding, Weight, inapplicable, split
@@ -146,6 +145,8 @@ def _comparisons(item: ObservedTask) -> list[dict[str, Json]]:
 
 
 def _by_ends(path: Path) -> dict[tuple[str, str], Connection]:
+    from pepscope.captures.capture import open_capture
+
     return {(found.client, found.server): found for found in open_capture(str(path)).connections}
 
 

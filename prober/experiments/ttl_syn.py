@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pepscope.captures.capture import open_capture
 from pepscope.errors import CaptureError
 from pepscope.results.finding import Finding, Weight, intact, split
 from pepscope.results.verdicts import Evidence, Number
@@ -283,6 +282,8 @@ def _arrived_all_the_same(item: ObservedTask, probes: Iterable[Probe], distance:
     """How many SYNs with too few hops the server's capture shows with the very sequence number they left with."""
     if item.mobile_capture is None or item.server_capture is None:
         return 0
+    from pepscope.captures.capture import open_capture
+
     low = {probe.mobile_port for probe in probes if probe.target == _USUAL and probe.hops < distance}
     try:
         left = open_capture(str(item.mobile_capture)).connections

@@ -50,7 +50,7 @@ class HopAnswer:
     #: Address of the router that reported the drop, or of whoever refused by ICMP, if any.
     router: str
     mobile_port: int
-    #: From the probe to its answer; as long as was waited where there was none.
+    #: From the probe to its answer; where none came, how long the prober waited for one.
     after_s: float
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import pkgutil
 import re
 import shlex
 import shutil
@@ -129,7 +130,7 @@ class RuleKeeper:
     def __init__(self, commands: Iterable[Command]) -> None:
         self._commands = tuple(commands)
         self._process: subprocess.Popen[bytes] = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_KEEPER), json.dumps(self._commands)],
+            [sys.executable, "-I", "-S", *_keeper_program(), json.dumps(self._commands)],
             stdin=subprocess.PIPE,
             start_new_session=True,
         )
@@ -141,6 +142,13 @@ class RuleKeeper:
         if self._process.wait() != 0:
             for command in self._commands:
                 subprocess.run(command, capture_output=True, check=False, timeout=COMMAND_TIMEOUT_S)
+
+
+def _keeper_program() -> tuple[str, ...]:
+    """The keeper's file; its text where our modules are in a zip archive, as those of the client are."""
+    if _KEEPER.exists():
+        return (str(_KEEPER),)
+    return ("-c", (pkgutil.get_data(__name__, _KEEPER.name) or b"").decode())
 
 
 def remove_stale() -> None:

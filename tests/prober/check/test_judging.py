@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from prober.check.data_probe import DataAnswer
 from prober.check.distances import Distance
 from prober.check.judging import Cause, CheckVerdict, judge
-from prober.check.measuring import TRIES, NowhereObservation, Observations, PlaceObservation
+from prober.check.measuring import TRIES, DocumentationAddressObservation, Observations, PlaceObservation
 from prober.check.report import document, text_lines
-from prober.check.targets import NOWHERE, Place, Target
+from prober.check.targets import DOCUMENTATION_ADDRESSES, Place, Target
 
 FAR = 9
 
@@ -31,8 +31,11 @@ def place(number=0, *, limited=(), plain=ANSWERED, beyond=FAR, handshake=FAR + 1
     return PlaceObservation(where, distance, handshake, handshake - 1, tuple(plain), tried, error)
 
 
-def nowhere(*answers: DataAnswer | None) -> tuple[NowhereObservation, ...]:
-    return tuple(NowhereObservation(address, 80, got) for address, got in zip(NOWHERE[4], answers, strict=False))
+def at_documentation_addresses(*answers: DataAnswer | None) -> tuple[DocumentationAddressObservation, ...]:
+    return tuple(
+        DocumentationAddressObservation(address, 80, got)
+        for address, got in zip(DOCUMENTATION_ADDRESSES[4], answers, strict=False)
+    )
 
 
 SPLIT = {"limited": ((FAR - 1, True), (3, True), (2, False))}
@@ -40,7 +43,7 @@ REGULAR = {"limited": ((FAR - 1, False),)}
 
 
 def judged(*places, dead=(None, None), tunnel=None):
-    observations = Observations(tuple(places), nowhere(*dead))
+    observations = Observations(tuple(places), at_documentation_addresses(*dead))
     (found,) = judge(observations, tunnel)
     assert found.reason.endswith(".")
     assert "\n" not in document([found], observations).splitlines()[0]
@@ -55,17 +58,17 @@ def test_two_hosts_decide_where_one_does_not():
     assert "behind 10.0.0.2" in both.reason
 
 
-def test_one_host_decides_with_addresses_at_which_nobody_is():
+def test_one_host_decides_with_documentation_addresses():
     assert judged(place(0, **SPLIT), dead=(answer(), None)).verdict is CheckVerdict.SPLIT_TCP
 
 
-def test_addresses_at_which_nobody_is_decide_alone_if_all_answer():
+def test_documentation_addresses_decide_alone_if_all_answer():
     unknown = place(0, beyond=0)
     assert judged(unknown, dead=(answer(), answer())).verdict is CheckVerdict.SPLIT_TCP
     assert judged(unknown, dead=(answer(), None)).verdict is CheckVerdict.INCONCLUSIVE
 
 
-def test_handshakes_at_addresses_at_which_nobody_is_are_a_syn_proxys():
+def test_handshakes_at_documentation_addresses_are_a_syn_proxys():
     found = judged(place(0, **REGULAR), place(1, **REGULAR), dead=(answer(acknowledged_s=None),) * 2)
     assert (found.verdict, found.causes) == (CheckVerdict.REGULAR, (Cause.SYN_PROXY,))
 

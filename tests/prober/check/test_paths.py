@@ -46,7 +46,7 @@ def test_an_open_path_is_regular(way, tmp_path):
     place = found["places"][0]
     assert (place["beyond_hops"], place["answered_hops"], place["handshake_hops"]) == (5, 6, 6)
     assert place["routers"] == [f"10.77.{hop}.2" for hop in range(5)]
-    assert not any(each["connected"] for each in found["nowhere"])
+    assert not any(each["connected"] for each in found["documentation_addresses"])
 
 
 def test_a_split_of_one_port_is_found_where_it_stands(way, tmp_path):

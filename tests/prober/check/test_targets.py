@@ -1,10 +1,9 @@
-"""Targets as users write them; what the check imports; the file that runs without installation."""
+"""Targets as users write them, and what the check imports."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import zipfile
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from pepscope.errors import PepscopeError, UsageError
 from prober.check.questions import http_field, http_status, question
-from prober.check.single_file import write_single_file
 from prober.check.targets import Target, public_targets, read_ports, read_targets
 
 
@@ -76,20 +74,3 @@ def test_the_check_needs_the_standard_library_alone():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout == "[]\n"
-
-
-def test_the_single_file_runs_without_anything_installed(tmp_path):
-    file, targets = tmp_path / "pepscope-client.pyz", tmp_path / "targets.txt"
-    write_single_file(file)
-    assert file.stat().st_size < 100_000
-    with zipfile.ZipFile(file) as archive:
-        assert not [name for name in archive.namelist() if name.endswith((".so", ".pyc"))]
-    targets.write_text("127.0.0.1 9 plain\n")
-    command = [sys.executable, "-I", "-S", str(file), "check", "--targets", str(targets)]
-    plan = subprocess.run([*command, "--dry-run"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert (plan.returncode, plan.stdout) == (0, "")
-    assert "contacts: 127.0.0.1; port 9; IPv4" in plan.stderr
-    targets.write_text("nowhere.invalid 80\n")
-    failed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("pepscope-client: no target can be resolved; nowhere.invalid: ")

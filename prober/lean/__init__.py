@@ -1,0 +1,1 @@
+"""The client that needs Python alone: `check`, `probe plan` and `probe run` (docs/guide/client.md)."""

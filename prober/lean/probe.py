@@ -1,0 +1,82 @@
+"""`probe plan` and `probe run` of the client, with the same options as those of `pepscope`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pepscope.command_line.signals import ending_by_signal
+from prober.commands.default_plan import default_plan
+from prober.plan import Plan
+from prober.run.dry_run import dry_run
+from prober.run.run_metadata import parse_notes
+from prober.run.run_report import dry_run_lines, outcome_document, outcome_lines
+from prober.run.runner import RunEndedError, run_plan
+from prober.run.server_address import with_server
+
+KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
+
+
+def write_plan(words: Sequence[str]) -> int:
+    """Write a commented plan. Raises OSError."""
+    parser = argparse.ArgumentParser(prog="pepscope-client probe plan", description="Write a plan of a full audit.")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="a new file, instead of standard output")
+    given = parser.parse_args(words)
+    if given.output == "-":
+        sys.stdout.write(default_plan())
+        return 0
+    with open(given.output, "x", encoding="utf-8") as stream:  # noqa: PTH123
+        stream.write(default_plan())
+    return 0
+
+
+def run(words: Sequence[str]) -> int:
+    """Run a plan; exit status 0 where every task was measured or cannot be, else 1. Raises PepscopeError, OSError."""
+    given = _run_parser().parse_args(words)
+    plan = with_server(Plan.from_toml(Path(given.plan)), given.server, given.key)
+    notes = parse_notes(tuple(given.note))
+    if given.dry_run:
+        outlook = dry_run(plan)
+        _write(outlook.to_mapping() if given.json else dry_run_lines(outlook))
+        return 0
+    try:
+        with ending_by_signal():
+            outcome = run_plan(plan, given.output, notes=notes, restart=given.restart)
+    except (KeyboardInterrupt, SystemExit):
+        sys.stderr.write(f"the measurements are kept in {given.output}; the same command resumes the run\n")
+        raise
+    if outcome.archive is None:
+        raise RunEndedError(f"{outcome.reason}; the measurements are kept in {given.output}")
+    _write(outcome_document(outcome) if given.json else outcome_lines(outcome))
+    sys.stderr.write(
+        "This client measures and does not judge: take the archive to a host with pepscope, and run "
+        f"`pepscope audit {outcome.archive.name}` there.\n"
+    )
+    return 0 if outcome.is_whole else 1
+
+
+def _run_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pepscope-client probe run", description="Run a plan against a probe server, and write one archive."
+    )
+    parser.add_argument("plan", metavar="PLAN", help="what `probe plan` writes")
+    parser.add_argument("--server", metavar="HOST[:PORT]", help="the probe server; else the plan's")
+    parser.add_argument(
+        "--key", default=os.environ.get(KEY_VARIABLE), help=f"what the server printed; better in {KEY_VARIABLE}"
+    )
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="where the archive goes (default: here)")
+    parser.add_argument("--note", action="append", default=[], metavar="KEY=VALUE", help="store this with the run")
+    parser.add_argument("--restart", action="store_true", help="begin again instead of going on")
+    parser.add_argument("--dry-run", action="store_true", help="say what it would cost, and end")
+    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
+    return parser
+
+
+def _write(said: Mapping[str, object] | Iterable[str]) -> None:
+    """A document as JSON, or lines."""
+    text = json.dumps(said, indent=2, ensure_ascii=False) if isinstance(said, Mapping) else "\n".join(said)
+    sys.stdout.write(f"{text}\n")
