@@ -107,7 +107,7 @@ def _sent(packets: PacketColumns, rows: npt.NDArray[np.intp]) -> Iterator[tuple[
     yield "window rises", float(np.count_nonzero(np.diff(windows) > 0))
     yield "window falls", float(np.count_nonzero(np.diff(windows) < 0))
     yield "last window of first", float(windows[-1] / windows[0]) if len(windows) and windows[0] else NOT_A_NUMBER
-    steps = np.diff(packets.ip_id[rows].astype(np.int64)) % 65_536
+    steps = np.mod(np.diff(packets.ip_id[rows].astype(np.int64)), 65_536)
     yield "share of identifications that step by one", _share(steps == 1)
     yield "share of identifications of zero", _share(packets.ip_id[rows] == 0)
     yield "share of payload in packets with FIN", _share(payload[(flags & TcpFlag.FIN) > 0] > 0)

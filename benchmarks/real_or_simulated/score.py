@@ -51,9 +51,13 @@ class Score:
         }
 
 
-@threadpool_limits.wrap(limits=1)  # tables are small: threads would cost more than they save
 def score(table: Table, *, seed: int = 1, most_features: int = 15) -> Score:
     """Cross-validate by set-ups: each connection is judged by a classifier that saw none of its set-up."""
+    with threadpool_limits(limits=1):  # tables are small: threads would cost more than they save
+        return _score(table, seed, most_features)
+
+
+def _score(table: Table, seed: int, most_features: int) -> Score:
     judged = np.zeros(len(table.values))
     lost = np.zeros(len(table.names))
     for train, test in GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(

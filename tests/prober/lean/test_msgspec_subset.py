@@ -127,7 +127,10 @@ def test_structs_behave_alike() -> None:
 
     for base, field in ((msgspec.Struct, msgspec.field), (struct_class.Struct, struct_class.field)):
         make: Any = type(base)
-        body: dict[str, Any] = {"__annotations__": {"count": int, "names": list[str]}, "names": field(default_factory=list)}
+        body: dict[str, Any] = {
+            "__annotations__": {"count": int, "names": list[str]},
+            "names": field(default_factory=list),
+        }
         first = make("First", (base,), body, frozen=True)
         body = {"__annotations__": {"last": str}, "last": "x"}
         second = make("Second", (first,), body, frozen=True, kw_only=True)
