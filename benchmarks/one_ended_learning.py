@@ -336,6 +336,15 @@ def _shares(classes: Sequence[int]) -> list[float]:
     return [float(share) for share in counts / counts.sum()]
 
 
+def _rounded(value: Any) -> Any:
+    """Numbers with six digits, more than anything learned has; the tables are a part of every installation."""
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def main() -> None:
     """Learn and write."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -343,7 +352,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("detector/one_capture/likelihoods/timing_tables.json"))
     arguments = parser.parse_args()
     found = [sample for directory in arguments.directories for sample in samples(directory)]
-    text = json.dumps(learned(found), separators=(",", ":"))
+    text = json.dumps(_rounded(learned(found)), separators=(",", ":"))
     arguments.output.write_text(text + "\n", "ascii")
 
 
