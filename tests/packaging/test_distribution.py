@@ -21,6 +21,8 @@ LARGEST_RELEASE_BYTES = 40_000_000
 
 #: docs/decisions/032-small-installation.md.
 LARGEST_INSTALLATION_BYTES = 120_000_000
+#: What packs the client that needs Python alone: in the source distribution only.
+LEAN = "prober/lean/"
 
 #: Top-level packages: folders of the repository that are packages and no tests.
 ROOMS = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "benchmarks"}
@@ -90,13 +92,16 @@ def test_wheel_holds_every_module_and_asset(built: Path) -> None:
     for room in ROOMS:
         files = [path for path in (ROOT / room).rglob("*") if path.is_file() and path.suffix in suffixes]
         assert files, room
-        assert {path.relative_to(ROOT).as_posix() for path in files} <= names
+        wanted = {path.relative_to(ROOT).as_posix() for path in files}
+        assert {name for name in wanted if not name.startswith(LEAN)} <= names
+    assert not any(name.startswith(LEAN) for name in names)
 
 
 def test_sdist_has_the_rust_sources_and_no_build_output(built: Path) -> None:
     with tarfile.open(only(built, "*.tar.gz")) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
     assert {"Cargo.toml", "Cargo.lock", "crates/bindings/src/lib.rs", "crates/wire/src/lib.rs", "LICENSE"} <= names
+    assert {f"{LEAN}packing.py", f"{LEAN}msgspec_subset/__init__.py"} <= names
     assert not any(name.startswith(("target/", ".venv/", "build/")) or name.endswith(".so") for name in names)
 
 
