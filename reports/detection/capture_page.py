@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pepscope.captures.connections import Close
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.files.named_packets import locator
 from pepscope.captures.packets import Direction
@@ -24,6 +25,8 @@ from reports.quantities import format_bytes, format_count, format_moment, format
 if TYPE_CHECKING:
     from pepscope.captures.capture import Capture
     from pepscope.captures.connections import Connection, FlowSummary
+
+_ENDED = {Close.FIN: "ended by FIN", Close.RESET: "reset", Close.OPEN: "still open when the capture ends"}
 
 
 def write_capture_page(capture: Capture, series: Mapping[int, tuple[FlowSeries, ...]], path: str | Path) -> None:
@@ -104,7 +107,7 @@ def _section(capture: Capture, connection: Connection, drawings: str, *, opened:
         f'<span aria-label="to">→</span> {escape(connection.server)}</span></summary><div class="body">'
         f'<p class="totals">{counted(connection.packets, "packet")} in {duration} from '
         f"{format_moment(connection.first_time_ns)}; handshake {_time(connection.handshake_syn_ack_ns)} to SYN-ACK, "
-        f"{_time(connection.handshake_ack_ns)} to ACK; ended by {escape(connection.close.value)}.</p>"
+        f"{_time(connection.handshake_ack_ns)} to ACK; {_ENDED[connection.close]}.</p>"
         '<div class="scroll"><table class="counts"><thead><tr><th scope="col">sent by</th>'
         '<th scope="col" class="number">payload</th><th scope="col" class="number">least round trip</th>'
         '<th scope="col" class="number">sent again</th><th scope="col" class="number">reordered</th>'

@@ -218,7 +218,8 @@ def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
     )  # fmt: skip
     if not traces:
         return None
-    if len(series.sender_data_time_s) and len(series.receiver_data_time_s):
+    both = bool(len(series.sender_data_time_s) and len(series.receiver_data_time_s))
+    if both:
         clocks = (
             "Both ends on the sender's clock."
             if series.line_offset_s is not None
@@ -232,9 +233,8 @@ def _time_sequence(series: FlowSeries, limit: int) -> Figure | None:
         )
     else:
         caption = "Seen from one end only: how the stream advanced and how it was acknowledged there."
-    return Figure(
-        "sequence", "Time and sequence at both ends", caption, "time (s)", f"stream offset ({unit})", True, traces
-    )
+    title = "Time and sequence at both ends" if both else "Time and sequence"
+    return Figure("sequence", title, caption, "time (s)", f"stream offset ({unit})", True, traces)
 
 
 def _one_way_delay(series: FlowSeries, limit: int) -> Figure | None:
