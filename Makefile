@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -120,7 +120,10 @@ client: install ## Write the measuring client into build/, as one file and as a 
 
 wheel: install ## Build the abi3 wheel for manylinux_2_28 and the sdist into dist/
 	$(BIN)/python -m build --no-isolation --sdist --outdir dist .
-	$(BIN)/python distribution/build_wheel.py --outdir dist
+	$(BIN)/python -m distribution.build_wheel --outdir dist
+
+check-targets: install ## Compile the extension for every platform that has wheels (cargo check), where Rust has its library
+	$(BIN)/python -m distribution.check_targets
 
 deb: wheel ## Make a Debian package of the wheel, with its libraries, in dist/
 	$(BIN)/python distribution/build_deb.py dist/*manylinux*.whl --outdir dist

