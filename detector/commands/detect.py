@@ -170,6 +170,7 @@ def detect(
     interface: str | None,
     duration_s: float | None,
     capture_bytes: int | None,
+    kept_as: str | None,
     clocks: str,
     ack_delay: float | None,
     same_transfers: bool,
@@ -209,7 +210,7 @@ def detect(
         "sarif": sarif_to, "html": html_to,
     }  # fmt: skip
     captures = click.get_current_context().with_resource(
-        given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, filter_expression)
+        given_or_captured(captures, "SENDER", interface, duration_s, capture_bytes, kept_as, filter_expression)
     )
     if any(is_archive(path) for path in captures):
         of_captures = {

@@ -52,6 +52,7 @@ def inspect(
     interface: str | None,
     duration_s: float | None,
     capture_bytes: int | None,
+    kept_as: str | None,
     json_to: str | None,
     csv_to: str | None,
     parquet_to: str | None,
@@ -81,7 +82,7 @@ def inspect(
     if files.get("parquet") == STANDARD_OUTPUT and sys.stdout.isatty():
         raise UsageError("Parquet is binary: name a file, as in --parquet=FILE, or pipe it")
     captures = click.get_current_context().with_resource(
-        given_or_captured(captures, "FILE", interface, duration_s, capture_bytes, filter_expression)
+        given_or_captured(captures, "FILE", interface, duration_s, capture_bytes, kept_as, filter_expression)
     )
     from pepscope.captures.capture import open_capture
     from pepscope.captures.warnings import temporary_files_note

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -24,11 +25,15 @@ _OPTIONS = (
         "--capture-size", "capture_bytes", type=SizeType(), metavar="SIZE",
         help="With -i: capture up to this size.  [default: 1GiB]",
     ),
+    click.option(
+        "-w", "--write-capture", "kept_as", metavar="FILE",
+        help="With -i: keep the capture as this pcap file; without, it is removed at the end.",
+    ),
 )  # fmt: skip
 
 
 def interface_options(command: Command) -> Command:
-    """Add the options `interface`, `duration_s` and `capture_bytes`."""
+    """Add the options `interface`, `duration_s`, `capture_bytes` and `kept_as`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -41,15 +46,17 @@ def given_or_captured(
     interface: str | None,
     duration_s: float | None,
     capture_bytes: int | None,
+    kept_as: str | None,
     filter_expression: str | None,
 ) -> Iterator[tuple[str, ...]]:
     """The paths that the user gave as `argument`, or that of a capture of the interface.
 
-    The capture is removed when the block ends. Raises UsageError where both or none are given, CaptureError,
-    FilterError.
+    The capture is removed when the block ends, unless it is `kept_as` a file. Raises UsageError where both or none
+    are given, CaptureError, FilterError.
     """
     if interface is None:
-        for name, value in (("--duration", duration_s), ("--capture-size", capture_bytes)):
+        of_interfaces = {"--duration": duration_s, "--capture-size": capture_bytes, "--write-capture": kept_as}
+        for name, value in of_interfaces.items():
             if value is not None:
                 raise UsageError(f"{name} is for captures of an interface: give one with -i")
         if not paths and is_standard_input_meant():
@@ -63,10 +70,15 @@ def given_or_captured(
     from pepscope.captures.live.bounded import MOST_BYTES, captured
 
     ends = "Ctrl-C ends it" if duration_s is None else f"for {duration_s:g} s"
-    click.echo(f"capturing on {interface}, {ends}", err=True)
+    end = (
+        "the capture is removed at the end: -w FILE keeps it"
+        if kept_as is None
+        else f"the capture is kept as {kept_as}"
+    )
+    click.echo(f"capturing on {interface}, {ends}; {end}", err=True)
     with captured(
         interface, duration_s=duration_s, most_bytes=capture_bytes or MOST_BYTES,
-        filter_expression=filter_expression or "",
+        filter_expression=filter_expression or "", kept_as=None if kept_as is None else Path(kept_as),
     ) as capture:  # fmt: skip
         for note in capture.notes:
             click.echo(f"pepscope: {note}", err=True)

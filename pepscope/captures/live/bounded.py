@@ -39,15 +39,16 @@ def captured(
     most_bytes: int = MOST_BYTES,
     snap_bytes: int = SNAP_BYTES,
     filter_expression: str = "",
+    kept_as: Path | None = None,
 ) -> Iterator[BoundedCapture]:
     """Capture on an interface until `duration_s` have passed, the file has `most_bytes`, or SIGINT or SIGTERM comes.
 
-    The file is there until the block ends.
+    The file is `kept_as` and stays, or a temporary one that is there until the block ends.
 
-    Raises CaptureError, FilterError.
+    Raises CaptureError, also where no packet came, FilterError.
     """
     with TemporaryDirectory(prefix="pepscope-") as directory:
-        path = Path(directory, f"{interface.replace('/', '_')}.pcap")
+        path = kept_as or Path(directory, f"{interface.replace('/', '_')}.pcap")
         notes = []
         with _interruptible() as stopped:
             capture = LiveCapture(interface, path, snap_bytes, filter_expression)
@@ -60,10 +61,14 @@ def captured(
                     break
             try:
                 counts = capture.finish()
-                if counts["missed_packets"]:
-                    notes.append(f"the kernel dropped {counts['missed_packets']:,} packets that were not read in time")
             except CaptureError as error:
                 notes.append(str(error))
+            else:
+                if counts["missed_packets"]:
+                    notes.append(f"the kernel dropped {counts['missed_packets']:,} packets that were not read in time")
+                if not counts["written_packets"]:
+                    what = f"packet that matches {filter_expression!r}" if filter_expression else "packet"
+                    raise CaptureError(f"nothing to judge: no {what} came on {interface}")
         yield BoundedCapture(path, tuple(notes))
 
 

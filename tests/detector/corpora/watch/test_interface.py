@@ -274,3 +274,30 @@ def test_inspect_captures_and_lists(start: Start, client: Inside) -> None:
     output, errors = running.communicate(timeout=PATIENCE_S)
     assert running.returncode == 0, errors
     assert re.search(r"\d+ packets, 1 TCP connection", output)
+
+
+def test_a_capture_is_kept_for_whom_wants_to_look(start: Start, client: Inside, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.pcap"
+    running = start("detect", "-i", "up0", "--duration", "2s", "--filter", f"tcp port {PORT}", "-w", kept, "--json")
+    client.call(fetch)
+    output, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0, errors
+    assert f"the capture is kept as {kept}" in errors
+    assert open_capture(str(kept)).packet_count >= 9
+    assert json.loads(output)["captures"][0]["path"] == str(kept)
+
+
+def test_an_interface_without_packets_has_nothing_to_judge(start: Start, tmp_path: Path) -> None:
+    running = start("detect", "-i", "up0", "--duration", "1s", "--filter", "tcp port 9")
+    _, errors = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 2
+    assert errors.splitlines()[-1] == "pepscope: nothing to judge: no packet that matches 'tcp port 9' came on up0"
+    (tmp_path / "one.pcap").write_bytes(b"")
+    assert main_says("inspect", tmp_path / "one.pcap", "-w", "x") == (
+        "pepscope: --write-capture is for captures of an interface: give one with -i"
+    )
+
+
+def main_says(*arguments: object) -> str:
+    command = [*PEPSCOPE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False).stderr.strip()
