@@ -10,28 +10,24 @@ import click
 from click_man.core import generate_man_page
 
 import pepscope
-from pepscope.cli import SUMMARIES, pepscope_command
+from pepscope.cli import pepscope_command
 
 
-def contexts() -> Iterator[click.Context]:
-    """The command, what is installed with it, and their subcommands."""
-    top = click.Context(pepscope_command, info_name="pepscope")
-    yield top
-    for name in SUMMARIES:
-        command = pepscope_command.get_command(top, name)
-        if command is None:
-            continue
-        below = click.Context(command, info_name=name, parent=top)
-        yield below
-        for inner in command.commands.values() if isinstance(command, click.Group) else ():
-            yield click.Context(inner, info_name=inner.name, parent=below)
+def contexts(context: click.Context) -> Iterator[click.Context]:
+    """A command's context, and those of all commands below it that are installed."""
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            if command is not None:
+                yield from contexts(click.Context(command, info_name=name, parent=context))
 
 
 def write_man_pages(directory: Path) -> list[Path]:
-    """The files, one a command: `pepscope-probe-serve.1`."""
+    """The files, one a command: `pepscope-probe-key-add.1`."""
     directory.mkdir(parents=True, exist_ok=True)
     written = []
-    for context in contexts():
+    for context in contexts(click.Context(pepscope_command, info_name="pepscope")):
         page = directory / f"{context.command_path.replace(' ', '-')}.1"
         page.write_text(generate_man_page(context, version=pepscope.__version__), encoding="utf-8")
         written.append(page)
