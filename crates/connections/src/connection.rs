@@ -290,7 +290,7 @@ impl Connection {
 
     /// Times the acknowledgement of the SYN-ACK by the first one after it. One that stands before it (stamped in
     /// another order, or an answer to a SYN-ACK that was not captured) leaves the time unknown: a later one answers
-    /// something else.
+    /// something else. So does one of later data, before which the handshake's own was lost or not captured.
     fn note_handshake_acknowledgement(&mut self, side: usize, segment: &Segment<'_>) {
         if segment.flags & (flag::SYN | flag::ACK | flag::RST) != flag::ACK {
             return;
@@ -303,7 +303,11 @@ impl Connection {
             return;
         }
         self.handshake_acknowledged = true;
+        let opening = &self.sides[usize::from(server)].opening;
+        if opening.is_acknowledged_with_more(segment.acknowledgement) {
+            return;
+        }
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
-        self.handshake_ack_ns = self.sides[usize::from(server)].opening.answered_after_ns(segment.time_ns, tsecr);
+        self.handshake_ack_ns = opening.answered_after_ns(segment.time_ns, tsecr);
     }
 }

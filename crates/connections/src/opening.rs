@@ -29,6 +29,12 @@ impl Opening {
         self.seen().then_some(self.initial_sequence_number)
     }
 
+    /// An acknowledgement number covers this side's SYN, what the SYN carried, and bytes behind them.
+    pub(crate) fn is_acknowledged_with_more(&self, acknowledgement: u32) -> bool {
+        let own_end = self.initial_sequence_number.wrapping_add(1).wrapping_add(self.payload_bytes);
+        (acknowledgement.wrapping_sub(own_end) as i32) > 0
+    }
+
     /// The whole option list of the SYN was captured: what was not read was not there.
     pub(crate) fn options_captured(&self) -> bool {
         self.seen() && !self.options_truncated

@@ -37,6 +37,16 @@ fn an_acknowledgement_before_the_syn_ack_leaves_its_time_unknown() {
 }
 
 #[test]
+fn an_acknowledgement_of_data_does_not_time_the_handshake() {
+    let [syn, syn_ack, ack]: [Segment<'_>; 3] = NUMBERS.handshake().try_into().unwrap();
+    let greeting = Segment { time_ns: ack.time_ns + 200_000_000, ..down(0, ACK, 1, 1, 10) };
+    let later = Segment { time_ns: ack.time_ns + 300_000_000, ..up(0, ACK, 1, 11, 0) };
+    let lost = analyse(&[syn, syn_ack, greeting, later]);
+    let Some(summary) = lost.summary(0) else { unreachable!() };
+    assert_eq!((summary.handshake_syn_ack_ns, summary.handshake_ack_ns), (Some(20_000_000), None));
+}
+
+#[test]
 fn a_syn_ack_alone_identifies_the_server() {
     assert_eq!(client_port(&NUMBERS.handshake()[1..]), (CLIENT_PORT, false));
 }
