@@ -18,6 +18,7 @@ declare -A package_of=(
     [jq]=jq
     [nginx]=nginx
     [openssl]=openssl
+    [prometheus]=prometheus
     [readelf]=binutils
     [setpriv]=util-linux
     [ns]=ns2

@@ -17,13 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from detector.commands.watch import watch
 from detector.corpora.watch.metrics import METRICS, MOST_GROUPS, Snapshot, WatchCollector
-from detector.corpora.watch.standing import Standing, StandingGroup
+from detector.corpora.watch.standing import StandingGroup
 from detector.corpora.watch.table import LiveTable, summary_line, table_lines
-from detector.detection import detect
-from pepscope.captures.live.device import PacketCounts
 from pepscope.command_line.metrics import serve_metrics
 from pepscope.errors import UsageError
-from tests.detector.corpora.watch.cut_captures import SPLIT
+from tests.detector.corpora.watch.snapshots import free_port, snapshot_of_split
 
 GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "watch.md"
 #: Metrics of prometheus_client itself that the dashboard shows.
@@ -32,13 +30,7 @@ OF_PROCESS = {"process_resident_memory_bytes"}
 
 @pytest.fixture(scope="module")
 def snapshot() -> Snapshot:
-    standing = Standing()
-    standing.update(detect(str(SPLIT)).groups, 1_700_000_000_000_000_000)
-    return Snapshot(
-        groups=standing.groups, packets=PacketCounts(1000, 5, 0), connections=20, evidence_connections=20, changes=2,
-        slices={"judged": 1, "failed": 0, "lost": 0}, judging_s=0.5, judged_until_ns=1_700_000_000_000_000_000,
-        alerts={"posted": 1, "failed": 0},
-    )  # fmt: skip
+    return snapshot_of_split()
 
 
 @pytest.fixture
@@ -52,14 +44,6 @@ def scraped(snapshot: Snapshot) -> dict[str, list[Any]]:
         for sample in family.samples:
             found.setdefault(sample.name, []).append(sample)
     return found
-
-
-def free_port() -> int:
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def test_prometheus_gets_every_metric_with_its_labels(scraped: dict[str, list[Any]]) -> None:
