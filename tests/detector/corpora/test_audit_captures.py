@@ -130,6 +130,23 @@ def test_captures_of_two_ends_that_share_connections_are_judged_together(tmp_pat
     assert set(frame["capture_a"].dropna()) | set(frame["capture_b"].dropna()) == set(map(str, PAIR))
 
 
+def test_of_three_vantage_points_each_two_are_judged(tmp_path: Path) -> None:
+    near, far = (read_capture(path) for path in PAIR)
+    between = [replace(frame, time_ns=frame.time_ns + 3_000_000) for frame in near.frames]
+    for name, frames, link_type in (
+        ("near", near.frames, near.link_type), ("between", between, near.link_type), ("far", far.frames, far.link_type)
+    ):  # fmt: skip
+        (tmp_path / f"{name}.pcap").write_bytes(write_pcap(frames, link_type))
+    summary = audit_captures([str(tmp_path)], tmp_path / "out", processes=1)
+    assert (summary.captures, summary.units, summary.pairs) == (3, 3, 3)
+    frame = tables(tmp_path / "out")
+    captures = zip(frame["capture_a"], frame["capture_b"], strict=True)
+    ends = {frozenset(Path(name).stem for name in both) for both in captures}
+    assert ends == {frozenset(each) for each in (("near", "between"), ("between", "far"), ("near", "far"))}
+    assert set(frame["verdict"]) <= {"regular", "inconclusive"}
+    assert frame.groupby("unit").size().nunique() == 1
+
+
 def test_clocks_that_are_years_apart_do_not_matter_and_ports_that_come_again_do_not_either(tmp_path: Path) -> None:
     near, far = (read_capture(path) for path in PAIR)
     late = [replace(frame, time_ns=frame.time_ns + 10 * 365 * 86_400 * 10**9) for frame in far.frames]
