@@ -83,6 +83,7 @@ validate-fresh: install ## Make captures that the detector was not developed on 
 
 validate-simulated: install ## Score the detector on simulated captures (TIMES=20 campaigns) and write the table into docs/validation.md
 	$(BIN)/python -m benchmarks.simulated_validation --times $(TIMES) --write docs/validation.md
+	$(BIN)/python -m benchmarks.regular_setups --write docs/validation.md
 
 validate-metamorphic: install ## Change labelled captures at random (SEED=1), score the verdicts and write the table into docs/validation.md
 	$(BIN)/python -m benchmarks.metamorphic --simulated 264 --seed $(SEED) -o build/metamorphic-$(SEED).jsonl --write docs/validation.md

@@ -175,7 +175,8 @@ def _port(client: str) -> int:
     return int(client.rsplit(":", 1)[1])
 
 
-def _judge_point(given: tuple[str, str]) -> list[Judged]:
+def judge_point(given: tuple[str, str]) -> list[Judged]:
+    """`judge`, of a variant and its scenario as JSON."""
     variant, scenario = given
     return judge(variant, Scenario.from_mapping(json.loads(scenario)))
 
@@ -225,7 +226,7 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="a page with the marked section")
     chosen = parser.parse_args()
     with ProcessPoolExecutor() as pool:
-        judged = [one for several in pool.map(_judge_point, points(chosen.times), chunksize=8) for one in several]
+        judged = [one for several in pool.map(judge_point, points(chosen.times), chunksize=8) for one in several]
     text = section(judged)
     print(text)
     for one in judged:

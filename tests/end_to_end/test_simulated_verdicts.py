@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 
-from benchmarks.simulated_validation import Expectation, Judged, judge, points, section
+from benchmarks import regular_setups
+from benchmarks.simulated_validation import Expectation, Judged, judge, judge_point, points, section
 from pepscope.results.verdicts import Verdict
 from reference_sim.library import load_scenario, scenario_names
 from reference_sim.scenario import Scenario
@@ -69,3 +70,13 @@ def test_a_wrong_verdict_is_counted() -> None:
     assert "1 false alarms" in text
     assert "1 of 2 verdicts are right" in text
     assert "| regular | regular | class | 1 | 1 |  |  |" in text
+
+
+def test_harmless_middleboxes_before_every_access_link_are_no_splits() -> None:
+    judged = [one for given in regular_setups.points(draws=1, seed=2) for one in judge_point(given)]
+    assert len({one.variant for one in judged}) >= 40
+    assert {one.expectation.truth for one in judged} == {Verdict.REGULAR}
+    assert [one for one in judged if one.verdict.is_split] == []
+    assert "42 regular connections of 42 set-ups: 0 called split" in regular_setups.section(judged)
+    alarm = Judged("router; LTE", judged[0].expectation, Verdict.SPLIT_TCP, "", 1)
+    assert "0 / 1, **1 split**" in regular_setups.section([alarm])
