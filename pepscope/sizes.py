@@ -44,6 +44,23 @@ def format_count(value: float) -> str:
     return f"{value / 1000:.{_decimals(value / 1000)}f}T"
 
 
+def format_bytes(count: float) -> str:
+    """Bytes with a decimal unit: `999 B`, `38.7 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.{_decimals(count) if unit != 'B' else 0}f} {unit}"
+        count /= 1000
+    return f"{count:.{_decimals(count)}f} TB"
+
+
+def format_span(seconds: float) -> str:
+    """A time as one plans it: `40 s`, `14 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
 def _decimals(value: float) -> int:
     """Decimals that leave three digits."""
     return 2 if value < 9.995 else 1 if value < 99.95 else 0

@@ -71,6 +71,18 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
             yield stream
 
 
+def check_output(path: str | Path) -> None:
+    """See that an `output_file` can be written, before the work whose result it is to hold. Raises OSError."""
+    target = Path(path).resolve()
+    if target.exists():
+        with target.open("ab"):
+            return
+    trial = target.with_name(f".{target.name}.{os.getpid()}.trial")
+    with whole_file(trial) as _:
+        pass
+    trial.unlink(missing_ok=True)
+
+
 def write_output(path: str | Path, text: str) -> None:
     """Write text as UTF-8 to an `output_file`."""
     content = text.encode()

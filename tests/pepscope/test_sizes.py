@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.errors import UsageError
-from pepscope.sizes import format_count, parse_size
+from pepscope.sizes import format_bytes, format_count, format_span, parse_size
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,18 @@ def test_counts_fit_their_column(value: int) -> None:
     assert len(text) <= 5
     factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1.0)
     assert float(text.rstrip("kMGT")) * factor == pytest.approx(value, rel=0.006, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (38_700_000, "38.7 MB"), (999_600, "1.00 MB"), (3e12, "3.00 TB")],
+)
+def test_bytes_have_a_unit(count: float, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "1 s"), (89, "89 s"), (91, "2 min"), (821, "14 min"), (3600, "1 h 0 min")]
+)
+def test_spans_are_as_one_plans_them(seconds: float, text: str) -> None:
+    assert format_span(seconds) == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pepscope.whole_file import whole_file, write_whole
+from pepscope.whole_file import check_output, whole_file, write_whole
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -47,3 +47,16 @@ def test_durable_files_and_their_directory_are_synced(tmp_path: Path, monkeypatc
     assert not synced
     write_whole(tmp_path / "result", "text", durable=True)
     assert len(synced) == 2
+
+
+def test_an_output_is_checked_and_left_alone(tmp_path: Path) -> None:
+    there = tmp_path / "there.html"
+    there.write_text("mine")
+    check_output(there)
+    check_output(tmp_path / "new.html")
+    check_output(os.devnull)
+    assert there.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [there]
+    for unwritable in (tmp_path, tmp_path / "none" / "page.html", Path("/proc/page.html")):
+        with pytest.raises(OSError, match=r"directory|permitted|denied"):
+            check_output(unwritable)
