@@ -14,7 +14,7 @@ from weakref import WeakSet
 from pepscope.captures.direction import Direction
 from prober.client.capabilities import Capability
 from prober.client.transfer import Transfer
-from prober.errors import ImpossibleError, MeasurementError
+from prober.errors import ControlError, ImpossibleError, MeasurementError, UnreachableError
 from prober.protocol.application import Application
 from prober.protocol.objects import ObjectKind
 from prober.protocol.plain_requests import Reading, object_target
@@ -62,6 +62,8 @@ class MobileEnd:
         self._deadline_s = time.monotonic() + task_limit_s
         self._is_overdue = False
         self._open: WeakSet[socket.socket] = WeakSet()
+        #: Ports that answered no SYN while the server did answer.
+        self._silent_ports: set[int] = set()
 
     @property
     def family(self) -> socket.AddressFamily:
@@ -102,8 +104,11 @@ class MobileEnd:
         """A TCP connection to the server's address. Raises OSError as the kernel gives it, MeasurementError.
 
         `prepare` gets the socket before it connects. Connecting waits `timeout_s`, without it `CONNECT_S`; reads and
-        writes wait no longer than the task has time.
+        writes wait no longer than the task has time. Where a port did not answer for `CONNECT_S`, although the server
+        did, further connections without `timeout_s` fail at once: a blocked port costs a run one such time.
         """
+        if timeout_s is None and port in self._silent_ports:
+            raise MeasurementError(_blocked(port))
         link = socket.socket(self.family, socket.SOCK_STREAM)
         try:
             if prepare is not None:
@@ -111,10 +116,26 @@ class MobileEnd:
             link.settimeout(min(CONNECT_S if timeout_s is None else timeout_s, self.remaining_s))
             link.connect((self.address, port))
             link.settimeout(self.remaining_s)
+        except TimeoutError:
+            link.close()
+            if timeout_s is None and self.remaining_s > 0 and self._server_answers():
+                self._silent_ports.add(port)
+                raise MeasurementError(_blocked(port)) from None
+            raise
         except BaseException:
             link.close()
             raise
         return self.watch(link)
+
+    def _server_answers(self) -> bool:
+        """Whether the control channel works, so that a port's silence is the port's. Raises UnreachableError."""
+        try:
+            self.control.clock()
+        except UnreachableError:
+            raise
+        except ControlError:
+            return False
+        return True
 
     def watch(self, link: socket.socket) -> socket.socket:
         """Have a socket shut down when the task's time is over; sockets of `connect` are."""
@@ -203,6 +224,10 @@ class MobileEnd:
             # The method of the plain socket: that of a TLS socket is not made for another thread.
             with contextlib.suppress(OSError):
                 socket.socket.shutdown(link, socket.SHUT_RDWR)
+
+
+def _blocked(port: int) -> str:
+    return f"port {port} of the server did not answer for {CONNECT_S:g} s, although the server did: it is blocked"
 
 
 def _overdue(limit_s: float) -> str:

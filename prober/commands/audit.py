@@ -13,6 +13,7 @@ from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.errors import PepscopeError, UsageError
+from pepscope.whole_file import STANDARD_OUTPUT, check_output
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ReportingCommand, short_help="Say which applications are split, from a plan or from archives.")
-@click.argument("targets", nargs=-1, required=True, metavar="PLAN | ARCHIVE...")
+@click.argument("targets", nargs=-1, metavar="[PLAN | ARCHIVE...]")
 @server_option
 @key_option
 @runs_option
@@ -63,19 +64,25 @@ def audit(
     """Show which application is split in which direction, and how.
 
     With a PLAN (`pepscope probe plan` writes one) it is run against a server, and judged; archives of the same plan in
-    DIR are its history. With archives, or directories that hold some, nothing is measured: they are judged as they
-    are, in order of time, and the latest one gives the matrix.
+    DIR are its history. With --server and no PLAN the run has every experiment that can decide from this host. With
+    archives, or directories that hold some, nothing is measured: they are judged as they are, in order of time, and the
+    latest one gives the matrix.
 
     --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
     failed; 2: nothing could be measured or read.
     """
     from pepscope.results.audit_output import audit_fails, write_audit
 
+    if not targets and server is None:
+        raise UsageError("an audit must have a plan, archives, or --server HOST[:PORT], got none of them")
     if shared is not None and (
-        len(targets) > 1 or Path(targets[0]).is_dir() or repeat is not None or every is not None
+        len(targets) > 1 or any(Path(each).is_dir() for each in targets) or repeat is not None or every is not None
     ):
         raise UsageError("--anonymise writes one archive: give one plan that runs once, or one archive")
     files = {"json": json_to, "csv": csv_to, "html": html_to, "junit": junit_to, "sarif": sarif_to}
+    for path in (*files.values(), shared):
+        if path is not None and path != STANDARD_OUTPUT:
+            check_output(path)
     if not _is_plan(targets):
         _refuse_measuring(server=server, notes=notes, restart=restart, repeat=repeat, every=every)
         from pepscope.command_line.progress import Progress
@@ -91,14 +98,17 @@ def audit(
     from pepscope.command_line.signals import ending_by_signal
     from pepscope.results.audits import AuditResult
     from prober.audit.history import in_order, with_warnings
-    from prober.commands.options import load_plan
+    from prober.commands.options import load_plan, tell_cost
     from prober.run.run_metadata import parse_notes
 
-    plan, remembered = load_plan(targets[0], server, key), parse_notes(notes)
+    remembered = parse_notes(notes)
+    plan = load_plan(targets[0] if targets else None, server, key)
     runs = _earlier(plan, output)
     status, failure = 0, None
     for turn in _turns(repeat, every):
         try:
+            if turn == 0:
+                tell_cost(plan)
             with ending_by_signal():
                 outcome = _measure(plan, output, remembered, restart=restart and turn == 0)
         except (PepscopeError, OSError) as error:
@@ -122,9 +132,11 @@ def audit(
 
 
 def _is_plan(targets: tuple[str, ...]) -> bool:
-    """Whether a single plan is given, rather than archives. Raises UsageError where nothing is there."""
+    """Whether a single plan is given, or none, rather than archives. Raises UsageError where nothing is there."""
     from prober.archive.archive_file import is_archive
 
+    if not targets:
+        return True
     if len(targets) > 1 or Path(targets[0]).is_dir():
         return False
     if not Path(targets[0]).exists():

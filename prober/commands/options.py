@@ -46,9 +46,28 @@ restart_option = click.option(
 )
 
 
-def load_plan(path: str, server: str | None, key: str | None) -> Plan:
-    """The plan in a file with the command line's settings of the server. Raises PlanError, OSError."""
+def load_plan(path: str | None, server: str | None, key: str | None) -> Plan:
+    """The plan in a file with the command line's settings of the server, or the plan that can decide here.
+
+    Says which one was chosen. Raises PlanError, ControlError, OSError.
+    """
     from prober.plan import Plan
+    from prober.run.chosen_plan import choose_plan
     from prober.run.server_address import with_server
 
-    return with_server(Plan.from_toml(Path(path)), server, key)
+    if path is not None:
+        return with_server(Plan.from_toml(Path(path)), server, key)
+    chosen = choose_plan(with_server(Plan(), server, key))
+    click.echo(chosen.why, err=True)
+    return chosen.plan
+
+
+def tell_cost(plan: Plan) -> None:
+    """Say on standard error what a run will cost, before it begins.
+
+    Raises PlanError, and ControlError where the server does not answer within a few seconds.
+    """
+    from prober.run.dry_run import dry_run
+    from prober.run.run_report import cost_line
+
+    click.echo(cost_line(dry_run(plan, must_answer=True)), err=True)

@@ -84,7 +84,7 @@ def write_plan(output: str) -> None:
 
 
 @probe.command("run", short_help="Run a plan on the mobile, and write an archive.")
-@click.argument("plan", type=click.Path(dir_okay=False, exists=True), metavar="PLAN")
+@click.argument("plan", type=click.Path(dir_okay=False, exists=True), required=False, metavar="[PLAN]")
 @server_option
 @key_option
 @runs_option
@@ -93,7 +93,7 @@ def write_plan(output: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Show how much would be sent and how long it takes, without measuring.")
 @click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
 def run(
-    plan: str,
+    plan: str | None,
     server: str | None,
     key: str | None,
     output: str,
@@ -104,11 +104,12 @@ def run(
 ) -> int:
     """Run PLAN (`pepscope probe plan` writes one) against a server, and write one archive into DIR.
 
+    Without PLAN the run has every experiment that can decide from this host, with or without root.
     The same command resumes an interrupted run. Exit status 0: every task was measured, or has a reason why it cannot
     be; 1: some failed, or the run ended early, as the archive states; 2: nothing was measured, or no archive could be
     written.
     """
-    from prober.commands.options import load_plan
+    from prober.commands.options import load_plan, tell_cost
     from prober.run.run_metadata import parse_notes
     from prober.run.run_report import dry_run_lines, outcome_document, outcome_lines
 
@@ -121,6 +122,7 @@ def run(
         return 0
     from prober.run.runner import RunEndedError, run_plan
 
+    tell_cost(loaded)
     with ending_by_signal(), _hinting(output):
         outcome = run_plan(loaded, output, notes=remembered, restart=restart)
     if outcome.archive is None:

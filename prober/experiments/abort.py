@@ -120,6 +120,7 @@ class Abort(Experiment[AbortOptions, AbortMeasured]):
                 application,
                 Direction.DOWN,
                 {"size_bytes": size_bytes, "after_bytes": after_bytes, "watch_s": options.watch_s},
+                connections=cost.connections,
                 bytes_up=cost.bytes_up,
                 bytes_down=cost.bytes_down + 2 * RECEIVE_BUFFER_BYTES,
                 expected_s=cost.expected_s + 2.0,

@@ -97,6 +97,7 @@ class Cache(Experiment[CacheOptions, CacheMeasured]):
                 application,
                 Direction.DOWN,
                 {"size_bytes": size_bytes, "fetches": fetches},
+                connections=2 * fetches,
                 bytes_up=1000 * fetches,
                 bytes_down=2 * size_bytes * fetches,
                 expected_s=2 * fetches * (2 * scope.rates.round_trip_time_s + size_bytes * 8 / scope.rates.down_bit_s),

@@ -58,6 +58,8 @@ _SILENT, _REFUSED, _ANSWERED = "silent", "refused", "answered"
 _LOOK_S = 0.05
 #: What a server that did get a connection takes to write it down once it has ended.
 _SETTLE_S = 0.5
+#: Connections beside the attempts: the path before and after them, and a first request over HTTP.
+_OTHER_CONNECTIONS = 3
 _TLS_APPLICATION_DATA = b"\x17\x03\x03\x40\x00"
 _PLAIN_HTTP = (Application.HTTP_DATA, Application.HTTP_IMAGE)
 
@@ -147,6 +149,7 @@ class DeadPort(Experiment[DeadPortOptions, DeadPortMeasured]):
                         application,
                         None,
                         {"target": target, **parameters},
+                        connections=options.attempts + _OTHER_CONNECTIONS,
                         bytes_up=options.attempts * _OFFERED_BYTES,
                         bytes_down=2_000,
                         expected_s=longest_s,

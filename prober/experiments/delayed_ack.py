@@ -142,6 +142,7 @@ class DelayedAck(Experiment[DelayedAckOptions, DelayedAckMeasured]):
                         application,
                         direction,
                         {"size_bytes": size_bytes, "least_delay_s": least_s, "most_delay_s": most_s},
+                        connections=cost.connections + _IDLE_LOOKS,
                         bytes_up=cost.bytes_up,
                         bytes_down=cost.bytes_down,
                         expected_s=cost.expected_s + delay_s * _expected_delays(application, size_bytes),

@@ -93,6 +93,7 @@ class Gain(Experiment[GainOptions, GainMeasured]):
                         application,
                         Direction.DOWN,
                         {"size_bytes": size_bytes},
+                        connections=2 * cost.connections,
                         bytes_up=2 * cost.bytes_up,
                         bytes_down=2 * cost.bytes_down,
                         expected_s=2 * cost.expected_s,

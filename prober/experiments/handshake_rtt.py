@@ -142,6 +142,7 @@ class HandshakeRtt(Experiment[HandshakeRttOptions, HandshakeRttMeasured]):
                     application,
                     None,
                     {"rounds": rounds, "pause_s": pause_s},
+                    connections=2 * (rounds + _SKIPPED_ROUNDS),
                     bytes_up=rounds * _ROUND_BYTES,
                     bytes_down=rounds * _ROUND_BYTES,
                     expected_s=rounds

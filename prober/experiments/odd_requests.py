@@ -121,6 +121,7 @@ class OddRequests(Experiment[OddRequestsOptions, OddRequestsMeasured]):
             1,
             Application.HTTP_DATA,
             Direction.DOWN,
+            connections=count,
             bytes_up=300 * count,
             bytes_down=1000 * count,
             expected_s=3 * count * scope.rates.round_trip_time_s,

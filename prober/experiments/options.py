@@ -85,6 +85,7 @@ class Options(Experiment[OptionsOptions, OneTransfer]):
                 application,
                 Direction.DOWN,
                 {"size_bytes": size_bytes},
+                connections=cost.connections,
                 bytes_up=cost.bytes_up,
                 bytes_down=cost.bytes_down,
                 expected_s=cost.expected_s,

@@ -171,6 +171,7 @@ def _task(scope: Scope, repeat: int, application: Application, direction: Direct
         application,
         direction,
         {"size_bytes": size_bytes},
+        connections=cost.connections,
         bytes_up=cost.bytes_up,
         bytes_down=cost.bytes_down,
         expected_s=cost.expected_s,

@@ -117,6 +117,7 @@ class TtlSyn(Experiment[TtlSynOptions, TtlSynMeasured]):
                 application,
                 None,
                 {"rounds": rounds, "most_hops": most, "timeout_s": options.timeout_s},
+                connections=2 * rounds * most,
                 bytes_up=3 * rounds * most * _PROBE_BYTES,
                 bytes_down=3 * rounds * most * _PROBE_BYTES,
                 expected_s=rounds * options.timeout_s,

@@ -70,6 +70,7 @@ class UplinkBuffer(Experiment[UplinkBufferOptions, OneTransfer]):
                     "pause_s": pause_s,
                     "receive_buffer_bytes": options.receive_buffer_bytes,
                 },
+                connections=cost.connections,
                 bytes_up=cost.bytes_up,
                 bytes_down=cost.bytes_down,
                 expected_s=cost.expected_s + pause_s,

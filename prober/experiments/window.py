@@ -65,6 +65,7 @@ class Window(Experiment[WindowOptions, OneTransfer]):
                     "read_bit_s": rate_bit_s,
                     "receive_buffer_bytes": options.receive_buffer_bytes,
                 },
+                connections=cost.connections,
                 bytes_up=cost.bytes_up,
                 bytes_down=cost.bytes_down,
                 expected_s=max(cost.expected_s, size_bytes * 8 / rate_bit_s),

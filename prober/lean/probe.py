@@ -12,9 +12,10 @@ from pathlib import Path
 from pepscope.command_line.signals import ending_by_signal
 from prober.commands.default_plan import default_plan
 from prober.plan import Plan
+from prober.run.chosen_plan import choose_plan
 from prober.run.dry_run import dry_run
 from prober.run.run_metadata import parse_notes
-from prober.run.run_report import dry_run_lines, outcome_document, outcome_lines
+from prober.run.run_report import cost_line, dry_run_lines, outcome_document, outcome_lines
 from prober.run.runner import RunEndedError, run_plan
 from prober.run.server_address import with_server
 
@@ -37,12 +38,13 @@ def write_plan(words: Sequence[str]) -> int:
 def run(words: Sequence[str]) -> int:
     """Run a plan; exit status 0 where every task was measured or cannot be, else 1. Raises PepscopeError, OSError."""
     given = _run_parser().parse_args(words)
-    plan = with_server(Plan.from_toml(Path(given.plan)), given.server, given.key)
     notes = parse_notes(tuple(given.note))
+    plan = _plan(given.plan, given.server, given.key)
     if given.dry_run:
         outlook = dry_run(plan)
         _write(outlook.to_mapping() if given.json else dry_run_lines(outlook))
         return 0
+    sys.stderr.write(f"{cost_line(dry_run(plan, must_answer=True))}\n")
     try:
         with ending_by_signal():
             outcome = run_plan(plan, given.output, notes=notes, restart=given.restart)
@@ -59,11 +61,19 @@ def run(words: Sequence[str]) -> int:
     return 0 if outcome.is_whole else 1
 
 
+def _plan(path: str | None, server: str | None, key: str | None) -> Plan:
+    if path is not None:
+        return with_server(Plan.from_toml(Path(path)), server, key)
+    chosen = choose_plan(with_server(Plan(), server, key))
+    sys.stderr.write(f"{chosen.why}\n")
+    return chosen.plan
+
+
 def _run_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pepscope-client probe run", description="Run a plan against a probe server, and write one archive."
     )
-    parser.add_argument("plan", metavar="PLAN", help="what `probe plan` writes")
+    parser.add_argument("plan", nargs="?", metavar="PLAN", help="what `probe plan` writes; else what can decide here")
     parser.add_argument("--server", metavar="HOST[:PORT]", help="the probe server; else the plan's")
     parser.add_argument(
         "--key", default=os.environ.get(KEY_VARIABLE), help=f"what the server printed; better in {KEY_VARIABLE}"

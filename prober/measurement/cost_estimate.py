@@ -57,6 +57,8 @@ class Cost:
     bytes_up: int
     bytes_down: int
     expected_s: float
+    #: FTP moves its data over a connection of their own (RFC 959).
+    connections: int = 1
 
 
 def transfer_cost(application: Application, direction: Direction, size_bytes: int, rates: PathRates) -> Cost:
@@ -73,7 +75,8 @@ def transfer_cost(application: Application, direction: Direction, size_bytes: in
     waiting_s = (_ROUND_TRIPS[application] + slow_start_rounds) * rates.round_trip_time_s
     sent, answered = data_bytes, acknowledgement_bytes
     up, down = (answered, sent) if direction is Direction.DOWN else (sent, answered)
-    return Cost(up, down, waiting_s + data_bytes * 8 / rate_bit_s)
+    connections = 2 if application is Application.FTP else 1
+    return Cost(up, down, waiting_s + data_bytes * 8 / rate_bit_s, connections)
 
 
 def fetched_capture_bytes(moved_bytes: int, snap_bytes: int) -> int:

@@ -31,6 +31,8 @@ class Task:
     #: What it is expected to send to the server, to fetch from it, and to take, at the plan's assumed rates.
     bytes_up: int = 0
     bytes_down: int = 0
+    #: How many TCP connections it is expected to make; archives do not keep it.
+    connections: int = field(default=1, compare=False)
     expected_s: float = 1.0
     #: Whether both ends capture during the measurement, if they can; `requires` holds what they must have.
     captured: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from prober.client import capabilities
 from prober.client.capabilities import Capability
 from prober.client.control_client import ControlClient
-from prober.errors import ControlError, PlanError
+from prober.errors import ControlError, PlanError, UnreachableError
 from prober.host import network_devices
 from prober.measurement.cost_estimate import fetched_capture_bytes
 from prober.measurement.experiment import Experiment
@@ -19,11 +20,11 @@ from prober.plan import Plan
 from prober.protocol.control_messages import About
 from prober.protocol.json_documents import Json
 from prober.run.runner import planned_tasks, required_capabilities
-from prober.run.server_address import connect, resolve
+from prober.run.server_address import CONTACT_S, connect, plan_key, reach, resolve
 
 SCHEMA = "pepscope-dry-run-1"
-#: A dry run does not wait for a path that is away.
-PATIENCE_S = 5.0
+#: What an answer may take at least, of a server that took long to connect to.
+_LEAST_ANSWER_S = 1.0
 #: Finishing and fetching both captures, asking for them, and the grace in between, beside the task itself.
 _ROUND_TRIPS_A_TASK = 8
 _GRACE_S = 0.5
@@ -39,6 +40,7 @@ class ExperimentCost:
     #: Of all its tasks, those that cannot run not counted.
     bytes_up: int
     bytes_down: int
+    connections: int
     expected_s: float
     #: Why tasks cannot run, and how many.
     impossible: Mapping[str, int]
@@ -67,6 +69,16 @@ class DryRun:
         return sum(item.bytes_down for item in self.experiments)
 
     @property
+    def connections(self) -> int:
+        """TCP connections with the server's services, the control channel apart."""
+        return sum(item.connections for item in self.experiments)
+
+    @property
+    def impossible(self) -> int:
+        """How many tasks cannot run here."""
+        return sum(sum(item.impossible.values()) for item in self.experiments)
+
+    @property
     def expected_s(self) -> float:
         """At the plan's assumed rates."""
         return sum(item.expected_s for item in self.experiments)
@@ -80,6 +92,7 @@ class DryRun:
             "server_note": self.server_note,
             "bytes_up": self.bytes_up,
             "bytes_down": self.bytes_down,
+            "connections": self.connections,
             "expected_s": round(self.expected_s, 1),
             "without_captures": {want.value: reason for want, reason in self.without_captures.items()},
             "experiments": [
@@ -89,6 +102,7 @@ class DryRun:
                     "tasks": item.tasks,
                     "bytes_up": item.bytes_up,
                     "bytes_down": item.bytes_down,
+                    "connections": item.connections,
                     "expected_s": round(item.expected_s, 1),
                     "impossible": dict(item.impossible),
                 }
@@ -97,10 +111,13 @@ class DryRun:
         }
 
 
-def dry_run(plan: Plan) -> DryRun:
-    """Estimate what a run would do; nothing is measured. Raises PlanError."""
+def dry_run(plan: Plan, *, must_answer: bool = False) -> DryRun:
+    """Estimate what a run would do; nothing is measured. Raises PlanError.
+
+    Where the server `must_answer` raises ControlError as well, within `CONTACT_S` of a server that is not there.
+    """
     tasks = planned_tasks(plan)
-    about, address, note = _ask(plan)
+    about, address, note = _ask(plan, must_answer=must_answer)
     wanted = required_capabilities(tasks)
     device = network_devices.device_of(network_devices.local_address_towards(address)) if address else None
     lacking = capabilities.lacking_at_mobile(device, address, wanted) if address else {}
@@ -115,18 +132,25 @@ def dry_run(plan: Plan) -> DryRun:
     )
 
 
-def _ask(plan: Plan) -> tuple[About | None, str, str]:
+def _ask(plan: Plan, *, must_answer: bool) -> tuple[About | None, str, str]:
     """The server's description, its address, and a sentence where one of them is unavailable."""
-    address = ""
+    address, begun_s = "", time.monotonic()
     try:
         address = resolve(plan.server.host, 0.0)
         network_devices.local_address_towards(address)
+        plan_key(plan)
+        address = reach(plan.server.host, plan.server.control_port)
+        left_s = max(_LEAST_ANSWER_S, begun_s + CONTACT_S - time.monotonic())
         control: ControlClient
-        with connect(plan, address, PATIENCE_S) as control:
+        with connect(plan, address, 0.0, left_s) as control:
             return control.about(), address, ""
     except (ControlError, PlanError) as error:
+        if must_answer:
+            raise
         return None, address, str(error)
     except OSError as error:
+        if must_answer:
+            raise UnreachableError(f"there is no way to {plan.server.host}: {error.strerror or error}") from None
         return None, "", f"there is no way to {plan.server.host}: {error.strerror or error}"
 
 
@@ -146,6 +170,7 @@ def _costs(
                 tasks=len(own),
                 bytes_up=sum(task.bytes_up for task in possible),
                 bytes_down=sum(task.bytes_down for task in possible) + sum(fetched),
+                connections=sum(task.connections for task in possible),
                 expected_s=sum(
                     task.expected_s + _overhead_s(plan, task, capture_bytes)
                     for task, capture_bytes in zip(possible, fetched, strict=True)

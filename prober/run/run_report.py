@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pepscope.sizes import format_count
+from pepscope.sizes import format_bytes, format_count, format_span
 from prober.measurement.task import Status
 from prober.protocol.json_documents import Json
 from prober.run.dry_run import DryRun
@@ -41,6 +41,17 @@ def outcome_lines(outcome: RunOutcome) -> Iterator[str]:
     yield str(outcome.archive)
 
 
+def cost_line(outlook: DryRun) -> str:
+    """What a run is about to cost, in one sentence, before it begins."""
+    tasks = sum(item.tasks for item in outlook.experiments)
+    text = (
+        f"{tasks} measurements with {outlook.server}: about {outlook.connections} connections, "
+        f"{format_bytes(outlook.bytes_up)} up, {format_bytes(outlook.bytes_down)} down, "
+        f"{format_span(outlook.expected_s)}"
+    )
+    return text + (f"; {outlook.impossible} cannot run here (--dry-run lists why)" if outlook.impossible else "")
+
+
 def dry_run_lines(outlook: DryRun) -> Iterator[str]:
     """The cost of each experiment, then what is known of the server and what cannot run here."""
     width = max(len(item.name) for item in outlook.experiments) + 1
@@ -50,6 +61,7 @@ def dry_run_lines(outlook: DryRun) -> Iterator[str]:
     tasks = sum(item.tasks for item in outlook.experiments)
     yield _cost_line("all", tasks, outlook.bytes_up, outlook.bytes_down, outlook.expected_s, width)
     yield ""
+    yield f"In all: {cost_line(outlook)}."
     if outlook.asked_server:
         yield f"{outlook.server} answers."
     else:

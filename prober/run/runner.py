@@ -26,11 +26,10 @@ from prober.measurement.cost_estimate import fetched_capture_bytes
 from prober.measurement.experiment import Experiment
 from prober.measurement.task import Measurement, Observation, Status, Task
 from prober.plan import Plan
-from prober.protocol.control_messages import Key
 from prober.run import run_metadata
 from prober.run.run_directory import RunDirectory
 from prober.run.run_progress import RunProgress
-from prober.run.server_address import connect, resolve
+from prober.run.server_address import connect, plan_key, reach
 
 #: An archive has up to three members a task, and readers take 20,000 of them.
 MOST_TASKS = 5_000
@@ -188,7 +187,8 @@ class _Run:
     def _prepared(self) -> Iterator[MobileEnd]:
         """The mobile's end, ready to measure, with all that is lacking known."""
         plan = self._plan
-        address = resolve(plan.server.host, plan.limits.patience_s)
+        key = plan_key(plan)
+        address = reach(plan.server.host, plan.server.control_port, plan.limits.patience_s)
         with connect(plan, address) as control:
             about = control.about()
             self._device = _device_towards(address)
@@ -202,7 +202,7 @@ class _Run:
                 address=address,
                 task_limit_s=plan.limits.task_s,
                 expected_round_trip_s=plan.rates.round_trip_time_s,
-                certificate_sha256=Key.parse(plan.server.key).fingerprint,
+                certificate_sha256=key.fingerprint,
                 lacking=lacking,
             )
             with self._disk():

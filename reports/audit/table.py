@@ -55,10 +55,8 @@ def how_text(cell: AuditCell) -> str:
 def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
     run = result.latest
     yield from wrapped(_heading(run), width, "", "  ")
-    for warning in run.warnings[:_MOST_LINES]:
-        for line in wrapped(f"warning: {printable(warning)}", width, "  ", "           "):
-            yield paint(line, WARNING, colour)
-    yield from _more(len(run.warnings), "warnings", colour)
+    if run.warnings:
+        yield paint(f"  {len(run.warnings)} warning{'' if len(run.warnings) == 1 else 's'}, below", WARNING, colour)
     yield ""
     columns = result.columns()
     heading = "".join(f"{DIRECTION_NAMES[direction].upper():<{_CELL_WIDTH}}" for direction in columns)
@@ -73,6 +71,7 @@ def _lines(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
         yield from wrapped(printable(cell.reason), width, "  ", "  ")
     yield from _gains(run, colour, width)
     yield from _changes(result, colour, width)
+    yield from _warnings(run, colour, width)
     yield from _not_measured(run, colour, width)
 
 
@@ -132,6 +131,15 @@ def _changes(result: AuditResult, colour: bool, width: int) -> Iterator[str]:
         )
         yield from wrapped(text, width, "  ", "    ")
     yield from _more(len(changes), "changes before these", colour)
+
+
+def _warnings(run: AuditRun, colour: bool, width: int) -> Iterator[str]:
+    if run.warnings:
+        yield ""
+    for warning in run.warnings[:_MOST_LINES]:
+        for line in wrapped(f"warning: {printable(warning)}", width, "  ", "           "):
+            yield paint(line, WARNING, colour)
+    yield from _more(len(run.warnings), "warnings", colour)
 
 
 def _not_measured(run: AuditRun, colour: bool, width: int) -> Iterator[str]:

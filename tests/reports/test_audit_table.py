@@ -52,6 +52,14 @@ def test_archives_cannot_steer_the_terminal() -> None:
     assert "\x1b" not in written(AuditResult((run,)))
 
 
+def test_warnings_come_after_the_matrix() -> None:
+    lines = written(AuditResult((replace(make_run(), warnings=("the path broke",) * 3),))).splitlines()
+    matrix = next(place for place, line in enumerate(lines) if line.startswith("APPLICATION"))
+    first = next(place for place, line in enumerate(lines) if "warning: the path broke" in line)
+    assert first > matrix + 5
+    assert "  3 warnings, below" in lines[:matrix]
+
+
 def test_a_time_beyond_calendars_is_no_error() -> None:
     assert when(1 << 63) != ""
     assert when(0) == "1970-01-01 00:00 UTC"

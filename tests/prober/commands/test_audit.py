@@ -28,6 +28,7 @@ from prober.errors import UnreachableError
 from prober.measurement.task import Status
 from prober.plan import Plan
 from prober.protocol.application import Application
+from prober.run.dry_run import DryRun
 from prober.run.runner import RunOutcome
 from tests.prober.corpus_archives import STARTED_UNIX_NS, archive, failed, observation
 
@@ -165,6 +166,9 @@ class Runs:
 def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     stand_in = Runs(tmp_path)
     monkeypatch.setattr("prober.run.runner.run_plan", stand_in)
+    monkeypatch.setattr(
+        "prober.run.dry_run.dry_run", lambda plan, must_answer: DryRun(plan.server.host, must_answer, "", (), {})
+    )
     (tmp_path / "plan.toml").write_text('[server]\nhost = "server.example"\n')
     return stand_in
 
@@ -231,3 +235,17 @@ def test_an_audit_writes_an_archive_to_share(runs: Path, tmp_path: Path):
     assert [cell["verdict"] for cell in cells[0]] == [cell["verdict"] for cell in cells[1]]
     refused = run(audit_module.audit, before, runs / f"day-1{SUFFIX}", "--anonymise", after)
     assert isinstance(refused.exception, UsageError)
+
+
+def test_the_cost_is_said_and_files_are_checked_before_anything_is_measured(measured: Runs, tmp_path: Path):
+    measured.next = ["reg_dl_cubic_lte"]
+    for option in ("--html", "--junit", "--anonymise"):
+        refused = run(audit_module.audit, tmp_path / "plan.toml", "-o", tmp_path, option, tmp_path / "none" / "file")
+        assert isinstance(refused.exception, OSError | UsageError)
+    assert not measured.plans
+    ended = run(audit_module.audit, tmp_path / "plan.toml", "-o", tmp_path, "--json")
+    assert "0 measurements with server.example: about 0 connections, 0 B up, 0 B down" in ended.stderr
+
+
+def test_an_audit_needs_something_to_judge():
+    assert "--server HOST" in str(run(audit_module.audit).exception)

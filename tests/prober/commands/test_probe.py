@@ -123,13 +123,14 @@ def test_a_dry_run_estimates_bytes_and_time_without_measuring(server: Serving, p
     assert "127.0.0.1 answers." in done.stdout
     assert not (tmp_path / "runs").exists()
     assert all(len(line) <= 80 for line in done.stdout.splitlines()[: len(experiments()) + 2])
+    assert re.search(r"In all: \d+ measurements with 127.0.0.1: about \d+ connections, [\d.]+ MB up", done.stdout)
 
 
 def test_a_dry_run_adds_up(server: Serving, plan_file: Path) -> None:
     done = probe("run", plan_file, "--server", server.server, "--dry-run", "--json", key=server.key)
     document = json.loads(done.stdout)
     assert document["asked_server"] is True
-    for name in ("bytes_up", "bytes_down", "expected_s"):
+    for name in ("bytes_up", "bytes_down", "connections", "expected_s"):
         assert document[name] == pytest.approx(sum(item[name] for item in document["experiments"]), abs=1.5)
     assert document["bytes_down"] > document["bytes_up"] > 20_000_000
     assert sum(item["tasks"] for item in document["experiments"]) == len(planned_tasks(Plan.from_toml(plan_file)))
@@ -183,6 +184,35 @@ def test_the_cost_of_captures_is_estimated_as_measured() -> None:
     assert fetched_capture_bytes(0, 256) == 0
 
 
+def test_without_a_plan_a_run_has_what_can_decide_here(server: Serving) -> None:
+    words = ("run", "--server", server.server, "--dry-run", "--json")
+    done = probe(*words, key=server.key, prefix=tuple(without_root()))
+    assert "Uploads are decided by acknowledgements that the server holds back" in done.stderr
+    found = {item["name"]: item for item in json.loads(done.stdout)["experiments"]}
+    assert not {"options", "window", "uplink-buffer"} & set(found), "they read captures alone"
+    held = found["delayed-ack"]
+    assert held["tasks"] - sum(held["impossible"].values()) == 2 * len(Plan().applications), "uploads, twice"
+    if without_root():
+        full = probe(*words, key=server.key)
+        assert "full audit" in full.stderr
+        assert {item["name"] for item in json.loads(full.stdout)["experiments"]} == {one.name for one in experiments()}
+
+
+def test_a_run_says_its_cost_before_it_begins(server: Serving, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text('directions = ["down"]\n[experiments.transfers]\nsizes_bytes = [20_000]\nrepeats = 1\n')
+    done = probe("run", plan, "--server", server.server, "-o", tmp_path, key=server.key)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("5 measurements with 127.0.0.1: about 6 connections, ")
+
+
+def test_a_server_that_is_not_there_is_said_with_what_was_tried(plan_file: Path, tmp_path: Path) -> None:
+    key = f"pepscope1.{'m' * 43}.{'0' * 64}"
+    done = probe("run", plan_file, "--server", "127.0.0.1:1", "-o", tmp_path / "runs", key=key)
+    assert "tried: 127.0.0.1 port 1 (Connection refused)" in sentence(done)
+    assert not (tmp_path / "runs").exists()
+
+
 # ---- refusals
 
 
@@ -218,7 +248,8 @@ def test_a_key_that_is_none_is_refused_and_not_repeated(plan_file: Path, tmp_pat
 
 def test_an_unwritable_file_is_reported(plan_file: Path, server: Serving) -> None:
     done = probe("run", plan_file, "--server", server.server, "-o", "/proc/nowhere", key=server.key)
-    assert "/proc/nowhere" in sentence(done)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("pepscope: /proc/nowhere: ")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [PEPSCOPE, "probe", "plan"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600, check=False

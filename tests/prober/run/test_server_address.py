@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+from collections.abc import Iterator
+
 import pytest
 
 from prober.errors import PlanError, UnreachableError
-from prober.run.server_address import resolve, with_server
+from prober.run.server_address import reach, resolve, with_server
 from tests.prober.runs_made_by_hand import plan
 
 
@@ -46,3 +50,37 @@ def test_names_are_resolved_once_and_invalid_names_are_reported() -> None:
         resolve("a" * 64 + ".example", 0)
     with pytest.raises(PlanError, match="no server is named"):
         resolve("", 0)
+
+
+@contextlib.contextmanager
+def silent_port() -> Iterator[int]:
+    """A port that answers no further SYN: its queue of connections is full (listen(2))."""
+    with contextlib.ExitStack() as closing:
+        listener = closing.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(8):
+            link = closing.enter_context(socket.socket())
+            link.setblocking(False)
+            link.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def test_the_address_that_answers_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in ("127.0.0.9", "127.0.0.1")]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert reach("server.example", port) == "127.0.0.1"
+        found.reverse()
+        assert reach("server.example", port) == "127.0.0.1"
+
+
+def test_what_was_tried_is_said_with_each_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with silent_port() as port:
+        with pytest.raises(UnreachableError, match=rf"tried: 127.0.0.1 port {port} \(no answer for 1 s\)"):
+            reach("127.0.0.1", port, 0.5)
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in ("127.0.0.9", "127.0.0.1")]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        with pytest.raises(UnreachableError, match=r"127.0.0.9 port \d+ \(Connection refused\), 127.0.0.1 port"):
+            reach("server.example", port, 0.5)
