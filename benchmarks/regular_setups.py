@@ -1,6 +1,6 @@
 """Regular connections of many set-ups: how often does the detector call one split?
 
-Each of six harmless middleboxes stands before each of seven access links; all else is drawn as in the campaign
+Each of six harmless middleboxes stands before each of eight access links; all else is drawn as in the campaign
 `detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), half of it with hosts that choose
 as Linux does. `python -m benchmarks.regular_setups [--draws 250] [--seed 1] [--write docs/validation.md]`
 """
@@ -40,6 +40,11 @@ ACCESS_LINKS: dict[str, dict[str, Any]] = {
         "kind": "wired",
         "down": {"rate_bit_s": 30_000_000, "delay_s": 0.27, "queue_packets": 600},
         "up": {"rate_bit_s": 5_000_000, "delay_s": 0.27, "queue_packets": 300},
+    },
+    "jitter": {
+        "kind": "impairments",
+        "down": {"jitter_s": 0.01, "reordered": 0.01, "duplicated": 0.002},
+        "up": {"jitter_s": 0.02, "reordered": 0.01, "duplicated": 0.002},
     },
     "LTE": {"kind": "lte"},
     "LTE, fading": {"kind": "lte", "terminals": [{"down": {"fading": {"mean_sinr_db": 8.0}}}]},

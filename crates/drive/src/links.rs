@@ -135,6 +135,7 @@ macro_rules! links {
 links! {
     wired: Wired,
     variable_rate: VariableRate,
+    impairments: Impairments,
     umts_dch: DedicatedChannel,
     hsdpa: Hsdpa,
     lte: Lte,

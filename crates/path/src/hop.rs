@@ -73,6 +73,16 @@ pub trait Datagram: Sized + core::fmt::Debug {
 
     /// A packet that carries `report` to the proxy; `None` if this kind of packet cannot.
     fn from_report(user: u16, report: QueueReport) -> Option<Self>;
+
+    /// The same packet once more.
+    #[must_use]
+    fn duplicate(&self) -> Self;
+
+    /// The transport connection that it belongs to, as a number that others rarely share; of a mobile where it belongs
+    /// to none.
+    fn flow(&self) -> u64 {
+        u64::from(self.user())
+    }
 }
 
 /// What a hop did with the packets of one direction.
@@ -82,12 +92,14 @@ pub struct HopCounts {
     pub offered_bytes: u64,
     pub delivered_packets: u64,
     pub delivered_bytes: u64,
-    /// Refused by a full queue.
+    /// Refused by a full queue, or dropped by its management.
     pub overflowed_packets: u64,
     /// Lost on the way (link loss, or a radio bearer that gave up).
     pub lost_packets: u64,
     /// Marked instead of dropped.
     pub marked_packets: u64,
+    /// Copies made on the way, which are delivered besides what was offered.
+    pub duplicated_packets: u64,
 }
 
 /// A part of a path, both directions of it.

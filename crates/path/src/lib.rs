@@ -6,6 +6,7 @@
 
 mod hop;
 pub mod hsdpa;
+mod impairments;
 mod line;
 mod loss;
 pub mod lte;
@@ -15,6 +16,7 @@ mod random;
 mod rate_transmitter;
 mod rates;
 mod ring;
+mod schedule;
 mod serialisation;
 mod settings;
 mod trace;
@@ -24,6 +26,7 @@ mod variable_rate;
 mod wired;
 
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
+pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};
 pub use line::{Following, Line};
 pub use loss::{GilbertElliott, Loss, LossSettings};
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
@@ -32,6 +35,7 @@ pub use random::Random;
 pub use rate_transmitter::{RadioFrames, ServiceRule};
 pub use rates::{AfterLastStep, RateProfile, RateStep};
 pub use ring::Ring;
+pub use schedule::Schedule;
 pub use settings::SettingsError;
 pub use trace::{parse_csv, parse_mahimahi, parse_two_columns, CsvColumns, CsvTime, RateHolds, TraceError, TraceFault};
 pub use variable_rate::{ReportSettings, Service, VariableRate, VariableRateSettings, VaryingLineSettings};

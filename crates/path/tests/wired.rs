@@ -11,8 +11,16 @@ use pepscope_path::{
 use probe::{assert_settled, Driver, Entry, Probe};
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, Strategy};
 
-const PACKET: Probe =
-    Probe { number: 0, bytes: 1_000, headers: 40, sent_ns: 0, understands_marks: false, marked: false, report: None };
+const PACKET: Probe = Probe {
+    number: 0,
+    bytes: 1_000,
+    headers: 40,
+    sent_ns: 0,
+    understands_marks: false,
+    marked: false,
+    report: None,
+    flow: 0,
+};
 
 /// Down as given; up without limits.
 fn link(down: LineSettings) -> Wired<Probe> {

@@ -68,6 +68,18 @@ impl Datagram for Packet {
     fn from_report(user: u16, report: QueueReport) -> Option<Self> {
         Some(Self::Report { user, report })
     }
+
+    fn duplicate(&self) -> Self {
+        *self
+    }
+
+    /// Flows of TCP have their number, datagrams one for each mobile above all of these.
+    fn flow(&self) -> u64 {
+        match self {
+            Self::Tcp(segment) => u64::from(segment.flow),
+            Self::Voice(VoiceFrame { user, .. }) | Self::Report { user, .. } => (1 << 32) + u64::from(*user),
+        }
+    }
 }
 
 #[cfg(test)]

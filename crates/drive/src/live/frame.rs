@@ -180,6 +180,28 @@ impl Datagram for Frame {
         let header_bytes = header_bytes(&bytes);
         Some(Self { bytes, header_bytes, user })
     }
+
+    fn duplicate(&self) -> Self {
+        let mut bytes = pool::take(self.bytes.len());
+        bytes.clear();
+        bytes.extend_from_slice(&self.bytes);
+        Self { bytes, ..*self }
+    }
+
+    /// FNV-1a over addresses, protocol and ports; over addresses and protocol where there are no ports.
+    fn flow(&self) -> u64 {
+        let (network, addresses) = match self.bytes.first().map(|first| first >> 4) {
+            Some(4) => (ipv4_header(&self.bytes), self.bytes.get(12..20)),
+            Some(6) => (ipv6_header(&self.bytes), self.bytes.get(8..40)),
+            _ => (None, None),
+        };
+        let transport = network.and_then(|(at, transport)| Some((at, transport?)));
+        let ported = transport.filter(|(_, protocol)| [PROTOCOL_TCP, PROTOCOL_UDP].contains(protocol));
+        let ports = ported.and_then(|(at, _)| self.bytes.get(at..at + 4));
+        let protocol = transport.map(|(_, protocol)| protocol);
+        let hashed = addresses.into_iter().chain(ports).flatten().copied().chain(protocol);
+        hashed.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    }
 }
 
 /// RFC 1624, equation 3.
@@ -275,6 +297,20 @@ mod tests {
         assert!(frame.understands_marks());
         frame.mark_congestion();
         assert_eq!(frame.bytes()[..2], [0x60, 0x30]);
+    }
+
+    #[test]
+    fn a_copy_has_the_same_bytes_and_flows_differ_by_addresses_and_ports() {
+        let ports = |source: u8| [&[source, 80, 0, 80][..], &[7; 26]].concat();
+        let frame = up(ipv4(17, 0, &ports(1)));
+        let copy = frame.duplicate();
+        assert_eq!((copy.bytes(), copy.header_bytes(), copy.flow()), (frame.bytes(), 28, frame.flow()));
+        assert_ne!(up(ipv4(17, 0, &ports(2))).flow(), frame.flow());
+        assert_ne!(up(ipv4(6, 0, &ports(1))).flow(), frame.flow());
+        assert_eq!(up(ipv4(1, 0, &ports(1))).flow(), up(ipv4(1, 0, &ports(2))).flow(), "ICMP has no ports");
+        for length in 0..28 {
+            up(frame.bytes()[..length].to_vec()).flow();
+        }
     }
 
     #[test]

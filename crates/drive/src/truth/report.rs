@@ -175,7 +175,7 @@ fn delay(summary: &DelaySummary) -> Value {
 }
 
 pub(crate) fn counts(counts: &HopCounts, capacity_bits: Option<u64>) -> Value {
-    json!({
+    let mut report = json!({
         "offered_packets": counts.offered_packets,
         "offered_bytes": counts.offered_bytes,
         "delivered_packets": counts.delivered_packets,
@@ -184,7 +184,12 @@ pub(crate) fn counts(counts: &HopCounts, capacity_bits: Option<u64>) -> Value {
         "lost_packets": counts.lost_packets,
         "marked_packets": counts.marked_packets,
         "capacity_bits": capacity_bits,
-    })
+    });
+    // Only hops that copy packets have such.
+    if counts.duplicated_packets > 0 {
+        report["duplicated_packets"] = counts.duplicated_packets.into();
+    }
+    report
 }
 
 fn speech(spoken: impl Iterator<Item = pepscope_tcp::VoiceCounts>) -> Value {

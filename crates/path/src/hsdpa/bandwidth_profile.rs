@@ -42,6 +42,10 @@ impl Datagram for Filler {
     fn from_report(_user: u16, _report: QueueReport) -> Option<Self> {
         None
     }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
 }
 
 /// Packets of `packet_bytes` delivered to each terminal (outer index) in each second (inner index) of `seconds`.

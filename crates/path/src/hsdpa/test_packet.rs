@@ -41,4 +41,8 @@ impl Datagram for TestPacket {
     fn from_report(user: u16, report: QueueReport) -> Option<Self> {
         Some(Self { report: Some(report), ..Self::new(user, 48, 0) })
     }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
 }

@@ -12,6 +12,7 @@ pub struct Probe {
     pub understands_marks: bool,
     pub marked: bool,
     pub report: Option<QueueReport>,
+    pub flow: u64,
 }
 
 impl Datagram for Probe {
@@ -37,6 +38,14 @@ impl Datagram for Probe {
 
     fn from_report(_user: u16, report: QueueReport) -> Option<Self> {
         Some(Self { bytes: 48, headers: 28, report: Some(report), ..Self::default() })
+    }
+
+    fn duplicate(&self) -> Self {
+        *self
+    }
+
+    fn flow(&self) -> u64 {
+        self.flow
     }
 }
 

@@ -43,6 +43,10 @@ impl Datagram for RadioPacket {
     fn from_report(user: u16, report: QueueReport) -> Option<Self> {
         Some(Self { report: Some(report), ..Self::new(user, 48, 0) })
     }
+
+    fn duplicate(&self) -> Self {
+        self.clone()
+    }
 }
 
 /// A packet that has left a hop.
