@@ -62,6 +62,7 @@ __all__ = [
     "header_kinds",
     "hop_limits",
     "is_release_build",
+    "least_changed",
     "longest_pause_ns",
     "openings",
     "packet_keys",
@@ -700,6 +701,13 @@ def common_packets(
     """Packets with the same fields. `shifts` (up, down) added to the first's stream offsets give the second's; times
     are rounded to a power of ten between `finest_ns` and `coarsest_ns`; `odd_share` of the round trips are odd at
     either end."""
+
+def least_changed(
+    direction: int, emitted: PacketColumns, arrived: PacketColumns, shift: int, places: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Arrived packets of these places, the emitted data packet of `direction` that held the first byte of each and of
+    which fewest of extent, IP ID, timestamps and window changed, and how many changed. Without those whose first byte
+    no emitted packet holds. `shift` added to an arrived offset gives the emitter's."""
 
 @final
 class TransferSpans:

@@ -68,7 +68,8 @@ mod _core {
     use crate::packets::PacketColumns;
     #[pymodule_export]
     use crate::pair_numbers::{
-        common_packets, packet_keys, packet_twins, sender_leads, transfer_spans, CommonPackets, TransferSpans,
+        common_packets, least_changed, packet_keys, packet_twins, sender_leads, transfer_spans, CommonPackets,
+        TransferSpans,
     };
     #[pymodule_export]
     use crate::pair_segments::{align_segments, segment_counts, PairSegments};

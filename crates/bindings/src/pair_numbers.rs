@@ -1,10 +1,11 @@
 //! What two captures show of a connection, from packet columns to fixed records of numbers.
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pepscope_evidence as evidence;
 use pepscope_evidence::clocks::lines::ClockLines;
 use pepscope_evidence::flows::sender_lead::{LeadComparison, RelayBuffers, SenderLead as Lead};
 use pepscope_evidence::segments::common_packets::TimeComparison;
+use pepscope_evidence::segments::least_changed::LeastChanged;
 use pepscope_evidence::segments::packet_keys::KeyFields;
 use pepscope_evidence::segments::twins::{twins, Identifier};
 use pyo3::exceptions::PyValueError;
@@ -151,4 +152,25 @@ pub(crate) fn packet_twins(
     let by = if by_timestamp { Identifier::Tsval } else { Identifier::IpId };
     let found = py.detach(|| twins(&left, &right, direction, by));
     Ok(found.map(|found| (found.shift, found.count, found.agreeing)))
+}
+
+/// Places of packets in two captures, and how many fields of these differ.
+type Beside<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>);
+
+/// Arrived packets, each beside the emitted one that held its first byte and of which fewest fields changed.
+#[pyfunction]
+pub(crate) fn least_changed<'py>(
+    py: Python<'py>,
+    direction: u8,
+    emitted: PacketArrays<'py>,
+    arrived: PacketArrays<'py>,
+    shift: i64,
+    places: PyReadonlyArray1<'py, i64>,
+) -> PyResult<Beside<'py>> {
+    let (emitted, arrived) = (emitted.columns()?, arrived.columns()?);
+    let places: Vec<usize> = places.as_array().iter().filter_map(|&place| usize::try_from(place).ok()).collect();
+    let found =
+        py.detach(|| evidence::segments::least_changed::least_changed(&emitted, &arrived, direction, shift, &places));
+    let of = |number: fn(&LeastChanged) -> i64| PyArray1::from_iter(py, found.iter().map(number));
+    Ok((of(|each| each.arrived as i64), of(|each| each.left as i64), of(|each| i64::from(each.changes))))
 }

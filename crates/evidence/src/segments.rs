@@ -5,6 +5,7 @@ pub mod alignment;
 pub(crate) mod candidates;
 pub mod columns;
 pub mod common_packets;
+pub mod least_changed;
 pub mod packet_keys;
 pub mod pair;
 pub mod places;

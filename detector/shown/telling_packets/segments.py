@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import data_rows, pure_acknowledgements
 from detector.shown.telling_packets.telling import Scene, Telling, counted, spread
+from pepscope import _core
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import BoolArray, Direction, Int64Array, Mark, PacketColumns
 
@@ -77,10 +79,13 @@ def _compared(scene: Scene) -> list[_Compared]:
 
 def _pointed(scene: Scene, compared: Sequence[_Compared], rank: Callable[[Int64Array], Int64Array]) -> list[Telling]:
     """The first of the segments of all directions by the rank of their changes."""
-    places = [(each, place) for each in compared for place in range(len(each.arrived))]
-    ranks = np.concatenate([rank(each.changes) for each in compared] or [np.zeros(0, np.int64)])
-    first = np.argsort(ranks, kind="stable")[: scene.most].tolist()
-    return [telling for number in first for telling in places[number][0].pointed(places[number][1])]
+    ranked = list[tuple[int, _Compared, int]]()
+    for each in compared:
+        ranks = rank(each.changes)
+        first = np.argsort(ranks, kind="stable")[: scene.most]
+        ranked += [(value, each, place) for value, place in zip(ranks[first].tolist(), first.tolist(), strict=True)]
+    ranked.sort(key=itemgetter(0))
+    return [telling for _, each, place in ranked[: scene.most] for telling in each.pointed(place)]
 
 
 def _segments(scene: Scene, direction: Direction) -> _Compared | None:
@@ -89,45 +94,10 @@ def _segments(scene: Scene, direction: Direction) -> _Compared | None:
     if emitter is None or receiver is None or direction not in scene.pair.alignment:
         return None
     shift = scene.pair.receiver_shift(direction)
-    sent, came = emitter.packets, receiver.packets
-    rows = spread(receiver.derived(data_rows, direction), _COMPARED)
-    place, left = _holding(sent, emitter.derived(data_rows, direction), came.sequence_offset[rows] + shift)
-    changes = _changes(sent, left, came, rows[place], shift)
-    order = np.lexsort((left, changes, place))
-    best = order[np.flatnonzero(np.diff(place[order], prepend=-1))]
-    return _Compared(emitter, receiver, shift, rows[place[best]], left[best], changes[best])
-
-
-def _holding(sent: PacketColumns, emitted: Int64Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Which emitted segments hold the bytes at some offsets: the place of each offset, with each row that holds it."""
-    start, size = sent.sequence_offset[emitted], sent.payload_bytes[emitted].astype(np.int64)
-    order = np.argsort(start, kind="stable")
-    # A segment that holds a byte begins at most the longest segment's length before it.
-    from_place, until = np.searchsorted(start[order], np.stack((offsets - size.max(initial=0), offsets)), side="right")
-    counts = until - from_place
-    places = np.repeat(np.arange(len(offsets)), counts)
-    begun = np.arange(len(places)) + np.repeat(from_place - np.cumsum(counts) + counts, counts)
-    found = order[begun]
-    holds = offsets[places] < start[found] + size[found]
-    return places[holds], emitted[found[holds]]
-
-
-def _changes(sent: PacketColumns, left: Int64Array, came: PacketColumns, arrived: Int64Array, shift: int) -> Int64Array:
-    """How many fields of segments differ: as `_differences` names them."""
-    is_moved = (sent.sequence_offset[left] != came.sequence_offset[arrived] + shift) | (
-        sent.payload_bytes[left] != came.payload_bytes[arrived]
+    places = spread(receiver.derived(data_rows, direction), _COMPARED)
+    return _Compared(
+        emitter, receiver, shift, *_core.least_changed(direction, emitter.packets, receiver.packets, shift, places)
     )
-    stamped, stamped_then = (
-        (packets.marks[rows] & _HAS_TIMESTAMPS) != 0 for packets, rows in ((sent, left), (came, arrived))
-    )
-    other_stamps = (sent.tsval[left] != came.tsval[arrived]) | (sent.tsecr[left] != came.tsecr[arrived])
-    differing = (
-        is_moved,
-        sent.ip_id[left] != came.ip_id[arrived],
-        np.where(stamped & stamped_then, other_stamps, stamped != stamped_then),
-        sent.window_bytes[left] != came.window_bytes[arrived],
-    )
-    return np.asarray(np.sum(differing, axis=0, dtype=np.int64))
 
 
 def _differences(
