@@ -131,9 +131,39 @@ fn matched(one: &Packets<'_>, two: &Packets<'_>, one_keys: &[u64], two_keys: &[u
 
 /// Keys that stand once, ascending, with their places.
 fn once(keys: &[u64]) -> Vec<(u64, usize)> {
-    let mut placed: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
-    placed.sort_unstable();
+    let placed = sorted(keys);
     placed.chunk_by(|a, b| a.0 == b.0).filter(|alike| alike.len() == 1).map(|alike| alike[0]).collect()
+}
+
+/// Keys with their places, ascending.
+///
+/// Mixed keys are spread evenly, so that by their highest bits about one falls into each drawer, and little is left to
+/// sort in it.
+fn sorted(keys: &[u64]) -> Vec<(u64, usize)> {
+    let bits = keys.len().max(2).ilog2();
+    let drawer = |key: u64| (key >> (u64::BITS - bits)) as usize;
+    let mut ends = vec![0; 1 << bits];
+    for &key in keys {
+        ends[drawer(key)] += 1;
+    }
+    let mut before = 0;
+    for end in &mut ends {
+        before += std::mem::replace(end, before);
+    }
+    let mut placed = vec![(0, 0); keys.len()];
+    for (place, &key) in keys.iter().enumerate() {
+        let next = &mut ends[drawer(key)];
+        placed[*next] = (key, place);
+        *next += 1;
+    }
+    let mut rest = placed.as_mut_slice();
+    let mut start = 0;
+    for end in ends {
+        let (own, behind) = rest.split_at_mut(end - start);
+        own.sort_unstable();
+        (rest, start) = (behind, end);
+    }
+    placed
 }
 
 /// The power of ten to which all times are rounded, at most `coarsest_ns`.
@@ -197,6 +227,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn keys_are_sorted_however_they_are_spread(
+            spread in proptest::collection::vec(any::<u64>(), 0..300),
+            close in proptest::collection::vec(0u64..9, 0..300),
+        ) {
+            let keys: Vec<u64> = spread.into_iter().chain(close).collect();
+            let mut wanted: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
+            wanted.sort_unstable();
+            prop_assert_eq!(sorted(&keys), wanted);
+        }
+
         #[test]
         fn a_capture_has_all_its_distinguishable_packets_in_common_with_itself(
             ids in proptest::collection::vec((0u16..40, 0u8..2), 0..60)

@@ -15,7 +15,7 @@ pub struct KeyFields {
 }
 
 /// A key, and the direction of its packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PacketKey {
     pub value: u64,
     pub direction: u8,
@@ -36,10 +36,7 @@ impl Packets<'_> {
             let values = self.key_values(&places, fields).into_iter();
             keys.extend(values.map(|value| PacketKey { value, direction }));
         }
-        keys.sort_by_key(|key| key.value);
-        keys.dedup_by_key(|key| key.value);
-        keys.truncate(most);
-        keys
+        least_once(keys, most)
     }
 
     fn has_key(&self, place: usize, direction: u8, fields: KeyFields) -> bool {
@@ -76,6 +73,29 @@ impl Packets<'_> {
     }
 }
 
+/// The `most` least keys, ascending, each value once: of equal ones that of the client's packet.
+///
+/// Of many keys few are wanted, so only the least are sorted: more of them until enough differ.
+fn least_once(mut keys: Vec<PacketKey>, most: usize) -> Vec<PacketKey> {
+    let mut sorted = most.saturating_mul(2).max(1);
+    while sorted < keys.len() {
+        let (least, ..) = keys.select_nth_unstable(sorted);
+        least.sort_unstable();
+        if least.chunk_by(|one, two| one.value == two.value).count() >= most {
+            break;
+        }
+        sorted = sorted.saturating_mul(4);
+    }
+    if sorted >= keys.len() {
+        keys.sort_unstable();
+    } else {
+        keys.truncate(sorted);
+    }
+    keys.dedup_by_key(|key| key.value);
+    keys.truncate(most);
+    keys
+}
+
 fn hashed(fields: impl IntoIterator<Item = i64>) -> u64 {
     fields.into_iter().fold(0, |value: u64, field| {
         let mixed = (value ^ u64::from_ne_bytes(field.to_ne_bytes())).wrapping_mul(MIX);
@@ -86,6 +106,7 @@ fn hashed(fields: impl IntoIterator<Item = i64>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const STAMPS: KeyFields = KeyFields { stamps: true, ip_id: false, places: false };
 
@@ -110,5 +131,20 @@ mod tests {
         assert!(keys[0].value < keys[1].value);
         assert_eq!(packets.packet_keys(STAMPS, 1), keys[..1]);
         assert_eq!(packets.packet_keys(KeyFields { ip_id: true, ..STAMPS }, 48), []);
+    }
+
+    proptest! {
+        #[test]
+        fn the_least_keys_are_those_of_all_in_order(
+            drawn in proptest::collection::vec((0u64..60, 0u8..2), 0..200),
+            most in 0usize..20,
+        ) {
+            let keys: Vec<PacketKey> = drawn.iter().map(|&(value, direction)| PacketKey { value, direction }).collect();
+            let mut wanted = keys.clone();
+            wanted.sort();
+            wanted.dedup_by_key(|key| key.value);
+            wanted.truncate(most);
+            prop_assert_eq!(least_once(keys, most), wanted);
+        }
     }
 }
