@@ -12,6 +12,7 @@ from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
 
 _SEGMENT = {Direction.UP: "SYN", Direction.DOWN: "SYN-ACK"}
+_HAS_TIMESTAMPS = int(Mark.HAS_TIMESTAMPS)
 _END = {Direction.UP: "client", Direction.DOWN: "server"}
 
 
@@ -36,7 +37,7 @@ def _fields(packets: PacketColumns, row: int) -> str:
     shown = [f"window {int(packets.window_bytes[row])}", f"TTL {int(packets.ttl[row])}"]
     if packets.ip_id[row]:
         shown.append(f"IP ID {int(packets.ip_id[row])}")
-    if packets.marks[row] & Mark.HAS_TIMESTAMPS:
+    if packets.marks[row] & _HAS_TIMESTAMPS:
         shown.append(f"TSval {int(packets.tsval[row])}")
     return ", ".join(shown)
 

@@ -26,7 +26,7 @@ def first_copies(packets: PacketColumns, direction: Direction) -> Int64Array:
 
 def flag_rows(packets: PacketColumns, direction: Direction, flag: TcpFlag) -> Int64Array:
     """Packets of a direction that bear a flag."""
-    return np.flatnonzero((packets.direction == direction) & ((packets.flags & flag) != 0))
+    return np.flatnonzero((packets.direction == direction) & ((packets.flags & int(flag)) != 0))
 
 
 def acknowledging_rows(packets: PacketColumns, direction: Direction) -> Int64Array:

@@ -10,6 +10,8 @@ from detector.shown.telling_packets.telling import Scene, Telling, counted, stro
 from detector.streams.window_course import bulk_direction
 from pepscope.captures.packets import Direction, TcpFlag
 
+_SPECIAL = int(TcpFlag.SYN | TcpFlag.RST)
+
 
 def shut_and_open(scene: Scene) -> list[Telling]:
     """The least windows that the sender was shown, and the least one that the receiver advertised."""
@@ -26,8 +28,7 @@ def shut_and_open(scene: Scene) -> list[Telling]:
 
 def _least(vantage: Vantage, advertising: Direction, most: int, whose: str) -> list[Telling]:
     packets = vantage.packets
-    special = TcpFlag.SYN | TcpFlag.RST
-    rows = np.flatnonzero((packets.direction == advertising) & ((packets.flags & special) == 0))
+    rows = np.flatnonzero((packets.direction == advertising) & ((packets.flags & _SPECIAL) == 0))
     windows = packets.window_bytes[rows]
     return [
         Telling(vantage, int(rows[place]), f"{whose} a window of {counted(int(windows[place]), 'byte')}")
