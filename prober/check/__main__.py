@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from pepscope.errors import PepscopeError
-from prober.check.report import document, plan_lines, text_lines
+from prober.check.report import document, json_text, plan_lines, text_lines
 from prober.check.session import DEFAULT_TIME_S, chosen_targets, places_of, run
 from prober.check.targets import DEFAULT_PORTS, read_ports
 
@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("pepscope-client: interrupted\n")
         return 130
     width = shutil.get_terminal_size().columns
-    text = document(verdicts, observations) if given.json else "\n".join(text_lines(verdicts, observations, width))
+    lines = [json_text(document(verdicts, observations))] if given.json else text_lines(verdicts, observations, width)
+    text = "\n".join(lines)
     sys.stdout.write(text + "\n")
     return 0
 

@@ -55,23 +55,26 @@ def text_lines(verdicts: Sequence[PortVerdict], observations: Observations, widt
     yield from textwrap.wrap(_closing(verdicts), width)
 
 
-def document(verdicts: Sequence[PortVerdict], observations: Observations) -> str:
-    """The contract `pepscope-check-1` as JSON text."""
-    return json.dumps(
-        {
-            "schema": SCHEMA,
-            "pepscope": pepscope.__version__,
-            "ports": [dataclasses.asdict(each) for each in verdicts],
-            "places": [_place(each) for each in observations.places],
-            "documentation_addresses": [
-                {"address": each.address, "port": each.port, "connected": each.answer is not None,
-                 "acknowledged": each.answer is not None and each.answer.is_acknowledged}
-                for each in observations.documentation_addresses
-            ],
-            "unresolved": observations.unresolved,
-        },
-        indent=2,
-    )  # fmt: skip
+def document(verdicts: Sequence[PortVerdict], observations: Observations) -> dict[str, object]:
+    """The contract `pepscope-check-1`: what `pepscope/schemas/check-1.json` describes."""
+    return {
+        "schema": SCHEMA,
+        "pepscope": pepscope.__version__,
+        "ports": [dataclasses.asdict(each) for each in verdicts],
+        "places": [_place(each) for each in observations.places],
+        "documentation_addresses": [
+            {"address": each.address, "port": each.port, "connected": each.answer is not None,
+             "acknowledged": each.answer is not None and each.answer.is_acknowledged}
+            for each in observations.documentation_addresses
+        ],
+        "unresolved": observations.unresolved,
+        "closing": _closing(verdicts),
+    }  # fmt: skip
+
+
+def json_text(contents: dict[str, object]) -> str:
+    """A `document` as JSON."""
+    return json.dumps(contents, indent=2)
 
 
 def _place(found: PlaceObservation) -> dict[str, object]:

@@ -9,12 +9,15 @@ import click
 
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration
+from pepscope.command_line.reports import ReportingCommand, announce, report_option
+from pepscope.whole_file import STANDARD_OUTPUT, write_output
+from pepscope.writers import writer
 
 if TYPE_CHECKING:
     from prober.check.judging import PortVerdict
 
 
-@click.command(short_help="Say whether this network splits TCP, from this host alone.")
+@click.command(cls=ReportingCommand, short_help="Say whether this network splits TCP, from this host alone.")
 @click.option(
     "--targets", type=click.Path(dir_okay=False), metavar="FILE",
     help="Hosts to contact instead of the public ones, a line each: HOST PORT [tls|plain].",
@@ -25,10 +28,17 @@ if TYPE_CHECKING:
     help="Begin no new host after this time.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would be contacted, and end.")
-@click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
+@report_option("json", "Write JSON (schema check-1).", alone=True)
+@report_option("html", "Write a page with a figure of each port, one file.")
 @click.option("--fail-on", type=FailOn(), metavar="VERDICTS", help="Exit 1 on these verdicts: split,inconclusive,...")
 def check(
-    targets: str | None, ports: str, time_s: float, dry_run: bool, as_json: bool, fail_on: frozenset[str] | None
+    targets: str | None,
+    ports: str,
+    time_s: float,
+    dry_run: bool,
+    json_to: str | None,
+    html_to: str | None,
+    fail_on: frozenset[str] | None,
 ) -> None:
     """Say port by port whether this network splits TCP connections, from this host alone.
 
@@ -37,7 +47,7 @@ def check(
     only.
     """
     from pepscope.command_line.progress import Progress
-    from prober.check.report import document, plan_lines, text_lines
+    from prober.check.report import document, json_text, plan_lines, text_lines
     from prober.check.session import chosen_targets, places_of, run
     from prober.check.targets import read_ports
 
@@ -48,9 +58,14 @@ def check(
         return
     with Progress("checking") as progress:
         verdicts, observations = run(places, unresolved, time_s, progress)
-    if as_json:
-        click.echo(document(verdicts, observations))
-    else:
+    found = document(verdicts, observations)
+    if json_to is not None:
+        write_output(json_to, json_text(found) + "\n")
+        announce(json_to)
+    if html_to is not None:
+        writer("check-html")(found, html_to)
+        announce(html_to)
+    if STANDARD_OUTPUT not in (json_to, html_to):
         click.echo("\n".join(text_lines(verdicts, observations, shutil.get_terminal_size().columns)))
     if fail_on and any(_is_named(each, fail_on) for each in verdicts):
         raise click.exceptions.Exit(1)

@@ -9,9 +9,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from pepscope.results.verdicts import DetectionResult, Verdict
+from reports.audit.check_page import write_check_page
 from reports.corpora.parts import network_page
 from reports.corpora.site import write_site
 from reports.detection.page import page_text, write_page
+from tests.reports.checks_made_by_hand import make_check, make_place, make_port
 from tests.reports.corpora.tables_made_by_hand import many_connections as corpus_connections
 from tests.reports.corpora.tables_made_by_hand import write_tables
 from tests.reports.results_made_by_hand import make_group, make_pair, make_result, make_series
@@ -33,7 +35,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     grouped = (make_group(Verdict.SPLIT_TCP, 0, 1, 2),)
     write_page(DetectionResult(make_result().captures, every, grouped), folder / "many.html")
     write_site(write_tables(folder / "tables", corpus_connections(90)), folder / "site")
+    write_check_page(make_check(make_port("split-tcp"), places=(make_place("far", 3),)), folder / "check.html")
     return {
+        "check": folder / "check.html",
         "one connection": folder / "one.html",
         "many connections": folder / "many.html",
         "overview": folder / "site" / "index.html",
@@ -42,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["one connection", "many connections", "overview", "network"])
+@pytest.mark.parametrize("name", ["check", "one connection", "many connections", "overview", "network"])
 def test_axe_finds_nothing(browser: Browser, pages: dict[str, Path], name: str, scheme: str) -> None:
     visit = Visit(browser, pages[name], color_scheme=scheme, bypass_csp=True, viewport={"width": 1280, "height": 900})
     found = Axe().run(visit.page).response

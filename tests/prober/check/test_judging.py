@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from html import escape
+from pathlib import Path
+
+import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,9 +14,11 @@ from prober.check.data_probe import DataAnswer
 from prober.check.distances import Distance
 from prober.check.judging import Cause, CheckVerdict, judge
 from prober.check.measuring import TRIES, DocumentationAddressObservation, Observations, PlaceObservation
-from prober.check.report import document, text_lines
+from prober.check.report import document, json_text, text_lines
 from prober.check.targets import DOCUMENTATION_ADDRESSES, Place, Target
+from reports.audit.check_page import check_page_text
 
+SCHEMA = json.loads((Path(__file__).parents[3] / "pepscope/schemas/check-1.json").read_text(encoding="utf-8"))
 FAR = 9
 
 
@@ -46,7 +53,9 @@ def judged(*places, dead=(None, None), tunnel=None):
     observations = Observations(tuple(places), at_documentation_addresses(*dead))
     (found,) = judge(observations, tunnel)
     assert found.reason.endswith(".")
-    assert "\n" not in document([found], observations).splitlines()[0]
+    written = json.loads(json_text(document([found], observations)))
+    jsonschema.validate(written, SCHEMA)
+    assert escape(found.reason) in check_page_text(written)
     assert any(found.verdict.value in line for line in text_lines([found], observations, 80))
     return found
 

@@ -20,14 +20,19 @@ def test_the_plan_is_said_before_anything_is_sent(tmp_path):
 
 
 def test_a_server_on_this_host_is_no_network(tmp_path):
+    page = tmp_path / "page.html"
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_answer, args=(server,), daemon=True).start()
         targets = tmp_path / "targets.txt"
         targets.write_text(f"127.0.0.1 {server.getsockname()[1]} plain\n")
-        done = CliRunner().invoke(check, ["--targets", str(targets), "--json", "--fail-on", "inconclusive"])
+        done = CliRunner().invoke(
+            check, ["--targets", str(targets), "--json", "--html", str(page), "--fail-on", "inconclusive"]
+        )
     assert done.exit_code == 1
     (port,) = json.loads(done.stdout)["ports"]
     assert (port["verdict"], port["causes"]) == ("inconclusive", ["this-host"])
+    assert "this-host" in page.read_text(encoding="utf-8")
+    assert f"wrote {page}" in done.stderr
 
 
 def _answer(server: socket.socket) -> None:
