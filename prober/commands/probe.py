@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
+from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.signals import ending_by_signal
 from prober.commands.anonymise import anonymise
 from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
@@ -83,7 +84,7 @@ def write_plan(output: str) -> None:
         stream.write(text)
 
 
-@probe.command("run", short_help="Run a plan on the mobile, and write an archive.")
+@probe.command("run", cls=ReportingCommand, short_help="Run a plan on the mobile, and write an archive.")
 @click.argument("plan", type=click.Path(dir_okay=False, exists=True), required=False, metavar="[PLAN]")
 @server_option
 @key_option
@@ -91,7 +92,7 @@ def write_plan(output: str) -> None:
 @note_option
 @restart_option
 @click.option("--dry-run", is_flag=True, help="Show how much would be sent and how long it takes, without measuring.")
-@click.option("--json", "as_json", is_flag=True, help="Write what happened as JSON to standard output.")
+@json_option("Write JSON (schema probe-run-1, with --dry-run dry-run-1).")
 def run(
     plan: str | None,
     server: str | None,

@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from prober.commands.default_plan import default_plan
@@ -18,11 +19,13 @@ from prober.experiments.registry import experiments
 from prober.measurement.cost_estimate import fetched_capture_bytes
 from prober.plan import CaptureTable, LimitsTable, Plan, RatesTable, ServerTable
 from prober.run.dry_run import dry_run
+from prober.run.run_report import outcome_document
 from prober.run.runner import planned_tasks, run_plan
 from prober.run.server_address import with_server
 from tests.prober.serving import PEPSCOPE, Serving, serving, without_root
 
 DOCS = Path(__file__).parents[3] / "docs"
+SCHEMAS = Path(__file__).parents[3] / "pepscope" / "schemas"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +111,11 @@ def test_plan_writes_to_a_file_and_leaves_an_older_one_alone(tmp_path: Path) -> 
 # ---- looking ahead
 
 
+def assert_follows(document: object, schema: str) -> None:
+    path = SCHEMAS / f"{schema}.json"
+    jsonschema.validate(document, json.loads(path.read_text(encoding="utf-8")))
+
+
 @pytest.fixture
 def plan_file(tmp_path: Path) -> Path:
     path = tmp_path / "plan.toml"
@@ -129,6 +137,7 @@ def test_a_dry_run_estimates_bytes_and_time_without_measuring(server: Serving, p
 def test_a_dry_run_adds_up(server: Serving, plan_file: Path) -> None:
     done = probe("run", plan_file, "--server", server.server, "--dry-run", "--json", key=server.key)
     document = json.loads(done.stdout)
+    assert_follows(document, "dry-run-1")
     assert document["asked_server"] is True
     for name in ("bytes_up", "bytes_down", "connections", "expected_s"):
         assert document[name] == pytest.approx(sum(item[name] for item in document["experiments"]), abs=1.5)
@@ -142,6 +151,7 @@ def test_a_dry_run_works_without_the_server(plan_file: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
+    assert_follows(document, "dry-run-1")
     assert document["asked_server"] is False
     assert "did not answer" in document["server_note"]
     without_key = json.loads(probe("run", plan_file, "--server", "127.0.0.1", "--dry-run", "--json").stdout)
@@ -153,6 +163,7 @@ def test_a_dry_run_works_without_the_server(plan_file: Path) -> None:
 def test_a_dry_run_lists_what_needs_root_with_reasons(server: Serving, plan_file: Path) -> None:
     words = ("run", plan_file, "--server", server.server, "--dry-run", "--json")
     document = json.loads(probe(*words, key=server.key, prefix=tuple(without_root())).stdout)
+    assert_follows(document, "dry-run-1")
     assert "libpcap cannot capture" in document["without_captures"]["mobile-capture"]
     impossible = {item["name"]: sum(item["impossible"].values()) for item in document["experiments"]}
     tasks = {item["name"]: item["tasks"] for item in document["experiments"]}
@@ -171,7 +182,9 @@ def test_estimated_bytes_are_close_to_transferred_ones(server: Serving, tmp_path
     )
     plan = with_server(plan, server.server, server.key)
     outlook = dry_run(plan)
-    assert run_plan(plan, tmp_path).is_whole
+    outcome = run_plan(plan, tmp_path)
+    assert outcome.is_whole
+    assert_follows(json.loads(json.dumps(outcome_document(outcome))), "probe-run-1")
     assert outlook.bytes_down == pytest.approx(5 * 300_000, rel=0.2), "headers, acknowledgements, captures"
     assert outlook.bytes_up == pytest.approx(5 * 300_000, rel=0.1)
 
