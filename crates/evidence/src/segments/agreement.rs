@@ -230,7 +230,8 @@ impl<'a> Class<'a> {
             return vec![without_stamps];
         }
         let cut = |segments: &[Segment]| segments.iter().any(|segment| !segment.stamps_captured);
-        if cut(self.emitted) || cut(self.arrived) {
+        // Several may be sent within a tick of the timestamp clock.
+        if self.ip_ids_vary || cut(self.emitted) || cut(self.arrived) {
             return vec![Discriminator::Tsval, without_stamps];
         }
         vec![Discriminator::Tsval]

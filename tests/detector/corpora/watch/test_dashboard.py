@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -81,6 +82,8 @@ class Prometheus:
             try:
                 if self.answer(query):
                     return
+            except urllib.error.HTTPError as refused:
+                refused.close()
             except OSError:
                 assert self._process.poll() is None
             assert time.monotonic() < ends_s
