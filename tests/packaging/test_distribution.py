@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -83,6 +84,13 @@ def test_wheel_is_abi3_with_the_extension(built: Path) -> None:
     assert {name.split("/")[0] for name in names} - ROOMS == {
         name.split("/")[0] for name in names if ".dist-info/" in name
     }
+
+
+def test_auditwheel_finds_the_wheel_as_old_as_its_tag(built: Path) -> None:
+    shown = run([sys.executable, "-m", "auditwheel", "show", only(built, "*.whl")], dict(os.environ))
+    found = re.search(r'platform tag: "manylinux_2_(\d+)_x86_64"', " ".join(shown.split()))
+    assert found is not None, shown
+    assert int(found[1]) <= 28
 
 
 def test_wheel_holds_every_module_and_asset(built: Path) -> None:
