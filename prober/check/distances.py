@@ -8,8 +8,9 @@ connections end no datagrams, so that this distance is the host's own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from prober.host.echo_request import least_echo_s
 from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
 
 #: Where traceroute(8) begins, since hosts rarely listen there; and QUIC's, which firewalls let pass more often.
@@ -18,6 +19,8 @@ _QUESTION = b"pepscope check"
 MOST_HOPS = 30
 _STRIDE = 8
 _ROUNDS = 2
+#: Echo requests to a host: the least of so many waited in no queue.
+_ECHOES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +34,27 @@ class Distance:
     #: The least round-trip time of an answer of the host itself.
     round_trip_s: float | None
     routers: tuple[str, ...]
+    #: The least round-trip time of an ICMP echo request, where this user may send some.
+    echo_round_trip_s: float | None = None
+
+    @property
+    def unsplit_round_trip_s(self) -> float | None:
+        """The least round trip to the host itself of what no middlebox splits."""
+        known = (each for each in (self.round_trip_s, self.echo_round_trip_s) if each is not None)
+        return min(known, default=None)
 
 
 def datagram_distance(address: str, timeout_s: float) -> Distance:
-    """The distance of a host, by the first port of `_DATAGRAM_PORTS` that anything answers for. Raises OSError."""
+    """The distance of a host, by the first port of `_DATAGRAM_PORTS` that anything answers for, and its echoes.
+
+    Raises OSError.
+    """
     found = Distance(0, None, None, ())
     for port in _DATAGRAM_PORTS:
         found = _distance(_datagrams(address, port, timeout_s), address)
         if found.beyond_hops or found.answered_hops:
             break
-    return found
+    return replace(found, echo_round_trip_s=least_echo_s(address, _ECHOES, timeout_s))
 
 
 def _datagrams(address: str, port: int, timeout_s: float) -> list[HopAnswer]:

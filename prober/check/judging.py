@@ -225,9 +225,9 @@ def _open_reason(port: _Port) -> str:
 def _same_time(places: Sequence[PlaceObservation]) -> str:
     """A sentence where hosts at very different distances acknowledge after the same time; else empty."""
     known = [
-        (each.distance.round_trip_s, min(_acknowledgements_s([each])))
+        (far_s, min(_acknowledgements_s([each])))
         for each in places
-        if each.distance.round_trip_s is not None and _acknowledgements_s([each])
+        if (far_s := each.distance.unsplit_round_trip_s) is not None and _acknowledgements_s([each])
     ]
     if len(known) <= LEAST_HOSTS:
         return ""
@@ -237,7 +237,8 @@ def _same_time(places: Sequence[PlaceObservation]) -> str:
         return ""
     return (
         f"{len(known)} hosts acknowledge data after {min(near) * 1e3:.0f} to {max(near) * 1e3:.0f} ms, although their "
-        f"answers to datagrams take {min(far) * 1e3:.0f} to {max(far) * 1e3:.0f} ms: a middlebox acknowledges for them."
+        f"answers to datagrams and echo requests take {min(far) * 1e3:.0f} to {max(far) * 1e3:.0f} ms: a middlebox "
+        "acknowledges for them."
     )
 
 

@@ -13,10 +13,10 @@ from prober.check.measuring import TRIES, Observations, PlaceObservation
 from prober.check.targets import DOCUMENTATION_ADDRESSES, Place
 
 SCHEMA = "pepscope-check-1"
-#: Upper bounds of one place: plain questions, limited ones with a search over 30 hops, handshakes and datagrams.
+#: Upper bounds of one place: plain questions, limited ones with a search over 30 hops, handshakes, datagrams, echoes.
 _CONNECTIONS = 2 + TRIES * 6
 _PROBES = 30 * TRIES
-_DATAGRAMS = 2 * 2 * 30
+_DATAGRAMS = 2 * 2 * 30 + 4
 _CONNECTION_BYTES = 2_000
 _PROBE_BYTES = 60
 
@@ -82,7 +82,8 @@ def _place(found: PlaceObservation) -> dict[str, object]:
         "host": found.place.target.host, "port": found.place.target.port, "tls": found.place.target.tls,
         "address": found.place.address, "error": found.error,
         "beyond_hops": found.distance.beyond_hops, "answered_hops": found.distance.answered_hops,
-        "datagram_round_trip_s": found.distance.round_trip_s, "routers": list(found.distance.routers),
+        "datagram_round_trip_s": found.distance.round_trip_s,
+        "echo_round_trip_s": found.distance.echo_round_trip_s, "routers": list(found.distance.routers),
         "handshake_hops": found.handshake_hops, "handshake_beyond_hops": found.handshake_beyond_hops,
         "acknowledged_hops": found.acknowledged_hops(), "lost_hops": found.lost_hops(),
         "questions": [

@@ -96,7 +96,15 @@ def _family(address: str) -> int:
 def _places_table(places: Sequence[Mapping[str, Any]]) -> str:
     if not places:
         return ""
-    heads = ("host", "address", "handshake", "first data acknowledged", "answered", "datagrams answered")
+    heads = (
+        "host",
+        "address",
+        "handshake",
+        "first data acknowledged",
+        "answered",
+        "datagrams answered",
+        "echo requests",
+    )
     named = "".join(f'<th scope="col">{each}</th>' for each in heads)
     rows = "".join(_place_row(each) for each in places)
     return f'<div class="wide"><table class="places"><thead><tr>{named}</tr></thead><tbody>{rows}</tbody></table></div>'
@@ -106,7 +114,9 @@ def _place_row(place: Mapping[str, Any]) -> str:
     # Questions with a hop limit are answered after it was raised again, which is no round trip.
     plain = [each for each in place["questions"] if each["hops"] is None]
     times = [_least(plain, name) for name in ("handshake_s", "acknowledged_after_s", "answered_after_s")]
-    cells = "".join(f"<td>{_time(each)}</td>" for each in (*times, place["datagram_round_trip_s"]))
+    cells = "".join(
+        f"<td>{_time(each)}</td>" for each in (*times, place["datagram_round_trip_s"], place["echo_round_trip_s"])
+    )
     return f'<tr><th scope="row">{escape(place["host"])}</th><td>{escape(place["address"])}</td>{cells}</tr>'
 
 

@@ -14,8 +14,8 @@ def make_place(host: str, acknowledged_hops: int | None, *, port: int = 80, erro
     }
     return {
         "host": host, "port": port, "tls": False, "address": "203.0.113.7", "error": error, "beyond_hops": 9,
-        "answered_hops": 10, "datagram_round_trip_s": 0.05, "routers": ["10.0.0.1"], "handshake_hops": 10,
-        "handshake_beyond_hops": 9, "acknowledged_hops": acknowledged_hops, "lost_hops": 2,
+        "answered_hops": 10, "datagram_round_trip_s": 0.05, "echo_round_trip_s": None, "routers": ["10.0.0.1"],
+        "handshake_hops": 10, "handshake_beyond_hops": 9, "acknowledged_hops": acknowledged_hops, "lost_hops": 2,
         "questions": [{"hops": None, **times}, {"hops": 3, **times, "answered_after_s": 9.0}],
     }  # fmt: skip
 

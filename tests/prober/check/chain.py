@@ -71,6 +71,13 @@ class Chain:
         self.rule(place, "iptables", "filter", "FORWARD", "-i", "near", *matched, *state, "INVALID,UNTRACKED", *proxy)
         self.rule(place, "iptables", "filter", "FORWARD", "-p", "tcp", *state, "INVALID", "-j", "DROP")
 
+    def echoes(self) -> None:
+        """Let every user of the client send echo requests, until the test ends."""
+        ranges = ("0 2147483647", "1 0")
+        allow, forbid = (self.inside(0, "sysctl", "-q", "-w", f"net.ipv4.ping_group_range={each}") for each in ranges)
+        _run(*allow)
+        self.stack.callback(_run, *forbid)
+
     def check(self, targets: Path, *options: str) -> dict[str, Any]:
         """What `python -m prober.check --json` at the client says."""
         command = [sys.executable, "-m", "prober.check", "--targets", str(targets), "--json", *options]

@@ -29,12 +29,14 @@ def answer(hops=None, acknowledged_s=0.03, *, head=b"", ends_here=False) -> Data
 ANSWERED = (answer(),)
 
 
-def place(number=0, *, limited=(), plain=ANSWERED, beyond=FAR, handshake=FAR + 1, datagram_s=0.03, error=""):
+def place(
+    number=0, *, limited=(), plain=ANSWERED, beyond=FAR, handshake=FAR + 1, datagram_s=0.03, echo_s=None, error=""
+):
     """A host of whose questions with so many hops `limited` says which were acknowledged."""
     tried = tuple(answer(hops, 0.03 if got else None) for hops, got in limited for _ in range(TRIES))
     routers = tuple(f"10.0.0.{hop}" for hop in range(1, beyond + 1))
     where = Place(Target(f"host{number}.example", 80, False), f"203.0.113.{number + 1}")
-    distance = Distance(beyond, beyond + 1, datagram_s, routers)
+    distance = Distance(beyond, beyond + 1, datagram_s, routers, echo_s)
     return PlaceObservation(where, distance, handshake, handshake - 1, tuple(plain), tried, error)
 
 
@@ -65,6 +67,20 @@ def test_two_hosts_decide_where_one_does_not():
     both = judged(place(0, **SPLIT), place(1, **SPLIT))
     assert (both.verdict, both.box_hops, both.router_before, both.hosts_split) == ("split-tcp", 3, "10.0.0.2", 2)
     assert "behind 10.0.0.2" in both.reason
+
+
+def test_echo_requests_tell_hosts_apart_where_datagrams_are_not_answered():
+    def told(echoes_s, acknowledged_s):
+        return judged(*(
+            place(number, beyond=0, datagram_s=None, echo_s=echo_s, plain=(answer(acknowledged_s=after_s),))
+            for number, (echo_s, after_s) in enumerate(zip(echoes_s, acknowledged_s, strict=True))
+        ))  # fmt: skip
+
+    split = told((0.04, 0.09, 0.15), (0.01, 0.011, 0.01))
+    assert split.verdict is CheckVerdict.SPLIT_TCP
+    assert "echo requests take 40 to 150 ms" in split.reason
+    assert told((0.04, 0.09, 0.15), (0.04, 0.09, 0.15)).verdict is CheckVerdict.INCONCLUSIVE
+    assert told((None, None, None), (0.01, 0.011, 0.01)).verdict is CheckVerdict.INCONCLUSIVE
 
 
 def test_one_host_decides_with_documentation_addresses():

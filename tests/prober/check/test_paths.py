@@ -108,6 +108,20 @@ def test_silent_routers_leave_it_open(way, tmp_path):
     assert "distances are unknown" in found[4, PLAIN]["reason"]
 
 
+def test_echo_requests_are_answered_by_the_hosts_where_users_may_send_them(way, tmp_path):
+    for place in range(1, 7):
+        for kind in ("time-exceeded", "destination-unreachable"):
+            way.rule(place, "iptables", "filter", "OUTPUT", "-p", "icmp", "--icmp-type", kind, "-j", "DROP")
+    asked = targets(tmp_path, (*HOSTS, HOSTS_6[0]), (PLAIN,))
+    silent = way.check(asked)
+    assert {place["echo_round_trip_s"] for place in silent["places"]} == {None}
+    way.echoes()
+    answered = way.check(asked)
+    assert all(0 < place["echo_round_trip_s"] < 1 for place in answered["places"])
+    # Hosts that are all equally near do not tell whether a box stands before them.
+    assert by_port(answered)[4, PLAIN]["verdict"] == "inconclusive"
+
+
 def test_a_host_that_is_not_there_is_said(way, tmp_path):
     found = way.check(targets(tmp_path, ("10.88.0.9",), (PLAIN,)))
     assert found["ports"][0]["verdict"] == "inconclusive"

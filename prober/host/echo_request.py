@@ -1,0 +1,52 @@
+"""How long a host takes to answer an ICMP echo request, by a datagram socket that needs no right (Linux, icmp(7)).
+
+A middlebox that ends TCP connections ends no echo requests, so that their round trip is the host's own (RFC 792, RFC
+4443). Which groups may send them is the system's choice (net.ipv4.ping_group_range).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+#: Type of request and reply.
+_TYPES = {socket.AF_INET: (8, 0), socket.AF_INET6: (128, 129)}
+_PROTOCOLS = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPROTO_ICMPV6}
+#: Type, code, checksum and identifier (which the kernel sets), sequence number.
+_HEADER = struct.Struct("!BBHHH")
+_NONCE_BYTES = 16
+_MOST_REPLY_BYTES = 2048
+
+
+def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
+    """The least round trip of `tries` echo requests, one after the other, each waited for `timeout_s`.
+
+    None where none was answered, and where this system lets this user send none.
+    """
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM, _PROTOCOLS[family]) as link:
+            link.connect((address, 0))
+            found = [_echo_s(link, _TYPES[family], number, timeout_s) for number in range(1, tries + 1)]
+    except OSError:
+        return None
+    return min((each for each in found if each is not None), default=None)
+
+
+def _echo_s(link: socket.socket, types: tuple[int, int], number: int, timeout_s: float) -> float | None:
+    request, reply = types
+    nonce = os.urandom(_NONCE_BYTES)
+    sent_s = time.monotonic()
+    link.send(_HEADER.pack(request, 0, 0, 0, number) + nonce)
+    while (left_s := sent_s + timeout_s - time.monotonic()) > 0:
+        link.settimeout(left_s)
+        try:
+            answer = link.recv(_MOST_REPLY_BYTES)
+        except TimeoutError:
+            return None
+        came_s = time.monotonic()
+        if len(answer) >= _HEADER.size and answer[0] == reply and answer[_HEADER.size :] == nonce:
+            return came_s - sent_s
+    return None
