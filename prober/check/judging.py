@@ -132,8 +132,8 @@ def _verdict(port: _Port, tunnel: str | None) -> tuple[CheckVerdict, str, tuple[
         return CheckVerdict.SPLIT_TCP, _split_reason(port, documentation_acknowledged), _causes(port)
     if documentation_acknowledged and documentation_acknowledged == len(port.documentation):
         reason = (
-            f"Connections to {documentation_acknowledged} documentation addresses, at which no host can be, were "
-            "established, and their data acknowledged: a middlebox terminates connections to this port."
+            f"Connections to {_counted(documentation_acknowledged, 'documentation address', 'es')}, at which no host "
+            "can be, were established, and their data acknowledged: a middlebox terminates connections to this port."
         )
         return CheckVerdict.SPLIT_TCP, reason, _causes(port)
     if same := _same_time(port.reached):
@@ -189,17 +189,20 @@ def _split_reason(port: _Port, documentation_acknowledged: int) -> str:
         + f": a middlebox {_where(hops or 0, router)} terminates the connections"
     )
     if documentation_acknowledged:
-        text += f"; it also acknowledged data to {documentation_acknowledged} documentation addresses"
+        text += f"; it also acknowledged data to {_counted(documentation_acknowledged, 'documentation address', 'es')}"
     others = _hosts(port.regular)
-    return text + (f". Connections to {_counted(others, 'other host')} are end to end." if others else ".")
+    if others:
+        text += f". {_counted(others, 'other host')} {'is' if others == 1 else 'are'} reached end to end"
+    return text + "."
 
 
 def _regular_reason(port: _Port) -> str:
     shares = [(each.lost_hops() or 0, each) for each in port.regular]
     reached, place = max(shares, key=lambda item: item[0])
     text = (
-        f"Data to {_counted(_hosts(port.regular), 'host')} are acknowledged only where they can reach the host: none "
-        f"with a hop limit of {reached} on the way to {place.place.target.host}, where datagrams with one of "
+        "Data are acknowledged only where they can reach the host"
+        + (f" ({_hosts(port.regular)} hosts alike)" if _hosts(port.regular) > 1 else "")
+        + f": none with a hop limit of {reached} on the way to {place.place.target.host}, where datagrams with one of "
         f"{place.distance.beyond_hops} do not arrive"
     )
     if port.documentation and not any(_is_acknowledged(each) for each in port.documentation):
@@ -285,5 +288,5 @@ def _where(hops: int, router: str) -> str:
     return f"behind {router}" if router else f"{hops} hops away"
 
 
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count} {noun}{'' if count == 1 else ending}"

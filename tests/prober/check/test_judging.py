@@ -101,7 +101,19 @@ def test_handshakes_at_documentation_addresses_are_a_syn_proxys():
 def test_some_hosts_split_and_others_not_is_said():
     found = judged(place(0, **SPLIT), place(1, **SPLIT), place(2, **REGULAR))
     assert (found.verdict, found.hosts_split, found.hosts_regular) == ("split-tcp", 2, 1)
-    assert found.reason.endswith("Connections to 1 other host are end to end.")
+    assert found.reason.endswith(". 1 other host is reached end to end.")
+    found = judged(*(place(number, **(SPLIT if number < 2 else REGULAR)) for number in range(4)))
+    assert found.reason.endswith(". 2 other hosts are reached end to end.")
+
+
+def test_one_and_several_are_counted_as_such():
+    for dead, words in (
+        ((answer(), None), "to 1 documentation address."),
+        ((answer(),) * 2, "to 2 documentation addresses."),
+    ):
+        assert judged(place(0, **SPLIT), dead=dead).reason.endswith(words)
+    assert "(" not in judged(place(0, **REGULAR)).reason
+    assert "the host (2 hosts alike): none" in judged(place(0, **REGULAR), place(1, **REGULAR)).reason
 
 
 def test_data_lost_once_are_neither():
