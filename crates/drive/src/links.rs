@@ -136,6 +136,7 @@ links! {
     wired: Wired,
     variable_rate: VariableRate,
     impairments: Impairments,
+    managed: Managed,
     umts_dch: DedicatedChannel,
     hsdpa: Hsdpa,
     lte: Lte,

@@ -10,6 +10,7 @@ mod impairments;
 mod line;
 mod loss;
 pub mod lte;
+mod managed;
 mod opportunities;
 mod queue;
 mod random;
@@ -29,6 +30,10 @@ pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MIC
 pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};
 pub use line::{Following, Line};
 pub use loss::{GilbertElliott, Loss, LossSettings};
+pub use managed::{
+    CoDelSettings, Discipline, FairSettings, Managed, ManagedLineSettings, ManagedQueueSettings, ManagedSettings,
+    PieSettings, RedSettings,
+};
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use random::Random;
