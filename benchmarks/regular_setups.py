@@ -1,6 +1,6 @@
 """Regular connections of many set-ups: how often does the detector call one split?
 
-Each of six harmless middleboxes stands before each of eight access links; all else is drawn as in the campaign
+Each of six harmless middleboxes stands before each of ten access links; all else is drawn as in the campaign
 `detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), half of it with hosts that choose
 as Linux does. `python -m benchmarks.regular_setups [--draws 250] [--seed 1] [--write docs/validation.md]`
 """
@@ -45,6 +45,16 @@ ACCESS_LINKS: dict[str, dict[str, Any]] = {
         "kind": "impairments",
         "down": {"jitter_s": 0.01, "reordered": 0.01, "duplicated": 0.002},
         "up": {"jitter_s": 0.02, "reordered": 0.01, "duplicated": 0.002},
+    },
+    "CoDel": {
+        "kind": "managed",
+        "down": {"rate_bit_s": 8_000_000, "delay_s": 0.01, "queue": {"kind": "fq-codel"}},
+        "up": {"rate_bit_s": 2_000_000, "delay_s": 0.01, "queue": {"kind": "codel"}},
+    },
+    "policer": {
+        "kind": "policer",
+        "down": {"rate_bit_s": 6_000_000, "burst_bytes": 40_000},
+        "up": {"rate_bit_s": 2_000_000, "burst_bytes": 20_000},
     },
     "LTE": {"kind": "lte"},
     "LTE, fading": {"kind": "lte", "terminals": [{"down": {"fading": {"mean_sinr_db": 8.0}}}]},

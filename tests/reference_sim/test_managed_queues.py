@@ -73,6 +73,26 @@ def test_packets_of_senders_with_ecn_are_marked(tmp_path: Path) -> None:
     assert delay_s(made) < 0.02
 
 
+def test_a_policer_holds_its_rate_and_delays_nothing(tmp_path: Path) -> None:
+    scenario = {
+        "name": "policed",
+        "duration_s": DURATION_S,
+        "path": [
+            {"kind": "wired", "name": "line", "down": {"rate_bit_s": 100_000_000, "delay_s": 0.02}},
+            {"kind": "policer", "name": "contract", "down": {"rate_bit_s": 5_000_000, "burst_bytes": 60_000}, "up": {}},
+        ],
+        "traffic": [{"kind": "download", "duration_s": DURATION_S}],
+        "record": {"taps": [{"name": "server"}, {"name": "mobile"}], "one_way_delays": True},
+    }
+    made = simulate(Scenario.from_mapping(scenario), tmp_path)
+    (contract,) = (hop["down"] for hop in made.truth["hops"] if hop["name"] == "contract")
+    assert contract["overflowed_packets"] > 20
+    assert 8 * contract["delivered_bytes"] <= 8 * 60_000 + 5_000_000 * DURATION_S
+    assert rate_bit_s(made) > 2_000_000
+    (pair,) = detect(*(str(made.captures[end]) for end in ("server", "mobile"))).pairs
+    assert pair.verdict is Verdict.REGULAR
+
+
 def test_the_same_seed_makes_the_same_captures(tmp_path: Path) -> None:
     first, second = (run(tmp_path / name, {"kind": "red"}, flows=2) for name in "ab")
     for end in ("server", "mobile"):

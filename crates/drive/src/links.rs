@@ -137,6 +137,7 @@ links! {
     variable_rate: VariableRate,
     impairments: Impairments,
     managed: Managed,
+    policer: Policer,
     umts_dch: DedicatedChannel,
     hsdpa: Hsdpa,
     lte: Lte,

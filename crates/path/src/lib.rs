@@ -12,6 +12,7 @@ mod loss;
 pub mod lte;
 mod managed;
 mod opportunities;
+mod policer;
 mod queue;
 mod random;
 mod rate_transmitter;
@@ -35,6 +36,7 @@ pub use managed::{
     PieSettings, RedSettings,
 };
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
+pub use policer::{Policer, PolicerLineSettings, PolicerSettings};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use random::Random;
 pub use rate_transmitter::{RadioFrames, ServiceRule};
