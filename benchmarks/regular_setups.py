@@ -2,7 +2,7 @@
 
 Each of six harmless middleboxes stands before each of ten access links; all else is drawn as in the campaign
 `detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), half of it with hosts that choose
-as Linux does. `python -m benchmarks.regular_setups [--draws 250] [--seed 1] [--write docs/validation.md]`
+as Linux does. `python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _table(judged: list[Judged]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--draws", type=int, default=250, help="connections of each set-up")
+    parser.add_argument("--draws", type=int, default=200, help="connections of each set-up")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, help="a page with the marked section")
     chosen = parser.parse_args()
