@@ -56,14 +56,15 @@ def check(
         click.echo(line, err=True)
     if dry_run:
         return
+    write_page = None if html_to is None else writer("check-html")
     with Progress("checking") as progress:
         verdicts, observations = run(places, unresolved, time_s, progress)
     found = document(verdicts, observations)
     if json_to is not None:
         write_output(json_to, json_text(found) + "\n")
         announce(json_to)
-    if html_to is not None:
-        writer("check-html")(found, html_to)
+    if html_to is not None and write_page is not None:
+        write_page(found, html_to)
         announce(html_to)
     if STANDARD_OUTPUT not in (json_to, html_to):
         click.echo("\n".join(text_lines(verdicts, observations, shutil.get_terminal_size().columns)))
