@@ -63,7 +63,10 @@ LINK_KINDS = tuple(_link_kind(f"links/{file}") for file in _listed(LINKS, "links
 LINK_PARTS = {
     "links/wired": (Part(4, "Losses", "links/buffer", "read_loss"),),
     "links/variable_rate": (Part(4, "Rates and traces", "links/variable_rate/rates", "read_rates"),),
-    "links/managed": (Part(4, "Disciplines of queues", "links/managed", "read_queue"),),
+    "links/managed": (
+        Part(4, "Disciplines of queues", "links/managed", "read_queue"),
+        Part(4, "Traffic of others", "links/managed", "read_cross"),
+    ),
     "links/umts_dch": (Part(4, "RLC of dedicated channels", "links/umts_dch", "read_radio_link_control"),),
     "links/hsdpa": (
         Part(4, "Hybrid ARQ of HSDPA", "links/hsdpa", "read_hybrid_arq"),

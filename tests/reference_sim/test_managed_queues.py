@@ -18,12 +18,12 @@ from reference_sim.simulation import simulate
 DURATION_S = 30.0
 
 
-def run(directory: Path, queue: dict[str, Any], *, flows: int = 1, ecn: str = "off") -> Run:
-    line = {"rate_bit_s": 10_000_000, "delay_s": 0.02, "queue": queue}
+def run(directory: Path, queue: dict[str, Any], *, flows: int = 1, ecn: str = "off", **line: Any) -> Run:
+    down = {"rate_bit_s": 10_000_000, "delay_s": 0.02, "queue": queue, **line}
     scenario: dict[str, Any] = {
         "name": "managed",
         "duration_s": DURATION_S,
-        "path": [{"kind": "managed", "name": "line", "down": line}],
+        "path": [{"kind": "managed", "name": "line", "down": down}],
         "traffic": [{"kind": "download", "duration_s": DURATION_S, "count": flows}],
         "record": {"taps": [{"name": "server"}, {"name": "mobile"}], "series_interval_s": 0.05},
         "server": {"ecn": ecn},
@@ -71,6 +71,17 @@ def test_packets_of_senders_with_ecn_are_marked(tmp_path: Path) -> None:
     # What is dropped carries no mark: slow start overshoots before a mark has an effect.
     assert counts(made)["overflowed_packets"] < counts(made)["marked_packets"]
     assert delay_s(made) < 0.02
+
+
+def test_others_take_their_part_of_the_line(tmp_path: Path) -> None:
+    alone = run(tmp_path / "alone", {"kind": "fq-codel"})
+    for kind in ("even", "poisson", "flows"):
+        cross = {"kind": kind, "rate_bit_s": 4_000_000}
+        beside = run(tmp_path / kind, {"kind": "fq-codel"}, cross=cross)
+        # Bursts of short flows leave room that one congestion window does not fill.
+        assert 0.7 < rate_bit_s(beside) / (rate_bit_s(alone) - 4_000_000) < 1.05, kind
+        (pair,) = detect(*(str(beside.captures[end]) for end in ("server", "mobile"))).pairs
+        assert pair.verdict is Verdict.REGULAR, kind
 
 
 def test_a_policer_holds_its_rate_and_delays_nothing(tmp_path: Path) -> None:

@@ -83,6 +83,11 @@ pub trait Datagram: Sized + core::fmt::Debug {
     fn flow(&self) -> u64 {
         u64::from(self.user())
     }
+
+    /// Whether it counts in [`HopCounts`]: not what a hop makes itself to load its line.
+    fn is_counted(&self) -> bool {
+        true
+    }
 }
 
 /// What a hop did with the packets of one direction.
@@ -100,6 +105,13 @@ pub struct HopCounts {
     pub marked_packets: u64,
     /// Copies made on the way, which are delivered besides what was offered.
     pub duplicated_packets: u64,
+}
+
+impl HopCounts {
+    /// Counts a packet that a queue refuses or drops.
+    pub(crate) fn overflow<P: Datagram>(&mut self, packet: &P) {
+        self.overflowed_packets += u64::from(packet.is_counted());
+    }
 }
 
 /// A part of a path, both directions of it.

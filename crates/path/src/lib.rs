@@ -32,8 +32,8 @@ pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};
 pub use line::{Following, Line};
 pub use loss::{GilbertElliott, Loss, LossSettings};
 pub use managed::{
-    CoDelSettings, Discipline, FairSettings, Managed, ManagedLineSettings, ManagedQueueSettings, ManagedSettings,
-    PieSettings, RedSettings,
+    Arrivals, CoDelSettings, CrossSettings, Discipline, FairSettings, Managed, ManagedLineSettings,
+    ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings,
 };
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use policer::{Policer, PolicerLineSettings, PolicerSettings};

@@ -1,6 +1,7 @@
 //! A line whose queue is managed: RED, CoDel, PIE, or fair queueing with CoDel, before a transmitter of constant rate.
 
 mod codel;
+mod cross;
 mod fair;
 mod fifo;
 mod pie;
@@ -8,6 +9,7 @@ mod queue;
 mod red;
 
 pub use codel::CoDelSettings;
+pub use cross::{Arrivals, CrossSettings};
 pub use fair::FairSettings;
 pub use pie::PieSettings;
 pub use queue::{Discipline, ManagedQueueSettings};
@@ -19,6 +21,7 @@ use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
 use crate::random::Random;
 use crate::serialisation::Serialisation;
 use crate::settings::SettingsError;
+use cross::{Carried, Cross};
 use queue::ManagedQueue;
 
 /// One direction.
@@ -29,6 +32,8 @@ pub struct ManagedLineSettings {
     /// The time from a packet's last bit out to its last bit in.
     pub delay_ns: Nanoseconds,
     pub queue: ManagedQueueSettings,
+    /// What others send over it.
+    pub cross: Option<CrossSettings>,
 }
 
 /// Both directions.
@@ -52,27 +57,32 @@ impl<P: Datagram> Managed<P> {
     /// Refuses a rate of zero and what [`ManagedQueueSettings::check`] refuses.
     pub fn new(settings: &ManagedSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
         Ok(Self {
-            down: ManagedLine::new(&settings.down, Random::new(seed, &format!("{name}/down")))?,
-            up: ManagedLine::new(&settings.up, Random::new(seed, &format!("{name}/up")))?,
+            down: ManagedLine::new(&settings.down, seed, &format!("{name}/down"))?,
+            up: ManagedLine::new(&settings.up, seed, &format!("{name}/up"))?,
         })
     }
 }
 
 #[derive(Clone, Debug)]
 struct ManagedLine<P> {
-    queue: ManagedQueue<P>,
+    queue: ManagedQueue<Carried<P>>,
+    cross: Option<Cross>,
     serialisation: Serialisation,
     /// The packet that is sent, with the end of its transmission.
-    in_service: Option<(Nanoseconds, P)>,
+    in_service: Option<(Nanoseconds, Carried<P>)>,
     delay_ns: Nanoseconds,
     under_way: VecDeque<(Nanoseconds, P)>,
     counts: HopCounts,
 }
 
 impl<P: Datagram> ManagedLine<P> {
-    fn new(settings: &ManagedLineSettings, random: Random) -> Result<Self, SettingsError> {
+    fn new(settings: &ManagedLineSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
+        if let Some(cross) = &settings.cross {
+            cross.check()?;
+        }
         Ok(Self {
-            queue: ManagedQueue::new(&settings.queue, settings.rate_bit_s, random)?,
+            queue: ManagedQueue::new(&settings.queue, settings.rate_bit_s, Random::new(seed, name))?,
+            cross: settings.cross.map(|cross| Cross::new(cross, Random::new(seed, &format!("{name}/cross")))),
             serialisation: Serialisation::new(settings.rate_bit_s)?,
             in_service: None,
             delay_ns: settings.delay_ns,
@@ -82,11 +92,29 @@ impl<P: Datagram> ManagedLine<P> {
     }
 
     fn take(&mut self, now: Nanoseconds, packet: P) {
-        self.serve(now);
+        self.advance(now);
         self.counts.offered_packets += 1;
         self.counts.offered_bytes += u64::from(packet.length_bytes());
-        self.queue.enqueue(now, packet, &mut self.counts);
+        self.queue.enqueue(now, Carried::Own(packet), &mut self.counts);
         self.serve(now);
+    }
+
+    /// Lets others' packets come and serves all, in order of time, until `now`.
+    fn advance(&mut self, now: Nanoseconds) {
+        while let Some(at_ns) = self.cross.as_ref().map(Cross::next_ns).filter(|at_ns| *at_ns <= now) {
+            self.serve(at_ns);
+            if let Some(packet) = self.cross.as_mut().map(Cross::take) {
+                self.queue.enqueue(at_ns, packet, &mut self.counts);
+            }
+            self.serve(at_ns);
+        }
+        self.serve(now);
+    }
+
+    /// Whether packets of ours wait or are sent: only these need a wake-up.
+    fn holds_own(&self) -> bool {
+        let gone = self.counts.delivered_packets + self.counts.overflowed_packets + self.under_way.len() as u64;
+        self.counts.offered_packets > gone
     }
 
     /// Sends what can be sent by `now`, each packet as of the time at which the one before it ended.
@@ -114,8 +142,10 @@ impl<P: Datagram> ManagedLine<P> {
         }
     }
 
-    fn send(&mut self, ends_ns: Nanoseconds, packet: P) {
-        self.under_way.push_back((ends_ns.saturating_add(self.delay_ns), packet));
+    fn send(&mut self, ends_ns: Nanoseconds, packet: Carried<P>) {
+        if let Carried::Own(packet) = packet {
+            self.under_way.push_back((ends_ns.saturating_add(self.delay_ns), packet));
+        }
     }
 
     fn give(&mut self, now: Nanoseconds) -> Option<P> {
@@ -127,7 +157,8 @@ impl<P: Datagram> ManagedLine<P> {
     }
 
     fn next_time(&self) -> Nanoseconds {
-        let ends_ns = self.in_service.as_ref().map_or(NEVER, |(ends_ns, _)| *ends_ns);
+        let served = self.in_service.as_ref().filter(|_| self.holds_own());
+        let ends_ns = served.map_or(NEVER, |(ends_ns, _)| *ends_ns);
         self.under_way.front().map_or(ends_ns, |(arrives_ns, _)| ends_ns.min(*arrives_ns))
     }
 }
@@ -141,8 +172,8 @@ impl<P: Datagram> Hop<P> for Managed<P> {
     }
 
     fn handle_timeout(&mut self, now: Nanoseconds) {
-        self.down.serve(now);
-        self.up.serve(now);
+        self.down.advance(now);
+        self.up.advance(now);
     }
 
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {

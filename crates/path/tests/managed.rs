@@ -5,9 +5,9 @@
 mod probe;
 
 use pepscope_path::{
-    CoDelSettings, Direction, Discipline, FairSettings, Hop, LineSettings, Managed, ManagedLineSettings,
-    ManagedQueueSettings, ManagedSettings, Nanoseconds, PieSettings, QueueLimit, QueueSettings, RedSettings, Wired,
-    WiredSettings, MILLISECOND, SECOND,
+    Arrivals, CoDelSettings, CrossSettings, Direction, Discipline, FairSettings, Hop, LineSettings, Managed,
+    ManagedLineSettings, ManagedQueueSettings, ManagedSettings, Nanoseconds, PieSettings, QueueLimit, QueueSettings,
+    RedSettings, Wired, WiredSettings, MILLISECOND, SECOND,
 };
 use probe::{assert_settled, Driver, Entry, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest, Strategy};
@@ -18,7 +18,7 @@ const PACKET_NS: Nanoseconds = MILLISECOND;
 
 fn settings(discipline: Discipline, limit_packets: u32, marks: bool) -> ManagedSettings {
     let queue = ManagedQueueSettings { discipline, limit_packets, marks };
-    let line = ManagedLineSettings { rate_bit_s: RATE_BIT_S, delay_ns: 3 * MILLISECOND, queue };
+    let line = ManagedLineSettings { rate_bit_s: RATE_BIT_S, delay_ns: 3 * MILLISECOND, queue, cross: None };
     ManagedSettings { down: line.clone(), up: line }
 }
 
@@ -198,6 +198,46 @@ fn flows_share_by_bytes_whatever_they_offer() {
     };
     let (one, other) = (bytes(1), bytes(2));
     assert!((one / other - 1.0).abs() < 0.02, "{one} {other}");
+}
+
+/// A line over which others send so much.
+fn loaded(discipline: Discipline, limit_packets: u32, cross: CrossSettings) -> Driver<Managed<Probe>> {
+    let mut line = settings(discipline, limit_packets, false);
+    line.down.cross = Some(cross);
+    Driver::new(Managed::new(&line, 7, "managed").unwrap())
+}
+
+#[test]
+fn packets_wait_for_others_as_in_an_m_d_1_queue() {
+    for load in [0.3, 0.6, 0.8] {
+        let rate_bit_s = (load * RATE_BIT_S as f64) as u64;
+        let cross = CrossSettings { rate_bit_s, packet_bytes: 1_000, arrivals: Arrivals::Poisson };
+        let mut driver = loaded(Discipline::DropTail, 1_000_000, cross);
+        // Few and small ones of ours, which load nothing.
+        stream(&mut driver, Probe { bytes: 1, ..PACKET }, 97 * MILLISECOND, 4_000 * SECOND);
+        let waits = driver.left.iter().map(|one| (one.at_ns - one.probe.sent_ns) as f64 / PACKET_NS as f64 - 3.001);
+        let mean = waits.sum::<f64>() / driver.left.len() as f64;
+        // Pollaczek and Khinchine: load / (2 (1 - load)) transmission times.
+        let expected = load / (2.0 * (1.0 - load));
+        assert!((mean / expected - 1.0).abs() < 0.05, "{load}: {mean} {expected}");
+    }
+}
+
+#[test]
+fn a_greedy_flow_gets_what_others_leave_and_counts_are_ours_alone() {
+    // Random times, since those at even distances would fall into step with what leaves.
+    let cross = CrossSettings { rate_bit_s: RATE_BIT_S / 4, packet_bytes: 1_000, arrivals: Arrivals::Poisson };
+    for discipline in [Discipline::Fair(FairSettings::default()), Discipline::DropTail] {
+        let mut driver = loaded(discipline, 50, cross);
+        stream(&mut driver, PACKET, PACKET_NS / 2, 20 * SECOND);
+        driver.run_to_the_end();
+        let counts = driver.hop.counts(Direction::Down);
+        assert_settled(counts, driver.left.len() as u64, 1_000 * driver.left.len() as u64);
+        let share = driver.left.len() as f64 / 20_000.0;
+        // In turn others have their quarter; in one queue they lose as much of it as we do.
+        let expected = if discipline == Discipline::DropTail { 2.0 / 2.25 } else { 0.75 };
+        assert!((share - expected).abs() < 0.06, "{discipline:?}: {share}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Managed queues: a line of constant rate behind RED, CoDel, PIE or fair queueing.
 
 use pepscope_path::{
-    CoDelSettings, Datagram, Discipline, FairSettings, Managed, ManagedLineSettings, ManagedQueueSettings,
+    Arrivals, CoDelSettings, CrossSettings, Datagram, Discipline, FairSettings, Managed, ManagedLineSettings, ManagedQueueSettings,
     ManagedSettings, PieSettings, RedSettings, SettingsError,
 };
 
@@ -24,6 +24,7 @@ impl Link for ManagedSettings {
     /// | `rate_bit_s` | 1-1e12 | | of IP packets |
     /// | `delay_s` | 0-1000 | 0 | from the last bit out to the last bit in |
     /// | `queue` | table | | see [`read_queue`] |
+    /// | `cross` | table | none | what others send, see [`read_cross`] |
     ///
     /// # Errors
     /// If a field is outside its range.
@@ -42,7 +43,38 @@ fn read_line(fields: &mut Fields) -> Read<ManagedLineSettings> {
         rate_bit_s: fields.required_integer("rate_bit_s", 1..=MOST_BIT_S)?,
         delay_ns: fields.seconds("delay_s", 0.0..=MOST_DELAY_S, 0.0)?,
         queue: fields.section("queue", read_queue)?,
+        cross: fields.optional_section("cross", read_cross)?,
     })
+}
+
+/// Traffic of others on a managed link, which waits and is sent as all packets are, and does not go on:
+///
+/// | field | unit, range | default | meaning |
+/// |---|---|---|---|
+/// | `kind` | `even`, `poisson`, `flows` | | packets at even or exponential distances; short flows that begin at such |
+/// | `rate_bit_s` | 1-1e12 | | on average |
+/// | `packet_bytes` | 1-65535 | 1500 | |
+/// | `flow_bytes` | 1-1e12 | 30000 | `flows`: of one flow on average, exponentially distributed |
+/// | `access_bit_s` | 1-1e12 | 10000000 | `flows`: how fast a flow sends |
+///
+/// # Errors
+/// If a field is outside its range.
+fn read_cross(fields: &mut Fields) -> Read<CrossSettings> {
+    let arrivals = match fields.kind(&["even", "poisson", "flows"])? {
+        "even" => Arrivals::Even,
+        "poisson" => Arrivals::Poisson,
+        _ => Arrivals::Flows {
+            mean_bytes: fields.number("flow_bytes", 1.0..=1e12, 30_000.0)?,
+            access_bit_s: fields.integer("access_bit_s", 1..=MOST_BIT_S, 10_000_000)?,
+        },
+    };
+    let cross = CrossSettings {
+        rate_bit_s: fields.required_integer("rate_bit_s", 1..=MOST_BIT_S)?,
+        packet_bytes: fields.integer("packet_bytes", 1..=65_535, 1500)? as u32,
+        arrivals,
+    };
+    cross.check().map_err(|error| fields.refused_by(&error))?;
+    Ok(cross)
 }
 
 /// The queue of a managed link; times are waits.

@@ -108,7 +108,7 @@ impl CoDel {
             counts.marked_packets += 1;
             return Some(packet);
         }
-        counts.overflowed_packets += 1;
+        counts.overflow(&packet);
         None
     }
 

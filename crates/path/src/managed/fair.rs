@@ -96,11 +96,12 @@ impl<P: Datagram> Fair<P> {
     }
 
     /// Takes the first packet of the flow with most bytes (RFC 8290, section 4.1.2).
-    pub(super) fn drop_from_longest(&mut self) {
+    pub(super) fn drop_from_longest(&mut self, counts: &mut HopCounts) {
         let listed = self.new.iter().chain(&self.old);
         let longest = listed.copied().max_by_key(|&place| (self.flows[place].queue.bytes(), place));
-        if longest.is_some_and(|place| self.flows[place].queue.pop(0).is_some()) {
+        if let Some((_, packet)) = longest.and_then(|place| self.flows[place].queue.pop(0)) {
             self.packets -= 1;
+            counts.overflow(&packet);
         }
     }
 

@@ -102,19 +102,15 @@ impl<P: Datagram> ManagedQueue<P> {
             Kind::Fair(fair) => {
                 fair.enqueue(now, packet);
                 if is_full {
-                    fair.drop_from_longest();
-                    counts.overflowed_packets += 1;
+                    fair.drop_from_longest(counts);
                 }
                 return;
             }
         };
         if is_full {
-            counts.overflowed_packets += 1;
-            return;
-        }
-        match warned(packet, fate, self.marks, counts) {
-            Some(packet) => fifo.push(now, packet),
-            None => counts.overflowed_packets += 1,
+            counts.overflow(&packet);
+        } else if let Some(packet) = warned(packet, fate, self.marks, counts) {
+            fifo.push(now, packet);
         }
     }
 
@@ -163,6 +159,9 @@ fn warned<P: Datagram>(mut packet: P, fate: Fate, marks: bool, counts: &mut HopC
             counts.marked_packets += 1;
             Some(packet)
         }
-        Fate::Warned | Fate::Dropped => None,
+        Fate::Warned | Fate::Dropped => {
+            counts.overflow(&packet);
+            None
+        }
     }
 }
