@@ -11,6 +11,8 @@ use crate::fields::{Fields, Read};
 pub use pepscope_path::ManagedSettings as Settings;
 
 const MOST_PACKETS: u64 = 1_000_000_000;
+/// What may wait where nothing is said.
+const MOST_WAITING: u32 = 1_000;
 const MOST_S: f64 = 100.0;
 
 impl Link for ManagedSettings {
@@ -21,9 +23,9 @@ impl Link for ManagedSettings {
     ///
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
-    /// | `rate_bit_s` | 1-1e12 | | of IP packets |
+    /// | `rate_bit_s` | 1-1e12 | 10000000 | of IP packets |
     /// | `delay_s` | 0-1000 | 0 | from the last bit out to the last bit in |
-    /// | `queue` | table | | see [`read_queue`] |
+    /// | `queue` | table | `codel` | see [`read_queue`] |
     /// | `cross` | table | none | what others send, see [`read_cross`] |
     ///
     /// # Errors
@@ -40,9 +42,13 @@ impl Link for ManagedSettings {
 
 fn read_line(fields: &mut Fields) -> Read<ManagedLineSettings> {
     Ok(ManagedLineSettings {
-        rate_bit_s: fields.required_integer("rate_bit_s", 1..=MOST_BIT_S)?,
+        rate_bit_s: fields.integer("rate_bit_s", 1..=MOST_BIT_S, 10_000_000)?,
         delay_ns: fields.seconds("delay_s", 0.0..=MOST_DELAY_S, 0.0)?,
-        queue: fields.section("queue", read_queue)?,
+        queue: fields.optional_section("queue", read_queue)?.unwrap_or(ManagedQueueSettings {
+            discipline: Discipline::CoDel(CoDelSettings::default()),
+            limit_packets: MOST_WAITING,
+            marks: false,
+        }),
         cross: fields.optional_section("cross", read_cross)?,
     })
 }
@@ -96,7 +102,7 @@ fn read_cross(fields: &mut Fields) -> Read<CrossSettings> {
 /// If a field is outside its range.
 fn read_queue(fields: &mut Fields) -> Read<ManagedQueueSettings> {
     let kind = fields.kind(&["drop-tail", "red", "codel", "pie", "fq-codel"])?;
-    let most = if kind == "fq-codel" { 10_240 } else { 1_000 };
+    let most = if kind == "fq-codel" { 10_240 } else { MOST_WAITING.into() };
     let limit_packets = fields.integer("packets", 1..=MOST_PACKETS, most)? as u32;
     let marks = fields.flag("marks", false)?;
     let discipline = match kind {
