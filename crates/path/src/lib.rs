@@ -36,7 +36,7 @@ pub use managed::{
     ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings,
 };
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
-pub use policer::{Policer, PolicerLineSettings, PolicerSettings};
+pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use random::Random;
 pub use rate_transmitter::{RadioFrames, ServiceRule};
