@@ -141,4 +141,5 @@ links! {
     umts_dch: DedicatedChannel,
     hsdpa: Hsdpa,
     lte: Lte,
+    radio_states: RadioStates,
 }

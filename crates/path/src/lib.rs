@@ -14,6 +14,7 @@ mod managed;
 mod opportunities;
 mod policer;
 mod queue;
+mod radio_states;
 mod random;
 mod rate_transmitter;
 mod rates;
@@ -38,6 +39,7 @@ pub use managed::{
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
+pub use radio_states::{RadioStates, RadioStatesSettings};
 pub use random::Random;
 pub use rate_transmitter::{RadioFrames, ServiceRule};
 pub use rates::{AfterLastStep, RateProfile, RateStep};
