@@ -56,9 +56,9 @@ def test_a_control_and_a_link_are_one_file_and_one_line_each() -> None:
     done = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "warning" not in done.stderr
-    for run in ("scalable over wired", "scalable over handover", "cubic over handover", "scalable through a proxy"):
+    for run in ("scalable over wired", "scalable over outages", "cubic over outages", "scalable through a proxy"):
         assert re.search(rf"^{run}: \d+ arrivals", done.stdout, re.M), run
     fields = runpy.run_path(str(COPY / "docs" / "scenario_fields.py"))["scenario_fields"]()
     assert "| `scalable` | Scalable TCP (Kelly, 2003) |" in fields
-    assert "| `handover` | a delay, and periodic outages in which packets wait, see" in fields
+    assert "| `outages` | a delay, and periodic outages in which packets wait, see" in fields
     assert "`outage_s` (0-10" in fields

@@ -142,4 +142,5 @@ links! {
     hsdpa: Hsdpa,
     lte: Lte,
     radio_states: RadioStates,
+    handover: Handover,
 }
