@@ -25,6 +25,9 @@ MAX_ROWS = 200
 _KINDS = {
     "wired": "wired link",
     "variable-rate": "link of variable rate",
+    "managed": "link with managed queues",
+    "radio-states": "states of radios",
+    "handover": "handovers",
     "umts-dch": "UMTS dedicated channel",
     "hsdpa": "HSDPA cells",
     "lte": "LTE cell",
@@ -143,15 +146,27 @@ def _settings(hop: Mapping[str, Any]) -> Iterator[str]:
         "recompression_ratio",
         "opening",
         "aborts",
+        "promotion_s",
+        "release_s",
+        "long_cycle_s",
+        "interval_s",
+        "interruption_s",
     ):
         if hop.get(name) not in (None, "none", 0):
-            value = format_bytes(hop[name]) if name.endswith("_bytes") else hop[name]
-            yield f"{name.removesuffix('_bytes').replace('_', ' ')} {value}"
+            yield _named(name, hop[name])
     for terminal in (hop.get("terminals") or ())[:4]:
         for direction, arrow in _ARROWS.items():
             if isinstance(terminal.get(direction), Mapping):
                 yield f"{arrow} {', '.join(_line(terminal[direction]))}"
     yield from (name.replace("_", " ") for name, value in hop.items() if value is True and hop["kind"] == "rewriter")
+
+
+def _named(name: str, value: Any) -> str:
+    """A setting in words, with the unit that its name ends with."""
+    for unit, text in (("_bytes", format_bytes), ("_s", format_seconds)):
+        if name.endswith(unit):
+            return f"{name.removesuffix(unit).replace('_', ' ')} {text(value)}"
+    return f"{name.replace('_', ' ')} {value}"
 
 
 def _line(line: Mapping[str, Any]) -> Iterator[str]:
@@ -168,6 +183,15 @@ def _line(line: Mapping[str, Any]) -> Iterator[str]:
             yield f"{line[name]} {unit}"
     if line.get("queue_bytes") is not None:
         yield format_bytes(line["queue_bytes"])
+    if line.get("queue"):
+        yield line["queue"]["kind"]
+    if line.get("burst_bytes") and line["rate_bit_s"]:
+        yield _named("burst_bytes", line["burst_bytes"])
+    if line.get("jitter_s"):
+        yield _named("jitter_s", line["jitter_s"])
+    for name in ("reordered", "duplicated"):
+        if line.get(name):
+            yield f"{format_percent(line[name])} {name}"
     if line.get("block_error_rate"):
         yield f"block errors {format_percent(line['block_error_rate'])}"
     loss = line.get("loss")

@@ -73,6 +73,27 @@ def test_the_page_opens_and_draws_without_requests(browser: Browser, run: Run, t
         assert visit.requests == [path.as_uri()]
 
 
+def test_boxes_say_what_hops_without_a_rate_do() -> None:
+    path = [
+        {"kind": "managed", "down": {"rate_bit_s": 9_000_000, "queue": {"kind": "fq-codel"}}},
+        {"kind": "policer", "down": {"rate_bit_s": 8_000_000, "burst_bytes": 60_000}, "up": {}},
+        {"kind": "impairments", "down": {"jitter_s": 0.01, "reordered": 0.02}, "up": {}},
+        {"kind": "radio-states"},
+        {"kind": "handover", "interval_s": 5.0},
+    ]
+    text = simulation_page_text(
+        simulate(Scenario.from_mapping({"name": "hops", "duration_s": 1.0, "path": path}), captures=False)
+    )
+    boxes = [re.sub("<[^>]*>", "|", box) for box in re.findall(r'<li class="box hop">(.*?)</ul>', text)]
+    assert [re.sub(r"\|+", "|", box).strip("|").split("|")[1:] for box in boxes] == [
+        ["link with managed queues", "↓ 9 Mbit/s, fq-codel", "↑ 9 Mbit/s, fq-codel"],
+        ["policer", "↓ 8 Mbit/s, burst 60 kB"],
+        ["impairments", "↓ jitter 10 ms, 2 % reordered"],
+        ["states of radios", "promotion 260 ms", "release 11.6 s", "long cycle 40 ms"],
+        ["handovers", "interval 5 s", "interruption 50 ms"],
+    ]
+
+
 def test_the_page_has_settings_and_results(browser: Browser, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     write_simulation_page(run, path)
