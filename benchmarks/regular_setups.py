@@ -1,6 +1,6 @@
 """Regular connections of many set-ups: how often does the detector call one split?
 
-Each of six harmless middleboxes stands before each of ten access links; all else is drawn as in the campaign
+Each of six harmless middleboxes stands before each of twelve access links; all else is drawn as in the campaign
 `detector-validation` (transfers, ends, losses, queues, clocks, faults of captures), half of it with hosts that choose
 as Linux does. `python -m benchmarks.regular_setups [--draws 200] [--seed 1] [--write docs/validation.md]`
 """
@@ -56,6 +56,8 @@ ACCESS_LINKS: dict[str, dict[str, Any]] = {
         "down": {"rate_bit_s": 6_000_000, "burst_bytes": 40_000},
         "up": {"rate_bit_s": 2_000_000, "burst_bytes": 20_000},
     },
+    "sleep": {"kind": "radio-states", "release_s": 1.0, "long_cycle_s": 0.32},
+    "handover": {"kind": "handover", "interval_s": 3.0, "interruption_s": 0.1},
     "LTE": {"kind": "lte"},
     "LTE, fading": {"kind": "lte", "terminals": [{"down": {"fading": {"mean_sinr_db": 8.0}}}]},
     "NR": {

@@ -77,6 +77,6 @@ def test_harmless_middleboxes_before_every_access_link_are_no_splits() -> None:
     assert len({one.variant for one in judged}) >= 40
     assert {one.expectation.truth for one in judged} == {Verdict.REGULAR}
     assert [one for one in judged if one.verdict.is_split] == []
-    assert "60 regular connections of 60 set-ups: 0 called split" in regular_setups.section(judged)
+    assert "72 regular connections of 72 set-ups: 0 called split" in regular_setups.section(judged)
     alarm = Judged("router; LTE", judged[0].expectation, Verdict.SPLIT_TCP, "", 1)
     assert "0 / 1, **1 split**" in regular_setups.section([alarm])

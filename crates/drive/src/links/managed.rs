@@ -1,8 +1,8 @@
 //! Managed queues: a line of constant rate behind RED, CoDel, PIE or fair queueing.
 
 use pepscope_path::{
-    Arrivals, CoDelSettings, CrossSettings, Datagram, Discipline, FairSettings, Managed, ManagedLineSettings, ManagedQueueSettings,
-    ManagedSettings, PieSettings, RedSettings, SettingsError,
+    Arrivals, CoDelSettings, CrossSettings, Datagram, Discipline, FairSettings, Managed, ManagedLineSettings,
+    ManagedQueueSettings, ManagedSettings, PieSettings, RedSettings, SettingsError,
 };
 
 use super::{Link, MOST_BIT_S, MOST_DELAY_S};
