@@ -253,7 +253,7 @@ def detect(
                 raise UsageError(f"{name} is for the captures of two ends, not for those of --one-vantage.")
     from detector.detection import detect as run
     from detector.detection import detect_vantage
-    from detector.shown.telling_packets.results import AskedPackets
+    from detector.shown.asked import AskedPackets
     from detector.verdict.parts import usable_processors
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from detector.shown.asked import AskedPackets
 from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
 from detector.shown.telling_packets.naming import PacketNames
 from detector.shown.telling_packets.observing import Connections, Observed
@@ -27,24 +28,6 @@ _BY_EXCHANGES = frozenset({"exchange_timing"})
 
 #: An exchange takes up to so many packets: question, acknowledgement and answer.
 _OF_EXCHANGE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class AskedPackets:
-    """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
-    connections; those that deserve attention come first, unless `choose` picks them by their places."""
-
-    moments: int
-    connections: int = 1000
-    choose: Callable[[PairTable], Sequence[int]] | None = None
-
-    def places(self, results: PairTable) -> Sequence[int]:
-        """The connections whose packets are to be named."""
-        if self.choose is not None:
-            return self.choose(results)
-        ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
-        ranked = sorted(range(len(results)), key=ranks.__getitem__)
-        return ranked[: self.connections]
 
 
 def name_packets(

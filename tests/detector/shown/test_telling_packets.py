@@ -10,8 +10,8 @@ import pytest
 
 import pepscope
 from detector.methods import METHODS
+from detector.shown.asked import AskedPackets
 from detector.shown.telling_packets.registry import POINTERS, WITHOUT_PACKETS
-from detector.shown.telling_packets.results import AskedPackets
 from pepscope.captures.capture import open_capture
 from pepscope.captures.files.named_packets import locator
 from pepscope.errors import UsageError

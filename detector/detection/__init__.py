@@ -1,0 +1,205 @@
+"""From capture files to verdicts. What judges two captures, and what judges one, is imported where it is needed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from detector.options import DECISION_PROBABILITY, LEAST_PAIRING_CONFIDENCE, ClockMode, DetectOptions
+from detector.shown.asked import Asked, AskedPackets
+from detector.shown.provenance import digests_of, stated_tool
+from pepscope.captures.at_once import open_captures
+from pepscope.captures.capture import Capture
+from pepscope.captures.opening.capture_files import CaptureFile, capture_name
+from pepscope.errors import UsageError
+from pepscope.results.attention import EndPoints
+from pepscope.results.verdicts import DetectionResult
+
+if TYPE_CHECKING:
+    from detector.one_capture.networks import NetworkTable
+
+_LOG = logging.getLogger("pepscope.detect")
+
+
+def detect(
+    first: CaptureFile,
+    second: CaptureFile | None = None,
+    *,
+    clocks: ClockMode | str = ClockMode.GENERAL,
+    ack_delay_s: float | None = None,
+    drift_limit_ppm: float = 500.0,
+    taken_at: str | None = None,
+    networks: str | None = None,
+    same_transfers: bool = False,
+    least_probability: float = DECISION_PROBABILITY,
+    least_pairing_confidence: float = LEAST_PAIRING_CONFIDENCE,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    series: bool = False,
+    connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], object] | None = None,
+) -> DetectionResult:
+    """Judge every TCP connection in one or two captures.
+
+    `first` and `second` are capture files taken at the two ends, in any order, as paths or as file objects open for
+    bytes; `-` (once) is standard input. `clocks`
+    is what to assume of the capture clocks, `ack_delay_s` the delay that the receiver put on every ACK (Method 3),
+    `drift_limit_ppm` the fastest clock drift to allow for. `taken_at` is the capture point of `first` if it is known:
+    the `client` (the end that opens the connections) or the `server`. `networks` is for one capture, as in
+    `detect_vantage`. Set `same_transfers` if both captures show the
+    same transfers: then a pair with equal payload is not doubted because its addresses differ.
+    Below `least_probability` of its class (end to end, or split), or below `least_pairing_confidence` that both
+    captures show it, a connection gets no verdict: it is inconclusive. `filter` is an expression in libpcap's language.
+    Packets that take more than `memory_bytes`, both captures and the work on them together, are kept in temporary files
+    and judged by parts (default: 1 GiB for each capture); judging the largest connection may still take some 250 bytes
+    for each packet of it. With `series` the results carry what a page draws: of `connections` (client and server of
+    each, as results write them) where some are given, otherwise of those that deserve most attention. With `packets`
+    evidence names the packets that show it, of so many moments for each finding, and of the thousand connections that
+    deserve attention most. `jobs` processes judge, and from two on both captures are read at once; results do not
+    depend on their number. Where captures are kept in temporary files fewer processes judge if the memory has no room
+    for what each of them loads. `progress` is called with work done and in all.
+
+    Raises CaptureError where a capture cannot be read or holds no TCP, FilterError, and UsageError for options outside
+    their range.
+    """
+    options = replace(
+        _options(clocks, ack_delay_s, drift_limit_ppm, taken_at),
+        same_transfers=same_transfers,
+        least_probability=_least("probability", least_probability, 0.5),
+        least_pairing_confidence=_least("pairing confidence", least_pairing_confidence, 0.0),
+    )
+    if jobs < 1:
+        raise UsageError(f"jobs must be at least 1, got {jobs}")
+    paths = [capture_name(each) for each in (first, second) if each is not None]
+    if len(paths) == 2 and "-" not in paths and _is_same_file(*paths):
+        raise UsageError(f"both captures are the same file, {paths[0]}: give the captures of two ends")
+    if second is not None and networks is not None:
+        raise UsageError("a table of networks is for one vantage point: two captures show where they meet")
+    table = None if networks is None else _network_table(networks)
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks)
+    digests = digests_of(paths)
+    captures = _opened(paths, filter, share_bytes, progress, at_once=jobs > 1)
+    _log_captures(captures)
+    asked = Asked(series, connections, AskedPackets.of(packets))
+    if second is None:
+        from detector.detection.one_vantage import judge_one_vantage
+
+        return judge_one_vantage(captures, options, table, tool, digests, asked)
+    from detector.detection.two_captures import judge_two_captures
+
+    return judge_two_captures(captures, options, tool, digests, asked, jobs, share_bytes, progress)
+
+
+def detect_vantage(
+    sources: Sequence[CaptureFile],
+    *,
+    taken_at: str | None = None,
+    networks: str | None = None,
+    ack_delay_s: float | None = None,
+    least_probability: float = DECISION_PROBABILITY,
+    filter: str | None = None,  # noqa: A002
+    memory_bytes: int | None = None,
+    series: bool = False,
+    connections: Sequence[EndPoints] = (),
+    packets: int | AskedPackets = 0,
+    progress: Callable[[int, int], object] | None = None,
+) -> DetectionResult:
+    """Judge what several captures of one vantage point show together: parts of a rotated series, or of several days.
+
+    `networks` is a file of lines `prefix,name` that says which client addresses belong together (default: /24 and /48
+    of IPv6); the other options are those of `detect`. Connections that cross from one file into the next are two.
+    Raises as `detect` does.
+    """
+    options = replace(
+        _options(ClockMode.GENERAL, ack_delay_s, 0.0, taken_at),
+        least_probability=_least("probability", least_probability, 0.5),
+    )
+    paths = [capture_name(source) for source in sources]
+    for number, path in enumerate(paths):
+        if any(path != "-" != other and _is_same_file(path, other) for other in paths[:number]):
+            raise UsageError(f"two of the captures are the same file, {path}: give each once")
+    table = None if networks is None else _network_table(networks)
+    share_bytes = None if memory_bytes is None else memory_bytes // (len(paths) + 1)
+    tool = stated_tool(options, filter=filter, networks=networks, one_vantage=True)
+    digests = digests_of(paths)
+    captures = _opened(paths, filter, share_bytes, progress, at_once=False)
+    _log_captures(captures)
+    from detector.detection.one_vantage import judge_one_vantage
+
+    asked = Asked(series, connections, AskedPackets.of(packets))
+    return judge_one_vantage(captures, options, table, tool, digests, asked)
+
+
+def _network_table(path: str) -> NetworkTable:
+    from detector.one_capture.networks import read_networks
+
+    return read_networks(path)
+
+
+def _opened(
+    paths: Sequence[str | BinaryIO],
+    expression: str | None,
+    memory_bytes: int | None,
+    progress: Callable[[int, int], object] | None,
+    *,
+    at_once: bool,
+) -> list[Capture]:
+    """The captures, of which one at least holds TCP; each may keep so many bytes in memory."""
+    if paths.count("-") > 1:
+        raise UsageError("only one of the two captures can come from standard input")
+    captures = open_captures(
+        paths,
+        filter=expression,
+        memory_bytes=memory_bytes,
+        tcp_needed=len(paths) == 1,
+        progress=progress,
+        at_once=at_once,
+    )
+    if not any(capture.tcp_packet_count for capture in captures):
+        raise captures[0].nothing_to_analyse()
+    return captures
+
+
+def _log_captures(captures: Sequence[Capture]) -> None:
+    for capture in captures:
+        _LOG.info(
+            "read %s: TCP packets: %d, connections: %d",
+            capture.path, capture.tcp_packet_count, len(capture.connections),
+        )  # fmt: skip
+
+
+def _options(
+    clocks: ClockMode | str, ack_delay_s: float | None, drift_limit_ppm: float, taken_at: str | None
+) -> DetectOptions:
+    try:
+        mode = ClockMode(clocks)
+    except ValueError:
+        raise UsageError(f"clocks must be one of {', '.join(ClockMode)}, got {clocks!r}") from None
+    if ack_delay_s is not None and not ack_delay_s > 0:
+        raise UsageError(f"the ACK delay must be greater than 0 s, got {ack_delay_s}")
+    if not 0 <= drift_limit_ppm <= 10_000:
+        raise UsageError(f"the drift limit must be between 0 and 10000 ppm, got {drift_limit_ppm}")
+    if taken_at not in (None, "client", "server"):
+        raise UsageError(f"taken_at must be one of client, server, got {taken_at!r}")
+    return DetectOptions(mode, ack_delay_s, drift_limit_ppm, None if taken_at is None else taken_at == "client")
+
+
+def _least(name: str, value: float, above: float) -> float:
+    if not above <= value <= 1:
+        raise UsageError(f"the least {name} must be between {above:g} and 1, got {value}")
+    return value
+
+
+def _is_same_file(first: str | BinaryIO, second: str | BinaryIO) -> bool:
+    if not isinstance(first, str) or not isinstance(second, str):
+        return first is second
+    try:
+        return Path(first).samefile(second)
+    except OSError:
+        return False  # opening the capture reports the error with more detail

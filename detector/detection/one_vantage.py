@@ -1,0 +1,51 @@
+"""From captures of one vantage point to verdicts on its networks and connections."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from detector.detection.temporary_files import temporary_bytes
+from detector.one_capture.detection import judge_vantage
+from detector.one_capture.further_methods import ConnectionsAlone, further_evidence
+from detector.one_capture.networks import NetworkTable
+from detector.options import DetectOptions
+from detector.shown.asked import Asked
+from detector.shown.provenance import capture_summary
+from pepscope.captures.capture import Capture
+from pepscope.captures.files.digest import FileDigest
+from pepscope.results.verdicts import DetectionResult, GroupSide, Tool
+
+_LOG = logging.getLogger("pepscope.detect")
+
+
+def judge_one_vantage(
+    captures: Sequence[Capture],
+    options: DetectOptions,
+    networks: NetworkTable | None,
+    tool: Tool,
+    digests: Sequence[FileDigest],
+    asked: Asked,
+) -> DetectionResult:
+    """What captures of one vantage point show."""
+    at_client = options.first_at_client
+    pairs, groups = judge_vantage(
+        captures,
+        taken_at=None if at_client is None else GroupSide.CLIENT if at_client else GroupSide.SERVER,
+        networks=networks,
+        least_probability=options.least_probability,
+        further_evidence=further_evidence(captures, options),
+        series=asked.series,
+    )
+    _LOG.info("judged; connections: %d, groups: %d", len(pairs), len(groups))
+    if asked.series:
+        from detector.detection.drawn import add_series
+
+        add_series(ConnectionsAlone(captures, options).pair, pairs, asked.connections)
+    if asked.packets.moments:
+        from detector.shown.telling_packets.observing import OfOneVantage
+        from detector.shown.telling_packets.results import name_packets
+
+        groups = name_packets(captures, pairs, groups, OfOneVantage(captures, options), asked.packets)
+    summaries = tuple(capture_summary(*each) for each in zip(captures, digests, strict=True))
+    return DetectionResult(summaries, pairs, groups, tool, temporary_bytes(captures))

@@ -1,0 +1,138 @@
+"""From two captures to verdicts: pair, relate the clocks, examine by every method, judge."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from detector.detection.temporary_files import temporary_bytes
+from detector.groups import JudgedPart, Members, judge_groups, with_group_verdicts
+from detector.options import DetectOptions
+from detector.pair import Pair
+from detector.pairing.absence import Absence, nothing_in_common
+from detector.pairing.captures import PairedCaptures, pair_captures
+from detector.pairing.rivals import RivalJudge
+from detector.shown.asked import Asked
+from detector.shown.provenance import capture_summary
+from detector.verdict.judging import judge_pair
+from detector.verdict.loading_order import LoadingOrder, loading_order
+from detector.verdict.parts import by_parts
+from detector.verdict.together import judge_together, loaded_together
+from pepscope.captures.capture import Capture
+from pepscope.captures.files.digest import FileDigest
+from pepscope.errors import CaptureError
+from pepscope.results.pair_table import PairTable
+from pepscope.results.verdicts import DetectionResult, Tool, Verdict
+
+#: Pairs whose packets are compared to find out whether two files are copies of one capture.
+_COPIES_LOOKED_AT = 3
+
+_LOG = logging.getLogger("pepscope.detect")
+
+
+def judge_two_captures(
+    captures: Sequence[Capture],
+    options: DetectOptions,
+    tool: Tool,
+    digests: Sequence[FileDigest],
+    asked: Asked,
+    jobs: int,
+    work_bytes: int | None,
+    progress: Callable[[int, int], object] | None,
+) -> DetectionResult:
+    """What two captures show together, by so many processes that all their work takes `work_bytes` at most.
+
+    Raises CaptureError where both are one capture in two files.
+    """
+    paired = pair_captures(captures[0], captures[1], options)
+    _LOG.info("paired; connections to judge: %d", len(paired))
+    if paired.has_both:
+        _refuse_copies(captures, paired)
+    order = loading_order(captures, paired.matches, jobs, work_bytes)
+    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, progress)
+    _LOG.info("judged; connections: %d", len(paired))
+    groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
+    results = with_group_verdicts(pairs, groups)
+    if asked.series:
+        from detector.detection.drawn import add_series
+
+        add_series(lambda number: paired.pair(paired.matches[number]), results, asked.connections)
+    if asked.packets.moments:
+        from detector.shown.telling_packets.observing import OfTwoCaptures
+        from detector.shown.telling_packets.results import name_packets
+
+        groups = name_packets(captures, results, groups, OfTwoCaptures(captures, paired), asked.packets)
+    summaries = [capture_summary(*each) for each in zip(captures, digests, strict=True)]
+    if notes := _notes(captures, paired, results):
+        summaries[-1] = replace(summaries[-1], warnings=(*summaries[-1].warnings, *notes))
+    return DetectionResult(tuple(summaries), results, groups, tool, temporary_bytes(captures, read_elsewhere))
+
+
+def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
+    """Raise CaptureError where the captures are one in two files: compared with itself every connection is intact."""
+    both = [match for match in paired.matches if match.first is not None and match.second is not None]
+    for match in both[:_COPIES_LOOKED_AT]:
+        one, two = captures[0].packets(match.first or 0), captures[1].packets(match.second or 0)
+        if not np.array_equal(one.time_ns, two.time_ns):
+            return
+    if both:
+        raise CaptureError(
+            f"{captures[0].path} and {captures[1].path} hold the same packets at the same nanoseconds, so they are one "
+            "capture: give the captures of two ends"
+        )
+
+
+def _judge_all(
+    captures: Sequence[Capture],
+    paired: PairedCaptures,
+    options: DetectOptions,
+    order: LoadingOrder,
+    progress: Callable[[int, int], object] | None,
+) -> tuple[PairTable, Members, int]:
+    """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
+    processes read for it."""
+    absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
+    rivals = RivalJudge(paired, judge_pair)
+
+    def bytes_read() -> int:
+        return sum(capture.temporary_bytes[1] for capture in captures)
+
+    def judged(numbers: Sequence[int]) -> JudgedPart:
+        part, before = JudgedPart(), bytes_read()
+        for loaded in loaded_together(captures[0].path, paired, absence, numbers):
+            table, rows, are_doubtful = judge_together(loaded, rivals)
+            members = Members.of([each.pair for each in loaded], are_doubtful)
+            part.add(numbers[len(part.pairs) : len(part.pairs) + len(loaded)], table, rows, members)
+        part.bytes_read = bytes_read() - before
+        return part
+
+    every, read_before = JudgedPart(), bytes_read()
+    for _, part in by_parts(judged, order.places, order.jobs, order.stretches):
+        every.extend(part)
+        if progress is not None:
+            progress(len(every.pairs), len(paired))
+    read_elsewhere = every.bytes_read - (bytes_read() - read_before)
+    return every.pairs.in_order(every.rows_in_order()), Members.in_order(every.members), read_elsewhere
+
+
+def _is_split(pair: Pair) -> bool | None:
+    verdict = judge_pair(pair).verdict
+    return None if verdict is Verdict.INCONCLUSIVE else verdict is not Verdict.REGULAR
+
+
+def _notes(captures: Sequence[Capture], paired: PairedCaptures, results: PairTable) -> tuple[str, ...]:
+    """Warnings about how the two captures relate to each other: one sentence each."""
+    places = range(len(results))
+    if results and paired.has_both and not any(map(results.is_seen_twice, places)):
+        return (nothing_in_common(captures),)
+    both = [at_one for at_one in map(results.at_one_place, places) if at_one is not None]
+    one = sum(both)
+    if not one:
+        return ()
+    names = " and ".join(capture.path for capture in captures)
+    return (
+        f"{names} were taken at one place by {one} of {len(both)} connections: these were judged as in one capture",
+    )

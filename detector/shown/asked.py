@@ -1,0 +1,45 @@
+"""What results are to carry beside verdicts: the packets that show findings, and what a page draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pepscope.errors import UsageError
+from pepscope.results.attention import ATTENTION, EndPoints
+from pepscope.results.pair_table import PairTable
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPackets:
+    """How many packets to name: moments for a finding, each of which may take a packet at either vantage point, and
+    connections; those that deserve attention come first, unless `choose` picks them by their places."""
+
+    moments: int
+    connections: int = 1000
+    choose: Callable[[PairTable], Sequence[int]] | None = None
+
+    def places(self, results: PairTable) -> Sequence[int]:
+        """The connections whose packets are to be named."""
+        if self.choose is not None:
+            return self.choose(results)
+        ranks = [ATTENTION[verdict] for verdict in results.verdicts()]
+        ranked = sorted(range(len(results)), key=ranks.__getitem__)
+        return ranked[: self.connections]
+
+    @classmethod
+    def of(cls, packets: int | AskedPackets) -> AskedPackets:
+        """What `packets` asks for. Raises UsageError for a number below 0."""
+        asked = packets if isinstance(packets, AskedPackets) else cls(packets)
+        if asked.moments < 0:
+            raise UsageError(f"the packets to name must be at least 0, got {asked.moments}")
+        return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What results are to carry: with `series` what a page draws, of `connections` where some are given, and packets."""
+
+    series: bool
+    connections: Sequence[EndPoints]
+    packets: AskedPackets
