@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
 from detector.clocks.relation import ClockRelation, relate, relate_all
 from detector.other_transport.encrypted_legs import Guise
 from detector.pair import Pair
@@ -37,8 +39,7 @@ class Absent:
     middlebox_certainty: Callable[[], float]
 
 
-@dataclass(frozen=True)
-class Observation:
+class Observation(Struct, frozen=True, dict=True):
     """What the captures show of one connection: the pair, and what they say about each other where that matters."""
 
     pair: Pair

@@ -6,8 +6,10 @@ At one of them its bytes may travel in UDP datagrams.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar, cast
+
+from msgspec import Struct, field
 
 from detector.options import DetectOptions
 from pepscope.captures.connections import Connection, FlowSummary
@@ -21,8 +23,7 @@ Made = TypeVar("Made")
 _UP = Direction.UP
 
 
-@dataclass(frozen=True, slots=True)
-class Vantage:
+class Vantage(Struct, frozen=True, dict=True):
     """One connection at one capture point."""
 
     capture: str
@@ -30,7 +31,10 @@ class Vantage:
     packets: PacketColumns
     payload: dict[Direction, PayloadSample]
     clock_set_back: bool = False  # the capture's times fell back
-    _made: dict[tuple[object, Direction], object] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @cached_property
+    def _made(self) -> dict[tuple[object, Direction], object]:
+        return {}
 
     def derived(self, make: Callable[[PacketColumns, Direction], Made], direction: Direction) -> Made:
         """What `make` gives for this vantage's packets; made once, however many methods ask."""
@@ -44,8 +48,7 @@ class Vantage:
         return self.connection.up if direction is _UP else self.connection.down
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedStream:
+class CarriedStream(Struct, frozen=True):
     """One direction's TCP stream as it was found in one side's datagrams.
 
     The arrays have one element for each datagram whose place in the stream is known, in the order of capture: when it
@@ -68,8 +71,7 @@ class CarriedStream:
         return len(self.time_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class DatagramLeg:
+class DatagramLeg(Struct, frozen=True):
     """A UDP flow that carries a TCP connection's bytes; `client` is the side (0 or 1) that sends the client's."""
 
     capture: str
@@ -94,8 +96,7 @@ class DatagramLeg:
         return self.flow.end_point(1 - self.client)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamAlignment:
+class StreamAlignment(Struct, frozen=True):
     """Alignment of one direction's streams at the two vantage points.
 
     Byte x of the client side's stream is byte x + `shift_bytes` of the server side's stream (not 0 where a SYN is
@@ -108,8 +109,7 @@ class StreamAlignment:
     matched: float
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """A connection at the client's side and/or the server's side; at least one is present.
 
     With one side only, `datagram_leg` may say that its bytes travel in UDP at the other.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from detector.pair import Pair
 from detector.streams.curves import NEVER
@@ -41,8 +41,7 @@ COMPARED_PIECES = 4
 _UP, _DOWN = Direction.UP, Direction.DOWN
 
 
-@dataclass(frozen=True, slots=True)
-class FlowClouds:
+class FlowClouds(Struct, frozen=True):
     """Times of one data direction at its sender and its receiver, and the share of its data that was sent again."""
 
     direction: Direction

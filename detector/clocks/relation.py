@@ -19,10 +19,11 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.clocks.clouds import (
     FlowClouds,
@@ -68,8 +69,7 @@ class ClockBasis(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRelation:
+class ClockRelation(Struct, frozen=True):
     """How the server side's clock relates to the client side's, and how well an end-to-end connection fits.
 
     `slack_s` is the room between the clouds after sparing what capture loss may have spoilt, `exact_slack_s` before;
@@ -131,8 +131,7 @@ class ClockRelation:
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
+class _Bounds(Struct, frozen=True):
     """What the times of a pair's flows say: the constraints, and the lines between them, between data alone, and where
     the spared ones are left out (in the general form)."""
 

@@ -17,14 +17,13 @@ of y - drift * x for each drift of a grid. `crates/evidence` does the arithmetic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 #: Lines tried when constraints may be left out; a negative slack is corrected for what lies between two neighbours.
 DRIFT_STEPS = 201
 
 
-@dataclass(frozen=True, slots=True)
-class Separation:
+class Separation(Struct, frozen=True):
     """Best line between two clouds.
 
     `slack_ns` > 0 is the room between them (the vertical gap along the line), < 0 by how much they overlap at the

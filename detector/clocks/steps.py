@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from detector.clocks.separation import Separation
 from pepscope import _core
@@ -25,8 +26,7 @@ STEP_BINS = 512
 STEP_DRIFTS = 41
 
 
-@dataclass(frozen=True, slots=True)
-class ClockPiece:
+class ClockPiece(Struct, frozen=True):
     """theta between two steps, as a line: offset at `reference_ns` (client clock), and drift."""
 
     start_ns: int  # client clock

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from detector.options import DetectOptions
 from detector.other_transport.encrypted_legs import EncryptedLegs, Guise, Legs, find_encrypted_legs

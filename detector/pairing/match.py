@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from detector.pair import DatagramLeg
 
@@ -31,8 +32,7 @@ class Ground(StrEnum):
     ALONE = "seen by one capture only"
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """Connection `first` of the first capture and `second` of the second.
 
     `sides_swapped`: the client and server that were guessed in one capture contradict the other capture. `leg`: the UDP
@@ -50,8 +50,7 @@ class Match:
     rivals: tuple[Match, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """Two connections that may be one, and the log-likelihood ratio (nats) of the evidence for it against chance."""
 
     first: int

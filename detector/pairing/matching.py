@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from detector.clocks.start_offset import agreed_offset, common_offset
 from detector.other_transport.datagram_pairing import find_legs, flow_clock_offset

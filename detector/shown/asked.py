@@ -38,7 +38,7 @@ class AskedPackets:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What results are to carry: with `series` what a page draws, of `connections` where some are given, and packets."""
+    """What results carry: packets, and with `series` what a page draws, of `connections` where some are given."""
 
     series: bool
     connections: Sequence[EndPoints]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from detector.clocks.clouds import FlowClouds, ack_points, data_points
 from detector.clocks.relation import TIMESTAMP_ERROR_S, ClockRelation

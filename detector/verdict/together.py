@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.pair import Pair, Vantage
@@ -26,8 +27,7 @@ from pepscope.results.pair_table import PairTable
 _PACKETS_TOGETHER = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A connection with its packets, and as methods are given it."""
 
     match: Match

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from pepscope.errors import UsageError
 from pepscope.extras import needed
-from pepscope.results.encode import group_document, host_document, time_text
+from pepscope.results.encode import group_document, host_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, VantageColumns
+from pepscope.results.times import time_text
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pepscope.extras import needed
-from pepscope.results.encode import numbers_texts, packets_document
+from pepscope.results.evidence.documents import PIECE_COLUMNS, piece_rows
+from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.frames import detection_batches, detection_frames
+from pepscope.results.pair_documents import packets_document
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
 from reports.errors import cannot_write
@@ -40,19 +43,14 @@ def evidence_frame(result: DetectionResult) -> pd.DataFrame:
 def _evidence_columns(result: DetectionResult, rows: int) -> Iterator[dict[str, list[Any]]]:
     """The columns of `evidence_frame` for so many connections at a time; at least once, where they may be empty."""
     table = PairTable.of(result.pairs)
+    reader = EvidenceReader(table.columns.evidence, piece_rows)
     for start in range(0, max(len(table), 1), rows):
         chosen = table.rows[start : start + rows]
-        found = [table.columns.evidence.documents(row) for row in chosen]
-        items = [item for each in found for item in each]
+        found = [reader.on(row) for row in chosen]
+        columns = list(zip(*chain.from_iterable(found), strict=True)) or [()] * len(PIECE_COLUMNS)
         yield {
             "pair": [place for place, each in enumerate(found, start) for _ in each],
-            "method": [item["method"] for item in items],
-            "outcome": [item["outcome"] for item in items],
-            "finding": [item["finding"] for item in items],
-            "strength": [item["strength"] for item in items],
-            "summary": [item["summary"] for item in items],
-            "numbers": numbers_texts([item["numbers"] for item in items]),
-            "caveats": ["; ".join(item["caveats"]) for item in items],
+            **dict(zip(PIECE_COLUMNS, map(list, columns), strict=True)),
             "packets": [
                 text
                 for row, each in zip(chosen, found, strict=True)

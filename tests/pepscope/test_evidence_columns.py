@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pepscope.results.evidence.columns import Figure, Words, evidence_columns, rounded
+from pepscope.results.evidence.documents import piece_documents
+from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable
 from pepscope.results.verdicts import Evidence
@@ -62,8 +64,9 @@ def test_columns_are_worded_as_each_connection_would_be(rows: list[tuple[int, in
     joined.append(wanted[:1])
     joined.extend(pickle.loads(pickle.dumps(table)))
     assert [joined[row + 1] for row in range(len(rows))] == [(item,) for item in wanted]
+    reader = EvidenceReader(joined, piece_documents)
     for row, item in enumerate(wanted):
-        (document,) = joined.documents(row + 1)
+        (document,) = reader.on(row + 1)
         assert (document["summary"], document["numbers"], document["caveats"]) == (
             item.summary,
             item.numbers,

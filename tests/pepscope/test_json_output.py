@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pepscope.results import encode
+from pepscope.results import encode, pair_documents
 from pepscope.results.json_output import write_json, write_json_lines
 from pepscope.results.pair_table import PairTable
-from pepscope.results.pairs.columns import JUDGED, PairColumns
+from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, PairResult, VantageName, Verdict
 from pepscope.whole_file import output_file
@@ -111,8 +111,8 @@ def test_batches_leave_no_trace(count: int) -> None:
 
 def test_pairs_are_made_one_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    document = encode._pair_record
-    monkeypatch.setattr(encode, "_pair_record", lambda *pair: made.append(pair[1]) or document(*pair))  # type: ignore[func-returns-value]
+    values = pair_documents._values
+    monkeypatch.setattr(pair_documents, "_values", lambda *pair: made.append(pair[1]) or values(*pair))  # type: ignore[func-returns-value]
     chunks = encode.json_chunks(many(1000))
     for _ in range(4):
         next(chunks)
@@ -124,11 +124,11 @@ def test_a_file_appears_when_it_is_whole(write: Any, tmp_path: Path, monkeypatch
     path = tmp_path / "verdicts"
     path.write_text("earlier")
 
-    def broken(columns: PairColumns, row: int) -> dict[str, object]:
+    def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(encode, "_pair_record", broken)
+        patched.setattr(pair_documents, "_values", broken)
         with pytest.raises(OSError, match="No space"):
             write(many(3), path)
     assert [(found.name, found.read_text()) for found in tmp_path.iterdir()] == [("verdicts", "earlier")]

@@ -68,27 +68,20 @@ class Form:
         # Sentences of their own stand first, and what is beside the figures last.
         return dict(zip(self.names, values[1:] if self.has_own_sentences else values))  # noqa: B905
 
-    def documents(self, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-        """Evidence on many connections as `detect-2` writes it, packets apart; what is alike may be one document."""
-        common = {"method": self.method, "outcome": self.outcome.value, "finding": str(self.finding)}
-        unnamed = {"packets": None, "find": None}
-        if self.wording is None and not columns and not any(strengths):
-            words: dict[str, Any] = {"summary": self.summary, "numbers": {}, "caveats": self.caveats}
-            return [{**common, "strength": 0.0, **words, **unnamed}] * len(strengths)
-        names, own, wording = self.names, int(self.has_own_sentences), self.wording
-        summary, caveats = self.summary or "", self.caveats
-        documents = []
-        for strength, *values in zip(strengths, *columns, strict=True):
-            # What stands beside the figures comes last.
-            numbers = dict(zip(names, values[own:] if own else values))  # noqa: B905
-            if own:
-                summary = values[0]
-            elif wording is not None:
-                read = dict(zip((*names, *self.beside), values, strict=True)) if self.beside else numbers
-                summary, caveats = wording(read)
-            words = {"strength": strength, "summary": summary, "numbers": numbers, "caveats": caveats}
-            documents.append({**common, **words, **unnamed})
-        return documents
+    def figures(self, columns: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
+        """The columns of figures among what is kept of many connections."""
+        own = int(self.has_own_sentences)
+        return columns[own : own + len(self.names)]
+
+    def said(self, count: int, columns: Sequence[Sequence[Any]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+        """The sentence and the caveats of each of so many connections, by what is kept of them."""
+        wording = self.wording
+        if wording is None:
+            return columns[0] if self.summary is None else [self.summary] * count, [self.caveats] * count
+        read = (*self.names, *self.beside)
+        values = zip(*columns, strict=True) if columns else iter([()] * count)
+        words = [wording(dict(zip(read, each))) for each in values]  # noqa: B905  # columns have the form's length
+        return [each.summary for each in words], [each.caveats for each in words]
 
     def evidence(self, strength: float, values: Sequence[Any]) -> Evidence:
         """The piece of evidence on one connection."""

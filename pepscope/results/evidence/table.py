@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -34,6 +34,15 @@ _PACKED_TOGETHER = 32
 _UNPACKED = 2
 
 
+class Part(NamedTuple):
+    """Pieces of evidence of one form in a block: their places among its pieces, and what is kept of them as columns."""
+
+    places: Int64Array
+    form: Form
+    strengths: Sequence[float]
+    columns: Sequence[Sequence[Any]]
+
+
 class EvidenceTable:
     """Evidence by connection; appended once, made again when it is asked for."""
 
@@ -48,7 +57,6 @@ class EvidenceTable:
         self._packed = BytesColumn()  # what is kept of connections that were added together
         self._packed_until = array("q")  # the row after the last one of each of these
         self._unpacked: dict[int, list[list[Any]]] = {}  # the blocks that were asked for last
-        self._documents: dict[int, list[dict[str, Any]]] = {}  # the same in one list, for an encoder
 
     def append(self, evidence: Sequence[Evidence]) -> None:
         """Add what was found on one more connection."""
@@ -118,10 +126,10 @@ class EvidenceTable:
         self._pack()
         for row, item in items.items():
             block = bisect_right(self._packed_until, row)
-            by_block[block][row - self._begin(block)] = item
+            by_block[block][row - self.begin(block)] = item
         said: dict[int, str] = {}
         for block, wanted in by_block.items():
-            begin, (count, parts) = self._begin(block), self._content(block)
+            begin, (count, parts) = self.begin(block), self._content(block)
             passed = [0] * count
             for rows, columns in parts:
                 for place, row in enumerate(rows):
@@ -131,31 +139,31 @@ class EvidenceTable:
                         said[begin + row] = form.words([column[place] for column in columns]).summary
         return said
 
-    def documents(self, row: int) -> list[dict[str, Any]]:
-        """What was found on a connection as `detect-2` writes it, for an encoder, without the packets that show it."""
+    def block_of(self, row: int) -> int:
+        """Which connections were packed together with that of a row."""
         self._pack()
-        block = bisect_right(self._packed_until, row)
-        documents = self._documents.get(block)
-        if documents is None:
-            _make_room(self._documents)
-            documents = self._documents[block] = self._made_documents(block)
-        base = self._ends[self._begin(block)]
-        return documents[self._ends[row] - base : self._ends[row + 1] - base]
+        return bisect_right(self._packed_until, row)
 
-    def _made_documents(self, block: int) -> list[dict[str, Any]]:
-        """The documents of all connections that were packed together: what forms have in common is read once."""
-        begin, (count, parts) = self._begin(block), self._content(block)
+    def begin(self, block: int) -> int:
+        """The row of the first connection of a block."""
+        return self._packed_until[block - 1] if block else 0
+
+    def parts(self, block: int) -> tuple[Int64Array, list[Part]]:
+        """Where the pieces on each connection of a block begin, the first at 0, and where the last ones end; and the
+        pieces, form by form."""
+        begin, (count, parts) = self.begin(block), self._content(block)
         ends = np.array(self._ends[begin : begin + count + 1])
-        next_places, base = ends[:-1].copy(), int(ends[0])
-        made: list[dict[str, Any]] = [{}] * int(ends[-1] - base)
+        base = int(ends[0])
+        ends -= base
+        next_places = ends[:-1].copy()
+        strengths, forms = (np.asarray(column[base : base + int(ends[-1])]) for column in (self._strength, self._form))
+        made = []
         for rows, columns in parts:
             places = next_places[rows]
             next_places[rows] += 1
-            form = self._forms[self._form[int(places[0])]]
-            documents = form.documents([self._strength[place] for place in places.tolist()], columns)
-            for place, document in zip((places - base).tolist(), documents, strict=True):
-                made[place] = document
-        return made
+            form = self._forms[forms[places[0]]]
+            made.append(Part(places, form, strengths[places].tolist(), columns))
+        return ends, made
 
     def forms(self, row: int) -> list[Form]:
         """What was found on a connection, without strength and figures."""
@@ -190,17 +198,15 @@ class EvidenceTable:
                 values: Iterator[Any] = zip(*columns, strict=True) if columns else iter([()] * len(rows))
                 for place, each in zip(rows, values, strict=True):
                     by_row[place].append(each)
-            _make_room(self._unpacked)
+            while len(self._unpacked) >= _UNPACKED:
+                del self._unpacked[next(iter(self._unpacked))]
             self._unpacked[block] = by_row
-        return self._unpacked[block][row - self._begin(block)]
+        return self._unpacked[block][row - self.begin(block)]
 
     def _content(self, block: int) -> tuple[int, list[tuple[list[int], list[list[Any]]]]]:
         """How many connections were packed together, and rows and columns of each part, of which none is empty."""
         count, parts = msgspec.msgpack.decode(zlib.decompress(self._packed[block]))
         return count, parts
-
-    def _begin(self, block: int) -> int:
-        return self._packed_until[block - 1] if block else 0
 
     def _kept(self, part: EvidenceColumns) -> tuple[int, tuple[Sequence[Any], ...]]:
         """The number of the form of these pieces of evidence, and what must be kept of each."""
@@ -230,11 +236,6 @@ def _key(form: Form) -> tuple[object, ...]:
         form.method, form.outcome, type(form.finding), form.finding, form.names, form.caveats, form.summary,
         form.wording, form.beside,
     )  # fmt: skip
-
-
-def _make_room(kept: dict[int, Any]) -> None:
-    while len(kept) >= _UNPACKED:
-        del kept[next(iter(kept))]
 
 
 def plain_number(value: object) -> Number:

@@ -1,8 +1,7 @@
 """The path's round trip by a handshake that crossed it, and acknowledgements that came back sooner."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from detector.clocks.handshake_path import handshake_round_trip_ns
 from detector.method import Observation

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from detector.clocks.clouds import clouds_of
 from detector.pair import StreamAlignment

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from detector.method import Observation
 from detector.methods.handshake import METHOD
@@ -81,7 +82,7 @@ def paired(
         captures.append(open_capture(str(path)))
     (pair,) = pair_captures(captures[0], captures[1], options or DetectOptions())
     if swapped:
-        pair = replace(pair, client_side=pair.server_side, server_side=pair.client_side)
+        pair = structs.replace(pair, client_side=pair.server_side, server_side=pair.client_side)
     return pair
 
 
@@ -128,14 +129,14 @@ def test_options_that_the_capture_cut_off_are_not_absent():
     server = pair.server_side
     assert server is not None
     cut = server.connection._replace(up=server.connection.up._replace(options_captured=False, syn_options=b"\x02\x04"))
-    found = examined(Observation(replace(pair, server_side=replace(server, connection=cut))))
+    found = examined(Observation(structs.replace(pair, server_side=structs.replace(server, connection=cut))))
     assert found.numbers["syn_options_arrived"] == "cut off"
     assert found.numbers["option_list"] == "equal"  # of the SYN-ACK
 
 
 def test_one_capture_or_no_syn_decides_nothing():
     (pair,) = pairs("spl_ha_dl_mid_lte_bbr")
-    assert examined(Observation(replace(pair, server_side=None))).finding == "needs-second-capture"
+    assert examined(Observation(structs.replace(pair, server_side=None))).finding == "needs-second-capture"
     (late,) = pairs("spl_ha_dl_small_umts__mid")
     assert examined(Observation(late)).finding == "no-handshake"
 

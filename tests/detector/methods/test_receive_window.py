@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.methods.receive_window import METHOD, transfer_spans

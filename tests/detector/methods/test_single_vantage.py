@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.methods.single_vantage import METHOD, answer_times

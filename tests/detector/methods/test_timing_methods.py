@@ -1,8 +1,8 @@
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from detector.method import Observation
 from detector.methods import ack_timing, delayed_ack, progress

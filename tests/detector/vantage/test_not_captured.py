@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import pepscope
 from benchmarks.cut_captures import LENGTHS, judge_cuts

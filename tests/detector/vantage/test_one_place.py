@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 import pepscope
 from detector.pair import Pair, Vantage
@@ -109,26 +110,26 @@ def test_two_ends_are_two_places_even_without_routers_between(run_id: str) -> No
 def bridged(pair: Pair) -> Pair:
     """The pair as if nothing between its captures lowered hop limits."""
     client, server = (with_ttl(vantage) for vantage in pair.vantages)
-    return replace(pair, client_side=client, server_side=server)
+    return structs.replace(pair, client_side=client, server_side=server)
 
 
 def with_ttl(vantage: Vantage) -> Vantage:
     packets = vantage.packets.replaced(ttl=np.full_like(vantage.packets.ttl, 64))
     flows = {name: getattr(vantage.connection, name)._replace(ttl=64) for name in ("up", "down")}
-    return replace(vantage, packets=packets, connection=vantage.connection._replace(**flows))
+    return structs.replace(vantage, packets=packets, connection=vantage.connection._replace(**flows))
 
 
 def same_place_pair(run_id: str = "reg_dl_short10k") -> Pair:
     """A real pair whose second capture is a copy of its first."""
     pair = bridged(pairs(run_id)[0])
-    return replace(pair, server_side=pair.client_side)
+    return structs.replace(pair, server_side=pair.client_side)
 
 
 def at_another_time(pair: Pair, later_ns: Callable[[PacketColumns], np.ndarray]) -> Pair:
     assert pair.server_side is not None
     packets = pair.server_side.packets
     moved = packets.replaced(time_ns=packets.time_ns + later_ns(packets).astype(np.int64))
-    return replace(pair, server_side=replace(pair.server_side, packets=moved))
+    return structs.replace(pair, server_side=structs.replace(pair.server_side, packets=moved))
 
 
 def ways(packets: PacketColumns) -> np.ndarray:
@@ -153,7 +154,7 @@ def test_another_hop_limit_is_another_place() -> None:
     pair = same_place_pair()
     assert pair.server_side is not None
     further = pair.server_side.packets.replaced(ttl=pair.server_side.packets.ttl - np.uint8(1))
-    assert one_place(replace(pair, server_side=replace(pair.server_side, packets=further))) is None
+    assert one_place(structs.replace(pair, server_side=structs.replace(pair.server_side, packets=further))) is None
 
 
 def test_one_way_with_queueing_is_two_places() -> None:
@@ -162,7 +163,7 @@ def test_one_way_with_queueing_is_two_places() -> None:
     packets = pair.server_side.packets
     only_down = (packets.direction == Direction.DOWN) & ((packets.flags & TcpFlag.SYN) == 0)
     kept = PacketColumns(**{name: getattr(packets, name)[only_down] for name in PacketColumns.COLUMNS})
-    one_way = replace(pair, server_side=replace(pair.server_side, packets=kept))
+    one_way = structs.replace(pair, server_side=structs.replace(pair.server_side, packets=kept))
     assert one_place(one_way) is not None
     random = np.random.default_rng(1)
     assert one_place(at_another_time(one_way, lambda p: random.integers(0, 50_000, len(p)))) is None

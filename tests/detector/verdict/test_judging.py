@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from detector.detection import detect
 from detector.method import Context, Findings, Method, Observation, compares_streams

@@ -1,0 +1,104 @@
+"""Pieces of evidence as `detect-2` writes them: as documents, and as text of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from pepscope.results.evidence.columns import Form
+from pepscope.results.json_templates import VALUE, Layout, Template, json_texts
+
+#: Members of a piece of evidence that name packets, where none were looked for.
+UNNAMED = {"packets": None, "find": None}
+
+
+class PieceText(NamedTuple):
+    """A piece of evidence as text up to the members that name packets, and what it says."""
+
+    summary: str
+    text: bytes
+
+
+def _piece(form: Form, value: Callable[[], Any]) -> dict[str, Any]:
+    """A piece of evidence but for its packets; `value` gives what differs from piece to piece, in this order."""
+    return {
+        "method": form.method,
+        "outcome": form.outcome.value,
+        "finding": str(form.finding),
+        "strength": value(),
+        "summary": value(),
+        "numbers": {name: value() for name in form.names},
+        "caveats": value(),
+    }
+
+
+def piece_documents(form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Pieces of evidence of one form as documents that name no packets."""
+    summaries, caveats = form.said(len(strengths), columns)
+    values = zip(strengths, summaries, *form.figures(columns), caveats, strict=True)
+    return [{**_piece(form, iter(each).__next__), **UNNAMED} for each in values]
+
+
+#: What `piece_rows` gives of each piece of evidence.
+PIECE_COLUMNS = ("method", "outcome", "finding", "strength", "summary", "numbers", "caveats")
+
+
+def piece_rows(form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Pieces of evidence of one form as `PIECE_COLUMNS`: figures as JSON text, caveats joined by `; `."""
+    count = len(strengths)
+    summaries, caveats = form.said(count, columns)
+    joined = ["; ".join(each) for each in caveats]
+    numbers = Template(dict.fromkeys(form.names, VALUE), Layout(None))
+    figures = [*map(json_texts, form.figures(columns))]
+    texts = [each.decode("utf-8", "surrogatepass") for each in numbers.filled(zip(*figures, strict=True))]
+    common = repeat(form.method), repeat(form.outcome.value), repeat(str(form.finding))
+    return list(zip(*common, strengths, summaries, texts or ["{}"] * count, joined))  # noqa: B905  # repeats have no end
+
+
+class PieceTexts:
+    """Makes the texts of pieces of evidence that stand so many levels deep."""
+
+    def __init__(self, layout: Layout, level: int) -> None:
+        self._layout = layout
+        self._level = level
+        self._templates: dict[int, tuple[Form, Template]] = {}  # by object: forms of a table are one for each kind
+        self._caveats: dict[tuple[str, ...], bytes] = {}
+
+    def __call__(self, form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[PieceText]:
+        """The texts of pieces of evidence of one form, each without its last bracket."""
+        count = len(strengths)
+        summaries, caveats = form.said(count, columns)
+        if form.wording is None and not columns and not any(strengths):
+            (text,) = self._filled(form, [strengths[:1], summaries[:1]], caveats[:1])
+            return [PieceText(summaries[0], text)] * count
+        texts = self._filled(form, [strengths, summaries, *form.figures(columns)], caveats)
+        return [PieceText(*each) for each in zip(summaries, texts, strict=True)]
+
+    def _filled(self, form: Form, columns: Sequence[Sequence[Any]], caveats: Sequence[Sequence[str]]) -> list[bytes]:
+        if id(form) not in self._templates:
+            self._templates[id(form)] = form, Template(_piece(form, lambda: VALUE), self._layout, self._level)
+        _, template = self._templates[id(form)]
+        values = zip(*map(json_texts, columns), map(self._list, caveats), strict=True)
+        return [text.removesuffix(self._closing) for text in template.filled(values)]
+
+    @property
+    def _closing(self) -> bytes:
+        return self._layout.line(self._level) + b"}"
+
+    def _list(self, caveats: Sequence[str]) -> bytes:
+        key = tuple(caveats)
+        text = self._caveats.get(key)
+        if text is None:
+            text = self._layout.text(list(key), self._level + 1)
+            if len(self._caveats) < _MOST_CAVEATS:
+                self._caveats[key] = text
+        return text
+
+    def members(self, named: dict[str, Any]) -> bytes:
+        """The members that name packets, and the last bracket of the piece."""
+        return b"," + self._layout.text(named, self._level)[1:]
+
+
+#: Lists of caveats whose text is kept: nearly all pieces of evidence have one of a few.
+_MOST_CAVEATS = 1024
