@@ -753,10 +753,13 @@ def sender_leads(
 class PairSegments:
     """Segments of a connection at the client's and at the server's capture point, in the client side's offsets."""
 
-    def cut_data(self, direction: int, parts: int, fewest: int) -> tuple[list[int], dict[str, npt.NDArray[np.int64]]]:
+    def cut_data(
+        self, direction: int, parts: int, fewest: int, least_alike: float | None = None
+    ) -> tuple[list[int], dict[str, npt.NDArray[np.int64]]]:
         """The arrived data of one direction cut in two at the places that divide them into equal parts and leave
         `fewest` on either side: from which bytes on, and counts by name, a row before and one after. Empty where none
-        were emitted."""
+        were emitted. With `least_alike` only where in one of both more than this share of the segments may be those
+        emitted, by timestamps or by IP IDs."""
 
 def openings(clients: Sequence[PacketColumns], servers: Sequence[PacketColumns]) -> dict[str, npt.NDArray[np.int64]]:
     """SYN and SYN-ACK (rows) of connections (columns) by the client's and the server's packets, all copies together.

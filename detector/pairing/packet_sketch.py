@@ -99,8 +99,8 @@ def shared_packets(
     left, right = dict(ones), dict(twos)
     found: list[SharedPackets] = []
     for form in Form:
-        if not left or not right:
-            break
+        if not left or not right or _has_no_candidates(form.value, left, right):
+            continue
         here = _shared(_sketch_all(first, left, form.value), _sketch_all(second, right, form.value), form.value)
         if not form.value.stamps:
             # Where both captures hold stamps and these disagree, nothing else makes the packets the same.
@@ -110,6 +110,11 @@ def shared_packets(
             left.pop(pair.first, None)
             right.pop(pair.second, None)
     return found
+
+
+def _has_no_candidates(form: _Form, left: Connections, right: Connections) -> bool:
+    """Whether no pair could be found by keys without stamps, since all connections have some."""
+    return not form.stamps and all(_has_stamps(each) for side in (left, right) for each in side.values())
 
 
 def _sketch_all(source: ConnectionSource, connections: Connections, form: _Form) -> _Sketches:

@@ -55,16 +55,19 @@ pub(crate) struct PairSegments {
 #[pymethods]
 impl PairSegments {
     /// The data of one direction cut in two at several places: from which bytes on, and counts as arrays with a row for
-    /// what is before and one for what is after.
+    /// what is before and one for what is after. With `least_alike` only where in one of the parts more than this share
+    /// of the segments may be those emitted.
+    #[pyo3(signature = (direction, parts, fewest, least_alike = None))]
     fn cut_data<'py>(
         &self,
         py: Python<'py>,
         direction: usize,
         parts: usize,
         fewest: usize,
+        least_alike: Option<f64>,
     ) -> PyResult<(Vec<i64>, Bound<'py, PyDict>)> {
         check(direction)?;
-        let found = py.detach(|| self.segments.cut_data(direction, parts, fewest));
+        let found = py.detach(|| self.segments.cut_data(direction, parts, fewest, least_alike));
         let from_bytes = found.iter().map(|cut| cut.from_byte).collect();
         let (before, after) = found.into_iter().map(|cut| (Some(cut.before), Some(cut.after))).unzip();
         Ok((from_bytes, field_columns(py, &[before, after])?))

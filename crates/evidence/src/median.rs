@@ -2,6 +2,11 @@
 
 /// The median, of an even number of values the mean of the middle two; `None` of none.
 pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
+    median_of(&mut values)
+}
+
+/// The same of values whose order does not matter.
+pub(crate) fn median_of(values: &mut [f64]) -> Option<f64> {
     let half = values.len() / 2;
     if values.is_empty() {
         return None;

@@ -6,6 +6,7 @@ pub(crate) mod candidates;
 pub mod columns;
 pub mod common_packets;
 pub mod least_changed;
+pub mod likeness;
 pub mod packet_keys;
 pub mod pair;
 pub mod places;

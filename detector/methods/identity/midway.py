@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detector.methods.identity.agreement import compare_data, sum_fields, total_nats
+from detector.methods.identity.agreement import FITTED_NATS, LEAST_CHANCE, SAME, compare_data, sum_fields, total_nats
 from detector.methods.identity.segment_counts import field_counts
 from pepscope import _core
 from pepscope.captures.packets import Direction
@@ -21,6 +21,13 @@ FEWEST_SEGMENTS = 20
 
 #: The arrived segments are divided into so many parts, and the stream is cut in two between any two of these.
 PARTS = 16
+
+#: Share of segments that agree in a field from which on it speaks for the same packets.
+_FOR_SAME = math.log((1 - LEAST_CHANCE) / (1 - SAME))
+LEAST_ALIKE = _FOR_SAME / (_FOR_SAME + math.log(SAME / LEAST_CHANCE))
+
+#: What convinces where neither timestamps nor IP IDs agree as they are: shifted timestamps, and habits of a stack.
+WITHOUT_LIKENESS_NATS = 2 * FITTED_NATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +42,13 @@ class Change:
 def change_of_maker(
     segments: _core.PairSegments, direction: Direction, largest_payload: int, least_nats: float
 ) -> Change | None:
-    """The cut at which one part of the data is the same packets and the other is not, each by `least_nats` or more."""
-    from_bytes, columns = segments.cut_data(direction, PARTS, FEWEST_SEGMENTS)
+    """The cut at which one part of the data is the same packets and the other is not, each by `least_nats` or more.
+
+    Parts are compared in every field only where one of them can be the same packets: where another stack made all the
+    data, equal timestamps and IP IDs are rare in each part.
+    """
+    least_alike = LEAST_ALIKE if least_nats > WITHOUT_LIKENESS_NATS else None
+    from_bytes, columns = segments.cut_data(direction, PARTS, FEWEST_SEGMENTS, least_alike)
     if not from_bytes:
         return None
     early, late = total_nats(sum_fields([compare_data(field_counts(columns), largest_payload)]))

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from detector.methods.identity import midway
 from detector.methods.identity.agreement import compare_data
+from detector.methods.identity.examination import DECISIVE_NATS
+from detector.methods.identity.midway import change_of_maker
 from detector.methods.identity.segment_counts import field_counts
 from pepscope.captures.packets import Direction
 from tests.detector.methods import reference_agreement
@@ -21,6 +27,7 @@ from tests.detector.methods.generated_segments import (
     emitted_data,
     laid_over,
     seeds,
+    together,
 )
 
 
@@ -50,6 +57,33 @@ def test_parts_of_the_data_agree_as_if_alone(seed, count, how, parts, fewest):
         for half, rows in enumerate((np.arange(place), np.arange(place, len(came)))):
             wanted = reference_agreement.compare_data(emitted, ordered.take(rows), 1460)
             assert alone(found, half, number) == wanted
+
+
+@settings(deadline=None)
+@given(seeds, counts, changes, changes)
+def test_a_change_of_maker_is_found_as_if_all_parts_were_compared(seed, count, first, then):
+    segments = _changing(seed, count, first, then)
+    found = change_of_maker(segments, Direction.UP, 1460, DECISIVE_NATS)
+    with patch.object(midway, "WITHOUT_LIKENESS_NATS", math.inf):
+        assert found == change_of_maker(segments, Direction.UP, 1460, DECISIVE_NATS)
+
+
+def test_parts_are_compared_where_one_of_them_may_be_the_same_packets():
+    changed, other = _changing(2, 100, set(), {"relay"}), _changing(2, 100, {"relay"}, {"relay"})
+    found = change_of_maker(changed, Direction.UP, 1460, DECISIVE_NATS)
+    assert found is not None
+    assert found.same_first
+    cuts = [each.cut_data(Direction.UP, 16, 20, midway.LEAST_ALIKE)[0] for each in (changed, other)]
+    assert [bool(each) for each in cuts] == [True, False]
+
+
+def _changing(seed, count, first, then):
+    """Data with one thing done to their first half and another to the rest, laid over those that were emitted."""
+    random = np.random.default_rng(seed)
+    emitted = emitted_data(random, count)
+    is_early = emitted.start < np.median(emitted.start) if count else np.zeros(0, np.bool_)
+    halves = (emitted.take(np.flatnonzero(rows)) for rows in (is_early, ~is_early))
+    return laid_over(emitted, together(*map(arrived, (random, random), halves, (first, then))))
 
 
 @settings(deadline=None)

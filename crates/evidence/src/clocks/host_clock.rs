@@ -1,6 +1,6 @@
 //! The clock of a host in its own TCP timestamps (RFC 7323, section 5.4), beside the clock of the capture.
 
-use crate::median::median;
+use crate::median::{median, median_of};
 use crate::packets::{flag, mark, Packets};
 
 /// Segments of one host that bear timestamps, in capture order: when they were captured, and how many ticks the
@@ -93,8 +93,15 @@ impl HostTicks {
         let rows = self.time_ns.iter().zip(&self.ticks);
         let ahead: Vec<f64> =
             rows.map(|(&time_ns, &ticks)| time_ns.wrapping_sub(first_ns) as f64 - ticks as f64 * tick_ns).collect();
-        let levels = || ahead.windows(count.max(1)).filter_map(|window| median(window.to_vec()));
-        Some(levels().reduce(f64::max)? - levels().reduce(f64::min)?)
+        let count = count.max(1);
+        let mut window = vec![0.0; count];
+        let mut range: Option<(f64, f64)> = None;
+        for levels in ahead.windows(count) {
+            window.copy_from_slice(levels);
+            let level = median_of(&mut window)?;
+            range = Some(range.map_or((level, level), |(least, most)| (least.min(level), most.max(level))));
+        }
+        range.map(|(least, most)| most - least)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each stretch is found by bisection over its last point, as the spared points make the answer no monotone function of
 //! it: a gap that only sparing opens is not asked for while the clouds are separable, by however little. Bounds on the
-//! gap by the drift 0 alone, taken in one pass over the points, decide most of the tests.
+//! gap by the drift 0 alone, taken in one pass over the points, decide most of the tests; where the clouds overlap much,
+//! few points from the beginning on show it, and the others are not looked at.
 
 use crate::clocks::order_statistics::Smallest;
 use crate::clocks::point::{rounding_ns, Ceiling, Point};
@@ -42,7 +43,7 @@ impl StepSearch {
             if found.len() > self.most_steps {
                 return None;
             }
-            let from = Beginning {
+            let mut from = Beginning {
                 search: self,
                 start_ns,
                 lower: Prefixes::new(lower.points(), start_ns, self.spared.lower),
@@ -75,7 +76,7 @@ struct Beginning<'a> {
 }
 
 impl Beginning<'_> {
-    fn holds_until(&self, last_ns: f64) -> bool {
+    fn holds_until(&mut self, last_ns: f64) -> bool {
         let end_ns = last_ns + 1.0;
         self.decided_by_no_drift(end_ns).unwrap_or_else(|| self.separation(end_ns).slack_ns >= self.search.needed_ns)
     }
@@ -94,48 +95,70 @@ impl Beginning<'_> {
 
     /// Whether the slack is enough, where the gap at the drift 0 shows it: over the drifts it changes by no more than
     /// limit times duration.
-    fn decided_by_no_drift(&self, end_ns: f64) -> Option<bool> {
+    fn decided_by_no_drift(&mut self, end_ns: f64) -> Option<bool> {
         let &StepSearch { drift_limit, spared, needed_ns, .. } = self.search;
         if needed_ns <= 0.0 {
             return None;
         }
         let (lower, upper) = (self.lower.until(end_ns).len(), self.upper.until(end_ns).len());
-        let gap_ns = self.upper.least_ns[upper] + self.lower.least_ns[lower];
+        let most_change_ns = drift_limit * (end_ns - self.start_ns) + self.rounding_ns;
+        // Heights only fall with more points: what few points show to be too narrow stays so.
+        let can_be_narrow = lower > spared.lower && upper > spared.upper;
+        let mut shown = if can_be_narrow { FIRST_POINTS } else { usize::MAX };
+        while shown < lower.max(upper) {
+            let (gap_ns, spared_gap_ns) = self.gaps_ns(lower.min(shown), upper.min(shown));
+            if gap_ns + most_change_ns < 0.0 && spared_gap_ns + most_change_ns < needed_ns {
+                return Some(false);
+            }
+            shown = shown.saturating_mul(4);
+        }
+        let (gap_ns, spared_gap_ns) = self.gaps_ns(lower, upper);
         if gap_ns >= needed_ns {
             return Some(true);
         }
-        let most_change_ns = drift_limit * (end_ns - self.start_ns) + self.rounding_ns;
         if gap_ns + most_change_ns >= 0.0 {
             return None;
         }
-        if lower <= spared.lower || upper <= spared.upper {
+        if !can_be_narrow {
             return Some(spared != Spared::default());
         }
-        let spared_gap_ns = self.upper.ranked_ns[upper] + self.lower.ranked_ns[lower];
         (spared_gap_ns + most_change_ns < needed_ns).then_some(false)
+    }
+
+    /// The gap at the drift 0 between so many of the first points of both clouds, and where points are spared.
+    fn gaps_ns(&mut self, lower: usize, upper: usize) -> (f64, f64) {
+        let (low, high) = (self.lower.heights_ns(lower), self.upper.heights_ns(upper));
+        (high.0 + low.0, high.1 + low.1)
     }
 }
 
-/// A cloud from some time on, and for each number of its first points the least and the first unspared height.
+/// So many points of each cloud are looked at first.
+const FIRST_POINTS: usize = 16;
+
+/// A cloud from some time on, and for each number of its first points, as far as they were looked at, the least and the
+/// first unspared height.
 struct Prefixes<'a> {
     points: &'a [Point],
-    least_ns: Vec<f64>,
-    ranked_ns: Vec<f64>,
+    smallest: Smallest,
+    heights_ns: Vec<(f64, f64)>,
 }
 
 impl<'a> Prefixes<'a> {
     fn new(points: &'a [Point], start_ns: f64, spared: usize) -> Self {
         let points = &points[points.partition_point(|point| point.x_ns < start_ns)..];
-        let mut least = f64::INFINITY;
-        let mut smallest = Smallest::new(spared);
-        let (mut least_ns, mut ranked_ns) = (vec![f64::INFINITY], vec![f64::INFINITY]);
-        for point in points {
-            least = least.min(point.y_ns);
-            smallest.push(point.y_ns);
-            least_ns.push(least);
-            ranked_ns.push(smallest.last().unwrap_or(f64::INFINITY));
+        Self { points, smallest: Smallest::new(spared), heights_ns: vec![(f64::INFINITY, f64::INFINITY)] }
+    }
+
+    /// The least and the first unspared height of so many points.
+    fn heights_ns(&mut self, count: usize) -> (f64, f64) {
+        while self.heights_ns.len() <= count {
+            let before = self.heights_ns.len() - 1;
+            let y_ns = self.points[before].y_ns;
+            self.smallest.push(y_ns);
+            let least_ns = self.heights_ns[before].0.min(y_ns);
+            self.heights_ns.push((least_ns, self.smallest.last().unwrap_or(f64::INFINITY)));
         }
-        Self { points, least_ns, ranked_ns }
+        self.heights_ns[count]
     }
 
     fn until(&self, end_ns: f64) -> &'a [Point] {

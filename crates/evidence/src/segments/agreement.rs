@@ -4,9 +4,11 @@
 
 use crate::distinct::{distinct, most_common};
 use crate::segments::candidates::{
-    acknowledgement_candidates, AcknowledgementIndex, Candidates, DataIndex, Discriminator, Repeats,
+    acknowledgement_candidates, AcknowledgementIndex, Ascending, Candidates, DataIndex, Discriminator, Repeats,
 };
 use crate::segments::columns::Segment;
+use crate::segments::likeness::Likeness;
+use std::cell::OnceCell;
 
 /// Timestamps count modulo this.
 const TIMESTAMP_WRAP: i64 = 1 << 32;
@@ -72,29 +74,48 @@ pub struct DataComparison<'a> {
     candidates: Candidates,
     /// Whether each arrived segment lies in the span of the emitted ones, and begins and ends where one of them does.
     inside: Vec<bool>,
-    is_cut_alike: Vec<bool>,
+    is_cut_alike: OnceCell<Vec<bool>>,
     longest: i64,
 }
 
 impl<'a> DataComparison<'a> {
     /// At most `copies` (one or more) emitted segments are held against one that arrived.
     pub fn new(emitted: &'a [Segment], arrived: &'a [Segment], copies: usize) -> Self {
-        let mut starts: Vec<i64> = emitted.iter().map(|segment| segment.start).collect();
-        let mut ends: Vec<i64> = emitted.iter().map(Segment::end).collect();
-        starts.sort_unstable();
-        ends.sort_unstable();
-        let span = starts.first().copied().unwrap_or(0)..ends.last().copied().unwrap_or(0);
-        let is_cut_alike = arrived
-            .iter()
-            .map(|segment| starts.binary_search(&segment.start).is_ok() && ends.binary_search(&segment.end()).is_ok());
+        let first = emitted.iter().map(|segment| segment.start).min().unwrap_or(0);
+        let span = first..emitted.iter().map(Segment::end).max().unwrap_or(0);
         Self {
             emitted,
             arrived,
             candidates: DataIndex::new(emitted, copies.max(1)).candidates(arrived),
             inside: arrived.iter().map(|segment| span.contains(&segment.start)).collect(),
-            is_cut_alike: is_cut_alike.collect(),
+            is_cut_alike: OnceCell::new(),
             longest: emitted.iter().map(|segment| segment.length).max().unwrap_or(0),
         }
+    }
+
+    fn is_cut_alike(&self) -> &[bool] {
+        self.is_cut_alike.get_or_init(|| {
+            let mut starts: Vec<i64> = self.emitted.iter().map(|segment| segment.start).collect();
+            let mut ends: Vec<i64> = self.emitted.iter().map(Segment::end).collect();
+            starts.sort();
+            ends.sort();
+            let (mut starts, mut ends) = (Ascending::new(&starts), Ascending::new(&ends));
+            self.arrived.iter().map(|segment| starts.has(segment.start) && ends.has(segment.end())).collect()
+        })
+    }
+
+    /// For each number of first arrived segments, how many of them may be emitted ones by what tells stacks apart.
+    pub fn likeness(&self) -> Vec<Likeness> {
+        let mut sums = Vec::with_capacity(self.arrived.len() + 1);
+        let mut sum = Likeness::default();
+        sums.push(sum);
+        for (came, &inside) in self.inside.iter().enumerate() {
+            if inside {
+                sum.add(&self.arrived[came], self.candidates.row(came).iter().map(|&left| &self.emitted[left]));
+            }
+            sums.push(sum);
+        }
+        sums
     }
 
     /// Compares the arrived segments from one place to another. A shift of timestamps, or a scale of windows, holds
@@ -111,11 +132,12 @@ impl<'a> DataComparison<'a> {
                 && emitted[pair.left].length == arrived[pair.came].length
         };
         let mut counts = class.common(&pairs, is_whole);
+        let is_cut_alike = self.is_cut_alike();
         let mut carried = Vec::with_capacity(pairs.len());
         let mut elsewhere = Vec::new();
         for pair in &pairs {
             let &Pair { left, came, .. } = pair;
-            counts.boundaries_equal += usize::from(self.is_cut_alike[came]);
+            counts.boundaries_equal += usize::from(is_cut_alike[came]);
             if !is_whole(pair) {
                 continue;
             }

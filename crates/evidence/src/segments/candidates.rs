@@ -24,22 +24,69 @@ impl Candidates {
     }
 }
 
+/// Numbers in ascending order, looked up one after the other: mostly near the one before.
+pub(crate) struct Ascending<'a> {
+    sorted: &'a [i64],
+    place: usize,
+}
+
+/// So many steps from the place before are made before the rest is searched.
+const STEPS: usize = 8;
+
+impl<'a> Ascending<'a> {
+    pub(crate) fn new(sorted: &'a [i64]) -> Self {
+        Self { sorted, place: 0 }
+    }
+
+    /// How many are at most `value`.
+    pub(crate) fn up_to(&mut self, value: i64) -> usize {
+        let is_up_to = |&number: &i64| number <= value;
+        let (before, behind) = self.sorted.split_at(self.place);
+        self.place = if before.last().is_some_and(|last| !is_up_to(last)) {
+            before.partition_point(is_up_to)
+        } else {
+            match behind.iter().take(STEPS).position(|number| !is_up_to(number)) {
+                Some(further) => self.place + further,
+                None => self.place + behind.partition_point(is_up_to),
+            }
+        };
+        self.place
+    }
+
+    /// Whether `value` is one of them.
+    pub(crate) fn has(&mut self, value: i64) -> bool {
+        let place = self.up_to(value);
+        place > 0 && self.sorted[place - 1] == value
+    }
+}
+
 /// Emitted data in order of offset, for one arrived segment after the other.
 pub(crate) struct DataIndex<'a> {
     emitted: &'a [Segment],
-    first_copies: Vec<usize>,
-    repeats: Vec<usize>,
+    first_copies: Pool,
+    repeats: Pool,
     copies: usize,
+}
+
+/// Places of emitted segments by their first bytes.
+struct Pool {
+    starts: Vec<i64>,
+    places: Vec<usize>,
+}
+
+impl Pool {
+    fn new(emitted: &[Segment], mut places: Vec<usize>) -> Self {
+        places.sort_by_key(|&place| emitted[place].start);
+        Self { starts: places.iter().map(|&place| emitted[place].start).collect(), places }
+    }
 }
 
 impl<'a> DataIndex<'a> {
     /// At most `copies` segments of one byte are looked at.
     pub(crate) fn new(emitted: &'a [Segment], copies: usize) -> Self {
-        let (mut first_copies, mut repeats): (Vec<usize>, Vec<usize>) =
+        let (first_copies, repeats): (Vec<usize>, Vec<usize>) =
             (0..emitted.len()).partition(|&place| emitted[place].first_copy);
-        first_copies.sort_by_key(|&place| emitted[place].start);
-        repeats.sort_by_key(|&place| emitted[place].start);
-        Self { emitted, first_copies, repeats, copies }
+        Self { emitted, first_copies: Pool::new(emitted, first_copies), repeats: Pool::new(emitted, repeats), copies }
     }
 
     /// The emitted segments that hold the first byte of each arrived one: the first copy (these do not overlap), then
@@ -48,17 +95,20 @@ impl<'a> DataIndex<'a> {
     /// Containment rather than equality, because a capture at an offloading host shows super-packets.
     pub(crate) fn candidates(&self, arrived: &[Segment]) -> Candidates {
         let mut found = Candidates::default();
+        found.ends.reserve(arrived.len());
+        found.places.reserve(arrived.len());
+        let mut first_copies = Ascending::new(&self.first_copies.starts);
+        let mut repeats = Ascending::new(&self.repeats.starts);
         for &Segment { start, .. } in arrived {
-            self.add_holders(&mut found, &self.first_copies, 1, start);
-            self.add_holders(&mut found, &self.repeats, self.copies - 1, start);
+            self.add_holders(&mut found, &self.first_copies.places[..first_copies.up_to(start)], 1, start);
+            self.add_holders(&mut found, &self.repeats.places[..repeats.up_to(start)], self.copies - 1, start);
             found.end_row();
         }
         found
     }
 
-    fn add_holders(&self, found: &mut Candidates, pool: &[usize], depth: usize, start: i64) {
-        let before = pool.partition_point(|&place| self.emitted[place].start <= start);
-        let nearest = pool[..before].iter().rev().take(depth);
+    fn add_holders(&self, found: &mut Candidates, before: &[usize], depth: usize, start: i64) {
+        let nearest = before.iter().rev().take(depth);
         found.places.extend(nearest.filter(|&&place| self.emitted[place].end() > start));
     }
 }
@@ -159,4 +209,25 @@ pub(crate) fn acknowledgement_candidates(
         found.end_row();
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_found_in_whatever_order_they_are_looked_up(
+            mut sorted in proptest::collection::vec(-20_i64..60, 0..80),
+            asked in proptest::collection::vec(-25_i64..65, 0..40),
+        ) {
+            sorted.sort_unstable();
+            let mut ascending = Ascending::new(&sorted);
+            for value in asked {
+                prop_assert_eq!(ascending.up_to(value), sorted.iter().filter(|&&number| number <= value).count());
+                prop_assert_eq!(ascending.has(value), sorted.contains(&value));
+            }
+        }
+    }
 }

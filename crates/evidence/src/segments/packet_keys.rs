@@ -28,15 +28,27 @@ impl Packets<'_> {
     pub fn packet_keys(&self, fields: KeyFields, most: usize) -> Vec<PacketKey> {
         let mut keys = Vec::new();
         for direction in [UP, DOWN] {
-            let places: Vec<usize> = (0..self.len()).filter(|&place| self.has_key(place, direction, fields)).collect();
-            let ip_id = |place: &usize| self.ip_id[*place];
-            if fields.ip_id && places.iter().map(ip_id).all(|id| Some(id) == places.first().map(ip_id)) {
-                continue;
+            let mut places = (0..self.len()).filter(|&place| self.has_key(place, direction, fields));
+            if fields.ip_id {
+                let first = places.clone().next().map(|place| self.ip_id[place]);
+                if places.clone().all(|place| Some(self.ip_id[place]) == first) {
+                    continue;
+                }
             }
-            let values = self.key_values(&places, fields).into_iter();
-            keys.extend(values.map(|value| PacketKey { value, direction }));
+            let mut least = Least::new(direction, most);
+            if fields.stamps || fields.places {
+                places.for_each(|place| least.push(self.own_key(place, fields)));
+            } else {
+                let mut before: Option<usize> = None;
+                for place in places.by_ref().filter(|&place| self.payload_hash[place] != 0) {
+                    before.into_iter().for_each(|before| least.push(self.key_of_two([before, place])));
+                    before = Some(place);
+                }
+            }
+            keys.extend(least.kept);
         }
-        least_once(keys, most)
+        least_once(&mut keys, most);
+        keys
     }
 
     fn has_key(&self, place: usize, direction: u8, fields: KeyFields) -> bool {
@@ -46,61 +58,72 @@ impl Packets<'_> {
             && (!fields.stamps || self.marks[place] & mark::HAS_TIMESTAMPS != 0)
     }
 
-    fn key_values(&self, places: &[usize], fields: KeyFields) -> Vec<u64> {
-        let length = |place: usize| i64::from(self.payload_bytes[place]);
-        let ip_id = |place: usize| i64::from(self.ip_id[place]);
+    /// The key of a packet that is made of its own fields.
+    fn own_key(&self, place: usize, fields: KeyFields) -> u64 {
+        let (ip_id, length) = (i64::from(self.ip_id[place]), i64::from(self.payload_bytes[place]));
         if fields.stamps {
-            let stamped = |&place: &usize| {
-                let stamps = [i64::from(self.tsval[place]), i64::from(self.tsecr[place]), length(place)];
-                hashed(stamps.into_iter().chain(fields.ip_id.then(|| ip_id(place))))
-            };
-            return places.iter().map(stamped).collect();
+            let stamped = hashed([i64::from(self.tsval[place]), i64::from(self.tsecr[place]), length]);
+            return if fields.ip_id { mixed(stamped, ip_id) } else { stamped };
         }
-        if fields.places {
-            let placed = |&place: &usize| {
-                let offsets = [self.sequence_offset[place], self.acknowledgement_offset[place]];
-                hashed([ip_id(place), length(place)].into_iter().chain(offsets))
-            };
-            return places.iter().map(placed).collect();
-        }
-        let known: Vec<usize> = places.iter().copied().filter(|&place| self.payload_hash[place] != 0).collect();
-        let bytes = |place: usize| i64::from(self.payload_hash[place]);
-        let with_next = |two: &[usize]| {
-            let both = |field: &dyn Fn(usize) -> i64| two.iter().map(|&place| field(place)).collect::<Vec<_>>();
-            hashed([both(&ip_id), both(&length), both(&bytes)].concat())
-        };
-        known.windows(2).map(with_next).collect()
+        hashed([ip_id, length, self.sequence_offset[place], self.acknowledgement_offset[place]])
+    }
+
+    /// The key of a segment and its direction's next one by their first bytes.
+    fn key_of_two(&self, places: [usize; 2]) -> u64 {
+        let [ip_ids, lengths, bytes] = [
+            places.map(|place| i64::from(self.ip_id[place])),
+            places.map(|place| i64::from(self.payload_bytes[place])),
+            places.map(|place| i64::from(self.payload_hash[place])),
+        ];
+        hashed([ip_ids, lengths, bytes].into_iter().flatten())
     }
 }
 
-/// The `most` least keys, ascending, each value once: of equal ones that of the client's packet.
-///
-/// Of many keys few are wanted, so only the least are sorted: more of them until enough differ.
-fn least_once(mut keys: Vec<PacketKey>, most: usize) -> Vec<PacketKey> {
-    let mut sorted = most.saturating_mul(2).max(1);
-    while sorted < keys.len() {
-        let (least, ..) = keys.select_nth_unstable(sorted);
-        least.sort_unstable();
-        if least.chunk_by(|one, two| one.value == two.value).count() >= most {
-            break;
+/// The least keys of one direction so far, some more than are wanted.
+struct Least {
+    kept: Vec<PacketKey>,
+    direction: u8,
+    most: usize,
+    /// No greater key is among the least.
+    bound: u64,
+}
+
+impl Least {
+    fn new(direction: u8, most: usize) -> Self {
+        Self { kept: Vec::new(), direction, most, bound: u64::MAX }
+    }
+
+    fn push(&mut self, value: u64) {
+        if value > self.bound {
+            return;
         }
-        sorted = sorted.saturating_mul(4);
+        self.kept.push(PacketKey { value, direction: self.direction });
+        if self.kept.len() > SORTED_EVERY * self.most {
+            least_once(&mut self.kept, self.most);
+            if let Some(last) = self.kept.last().filter(|_| self.kept.len() == self.most) {
+                self.bound = last.value;
+            }
+        }
     }
-    if sorted >= keys.len() {
-        keys.sort_unstable();
-    } else {
-        keys.truncate(sorted);
-    }
+}
+
+/// Of so many times the keys that are wanted the least are sorted out.
+const SORTED_EVERY: usize = 4;
+
+/// Leaves the `most` least keys, ascending, each value once: of equal ones that of the client's packet.
+fn least_once(keys: &mut Vec<PacketKey>, most: usize) {
+    keys.sort_unstable();
     keys.dedup_by_key(|key| key.value);
     keys.truncate(most);
-    keys
 }
 
 fn hashed(fields: impl IntoIterator<Item = i64>) -> u64 {
-    fields.into_iter().fold(0, |value: u64, field| {
-        let mixed = (value ^ u64::from_ne_bytes(field.to_ne_bytes())).wrapping_mul(MIX);
-        mixed ^ (mixed >> 29)
-    })
+    fields.into_iter().fold(0, mixed)
+}
+
+fn mixed(value: u64, field: i64) -> u64 {
+    let mixed = (value ^ u64::from_ne_bytes(field.to_ne_bytes())).wrapping_mul(MIX);
+    mixed ^ (mixed >> 29)
 }
 
 #[cfg(test)]
@@ -136,15 +159,22 @@ mod tests {
     proptest! {
         #[test]
         fn the_least_keys_are_those_of_all_in_order(
-            drawn in proptest::collection::vec((0u64..60, 0u8..2), 0..200),
+            drawn in proptest::collection::vec((0u64..60, UP..=DOWN), 0..400),
             most in 0usize..20,
         ) {
-            let keys: Vec<PacketKey> = drawn.iter().map(|&(value, direction)| PacketKey { value, direction }).collect();
-            let mut wanted = keys.clone();
+            let mut wanted: Vec<PacketKey> =
+                drawn.iter().map(|&(value, direction)| PacketKey { value, direction }).collect();
             wanted.sort();
             wanted.dedup_by_key(|key| key.value);
             wanted.truncate(most);
-            prop_assert_eq!(least_once(keys, most), wanted);
+            let mut found = Vec::new();
+            for direction in [UP, DOWN] {
+                let mut least = Least::new(direction, most);
+                drawn.iter().filter(|key| key.1 == direction).for_each(|key| least.push(key.0));
+                found.extend(least.kept);
+            }
+            least_once(&mut found, most);
+            prop_assert_eq!(found, wanted);
         }
     }
 }

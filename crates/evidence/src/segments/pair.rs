@@ -4,6 +4,7 @@ use crate::distinct::distinct;
 use crate::segments::agreement::{AcknowledgementComparison, Agreement, DataComparison};
 use crate::segments::alignment::{fields_in_common, shift_from_fields};
 use crate::segments::columns::{Flow, Flows, Sampling, Segment, Vantage};
+use crate::segments::likeness::Likeness;
 use crate::segments::places::{count_places, count_positions, KnownSpan, PlaceCounts, PositionCounts, Unseen};
 use crate::segments::skipped::part_skipped;
 
@@ -188,7 +189,10 @@ impl PairSegments {
 
     /// Cuts the data of one direction in two, at each of the places that divide the arrived segments into `parts` equal
     /// ones and leave `fewest` on either side. Nothing where no data were emitted.
-    pub fn cut_data(&self, direction: usize, parts: usize, fewest: usize) -> Vec<CutCounts> {
+    ///
+    /// With `least_alike` only where one of the two parts may be what was emitted: where, by timestamps or by IP IDs,
+    /// more than this share of its segments may be equal.
+    pub fn cut_data(&self, direction: usize, parts: usize, fewest: usize, least_alike: Option<f64>) -> Vec<CutCounts> {
         let (at_emitter, at_arriver) = self.sides(direction);
         let emitted = &at_emitter[direction].data;
         let mut arrived = at_arriver[direction].data.clone();
@@ -201,6 +205,11 @@ impl PairSegments {
         let mut places: Vec<usize> = (1..parts).map(|part| count * part / parts).collect();
         places.dedup();
         places.retain(|&place| fewest <= place && place + fewest <= count);
+        if let Some(share) = least_alike {
+            let sums = data.likeness();
+            let may_be_same = |from: usize, to: usize| Likeness::exceeds(sums[from], sums[to], share);
+            places.retain(|&place| may_be_same(0, place) || may_be_same(place, count));
+        }
         let majority = self.limits.majority;
         let cut = |place: usize| CutCounts {
             from_byte: arrived[place].start,
