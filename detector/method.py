@@ -52,6 +52,15 @@ class Observation(Struct, frozen=True, dict=True):
         """How the clocks of the two captures are related, for a method that looks at this connection alone."""
         return relate(self.pair)
 
+    @property
+    def has_clock(self) -> bool:
+        """Whether it is known already how the clocks are related."""
+        return "clock" in vars(self)
+
+    def keep_clock(self, clock: ClockRelation) -> None:
+        """Have how the clocks are related, computed with those of other connections, so that it is computed once."""
+        vars(self)["clock"] = clock
+
 
 @dataclass(frozen=True)
 class Context:
@@ -61,8 +70,13 @@ class Context:
 
     @cached_property
     def clocks(self) -> Sequence[ClockRelation]:
-        """How the clocks of the two captures of each are related; computed when the first method asks."""
-        return relate_all([observation.pair for observation in self.observations])
+        """How the clocks of the two captures of each are related; computed when the first method asks, and known to the
+        observations from then on."""
+        unknown = [observation for observation in self.observations if not observation.has_clock]
+        related = relate_all([observation.pair for observation in unknown])
+        for observation, clock in zip(unknown, related, strict=True):
+            observation.keep_clock(clock)
+        return [observation.clock for observation in self.observations]
 
 
 @dataclass(frozen=True, slots=True)

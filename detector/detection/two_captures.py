@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +27,9 @@ from pepscope.captures.files.digest import FileDigest
 from pepscope.errors import CaptureError
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import DetectionResult, Tool, Verdict
+
+if TYPE_CHECKING:
+    from detector.shown.telling_packets.while_judging import NamedWhileJudging
 
 #: Pairs whose packets are compared to find out whether two files are copies of one capture.
 _COPIES_LOOKED_AT = 3
@@ -52,7 +56,8 @@ def judge_two_captures(
     if paired.has_both:
         _refuse_copies(captures, paired)
     order = loading_order(captures, paired.matches, jobs, work_bytes)
-    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, progress)
+    naming = _naming(captures, asked)
+    pairs, members, read_elsewhere = _judge_all(captures, paired, options, order, naming, progress)
     _LOG.info("judged; connections: %d", len(paired))
     groups = judge_groups(pairs, members, two_captures=paired.has_both, least_probability=options.least_probability)
     results = with_group_verdicts(pairs, groups)
@@ -85,11 +90,21 @@ def _refuse_copies(captures: Sequence[Capture], paired: PairedCaptures) -> None:
         )
 
 
+def _naming(captures: Sequence[Capture], asked: Asked) -> NamedWhileJudging | None:
+    """What names packets of connections while they are judged, where packets are asked for."""
+    if not asked.packets.moments:
+        return None
+    from detector.shown.telling_packets.while_judging import NamedWhileJudging
+
+    return NamedWhileJudging(captures, asked.packets)
+
+
 def _judge_all(
     captures: Sequence[Capture],
     paired: PairedCaptures,
     options: DetectOptions,
     order: LoadingOrder,
+    naming: NamedWhileJudging | None,
     progress: Callable[[int, int], object] | None,
 ) -> tuple[PairTable, Members, int]:
     """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
@@ -104,6 +119,8 @@ def _judge_all(
         part, before = JudgedPart(), bytes_read()
         for loaded in loaded_together(captures[0].path, paired, absence, numbers):
             table, rows, are_doubtful = judge_together(loaded, rivals)
+            if naming is not None:
+                naming.add(loaded, table, rows)
             members = Members.of([each.pair for each in loaded], are_doubtful)
             part.add(numbers[len(part.pairs) : len(part.pairs) + len(loaded)], table, rows, members)
         part.bytes_read = bytes_read() - before

@@ -129,6 +129,13 @@ class PairTable(Sequence[PairResult]):
         """Give a pair the packets that show what was found on it."""
         self._packets[self._row(place)] = packets
 
+    def set_packets_aside(self, kept: frozenset[int]) -> dict[int, PairPackets]:
+        """Take the packets by row from all pairs but those in these rows of `columns`, and return them."""
+        aside = {row: packets for row, packets in self._packets.items() if row not in kept}
+        for row in aside:
+            del self._packets[row]
+        return aside
+
     def packets_of_row(self, row: int) -> PairPackets | None:
         """The packets that show what was found on the pair in a row of `columns`; None where none were given."""
         return self._packets.get(row)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,38 @@ from detector.shown.telling_packets.telling import Scene, Telling
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Int64Array
-from pepscope.results.verdicts import Evidence
+from pepscope.results.evidence.named import PairPackets
+from pepscope.results.verdicts import Evidence, PairResult, VantageName
+
+#: What shows a finding that no packets of a connection's own show.
+OtherPackets = Callable[[Evidence], tuple[EvidencePacket, ...]]
+
+
+def named_packets(
+    names: PacketNames,
+    result: PairResult,
+    observed: Observed,
+    most: int,
+    others: Mapping[str, OtherPackets] = MappingProxyType({}),
+) -> PairPackets | None:
+    """The packets that show what was found on a connection; None where it was judged as another pair than its own.
+
+    `others` name those of some methods.
+    """
+    if _end_points(result.vantages) != _end_points(observed.seen.pair.names):
+        return None
+    shown = []
+    for item in result.evidence:
+        if (other := others.get(item.method)) is not None:
+            shown.append(other(item))
+        else:
+            chosen = observed.at_every_vantage if item.method == "one_place" else observed
+            shown.append(names.of_evidence(item, chosen, most))
+    return PairPackets(names.frames_of(observed.seen.pair.vantages), tuple(shown))
+
+
+def _end_points(vantages: Iterable[VantageName]) -> list[tuple[str, str, str]]:
+    return [(each.capture, each.client, each.server) for each in vantages]
 
 
 class PacketNames:
@@ -57,5 +89,6 @@ class PacketNames:
         if latest is None or latest[0] != number:
             capture = self.captures[vantage.capture]
             frames = np.asarray(capture.frame_numbers(number))
-            latest = self._latest[vantage.capture] = number, capture.packets(number).time_ns, frames
+            packets = capture.packets(number) if vantage.clock_set_back else vantage.packets
+            latest = self._latest[vantage.capture] = number, packets.time_ns, frames
         return latest[1], latest[2]

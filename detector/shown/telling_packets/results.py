@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from detector.shown.asked import AskedPackets
 from detector.shown.telling_packets.exchanges import fastest_exchanges, fastest_handshakes
-from detector.shown.telling_packets.naming import PacketNames
+from detector.shown.telling_packets.naming import PacketNames, named_packets
 from detector.shown.telling_packets.observing import Connections, Observed
 from detector.shown.telling_packets.references import fastest_references
 from pepscope.captures.capture import Capture
@@ -15,7 +16,7 @@ from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.results.attention import ATTENTION
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import Evidence, GroupResult, GroupSide, VantageName
+from pepscope.results.verdicts import Evidence, GroupResult, GroupSide
 
 #: What shows the findings of methods of one capture.
 _FINDERS: Mapping[str, tuple[Callable[[Capture, Sequence[int], GroupSide, int], list[EvidencePacket]], ...]] = {
@@ -24,7 +25,8 @@ _FINDERS: Mapping[str, tuple[Callable[[Capture, Sequence[int], GroupSide, int], 
     "reference": (fastest_references, fastest_handshakes),
     "handshake": (fastest_handshakes,),
 }
-_BY_EXCHANGES = frozenset({"exchange_timing"})
+#: Methods whose findings on a connection exchanges show, seen from the side of a group.
+BY_EXCHANGES = frozenset({"exchange_timing"})
 
 #: An exchange takes up to so many packets: question, acknowledgement and answer.
 _OF_EXCHANGE = 3
@@ -39,9 +41,10 @@ def name_packets(
 ) -> tuple[GroupResult, ...]:
     """Give connections the packets that show what was found on them, and return the groups with those of theirs.
 
-    Captures of one name, as file objects may have, have no packets that a name would find.
+    Connections that have packets already keep them if they are among those asked for. Captures of one name, as file
+    objects may have, have no packets that a name would find.
     """
-    if len({capture.path for capture in captures}) < len(captures):
+    if not can_be_named(captures):
         return tuple(groups)
     naming = _Naming(captures, results, groups, connections, asked)
     naming.add_all(sorted(asked.places(results), key=lambda each: (connections.partition(each), each)))
@@ -53,6 +56,11 @@ def name_packets(
         replace(group, evidence=tuple(naming.of_group(group))) if number in chosen else group
         for number, group in enumerate(groups)
     )
+
+
+def can_be_named(captures: Sequence[Capture]) -> bool:
+    """Whether the names of captures say which is meant."""
+    return len({capture.path for capture in captures}) == len(captures)
 
 
 class _Naming:
@@ -71,38 +79,40 @@ class _Naming:
         self._results = results
         self._connections = connections
         self._moments = asked.moments
+        self._spare: dict[int, PairPackets] = {}  # by row, of connections that were not asked for
         self._sides = sorted({group.side for group in groups} - {GroupSide.BOTH})
 
     def add_all(self, places: Sequence[int]) -> None:
-        """Name the packets of connections."""
-        for place, observed in zip(places, self._connections.observed(places), strict=True):
+        """Name the packets of connections that have none yet; of others none stay."""
+        results = self._results
+        self._spare = results.set_packets_aside(frozenset([results.rows[place] for place in places]))
+        missing = [place for place in places if results.packets_of_row(results.rows[place]) is None]
+        for place, observed in zip(missing, self._connections.observed(missing), strict=True):
             self._add(place, observed)
 
     def add(self, place: int) -> PairPackets | None:
         """Name the packets of a connection, once; None where it was judged as another pair than its own."""
-        known = self._results.packets_of_row(self._results.rows[place])
+        row = self._results.rows[place]
+        known = self._results.packets_of_row(row)
+        if known is None and (known := self._spare.pop(row, None)) is not None:
+            self._results.add_packets(place, known)
         if known is not None:
             return known
         (observed,) = self._connections.observed([place])
         return self._add(place, observed)
 
     def _add(self, place: int, observed: Observed) -> PairPackets | None:
-        result = self._results[place]
-        if _end_points(result.vantages) != _end_points(observed.seen.pair.names):
-            return None
-        sides = iter(self._sides)
-        shown = tuple(self._of_evidence(item, place, observed, sides) for item in result.evidence)
-        made = PairPackets(self._names.frames_of(observed.seen.pair.vantages), shown)
-        self._results.add_packets(place, made)
+        # A capture between the ends has evidence for either side, the client's first.
+        by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
+        others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
+        made = named_packets(self._names, self._results[place], observed, self._moments, others)
+        if made is not None:
+            self._results.add_packets(place, made)
         return made
 
-    def _of_evidence(
-        self, item: Evidence, place: int, observed: Observed, sides: Iterator[GroupSide]
+    def _by_exchanges(
+        self, place: int, observed: Observed, sides: Iterator[GroupSide], _: Evidence
     ) -> tuple[EvidencePacket, ...]:
-        if item.method not in _BY_EXCHANGES:
-            chosen = observed.at_every_vantage if item.method == "one_place" else observed
-            return self._names.of_evidence(item, chosen, self._moments)
-        # A capture between the ends has evidence for either side, the client's first.
         side = next(sides, None)
         if side is None:
             return ()
@@ -151,7 +161,3 @@ class _Naming:
             if len(shown) >= 2 * self._moments:
                 break
         return tuple(shown) if together else None
-
-
-def _end_points(vantages: Iterable[VantageName]) -> list[tuple[str, str, str]]:
-    return [(each.capture, each.client, each.server) for each in vantages]

@@ -11,10 +11,13 @@ import pytest
 import pepscope
 from detector.methods import METHODS
 from detector.shown.asked import AskedPackets
+from detector.shown.telling_packets.observing import OfTwoCaptures
 from detector.shown.telling_packets.registry import POINTERS, WITHOUT_PACKETS
+from detector.shown.telling_packets.while_judging import NamedWhileJudging
 from pepscope.captures.capture import open_capture
 from pepscope.captures.files.named_packets import locator
 from pepscope.errors import UsageError
+from pepscope.results.encode import json_chunks
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, GroupSide, PairResult
 from tests.oracles.tshark import tshark_fields
@@ -54,6 +57,26 @@ def test_every_finding_is_pointed_to_or_has_no_packets() -> None:
             else:
                 assert {finding.value for finding in kind} <= known[method.name]
     assert not any(POINTERS.get(method, {}).keys() & keys for method, keys in WITHOUT_PACKETS.items())
+
+
+@pytest.mark.parametrize("name", ["prx_ngx_par6", "reg_dl_nat"])
+@pytest.mark.parametrize("asked", [AskedPackets(3), AskedPackets(2, 2)])
+def test_packets_are_the_same_whether_named_while_judging_or_behind_it(
+    name: str, asked: AskedPackets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    while_judging = pepscope.detect(*_paths(name), packets=asked)
+    monkeypatch.setattr(NamedWhileJudging, "add", lambda *_: None)
+    behind = pepscope.detect(*_paths(name), packets=asked)
+    assert b"".join(json_chunks(while_judging)) == b"".join(json_chunks(behind))
+    assert any(item.packets for item in _evidence(behind))
+
+
+def test_no_connection_is_loaded_again_to_name_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+    monkeypatch.setattr(OfTwoCaptures, "observed", lambda _, places: iter(asked.extend(places) or ()))
+    result = pepscope.detect(*_paths("prx_ngx_par6"), packets=3)
+    assert all(item.packets is not None for pair in result.pairs for item in pair.evidence)
+    assert not asked
 
 
 @pytest.mark.parametrize("name", PAIRS)

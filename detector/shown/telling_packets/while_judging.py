@@ -1,0 +1,59 @@
+"""The packets that show what was found on connections, named while judging has these in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from detector.clocks.relation import ClockRelation
+from detector.method import Observation
+from detector.shown.asked import AskedPackets
+from detector.shown.telling_packets.naming import PacketNames, named_packets
+from detector.shown.telling_packets.observing import Observed
+from detector.shown.telling_packets.results import BY_EXCHANGES, can_be_named
+from detector.verdict.together import Loaded
+from pepscope.captures.capture import Capture
+from pepscope.captures.packets import Int64Array
+from pepscope.results.attention import ATTENTION
+from pepscope.results.pair_table import PairTable
+
+
+class NamedWhileJudging:
+    """Names packets of the connections that may be among those asked for, by what this process has judged so far.
+
+    Which connections deserve most attention is known in the end: `name_packets` names what is missing then, and takes
+    away what is too much.
+    """
+
+    def __init__(self, captures: Sequence[Capture], asked: AskedPackets) -> None:
+        self._names = PacketNames({capture.path: capture for capture in captures})
+        self._moments = asked.moments
+        # Connections that a user picks are few, and known when all are judged.
+        named = asked.moments and asked.choose is None and can_be_named(captures)
+        self._connections = asked.connections if named else 0
+        self._judged = [0] * (max(ATTENTION.values()) + 1)
+
+    def add(self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array) -> None:
+        """Give connections that were judged just now their packets, in a table where they stand in `rows`."""
+        if not self._connections:
+            return
+        for each, row in zip(loaded, rows.tolist(), strict=True):
+            rank = ATTENTION[table.verdict(row)]
+            before = sum(self._judged[: rank + 1])
+            self._judged[rank] += 1
+            if before < self._connections:
+                self._add(each, table, row)
+
+    def _add(self, loaded: Loaded, table: PairTable, row: int) -> None:
+        result, examined = table[row], loaded.observation
+        if any(item.method in BY_EXCHANGES for item in result.evidence):
+            return  # groups say from which side
+        seen = Observation(loaded.pair, place=examined.place)
+        observed = Observed(examined, seen, partial(_clock, examined))
+        made = named_packets(self._names, result, observed, self._moments)
+        if made is not None:
+            table.add_packets(row, made)
+
+
+def _clock(observation: Observation) -> ClockRelation:
+    return observation.clock
