@@ -79,13 +79,13 @@ class ControlClient:
 
     def about(self) -> About:
         """What the server is and can."""
-        return About.from_json(self._ask("GET", "about"))
+        return About.from_json(self.ask("GET", "about"))
 
     @property
     def session(self) -> str:
         """The name of a session that lives; opened when first asked for, renewed and replaced when need be."""
         if self._grant is None or time.monotonic() - self._renewed_s > self._grant.expires_s / 3:
-            self._grant = SessionGrant.from_json(self._ask("POST", "sessions"))
+            self._grant = SessionGrant.from_json(self.ask("POST", "sessions"))
             self._renewed_s = time.monotonic()
         return self._grant.session
 
@@ -95,7 +95,7 @@ class ControlClient:
 
     def finish_capture(self, capture: str) -> CaptureSummary:
         """End a capture; what it holds."""
-        return CaptureSummary.from_json(self._ask("POST", f"captures/{capture}/finish", {}))
+        return CaptureSummary.from_json(self.ask("POST", f"captures/{capture}/finish", {}))
 
     def fetch_capture(self, capture: str, path: str | Path) -> CaptureSummary:
         """End a capture where that is still to be done, and write it to `path`. Raises OSError too.
@@ -115,7 +115,7 @@ class ControlClient:
 
     def delete_capture(self, capture: str) -> None:
         """Have the server delete a capture."""
-        self._ask("DELETE", f"captures/{capture}")
+        self.ask("DELETE", f"captures/{capture}")
 
     @contextlib.contextmanager
     def hold_acks(self, port: int, delay_s: float, lease_s: float) -> Iterator[ServerHold]:
@@ -126,9 +126,9 @@ class ControlClient:
         except BaseException:
             # The lease ends it where the server cannot be reached; the first error is the one to report.
             with contextlib.suppress(ControlError):
-                self._ask("DELETE", f"holds/{hold.name}")
+                self.ask("DELETE", f"holds/{hold.name}")
             raise
-        hold.report = HoldReport.from_json(self._ask("DELETE", f"holds/{hold.name}"))
+        hold.report = HoldReport.from_json(self.ask("DELETE", f"holds/{hold.name}"))
 
     @contextlib.contextmanager
     def silence(self, port: int, lease_s: float) -> Iterator[None]:
@@ -138,9 +138,9 @@ class ControlClient:
             yield
         except BaseException:
             with contextlib.suppress(ControlError):
-                self._ask("DELETE", f"silences/{silence}")
+                self.ask("DELETE", f"silences/{silence}")
             raise
-        self._ask("DELETE", f"silences/{silence}")
+        self.ask("DELETE", f"silences/{silence}")
 
     def served(self, after: int = 0, settle_s: float = SETTLE_S) -> list[Served]:
         """All that began at the server in this session with numbers above `after`, as it saw it.
@@ -160,7 +160,7 @@ class ControlClient:
 
     def clock(self) -> Clock:
         """The server's clocks."""
-        return Clock.from_json(self._ask("GET", "clock"))
+        return Clock.from_json(self.ask("GET", "clock"))
 
     def close(self) -> None:
         """End the session and the connection, for good; the server would end both by itself. Raises nothing."""
@@ -202,11 +202,21 @@ class ControlClient:
     def _ask_in_session(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Ask for something that only a session can have; the session goes along in the header."""
         assert self.session
-        return self._ask(method, path, body)
+        return self.ask(method, path, body)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """The answer to one message below /v1/."""
         name = secrets.token_hex(8)
         return parse_json(self._patiently(lambda: self._exchange(method, path, body, name)), "the server's answer")
+
+    def send_part(self, path: str, part: bytes) -> Mapping[str, Any]:
+        """The answer to a piece of a file, sent once: raises UnreachableError as soon as the connection breaks off."""
+        try:
+            data = self._exchange("PUT", path, part, secrets.token_hex(8))
+        except (OSError, http.client.HTTPException) as error:
+            self._disconnect()
+            raise UnreachableError(f"the server at {self.host} port {self.port}: {_reason(error)}") from None
+        return parse_json(data, "the server's answer")
 
     def _packed(self, capture: str, offset: int) -> Iterator[bytes]:
         """The packed capture from `offset`, as far as the connection lasts."""
@@ -238,7 +248,7 @@ class ControlClient:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
-    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | None, name: str) -> bytes:
+    def _exchange(self, method: str, path: str, body: Mapping[str, Any] | bytes | None, name: str) -> bytes:
         response = self._respond(method, path, body, name)
         data = response.read(MOST_MESSAGE_BYTES + 1)
         if len(data) > MOST_MESSAGE_BYTES:
@@ -246,7 +256,9 @@ class ControlClient:
             raise MalformedMessageError(f"the server's answer must have at most {MOST_MESSAGE_BYTES} bytes")
         return data
 
-    def _respond(self, method: str, path: str, body: Mapping[str, Any] | None, name: str) -> http.client.HTTPResponse:
+    def _respond(
+        self, method: str, path: str, body: Mapping[str, Any] | bytes | None, name: str
+    ) -> http.client.HTTPResponse:
         """The head of a successful answer. Raises the refusal, or OSError and HTTPException where no answer arrives."""
         if self._is_closed:
             raise ControlError("the control channel is closed")
@@ -255,9 +267,9 @@ class ControlClient:
         headers = {"Authorization": f"Bearer {self._key.token}", REQUEST_FIELD: name}
         if self._grant is not None:
             headers[SESSION_FIELD] = self._grant.session
-        data = None if body is None else json.dumps(body).encode()
+        data = json.dumps(body).encode() if isinstance(body, Mapping) else body
         if data is not None:
-            headers["Content-Type"] = "application/json"
+            headers["Content-Type"] = "application/json" if isinstance(body, Mapping) else "application/octet-stream"
         self._connection.request(method, f"/v1/{path}", data, headers)
         response = self._connection.getresponse()
         if self._grant is not None:

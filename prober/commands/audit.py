@@ -14,7 +14,15 @@ from pepscope.command_line.options import Duration
 from pepscope.command_line.reports import ReportingCommand, report_option
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, check_output
-from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
+from prober.commands.options import (
+    key_option,
+    note_option,
+    restart_option,
+    runs_option,
+    server_option,
+    upload_archive_of,
+    upload_option,
+)
 
 if TYPE_CHECKING:
     from pepscope.results.audits import AuditRun
@@ -29,6 +37,7 @@ if TYPE_CHECKING:
 @runs_option
 @note_option
 @restart_option
+@upload_option
 @click.option("--repeat", type=click.IntRange(1), metavar="N", help="Run the plan so many times.")
 @click.option("--every", type=Duration(), metavar="T", help="Begin a run every T, such as 30min or 6h.")
 @report_option("json", "Write JSON, one line a run with --repeat.", alone=True)
@@ -51,6 +60,7 @@ def audit(
     output: str,
     notes: tuple[str, ...],
     restart: bool,
+    uploads: bool,
     repeat: int | None,
     every: float | None,
     json_to: str | None,
@@ -84,7 +94,7 @@ def audit(
         if path is not None and path != STANDARD_OUTPUT:
             check_output(path)
     if not _is_plan(targets):
-        _refuse_measuring(server=server, notes=notes, restart=restart, repeat=repeat, every=every)
+        _refuse_measuring(server=server, notes=notes, restart=restart, upload=uploads, repeat=repeat, every=every)
         from pepscope.command_line.progress import Progress
         from prober.audit.history import judge_archives
 
@@ -117,13 +127,14 @@ def audit(
             click.echo(f"pepscope: this run measured nothing: {error}", err=True)
             failure, status = error, 1
             continue
+        is_stored = not uploads or outcome.archive is None or upload_archive_of(plan, outcome.archive)
         run = _judge(outcome, series=html_to is not None)
         _share(str(outcome.archive), shared)
         result = AuditResult(with_warnings(in_order((*runs, run))))
         write_audit(result, files, one_line=repeat is not None or every is not None)
         runs.append(run)
         failed = fail_on is not None and audit_fails(result, fail_on)
-        status = 1 if failed or not outcome.is_whole else status
+        status = 1 if failed or not (outcome.is_whole and is_stored) else status
         failure = None
     if failure is not None:
         raise failure

@@ -42,8 +42,12 @@ def key() -> None:
 @click.option(
     "--capture-bytes", type=SizeType(), metavar="SIZE", help="What its captures take on the disk.  [as the server]"
 )
+@click.option(
+    "--archive-bytes", type=SizeType(), metavar="SIZE", help="What archives that it uploads take.  [as the server]"
+)
+@click.option("--reads-all", is_flag=True, help="The dashboard shows its holder the archives of all clients.")
 @click.option("--json", "as_json", is_flag=True, help="Write the key as JSON.")
-def add(name: str, state: str, as_json: bool, **quotas: int | None) -> None:
+def add(name: str, state: str, reads_all: bool, as_json: bool, **quotas: int | None) -> None:
     """Make a key for the client NAME, with quotas, and print it; it is shown this once, and not stored as it is."""
     from pepscope.strict_reading import read_as
     from prober.errors import ServerError
@@ -55,7 +59,7 @@ def add(name: str, state: str, as_json: bool, **quotas: int | None) -> None:
     wanted = read_as(Quotas, quotas, ServerError)
     directory = _directory(state)
     fingerprint = fingerprint_in(directory)
-    made = Key(KeyFile(directory).add(name, wanted), fingerprint)
+    made = Key(KeyFile(directory).add(name, wanted, reads_all=reads_all), fingerprint)
     click.echo(json.dumps({"schema": SCHEMA, "name": name, "key": str(made)}) if as_json else f"KEY {made}")
 
 
@@ -70,7 +74,10 @@ def list_keys(state: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"schema": SCHEMA, "keys": [_described(record) for record in records]}, indent=2))
         return
-    rows = [("NAME", "ADDED", "SESSIONS", "CONNECTIONS", "BYTES A DAY", "CAPTURES", "REVOKED"), *map(_row, records)]
+    rows = [
+        ("NAME", "ADDED", "SESSIONS", "CONNECTIONS", "BYTES A DAY", "CAPTURES", "ARCHIVES", "READS", "REVOKED"),
+        *map(_row, records),
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -102,20 +109,23 @@ def _described(record: KeyRecord) -> dict[str, object]:
         "name": record.name,
         "added": _time(record.added_unix_s) or None,
         "revoked": _time(record.revoked_unix_s) or None,
+        "reads_all": record.reads_all,
         "quotas": {
             "sessions": quotas.sessions,
             "connections": quotas.connections,
             "day_bytes": quotas.day_bytes,
             "capture_bytes": quotas.capture_bytes,
+            "archive_bytes": quotas.archive_bytes,
         },
     }
 
 
 def _row(record: KeyRecord) -> tuple[str, ...]:
     quotas = record.quotas
-    limits = (quotas.sessions, quotas.connections, quotas.day_bytes, quotas.capture_bytes)
+    limits = (quotas.sessions, quotas.connections, quotas.day_bytes, quotas.capture_bytes, quotas.archive_bytes)
     shown = ("as server" if limit is None else str(limit) for limit in limits)
-    return record.name, _time(record.added_unix_s) or "-", *shown, _time(record.revoked_unix_s) or "-"
+    reads = "all" if record.reads_all else "own"
+    return record.name, _time(record.added_unix_s) or "-", *shown, reads, _time(record.revoked_unix_s) or "-"
 
 
 def _time(unix_s: int | None) -> str:

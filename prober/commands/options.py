@@ -41,6 +41,10 @@ note_option = click.option(
     help="Store this with the run: operator=..., cell=..., signal_dbm=...; may be given again.",
 )
 
+upload_option = click.option(
+    "--upload", "uploads", is_flag=True, help="Upload the archive to the server, which keeps it; see `probe upload`."
+)
+
 restart_option = click.option(
     "--restart", is_flag=True, help="Begin again instead of going on with an interrupted run."
 )
@@ -71,3 +75,16 @@ def tell_cost(plan: Plan) -> None:
     from prober.run.run_report import cost_line
 
     click.echo(cost_line(dry_run(plan, must_answer=True)), err=True)
+
+
+def upload_archive_of(plan: Plan, archive: Path) -> bool:
+    """Upload a run's archive, and say on standard error what came of it; whether it is at the server."""
+    from pepscope.command_line.progress import Progress
+    from prober.run.archive_uploads import upload_after_run
+
+    with Progress("uploading") as progress:
+        outcome = upload_after_run(plan, archive, progress)
+    click.echo(outcome.sentence(), err=True)
+    if outcome.uploaded is None:
+        click.echo(f"upload it later: pepscope probe upload {archive} --server {plan.server.host}", err=True)
+    return outcome.uploaded is not None

@@ -11,7 +11,16 @@ import click
 from pepscope.command_line.reports import ReportingCommand, json_option
 from pepscope.command_line.signals import ending_by_signal
 from prober.commands.anonymise import anonymise
-from prober.commands.options import key_option, note_option, restart_option, runs_option, server_option
+from prober.commands.options import (
+    key_option,
+    note_option,
+    restart_option,
+    runs_option,
+    server_option,
+    upload_archive_of,
+    upload_option,
+)
+from prober.commands.upload import upload
 
 #: Exit status of a run that left something unmeasured which could have been measured.
 NOT_WHOLE = 1
@@ -58,6 +67,7 @@ def probe() -> None:
 
 
 probe.add_command(anonymise)
+probe.add_command(upload)
 
 
 @probe.command("plan", short_help="Write a commented plan of a full audit.")
@@ -91,6 +101,7 @@ def write_plan(output: str) -> None:
 @runs_option
 @note_option
 @restart_option
+@upload_option
 @click.option("--dry-run", is_flag=True, help="Show how much would be sent and how long it takes, without measuring.")
 @json_option("Write JSON (schema probe-run-1, with --dry-run dry-run-1).")
 def run(
@@ -100,6 +111,7 @@ def run(
     output: str,
     notes: tuple[str, ...],
     restart: bool,
+    uploads: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -107,8 +119,8 @@ def run(
 
     Without PLAN the run has every experiment that can decide from this host, with or without root.
     The same command resumes an interrupted run. Exit status 0: every task was measured, or has a reason why it cannot
-    be; 1: some failed, or the run ended early, as the archive states; 2: nothing was measured, or no archive could be
-    written.
+    be; 1: some failed, the run ended early, as the archive states, or the upload failed; 2: nothing was measured, or no
+    archive could be written.
     """
     from prober.commands.options import load_plan, tell_cost
     from prober.run.run_metadata import parse_notes
@@ -131,7 +143,8 @@ def run(
             f"{outcome.reason}; the measurements are kept in {output}, the same command resumes the run"
         )
     _write(outcome_document(outcome) if as_json else outcome_lines(outcome))
-    return 0 if outcome.is_whole else NOT_WHOLE
+    is_stored = not uploads or upload_archive_of(loaded, outcome.archive)
+    return 0 if outcome.is_whole and is_stored else NOT_WHOLE
 
 
 @contextlib.contextmanager

@@ -1,1 +1,1 @@
-"""The client that needs Python alone: `check`, `probe plan` and `probe run` (docs/guide/client.md)."""
+"""The client that needs Python alone: `check`, `probe plan`, `probe run` and `probe upload` (docs/guide/client.md)."""

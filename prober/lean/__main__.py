@@ -11,6 +11,7 @@ NAME = "pepscope-client"
 _USAGE = f"""usage: {NAME} check ...        is this network splitting TCP, from this host alone?
        {NAME} probe plan ...   write a commented plan of a full audit
        {NAME} probe run ...    run a plan against `pepscope probe serve`, and write an archive
+       {NAME} probe upload ... upload archives to that server
 Each has --help. The archive is judged where pepscope is installed: pepscope audit ARCHIVE
 """
 
@@ -51,8 +52,12 @@ def _command(words: Sequence[str]) -> int:
         from prober.lean.probe import run
 
         return run(words[2:])
+    if list(words[:2]) == ["probe", "upload"]:
+        from prober.lean.probe import upload
+
+        return upload(words[2:])
     sys.stderr.write(_USAGE)
-    return _complain(f"a command must be check, probe plan or probe run, got {' '.join(words[:2])}", 2)
+    return _complain(f"a command must be check, probe plan, probe run or probe upload, got {' '.join(words[:2])}", 2)
 
 
 def _complain(sentence: str, status: int) -> int:

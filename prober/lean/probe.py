@@ -1,4 +1,4 @@
-"""`probe plan` and `probe run` of the client, with the same options as those of `pepscope`."""
+"""`probe plan`, `probe run` and `probe upload` of the client, with the same options as those of `pepscope`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from pepscope.command_line.signals import ending_by_signal
 from prober.commands.default_plan import default_plan
 from prober.plan import Plan
+from prober.run.archive_uploads import archives_to_upload, outcomes_document, upload_after_run, upload_all
 from prober.run.chosen_plan import choose_plan
 from prober.run.dry_run import dry_run
 from prober.run.run_metadata import parse_notes
@@ -58,7 +59,27 @@ def run(words: Sequence[str]) -> int:
         "This client measures and does not judge: take the archive to a host with pepscope, and run "
         f"`pepscope audit {outcome.archive.name}` there.\n"
     )
-    return 0 if outcome.is_whole else 1
+    is_stored = True
+    if given.upload:
+        uploaded = upload_after_run(plan, outcome.archive)
+        is_stored = uploaded.uploaded is not None
+        sys.stderr.write(f"{uploaded.sentence()}\n")
+    return 0 if outcome.is_whole and is_stored else 1
+
+
+def upload(words: Sequence[str]) -> int:
+    """Upload archives; exit status 1 where some are not at the server. Raises PepscopeError, OSError."""
+    parser = argparse.ArgumentParser(
+        prog="pepscope-client probe upload", description="Upload archives of runs to the server, which keeps them."
+    )
+    parser.add_argument("archives", nargs="+", metavar="ARCHIVE", help="archives, or directories that hold some")
+    _add_server(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
+    given = parser.parse_args(words)
+    plan = with_server(Plan(), given.server, given.key)
+    outcomes = list(upload_all(plan, archives_to_upload(given.archives)))
+    _write(outcomes_document(outcomes) if given.json else (outcome.sentence() for outcome in outcomes))
+    return int(any(outcome.uploaded is None for outcome in outcomes))
 
 
 def _plan(path: str | None, server: str | None, key: str | None) -> Plan:
@@ -74,16 +95,21 @@ def _run_parser() -> argparse.ArgumentParser:
         prog="pepscope-client probe run", description="Run a plan against a probe server, and write one archive."
     )
     parser.add_argument("plan", nargs="?", metavar="PLAN", help="what `probe plan` writes; else what can decide here")
+    _add_server(parser)
+    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="where the archive goes (default: here)")
+    parser.add_argument("--note", action="append", default=[], metavar="KEY=VALUE", help="store this with the run")
+    parser.add_argument("--restart", action="store_true", help="begin again instead of going on")
+    parser.add_argument("--upload", action="store_true", help="upload the archive to the server, which keeps it")
+    parser.add_argument("--dry-run", action="store_true", help="say what it would cost, and end")
+    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
+    return parser
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--server", metavar="HOST[:PORT]", help="the probe server; else the plan's")
     parser.add_argument(
         "--key", default=os.environ.get(KEY_VARIABLE), help=f"what the server printed; better in {KEY_VARIABLE}"
     )
-    parser.add_argument("-o", "--output", default=".", metavar="DIR", help="where the archive goes (default: here)")
-    parser.add_argument("--note", action="append", default=[], metavar="KEY=VALUE", help="store this with the run")
-    parser.add_argument("--restart", action="store_true", help="begin again instead of going on")
-    parser.add_argument("--dry-run", action="store_true", help="say what it would cost, and end")
-    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
-    return parser
 
 
 def _write(said: Mapping[str, object] | Iterable[str]) -> None:

@@ -32,6 +32,8 @@ MOST_MESSAGE_BYTES = 1 << 20
 #: How many entries one answer to `served` holds at most.
 MOST_SERVED_ENTRIES = 200
 MOST_HEAD_BYTES = 1 << 16
+#: What one request carries of an archive at most: the server always reads it to its end, so that no answer is lost.
+MOST_PART_BYTES = 4 << 20
 MOST_LABEL_LENGTH = 200
 #: The ending of an entry that has none yet.
 UNDER_WAY = "under-way"
@@ -46,6 +48,7 @@ _CountOrNone: TypeAlias = Annotated[int, between(-1, LARGEST_INTEGER)]
 
 _KEY = re.compile(r"pepscope1\.([A-Za-z0-9_-]{20,100})\.([0-9a-f]{64})")
 _SESSION = re.compile(r"[a-z2-7]{26}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,11 @@ class Key:
 
     def __str__(self) -> str:
         return f"{KEY_PREFIX}.{self.token}.{self.fingerprint}"
+
+
+def is_digest(text: str) -> bool:
+    """Whether this is a SHA-256 in hexadecimal digits."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def is_session(text: str) -> bool:
@@ -249,6 +257,19 @@ class ServedPage(Message, frozen=True):
     entries: Annotated[tuple[Served, ...], Meta(max_length=MOST_SERVED_ENTRIES)]
 
 
+class ArchiveState(Message, frozen=True):
+    """How much of an archive the server has."""
+
+    place = "archive"
+
+    sha256: Annotated[str, Meta(max_length=64)]
+    size_bytes: WholeNumber
+    #: From the beginning on; an upload goes on there.
+    stored_bytes: WholeNumber
+    #: Whether all is there, is what was announced, and is on the disk.
+    is_whole: bool
+
+
 class Refusal(Message, frozen=True):
     """Why the server does not do what it was asked to."""
 
@@ -277,3 +298,12 @@ class HoldRequest(Table, frozen=True):
     port: Annotated[int, between(1, 65_535)]
     delay_s: Annotated[float, between(0.001, 1e6)]
     lease_s: Annotated[float, between(0.1, 1e6)] | None = None
+
+
+class ArchiveOffer(Table, frozen=True):
+    """Begin to upload an archive, or go on with it; its digest is its name on the control channel."""
+
+    sha256: Annotated[str, Meta(min_length=64, max_length=64)]
+    size_bytes: Annotated[int, between(1, 1 << 50)]
+    #: What the client calls the file.
+    name: Annotated[str, Meta(max_length=200)]

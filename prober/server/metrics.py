@@ -9,6 +9,7 @@ from typing import Any
 
 from pepscope.command_line.metrics import serve_metrics
 from prober.errors import ServerError
+from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
 from prober.server.instruments import Instruments
 
@@ -19,8 +20,8 @@ _LARGEST_PORT = 65_535
 class ServerCollector:
     """Reads the counts whenever Prometheus asks, so that nothing is paid while the server measures."""
 
-    def __init__(self, context: ServiceContext, instruments: Instruments) -> None:
-        self._context, self._instruments = context, instruments
+    def __init__(self, context: ServiceContext, instruments: Instruments, archives: ArchiveStore) -> None:
+        self._context, self._instruments, self._archives = context, instruments, archives
 
     def collect(self) -> Iterator[Any]:
         """Metric families of prometheus_client."""
@@ -33,6 +34,7 @@ class ServerCollector:
             ("holds", "ACK holds now", len(self._instruments.holds.things())),
             ("silences", "Silences now", len(self._instruments.silences.things())),
             ("capture_bytes", "What captures take on the disk", sum(capture.stored_bytes for capture in captures)),
+            ("uploads", "Archives that are coming in", self._archives.uploads),
         ):
             yield GaugeMetricFamily(f"{PREFIX}_{name}", text, value=value)
         running = sum(capture.is_running for capture in captures)
@@ -43,6 +45,12 @@ class ServerCollector:
             family = GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=[label])
             for value_of_label, count in dict(counts).items():
                 family.add_metric([value_of_label], count)
+            yield family
+        stored = self._archives.counts()
+        for name, text, place in (("archives", "Stored archives", 0), ("archive_bytes", "What they take", 1)):
+            family = GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=["key"])
+            for client, numbers in stored.items():
+                family.add_metric([client], numbers[place])
             yield family
         yield CounterMetricFamily(f"{PREFIX}_payload_bytes", "Payload moved, both ways", value=sessions.moved_bytes)
         yield CounterMetricFamily(f"{PREFIX}_displaced", "Strangers that made room", value=admission.displaced)

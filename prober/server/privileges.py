@@ -21,13 +21,16 @@ _HEADER = struct.pack("=Ii", 0x2008_0522, 0)
 _STATUS = Path("/proc/thread-self/status")
 
 
-def give_up_privileges(state_directory: Path) -> None:
-    """Keep CAP_NET_RAW and CAP_NET_ADMIN alone, where this process has them, and gain nothing by executing.
+NETWORK_CAPABILITIES = 1 << _CAP_NET_ADMIN | 1 << _CAP_NET_RAW
+
+
+def give_up_privileges(state_directory: Path, needed: int = NETWORK_CAPABILITIES) -> None:
+    """Keep the needed capabilities alone, where this process has them, and gain nothing by executing.
 
     To be called while there is one thread. A state directory of another user keeps CAP_DAC_OVERRIDE. Raises
     ServerError.
     """
-    kept = 1 << _CAP_NET_ADMIN | 1 << _CAP_NET_RAW
+    kept = needed
     if state_directory.stat().st_uid != os.geteuid():
         kept |= 1 << _CAP_DAC_OVERRIDE
     kernel = ctypes.CDLL(None, use_errno=True)

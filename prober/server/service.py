@@ -19,6 +19,7 @@ from prober.host.host_description import describe_host
 from prober.protocol.control_messages import SCHEMA, About, Key, Ports
 from prober.protocol.objects import ObjectKind, object_bytes
 from prober.protocol.pictures import LEAST_BYTES
+from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
 from prober.server.identity import Identity, StateDirectory
 from prober.server.instruments import Instruments
@@ -93,23 +94,33 @@ def running(
         closing.callback(instruments.close)
         about = _about(settings.limits, listeners.ports, instruments)
         keys = KeyRing(KeyFile(state.path), identity.key.token)
-        control = Control(context, instruments, about, keys, Answers())
+        archives = ArchiveStore(state.path, settings.archives, settings.retention)
+        closing.callback(archives.close)
+        control = Control(context, instruments, about, keys, Answers(), archives)
         before_serving(state.path)
         if settings.metrics:
-            closing.callback(serve_server_metrics(settings.metrics, ServerCollector(context, instruments)))
+            closing.callback(serve_server_metrics(settings.metrics, ServerCollector(context, instruments, archives)))
         served = _serve(settings, context, listeners, control, closing)
-        yield identity.key, about, _Sweep(context, instruments, keys, served).run
+        yield identity.key, about, _Sweep(context, instruments, keys, archives, served).run
 
 
 class _Sweep:
     """What is done twice a second: ending what is overdue, too large, or of a key that is accepted no longer."""
 
-    def __init__(self, context: ServiceContext, instruments: Instruments, keys: KeyRing, served: _Served) -> None:
+    def __init__(
+        self,
+        context: ServiceContext,
+        instruments: Instruments,
+        keys: KeyRing,
+        archives: ArchiveStore,
+        served: _Served,
+    ) -> None:
         self._context, self._instruments, self._keys, self._served = context, instruments, keys, served
+        self._archives = archives
 
     def run(self) -> None:
         """Sweep once."""
-        for step in (self._end_revoked, self._end_expired, self._end_leases):
+        for step in (self._end_revoked, self._end_expired, self._end_leases, self._end_archives):
             try:
                 step()
             except (PepscopeError, OSError) as error:
@@ -125,6 +136,9 @@ class _Sweep:
 
     def _end_leases(self) -> None:
         self._instruments.sweep(lambda session: self._context.sessions.find(session.name) is session)
+
+    def _end_archives(self) -> None:
+        self._archives.sweep()
 
     def _end(self, sessions: list[Session], event: str) -> None:
         for session in sessions:

@@ -85,12 +85,41 @@ class LimitsTable(Table, frozen=True):
     datagram_bytes: Annotated[int, between(64, 9000)] = 1500
 
 
+class ArchivesTable(Table, frozen=True):
+    """Which archives a server takes from its clients."""
+
+    #: Of one archive; 0 takes none.
+    archive_bytes: Annotated[int, between(0, 1 << 40)] = 1 << 30
+    #: Of one client, whole and announced ones together, unless its key has a quota.
+    client_bytes: Annotated[int, between(0, 1 << 50)] = 5 << 30
+    #: Of all clients.
+    total_bytes: Annotated[int, between(0, 1 << 50)] = 20 << 30
+    #: Uploads that one client has begun and not finished.
+    unfinished: Annotated[int, between(1, 10_000)] = 100
+    #: After so long without a byte an unfinished upload is dropped.
+    unfinished_s: Annotated[float, between(1.0, 1e9)] = 604_800.0
+    #: What archives leave free on their disk.
+    free_disk_bytes: Annotated[int, between(0, 1 << 50)] = 512 << 20
+
+
+class RetentionTable(Table, frozen=True):
+    """When stored archives are deleted; without a value never for this reason."""
+
+    #: Since an archive came, counted while a server runs.
+    days: Annotated[float, between(1e-6, 1e6)] | None = None
+    #: Of all clients together; the client that takes most gives its oldest.
+    total_bytes: Annotated[int, between(0, 1 << 50)] | None = None
+    #: Of each client the latest stay: so many, and so many bytes.
+    client_archives: Annotated[int, between(0, 1_000_000)] | None = None
+    client_bytes: Annotated[int, between(0, 1 << 50)] | None = None
+
+
 class ServerSettings(Table, frozen=True):
     """Everything."""
 
     #: Addresses to listen on; `0.0.0.0` and `::` are all of IPv4 and of IPv6.
     listen: Annotated[tuple[str, ...], Meta(min_length=1)] = ("0.0.0.0", "::")
-    #: Directory for certificate and token; empty for the user's own.
+    #: Directory for certificate, keys and archives; empty for the user's own.
     state: str = ""
     #: Where captures are made; empty for the interface that has the address the mobile talks to.
     interface: str = ""
@@ -100,6 +129,8 @@ class ServerSettings(Table, frozen=True):
     metrics: str = ""
     ports: PortsTable = PortsTable()
     limits: LimitsTable = LimitsTable()
+    archives: ArchivesTable = ArchivesTable()
+    retention: RetentionTable = RetentionTable()
 
     @classmethod
     def from_mapping(cls, document: Mapping[str, Any]) -> ServerSettings:

@@ -46,12 +46,13 @@ def serving(
     ports: Sequence[str] = tuple(f"{name}=0" for name in _FREE),
     command: Sequence[str] = (),
     listen: str = "127.0.0.1",
+    options: Sequence[str] = (),
 ) -> Iterator[Serving]:
     """Start a server, after the words of `command`, and end it. Its ports are free ones unless told."""
     # Below what Linux gives to outgoing connections, and another range for each process that tests.
     first_data_port = 20_100 + os.getpid() % 100 * 64
     data_ports = f"ftp_data={first_data_port}-{first_data_port + 63}"
-    options = [text for port in (*ports, data_ports) for text in ("--port", port)]
+    options = [*options, *(text for port in (*ports, data_ports) for text in ("--port", port))]
     process = subprocess.Popen(
         [*command, str(PEPSCOPE), "probe", "serve", "--listen", listen, "--state", str(state), *options],
         stdout=subprocess.PIPE,

@@ -25,6 +25,8 @@ class Quotas(Table, frozen=True):
     day_bytes: Annotated[int, between(1, 1 << 50)] | None = None
     #: What its captures may take on the server's disk at once.
     capture_bytes: Annotated[int, between(4096, 1 << 50)] | None = None
+    #: What the archives that it uploads may take on the server's disk.
+    archive_bytes: Annotated[int, between(0, 1 << 50)] | None = None
 
 
 class KeyRecord(Table, frozen=True):
@@ -35,6 +37,8 @@ class KeyRecord(Table, frozen=True):
     #: 0 for the server's own.
     added_unix_s: WholeNumber
     quotas: Quotas = Quotas()
+    #: Whether the dashboard shows its holder the archives of all clients.
+    reads_all: bool = False
     #: When it was revoked; kept, so that its holder is told the reason.
     revoked_unix_s: WholeNumber | None = None
 
@@ -46,6 +50,7 @@ class ClientKey:
     name: str
     quotas: Quotas = field(default_factory=Quotas)
     token_sha256: str = field(default="", repr=False)
+    reads_all: bool = False
 
 
 def digest_of(token: str) -> str:

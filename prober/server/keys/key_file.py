@@ -27,7 +27,8 @@ _NAME = "keys.json"
 _MOST_KEYS = 10_000
 _MOST_FILE_BYTES = 16 << 20
 _TOKEN_BYTES = 32
-_KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+#: Also the name of a directory: no path leads out of it.
+KEY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
 class _Document(Table, frozen=True):
@@ -67,16 +68,22 @@ class KeyFile:
             raise ServerError(f"{self.path} must be JSON as `pepscope probe key` writes it") from None
         return read_as(_Document, document, ServerError, place=str(self.path)).keys
 
-    def add(self, name: str, quotas: Quotas) -> str:
+    def add(self, name: str, quotas: Quotas, *, reads_all: bool = False) -> str:
         """Store a new key; its token, which is stored nowhere. Raises ServerError."""
-        if not _KEY_NAME.fullmatch(name):
+        if not KEY_NAME.fullmatch(name):
             raise ServerError(
                 f"the name of a key must be at most 40 letters, digits, dots, dashes and underscores, got {shown(name)}"
             )
         if name == DEFAULT_NAME:
             raise ServerError(f"a key must have another name than the server's own, {DEFAULT_NAME}")
         token = secrets.token_urlsafe(_TOKEN_BYTES)
-        record = KeyRecord(name=name, token_sha256=digest_of(token), added_unix_s=int(time.time()), quotas=quotas)
+        record = KeyRecord(
+            name=name,
+            token_sha256=digest_of(token),
+            added_unix_s=int(time.time()),
+            quotas=quotas,
+            reads_all=reads_all,
+        )
         with changing(self._directory):
             records = self.read()
             if any(other.name == name and other.revoked_unix_s is None for other in records):

@@ -47,14 +47,14 @@ class KeyRing:
         self._seen = version
         records = self._file.read()
         revoked = {record.token_sha256: record.name for record in records if record.revoked_unix_s is not None}
-        keys = [ClientKey(record.name, record.quotas, record.token_sha256) for record in records]
+        keys = [ClientKey(record.name, record.quotas, record.token_sha256, record.reads_all) for record in records]
         with self._lock:
             before = self._accepted
             self._accepted = {}
             for key in (self._default, *keys):
                 if key.token_sha256 not in revoked:
                     known = before.get(key.token_sha256)
-                    is_same = known is not None and (known.name, known.quotas) == (key.name, key.quotas)
+                    is_same = known is not None and _permits(known) == _permits(key)
                     self._accepted[key.token_sha256] = known if known is not None and is_same else key
             self._revoked = revoked
             kept = set(self._accepted.values())
@@ -65,3 +65,7 @@ class KeyRing:
         """All keys that are accepted now."""
         with self._lock:
             return list(self._accepted.values())
+
+
+def _permits(key: ClientKey) -> tuple[object, ...]:
+    return key.name, key.quotas, key.reads_all

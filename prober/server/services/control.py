@@ -7,7 +7,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
@@ -21,6 +21,7 @@ from prober.protocol.control_messages import (
     REQUEST_FIELD,
     SESSION_FIELD,
     About,
+    ArchiveOffer,
     CaptureRequest,
     Clock,
     HoldRequest,
@@ -28,12 +29,14 @@ from prober.protocol.control_messages import (
     SilenceRequest,
 )
 from prober.protocol.json_documents import parse_json
+from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
 from prober.server.instruments import Instruments
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_ring import KeyRing
 from prober.server.refusal import RefusedError
 from prober.server.services.answers import Answers
+from prober.server.services.archive_parts import PART_PATH, offer_archive, take_part
 from prober.server.services.http_connection import HttpConnection, MalformedHeadError, Request
 from prober.server.services.http_objects import secure
 from prober.server.sessions import Session
@@ -57,6 +60,7 @@ class Control:
     about: About
     keys: KeyRing
     answers: Answers
+    archives: ArchiveStore
 
     def serve(self, connection: Connection) -> None:
         """Answer requests until the peer is done."""
@@ -87,6 +91,11 @@ class Control:
         http, request = asked.http, asked.request
         try:
             self.context.know(asked.connection, asked.key)
+            part = PART_PATH.fullmatch(asked.path)
+            if request.method == "PUT" and part:
+                status, data = asked.answer(b"", lambda: asked.take_part(part[1]))
+                _answer(http, request, status, data)
+                return True
             body = http.small_content(_MOST_BODY_BYTES)
             capture = _CAPTURE.fullmatch(asked.path)
             if request.method == "GET" and capture and not capture[2]:
@@ -117,10 +126,10 @@ class _Asked:
         # Within a /64 a client changes its address as it likes (RFC 8981).
         self._address = networks_of(connection.address)[0]
 
-    def answer(self, body: bytes) -> tuple[int, bytes]:
+    def answer(self, body: bytes, do: Callable[[], dict[str, Any]] | None = None) -> tuple[int, bytes]:
         """Status and JSON, also for an invalid request."""
         try:
-            document = self._do(body)
+            document = do() if do is not None else self._do(body)
         except MalformedMessageError as error:
             return 400, _error(str(error))
         except RefusedError as error:
@@ -146,6 +155,9 @@ class _Asked:
                 control.instruments.end_of(session)
                 _log("session-ended", session)
                 return {}
+            case "POST", "/v1/archives":
+                offered = read_as(ArchiveOffer, parse_json(body, "the request"), MalformedMessageError)
+                return offer_archive(control.archives, self.key, offered).to_json()
             case "GET", "/v1/served":
                 return self._session().log.page(self._whole("after")).to_json()
             case "POST", "/v1/captures" | "/v1/holds" | "/v1/silences":
@@ -190,6 +202,12 @@ class _Asked:
                 instruments.end_silence(self._session(), lease[2])
                 return {}
         raise RefusedError(404, f"the control channel has no {shown(self.request.method)} {shown(self.path)}")
+
+    def take_part(self, sha256: str) -> dict[str, Any]:
+        """Store a part of an archive; what is there of it then. Raises RefusedError, MalformedMessageError, OSError."""
+        site = networks_of(self.connection.address)[1]
+        offset = self._whole("offset")
+        return take_part(self._control.archives, self.key, sha256, offset, self.http.content(), site).to_json()
 
     def send_capture(self, name: str) -> bool:
         """Send a packed capture; whether the connection can go on."""

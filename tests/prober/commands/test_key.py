@@ -36,8 +36,9 @@ def listed(state: Path) -> dict[str, Any]:
 
 def test_keys_are_made_before_the_first_start_listed_and_revoked(tmp_path: Path) -> None:
     key = added(
-        tmp_path, "alice", "--sessions", "2", "--connections", "9", "--day-bytes", "2GiB", "--capture-bytes", "1GiB"
-    )
+        tmp_path, "alice", "--sessions", "2", "--connections", "9", "--day-bytes", "2GiB", "--capture-bytes", "1GiB",
+        "--archive-bytes", "3GiB",
+    )  # fmt: skip
     state = StateDirectory(tmp_path)
     try:
         own = state.identity().key
@@ -46,11 +47,16 @@ def test_keys_are_made_before_the_first_start_listed_and_revoked(tmp_path: Path)
         assert list(listed(tmp_path)) == ["default", "alice"]
         assert listed(tmp_path)["alice"]["quotas"] == {
             "sessions": 2, "connections": 9, "day_bytes": 2 << 30, "capture_bytes": 1 << 30,
+            "archive_bytes": 3 << 30,
         }  # fmt: skip
+        reader = added(tmp_path, "reader", "--reads-all")
+        assert KeyRing(KeyFile(tmp_path), own.token).find(reader.token).reads_all
+        assert [entry["reads_all"] for entry in listed(tmp_path).values()] == [False, False, True]
+        assert run("revoke", "reader", "--state", str(tmp_path)).exit_code == 0
         assert run("revoke", "alice", "--state", str(tmp_path)).output == "revoked alice\n"
         assert listed(tmp_path)["alice"]["revoked"]
         table = run("list", "--state", str(tmp_path)).stdout
-        assert [line.split()[0] for line in table.splitlines()] == ["NAME", "default", "alice"]
+        assert [line.split()[0] for line in table.splitlines()] == ["NAME", "default", "reader", "alice"]
         assert key.token not in table
     finally:
         state.close()

@@ -126,7 +126,7 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: int) -> None:
         assert server.process.stderr is not None
         assert not [line for line in server.process.stderr if "trace" in json.loads(line)]
     left = {path.name for path in tmp_path.iterdir()} - {MARKER}
-    assert left == {"captures", "certificate.pem", "lock", "token"}
+    assert left == {"archives", "captures", "certificate.pem", "lock", "running-time", "token"}
     assert not list((tmp_path / "captures").iterdir())
     assert not lines_with(chains)
 

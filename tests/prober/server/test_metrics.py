@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from prober.client.archive_upload import upload_archive
 from prober.errors import ServerError
 from prober.protocol.plain_requests import TcpRequest
 from prober.server.service import running
@@ -27,7 +28,10 @@ def test_metrics_count_what_happens_and_stand_in_the_guide(tmp_path: Path, monke
     monkeypatch.setattr(
         here_running, "settings", lambda *state, **limits: _with(plain(*state, **limits), f"127.0.0.1:{port}")
     )
-    with serving_here(tmp_path) as here:
+    archive = tmp_path / "run.pepscope.zip"
+    archive.write_bytes(b"PK\x03\x04" + bytes(996))
+    with serving_here(tmp_path / "state") as here:
+        upload_archive(here.control, archive, 60.0)
         capture = here.control.start_capture("x", 100)
         here.control.finish_capture(capture)
         with here.connect(here.ports.tcp[0]) as sock:
@@ -43,6 +47,7 @@ def test_metrics_count_what_happens_and_stand_in_the_guide(tmp_path: Path, monke
         'pepscope_probe_sessions{key="default"}': 1, 'pepscope_probe_captures{state="finished"}': 1,
         'pepscope_probe_captures{state="running"}': 0, "pepscope_probe_payload_bytes_total": 50_000,
         'pepscope_probe_complaints_total{event="no-session"}': 1, "pepscope_probe_holds": 0,
+        'pepscope_probe_archives{key="default"}': 1, 'pepscope_probe_archive_bytes{key="default"}': 1000,
     }  # fmt: skip
     assert {name: float(samples[name]) for name in wanted} == wanted
     assert float(samples["pepscope_probe_capture_bytes"]) > 0

@@ -1,0 +1,1 @@
+"""Archives that clients upload: taken piece by piece, stored once they are whole, deleted by rules."""
