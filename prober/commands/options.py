@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from prober.plan import Plan
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 KEY_VARIABLE = "PEPSCOPE_PROBE_KEY"
 
@@ -48,6 +51,24 @@ upload_option = click.option(
 restart_option = click.option(
     "--restart", is_flag=True, help="Begin again instead of going on with an interrupted run."
 )
+
+
+def unit_option(file: str) -> Callable[[Command], Command]:
+    """The option `--show unit`, which prints a systemd unit of `prober/assets` and ends."""
+
+    def show(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+        if value is not None and not ctx.resilient_parsing:
+            click.echo((Path(__file__).parents[1] / "assets" / file).read_text(encoding="utf-8"), nl=False)
+            ctx.exit()
+
+    return click.option(
+        "--show",
+        type=click.Choice(["unit"]),
+        callback=show,
+        is_eager=True,
+        expose_value=False,
+        help="Print a systemd unit, and end.",
+    )
 
 
 def load_plan(path: str | None, server: str | None, key: str | None) -> Plan:

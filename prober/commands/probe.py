@@ -26,6 +26,7 @@ from prober.commands.upload import upload
 NOT_WHOLE = 1
 #: Parts of the server, and what they are for.
 _LOADED_WHEN_RUN = {
+    "dashboard": "Show the archives of a server's clients as a web page.",
     "key": "Keys of clients: add, list, revoke.",
     "serve": "Be the wired end: offer what a plan measures.",
 }
@@ -44,6 +45,10 @@ class _ProbeGroup(click.Group):
             from prober.commands.serve import serve
 
             return serve
+        if cmd_name == "dashboard":
+            from prober.commands.dashboard import dashboard
+
+            return dashboard
         if cmd_name == "key":
             from prober.commands.key import key
 

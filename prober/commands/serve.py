@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pepscope.errors import UsageError
+from prober.commands.options import unit_option
 
 if TYPE_CHECKING:
     from prober.protocol.control_messages import About, Key, Ports
@@ -29,15 +29,6 @@ PORT_NAMES = (
 )
 
 
-_ASSETS = Path(__file__).parents[1] / "assets"
-
-
-def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
-    if value is not None and not ctx.resilient_parsing:
-        click.echo((_ASSETS / "pepscope-probe.service").read_text(encoding="utf-8"), nl=False)
-        ctx.exit()
-
-
 @click.command(short_help="Be the wired end: offer what a plan measures.")
 @click.option("--config", "file", metavar="FILE", help="A TOML file; flags count for more than it does.")
 @click.option("--listen", multiple=True, metavar="ADDRESS", help="Listen there only; may be repeated.  [everywhere]")
@@ -54,14 +45,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
 @click.option("--host", metavar="NAME", help="What the mobile calls this host, for the line that is printed.")
 @click.option("--metrics", metavar="ADDRESS:PORT", help="Serve metrics to Prometheus.  [not]")
 @click.option("--set", "changes", multiple=True, metavar="FIELD=VALUE", help="Any other field: limits.sessions=4")
-@click.option(
-    "--show",
-    type=click.Choice(["unit"]),
-    callback=_show,
-    is_eager=True,
-    expose_value=False,
-    help="Print a systemd unit, and end.",
-)
+@unit_option("pepscope-probe.service")
 @click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
 @click.option(
     "--log-level", type=click.Choice(("debug", "info", "warning", "error")), default="info", show_default=True

@@ -202,6 +202,11 @@
     const frame = document.createElement("iframe");
     frame.hidden = true;
     document.body.append(frame);
+    if (frame.contentDocument === null) {
+      /* The page is shown without an origin of its own (CSP sandbox), and may not write into a document inside it. */
+      frame.remove();
+      return () => {};
+    }
     frame.contentDocument.open();
     return () => {
       frame.contentDocument.close();

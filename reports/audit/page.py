@@ -56,9 +56,9 @@ def audit_page_text(result: AuditResult) -> str:
             "policy": CONTENT_POLICY,
             "title": escape(f"audit over {run.server or 'a path'}"),
             "style": asset("page.css") + asset("audit.css"),
-            "headline": escape(_headline(run)),
+            "headline": escape(headline(run)),
             "runs": _run(run) + _earlier(result),
-            "matrix": _matrix(result),
+            "matrix": matrix(result),
             "key": "".join(
                 f'<li class="{kind.value}">{sign(kind)}{escape(VERDICT_NAMES[kind])}</li>'
                 for kind in (Verdict.REGULAR, Verdict.SPLIT_TCP, Verdict.TCP_PROXY, Verdict.INCONCLUSIVE)
@@ -82,7 +82,8 @@ def cell_id(application: str, direction: Direction) -> str:
     return f"cell-{application}-{direction.name.lower()}"
 
 
-def _headline(run: AuditRun) -> str:
+def headline(run: AuditRun) -> str:
+    """What a run shows, in a sentence."""
     split = [cell for cell in run.cells if cell.verdict.is_split]
     unsure = sum(cell.verdict is Verdict.INCONCLUSIVE for cell in run.cells)
     if not run.cells:
@@ -120,27 +121,29 @@ def _earlier(result: AuditResult) -> str:
     )
 
 
-def _matrix(result: AuditResult) -> str:
+def matrix(result: AuditResult, address: str = "") -> str:
+    """The rows of the latest run's matrix; its cells lead to their sections at `address`, else of the same page."""
     columns = result.columns()
     heads = "".join(f'<th scope="col">{DIRECTION_NAMES[direction]}</th>' for direction in columns)
     rows = "".join(
         f'<tr><th scope="row">{escape(application_name(application))}</th>'
-        + "".join(_place(result.latest.cell(application, direction)) for direction in columns)
+        + "".join(_place(result.latest.cell(application, direction), address) for direction in columns)
         + "</tr>"
         for application in result.rows()
     )
     return f"<thead><tr><td></td>{heads}</tr></thead><tbody>{rows}</tbody>"
 
 
-def _place(cell: AuditCell | None) -> str:
+def _place(cell: AuditCell | None, address: str) -> str:
     if cell is None:
         return '<td><span class="none">not in the plan</span></td>'
     connections = sum(not item.set_aside for item in cell.connections)
     known = [share_text(cell)] if cell.verdict is not Verdict.INCONCLUSIVE else []
     known += [how] if (how := how_text(cell)) else []
-    known.append(counted(connections, "connection") if connections else "no connections")
+    # A page of many runs has no connections to count.
+    known += [] if address else [counted(connections, "connection") if connections else "no connections"]
     return (
-        f'<td class="{cell.verdict.value}"><a href="#{cell_id(cell.application, cell.direction)}">'
+        f'<td class="{cell.verdict.value}"><a href="{address}#{cell_id(cell.application, cell.direction)}">'
         f"<b>{sign(cell.verdict)}{escape(VERDICT_NAMES[cell.verdict])}</b><small>{', '.join(known)}</small></a></td>"
     )
 

@@ -51,22 +51,24 @@ def test_privileges_go_before_anything_is_served(tmp_path: Path, owner: str) -> 
         assert mobile.finish_capture(capture).ended_early == ""
 
 
-def unit(tmp_path: Path) -> Path:
-    path = tmp_path / "pepscope-probe.service"
-    path.write_text(subprocess.run([PEPSCOPE, "probe", "serve", "--show", "unit"], capture_output=True, text=True,
+def unit(tmp_path: Path, command: str) -> Path:
+    path = tmp_path / {"serve": "pepscope-probe.service", "dashboard": "pepscope-dashboard.service"}[command]
+    path.write_text(subprocess.run([PEPSCOPE, "probe", command, "--show", "unit"], capture_output=True, text=True,
                                    check=True, timeout=600).stdout)  # fmt: skip
     return path
 
 
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
-    command = ["systemd-analyze", "verify", str(unit(tmp_path))]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", ["serve", "dashboard"])
+def test_systemd_takes_the_unit(tmp_path: Path, command: str) -> None:
+    file = unit(tmp_path, command)
+    checked = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stderr
-    assert "pepscope-probe.service" not in checked.stderr, "no warnings"
+    assert file.name not in checked.stderr, "no warnings"
 
 
-def test_the_unit_exposes_little(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("command", "most"), [("serve", 30), ("dashboard", 20)])
+def test_the_unit_exposes_little(tmp_path: Path, command: str, most: int) -> None:
     """The greatest exposure that passes, ten times the score of the guide."""
-    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=30", str(unit(tmp_path))]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    words = ["systemd-analyze", "security", "--offline=yes", f"--threshold={most}", str(unit(tmp_path, command))]
+    checked = subprocess.run(words, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout[-300:]

@@ -1,0 +1,69 @@
+"""The command `probe dashboard`: a read-only web page about the archives of a server's clients."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+import click
+
+from pepscope.errors import UsageError
+from prober.commands.options import unit_option
+
+_LARGEST_PORT = 65_535
+
+
+@click.command("dashboard", short_help="Show the archives of a server's clients as a web page.")
+@click.option("--state", metavar="DIR", default="", help="The server's state directory.  [~/.local/state/pepscope/...]")
+@click.option(
+    "--listen", default="127.0.0.1:8450", show_default=True, metavar="ADDRESS:PORT",
+    help="Where to serve; beyond loopback with TLS.",
+)  # fmt: skip
+@click.option(
+    "--certificate", type=click.Path(dir_okay=False), metavar="FILE",
+    help="Private key and certificate, PEM, for browsers that shall trust it.  [the server's own]",
+)  # fmt: skip
+@click.option(
+    "--judged", type=click.Path(file_okay=False), metavar="DIR",
+    help="Where verdicts and pages are kept; may be thrown away.  [judged, in the state directory]",
+)  # fmt: skip
+@unit_option("pepscope-dashboard.service")
+@click.option("--log-format", type=click.Choice(("text", "json")), default="text", show_default=True)
+def dashboard(state: str, listen: str, certificate: str | None, judged: str | None, log_format: str) -> None:
+    """Serve a read-only web page about the archives that clients uploaded to `probe serve`.
+
+    It has networks with their verdicts over time, changes, clients, and archives to download. Readers log in with a key
+    of the server, and see what was uploaded with it; a key that was added with --reads-all shows all. SIGTERM and
+    SIGINT end it.
+    """
+    from pepscope.command_line.logs import configure
+    from prober.server.settings import ServerSettings
+
+    try:
+        from prober.dashboard.service import DashboardSettings, run
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the dashboard needs the package {error.name}: pip install 'pepscope[probe,html]'") from None
+    configure("prober", log_format, "info")
+    address, port = _address(listen)
+    settings = DashboardSettings(
+        ServerSettings(state=state).state_directory,
+        address,
+        port,
+        None if certificate is None else Path(certificate),
+        None if judged is None else Path(judged),
+    )
+    run(settings, lambda where: click.echo(f"DASHBOARD {where}"))
+
+
+def _address(text: str) -> tuple[str, int]:
+    """`ADDRESS:PORT` or `[ADDRESS]:PORT`. Raises UsageError."""
+    host, _, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    try:
+        ipaddress.ip_address(host)
+        number = int(port)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= _LARGEST_PORT:
+        raise UsageError(f"--listen must be ADDRESS:PORT with the address in digits, got {text}")
+    return host, number
