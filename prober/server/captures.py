@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import secrets
 import shutil
 import struct
 import threading
@@ -13,9 +12,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pepscope.captures.live.one_file import LiveCapture
-from pepscope.errors import CaptureError, PepscopeError
+from pepscope.errors import CaptureError
 from prober.protocol.control_messages import CaptureSummary, Ports
+from prober.server.means import RunningCapture
 from prober.server.refusal import RefusedError
 from prober.server.settings import LimitsTable
 
@@ -34,12 +33,11 @@ def service_filter(ports: Ports) -> str:
 class Capture:
     """One capture, from its making until it is forgotten."""
 
-    def __init__(self, device: str, directory: Path, snap_bytes: int, expression: str) -> None:
-        """Start. Raises CaptureError."""
-        self.path = directory / f"{secrets.token_hex(8)}.pcap"
+    def __init__(self, running: RunningCapture) -> None:
+        self.path = running.path
         self.packed = self.path.with_suffix(".pcap.gz")
         self.began_s = time.monotonic()
-        self._running: LiveCapture | None = LiveCapture(device, self.path, snap_bytes, expression)
+        self._running: RunningCapture | None = running
         self._summary: CaptureSummary | None = None
         self._lock = threading.Lock()
 
@@ -64,7 +62,7 @@ class Capture:
                 running, self._running = self._running, None
                 missed = -1
                 try:
-                    missed = running.finish()["missed_packets"]
+                    missed = running.finish()
                 except CaptureError as error:
                     why = why or str(error)
                 self._summary = self._pack(missed, why)
@@ -130,15 +128,6 @@ class _Records:
             self.count += 1
         self._held = data[place:]
         self._skip_bytes = max(0, place - len(data))
-
-
-def lacking(device: str, directory: Path, expression: str) -> str:
-    """Why this server cannot capture on a device; empty where it can."""
-    try:
-        Capture(device, directory, 68, expression).close()
-    except (PepscopeError, OSError) as error:
-        return f"{error}; captures need root or the capability CAP_NET_RAW"
-    return ""
 
 
 def excess(capture: Capture, limits: LimitsTable) -> str:

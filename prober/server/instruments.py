@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pepscope.errors import CaptureError, PepscopeError
-from prober.host.hold import ack_hold
-from prober.host.hold.ack_hold import AckHold
-from prober.host.hold.packet_rules import HeldTraffic
 from prober.host.network_devices import device_of
 from prober.protocol.control_messages import CaptureSummary, HoldReport, Ports, ServerCapabilities
-from prober.server.captures import Capture, excess, lacking, no_room, service_filter
+from prober.server.captures import Capture, excess, no_room, service_filter
 from prober.server.keys.client_key import ClientKey
 from prober.server.leases import Leases
+from prober.server.means import Means, MeansSettings, RunningHold
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session
 from prober.server.settings import LimitsTable
@@ -26,14 +24,21 @@ class Instruments:
     """All of them, each leased to a session."""
 
     def __init__(
-        self, limits: LimitsTable, ports: Ports, listeners: dict[int, Port], directory: Path, interface: str
+        self,
+        limits: LimitsTable,
+        ports: Ports,
+        listeners: dict[int, Port],
+        directory: Path,
+        interface: str,
+        means: Means,
     ) -> None:
         self._limits, self._ports, self._listeners = limits, ports, listeners
-        self._directory, self._interface = directory, interface
-        self._filter = service_filter(ports)
+        self._directory, self._interface, self._means = directory, interface, means
+        for listener in listeners.values():
+            listener.set_silence = means.set_silence
         # Finished captures wait until they are fetched, so more are stored than may run.
         self.captures: Leases[Capture] = Leases("capture", limits.captures_kept * limits.sessions, Capture.close)
-        self.holds: Leases[AckHold] = Leases("hold", limits.holds, AckHold.close)
+        self.holds: Leases[RunningHold] = Leases("hold", limits.holds, lambda hold: hold.close())
         self.silences: Leases[Port] = Leases("silence", limits.silences, Port.end_silence)
 
     def capabilities(self) -> ServerCapabilities:
@@ -43,17 +48,17 @@ class Instruments:
     def _no_captures(self) -> str:
         if not self._limits.captures:
             return "this server makes no captures (limits.captures is 0)"
-        return lacking(self._interface or "lo", self._directory, self._filter)
+        return self._means.lacking_captures(self._interface or "lo")
 
     def _no_holds(self) -> str:
         if not self._limits.holds:
             return "this server holds no ACKs back (limits.holds is 0)"
-        return ack_hold.lacking(HeldTraffic(((self._ports.dead, self._ports.dead),)))
+        return self._means.lacking_holds()
 
     def _no_silences(self) -> str:
         if not self._limits.silences:
             return "this server silences no port (limits.silences is 0)"
-        return listening.lacking()
+        return listening.lacking(self._means.set_silence)
 
     def start_capture(self, session: Session, local_address: str, snap_bytes: int) -> str:
         """Capture on the interface that has this address. Raises RefusedError."""
@@ -72,11 +77,13 @@ class Instruments:
             device = self._interface or device_of(local_address)
             if device is None:
                 raise CaptureError(f"no interface has the address {local_address}; name one with --interface")
-            return Capture(device, self._directory, snap_bytes, self._filter)
+            return Capture(self._means.capture(device, snap_bytes))
 
         try:
             return self.captures.begin(session, math.inf, make)
-        except (CaptureError, OSError) as error:
+        except RefusedError:
+            raise
+        except (PepscopeError, OSError) as error:
             raise RefusedError(409, str(error)) from None
 
     def finish_capture(self, session: Session, name: str) -> CaptureSummary:
@@ -95,8 +102,8 @@ class Instruments:
             ranges.append(self._ports.ftp_data)
         delay_s = min(delay_s, self._limits.hold_delay_s)
 
-        def make() -> AckHold:
-            return AckHold(HeldTraffic(tuple(ranges)), delay_s).__enter__()
+        def make() -> RunningHold:
+            return self._means.hold(tuple(ranges), delay_s)
 
         try:
             return self.holds.begin(session, self._lease(lease_s), make)
@@ -109,10 +116,9 @@ class Instruments:
         """Let go. Raises RefusedError."""
         hold = self.holds.end(session, name)
         try:
-            report = hold.close()
+            return hold.close()
         except PepscopeError as error:
             raise RefusedError(500, str(error)) from None
-        return HoldReport(report.held, report.released, report.largest_error_s)
 
     def begin_silence(self, session: Session, port: int, lease_s: float) -> str:
         """Answer no SYN to a service port. Raises RefusedError."""
@@ -173,3 +179,20 @@ class Instruments:
         if port not in self._ports.services:
             raise RefusedError(404, f"the port must be one of {', '.join(map(str, self._ports.services))}, got {port}")
         return self._listeners[port]
+
+
+def means_settings(limits: LimitsTable, ports: Ports, directory: Path) -> MeansSettings:
+    """What a server with these ports captures and holds at most."""
+    ranges = [(port, port) for port in ports.services]
+    if ports.ftp_data[0]:
+        ranges.append(ports.ftp_data)
+    return MeansSettings(
+        directory,
+        service_filter(ports),
+        tuple(ranges),
+        ports.dead,
+        # One more of each, to try whether it works.
+        captures=limits.captures + 1,
+        holds=limits.holds + 1,
+        hold_delay_s=limits.hold_delay_s,
+    )

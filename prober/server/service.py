@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import resource
+import secrets
 import signal
 import socket
 import threading
@@ -21,11 +22,13 @@ from prober.protocol.objects import ObjectKind, object_bytes
 from prober.protocol.pictures import LEAST_BYTES
 from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
+from prober.server.helper.pipe import HelperMeans
 from prober.server.identity import Identity, StateDirectory
-from prober.server.instruments import Instruments
+from prober.server.instruments import Instruments, means_settings
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
+from prober.server.means import DirectMeans, MakeMeans
 from prober.server.metrics import ServerCollector, serve_server_metrics
 from prober.server.privileges import give_up_privileges
 from prober.server.services.answers import Answers
@@ -62,7 +65,7 @@ def run(settings: ServerSettings, ready: Ready) -> None:
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = {number: signal.signal(number, end) for number in numbers}
     try:
-        with running(settings, give_up_privileges) as (key, about, sweep):
+        with running(settings, lambda state: give_up_privileges(state, needed=0), HelperMeans) as (key, about, sweep):
             ready(key, about.ports, about)
             while not ending.wait(SWEEP_S):
                 sweep()
@@ -74,11 +77,14 @@ def run(settings: ServerSettings, ready: Ready) -> None:
 
 @contextlib.contextmanager
 def running(
-    settings: ServerSettings, before_serving: Callable[[Path], object] = lambda _: None
+    settings: ServerSettings,
+    before_serving: Callable[[Path], object] = lambda _: None,
+    make_means: MakeMeans = lambda settings, _: DirectMeans(settings, lambda: secrets.token_hex(8)),
 ) -> Iterator[tuple[Key, About, Callable[[], None]]]:
     """A server that serves while this context lasts: its key, its description, and what is to be done twice a second.
 
-    `before_serving` is called with the state directory once all ports are bound, while there is one thread.
+    `before_serving` is called with the state directory once all ports are bound, and what needs privileges is made,
+    while there is one thread.
     """
     with contextlib.ExitStack() as closing:
         state = StateDirectory(settings.state_directory)
@@ -90,14 +96,18 @@ def running(
             object_bytes(kind, LEAST_BYTES, 0)
         directory = closing.enter_context(state.captures())
         context = _context(settings.limits, identity)
-        instruments = Instruments(settings.limits, listeners.ports, listeners.by_number, directory, settings.interface)
+        means = make_means(means_settings(settings.limits, listeners.ports, directory), state.path)
+        closing.callback(means.close)
+        before_serving(state.path)
+        instruments = Instruments(
+            settings.limits, listeners.ports, listeners.by_number, directory, settings.interface, means
+        )
         closing.callback(instruments.close)
         about = _about(settings.limits, listeners.ports, instruments)
         keys = KeyRing(KeyFile(state.path), identity.key.token)
         archives = ArchiveStore(state.path, settings.archives, settings.retention)
         closing.callback(archives.close)
         control = Control(context, instruments, about, keys, Answers(), archives)
-        before_serving(state.path)
         if settings.metrics:
             closing.callback(serve_server_metrics(settings.metrics, ServerCollector(context, instruments, archives)))
         served = _serve(settings, context, listeners, control, closing)

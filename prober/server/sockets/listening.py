@@ -13,7 +13,7 @@ import errno
 import socket
 import struct
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prober.errors import ServerError
 from prober.server.sockets.kernel_state import save_syns
@@ -31,6 +31,9 @@ _TRIES = 20
 _TAKE_NOTHING = struct.pack("HBBI", 0x06, 0, 0, 0)
 
 
+SetSilence = Callable[[socket.socket, bool], None]
+
+
 def take_nothing(sock: socket.socket) -> None:
     """Drop whatever arrives for this socket. Raises OSError."""
     program = ctypes.create_string_buffer(_TAKE_NOTHING)
@@ -42,11 +45,19 @@ def take_everything(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, SO_DETACH_FILTER, 0)
 
 
-def lacking() -> str:
+def set_silence(sock: socket.socket, is_silent: bool) -> None:
+    """Either of both. Raises OSError."""
+    if is_silent:
+        take_nothing(sock)
+    else:
+        take_everything(sock)
+
+
+def lacking(set_silence: SetSilence = set_silence) -> str:
     """Why no port can be silenced here; empty where they can."""
     with socket.socket() as probe:
         try:
-            take_nothing(probe)
+            set_silence(probe, True)
         except OSError as error:
             return f"this kernel allows only root to attach a socket filter: {error.strerror}"
     return ""
@@ -59,6 +70,8 @@ class Port:
         self.name = name
         self.sockets = sockets
         self.number = int(sockets[0].getsockname()[1])
+        #: Makes a socket silent, or ends that; raises OSError. A server without privileges has another process do it.
+        self.set_silence: SetSilence = set_silence
         self._silences = 0
         self._waiting: list[socket.socket] = []
         self._lock = threading.Lock()
@@ -68,7 +81,7 @@ class Port:
         with self._lock:
             if self._silences == 0:
                 for sock in self.sockets:
-                    take_nothing(sock)
+                    self.set_silence(sock, True)
             self._silences += 1
 
     def end_silence(self) -> None:
@@ -77,7 +90,7 @@ class Port:
             self._silences -= 1
             if self._silences == 0:
                 for sock in self.sockets:
-                    take_everything(sock)
+                    self.set_silence(sock, False)
 
     def never_answer(self) -> None:
         """Answer no SYN for good. Raises ServerError."""

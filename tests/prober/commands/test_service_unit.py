@@ -22,33 +22,40 @@ def capabilities(task: Path) -> dict[str, set[int]]:
 
 @pytest.mark.parametrize("owner", ["own", "another"])
 def test_privileges_go_before_anything_is_served(tmp_path: Path, owner: str) -> None:
-    """All threads, and the processes that hold ACKs, whose rules are made all the same."""
-    allowed = {NET_ADMIN, NET_RAW}
-    state = tmp_path / "state"
+    """The process that serves has none; its helper has two, and so have the processes that remove rules."""
+    state, more = tmp_path / "state", set[int]()
     state.mkdir()
     if owner == "another" and os.geteuid() == 0:
         os.chown(state, 12_345, 12_345)
         tmp_path.chmod(0o755)
-        allowed |= {DAC_OVERRIDE}
+        more = {DAC_OVERRIDE}
     with started(state) as server, server.control() as mobile:
         capture = mobile.start_capture("x", 100)
         with mobile.hold_acks(server.ready["ports"]["tcp"][0], 0.05, 60):
-            pid = server.process.pid
-            children = [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-            children += [
-                int(number)
-                for task in Path(f"/proc/{pid}/task").iterdir()
-                for number in (task / "children").read_text().split()
-            ]
-            assert children
-            tasks = [*Path(f"/proc/{pid}/task").iterdir(), *(Path(f"/proc/{child}") for child in children)]
-            assert len(tasks) > 4
-            for task in tasks:
-                held = capabilities(task)
-                assert held["NoNewPrivs"] == {0}
-                for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"):
-                    assert held[name] <= allowed, (task, name)
+            serving, (helper,) = tasks(server.process.pid), children(server.process.pid)
+            keepers = children(helper)
+            assert len(serving) > 4
+            assert keepers, "what removes the rules of a hold"
+            for task in serving:
+                assert_bounded(task, more)
+            for task in (*tasks(helper), *(task for keeper in keepers for task in tasks(keeper))):
+                assert_bounded(task, {NET_ADMIN, NET_RAW} | more)
         assert mobile.finish_capture(capture).ended_early == ""
+
+
+def tasks(pid: int) -> list[Path]:
+    return [*Path(f"/proc/{pid}/task").iterdir()]
+
+
+def children(pid: int) -> list[int]:
+    return [int(number) for task in tasks(pid) for number in (task / "children").read_text().split()]
+
+
+def assert_bounded(task: Path, allowed: set[int]) -> None:
+    held = capabilities(task)
+    assert held["NoNewPrivs"] == {0}
+    for name in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"):
+        assert held[name] <= allowed, (task, name)
 
 
 def unit(tmp_path: Path, command: str) -> Path:
