@@ -25,7 +25,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from prober.client.control_client import ControlClient
@@ -33,6 +33,9 @@ from prober.client.control_client import ControlClient
 PEPSCOPE = str(Path(sysconfig.get_path("scripts")) / "pepscope")
 PATIENCE_S = 60.0
 MOST_WAIT_S = 1.0
+#: A /48 for documentation (RFC 3849).
+SITE = "2001:db8:9"
+_IP_FREEBIND = 15
 HEAD = b"GET http://127.0.0.1/ HTTP/1.1\r\nHost: x\r\nX-Slow: " + b"y" * 10_000
 _SERVICES = ("control", "http", "https", "ftp", "tcp", "udp_echo", "dead", "http_free", "https_free", "ftp_free")
 
@@ -44,7 +47,7 @@ async def trickle(port: int, source: str, interval_s: float) -> None:
     """One slow connection after the other."""
     while True:
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
+            _, writer = await asyncio.open_connection(sock=await connected(port, source))
             try:
                 for place in range(len(HEAD)):
                     writer.write(HEAD[place : place + 1])
@@ -55,9 +58,26 @@ async def trickle(port: int, source: str, interval_s: float) -> None:
         await asyncio.sleep(interval_s)
 
 
-async def attack(port: int, connections: int, addresses: int, interval_s: float) -> None:
+async def connected(port: int, source: str) -> socket.socket:
+    """A connection from an address of this host, listed or not."""
+    is_ipv6 = ":" in source
+    sock = socket.socket(socket.AF_INET6 if is_ipv6 else socket.AF_INET)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_IP, _IP_FREEBIND, 1)
+        sock.bind((source, 0))
+        await asyncio.get_running_loop().sock_connect(sock, ("::1" if is_ipv6 else "127.0.0.1", port))
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+async def attack(port: int, connections: int, addresses: int, interval_s: float, is_ipv6: bool) -> None:
     """All of them, for ever."""
     sources = [f"127.{9 + place // 250}.{place % 250}.{place % 200 + 1}" for place in range(addresses)]
+    if is_ipv6:
+        sources = [f"{SITE}:{place:x}::1" for place in range(addresses)]
     slow = [trickle(port, sources[number % addresses], interval_s) for number in range(connections)]
     await asyncio.gather(*slow)
 
@@ -65,7 +85,7 @@ async def attack(port: int, connections: int, addresses: int, interval_s: float)
 @contextlib.contextmanager
 def attacked(port: int, options: argparse.Namespace) -> Iterator[None]:
     """Attack from a process of its own."""
-    words = [str(port), str(options.connections), str(options.addresses), str(options.interval)]
+    words = [str(port), str(options.connections), str(options.addresses), str(options.interval), str(options.ipv6)]
     with subprocess.Popen([sys.executable, "-m", "benchmarks.slow_heads", "attack", *words]) as process:
         try:
             yield
@@ -100,11 +120,12 @@ def said(port: int, head: str) -> None:
 
 
 @contextlib.contextmanager
-def probe_server(directory: str) -> Iterator[tuple[int, Ask]]:
-    """A probe server with a session: its HTTP port, and a question to it."""
+def running_server(directory: str, listen: Sequence[str] = ("127.0.0.1",)) -> Iterator[tuple[dict[str, int], str]]:
+    """A probe server: its ports by name, and its key."""
     first = 20_000 + os.getpid() % 1000 * 4
     ports = [word for name in _SERVICES for word in ("--port", f"{name}=0")]
-    command = [PEPSCOPE, "probe", "serve", "--listen", "127.0.0.1", "--state", directory, *ports]
+    command = [PEPSCOPE, "probe", "serve", "--state", directory, *ports]
+    command += [word for address in listen for word in ("--listen", address)]
     command += ["--port", f"ftp_data={first}-{first + 3}", "--log-format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -113,11 +134,17 @@ def probe_server(directory: str) -> Iterator[tuple[int, Ask]]:
         found = json.loads(process.stderr.readline())["ports"]
         threading.Thread(target=process.stderr.read, daemon=True).start()
         try:
-            with ControlClient("127.0.0.1", found["control"], key) as mobile:
-                head = f"GET /echo/{mobile.session} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-                yield found["http"], lambda: said(found["http"], head)
+            yield found, key
         finally:
             process.terminate()
+
+
+@contextlib.contextmanager
+def probe_server(directory: str, listen: Sequence[str] = ("127.0.0.1",)) -> Iterator[tuple[int, Ask]]:
+    """A probe server with a session: its HTTP port, and a question to it."""
+    with running_server(directory, listen) as (found, key), ControlClient("127.0.0.1", found["control"], key) as mobile:
+        head = f"GET /echo/{mobile.session} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        yield found["http"], lambda: said(found["http"], head)
 
 
 @contextlib.contextmanager
@@ -149,21 +176,26 @@ def main() -> int:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if sys.argv[1:2] == ["attack"]:
-        port, connections, addresses, interval = sys.argv[2:]
-        asyncio.run(attack(int(port), int(connections), int(addresses), float(interval)))
+        port, connections, addresses, interval, is_ipv6 = sys.argv[2:]
+        asyncio.run(attack(int(port), int(connections), int(addresses), float(interval), is_ipv6 == "True"))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", choices=("server", "proxy"))
     parser.add_argument("--connections", type=int, default=3000)
     parser.add_argument("--addresses", type=int, default=300, help="in as many /24 networks, up to 250 a /16")
+    parser.add_argument("--ipv6", action="store_true", help="from /64 networks of one /48; the server alone")
     parser.add_argument("--interval", type=float, default=0.5, help="seconds between two bytes of a connection")
     parser.add_argument("--seconds", type=float, default=20.0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        target = probe_server if options.target == "server" else proxy
-        with target(directory) as (port, ask):
-            before = waits(ask, 3.0)
-            with attacked(port, options):
-                during = waits(ask, options.seconds)
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as running:
+        if options.ipv6:
+            subprocess.run(["ip", "-6", "route", "replace", "local", f"{SITE}::/48", "dev", "lo"], check=True)
+            target = probe_server(directory, ("127.0.0.1", "::1"))
+        else:
+            target = probe_server(directory) if options.target == "server" else proxy(directory)
+        port, ask = running.enter_context(target)
+        before = waits(ask, 3.0)
+        with attacked(port, options):
+            during = waits(ask, options.seconds)
     found = {
         name: {"questions": len(took), "median_s": round(statistics.median(took), 4), "worst_s": round(max(took), 3)}
         for name, took in (("before", before), ("during", during))
