@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pepscope.captures import libpcap
 from pepscope.errors import CaptureError, FilterError
 
 BUFFER_BYTES = 16 << 20
@@ -14,7 +15,7 @@ _TIMEOUT_MS = 100
 _EVERYTHING_BYTES = 262_144
 
 #: What `Device.copy_to` gives: all is well, and so it is where another thread broke it off (PCAP_ERROR_BREAK).
-_ENDED_IN_ORDER = (0, -2)
+_ENDED_IN_ORDER = (0, libpcap.BROKEN_OFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,12 @@ class Device:
         `buffer_bytes` of packets that are not read yet. Raises CaptureError, FilterError.
         """
         self._name = name
-        self._pcap = _library()
-        error = ctypes.create_string_buffer(self._pcap.PCAP_ERRBUF_SIZE + 1)
-        self._handle = self._pcap.create(name.encode(), error)
+        try:
+            self._pcap = libpcap.library()
+        except OSError as missing:
+            raise CaptureError(f"{name} cannot be captured on: {missing}") from None
+        error = ctypes.create_string_buffer(libpcap.ERROR_BUFFER_BYTES)
+        self._handle = self._pcap.pcap_create(name.encode(), error)
         if not self._handle:
             raise CaptureError(f"libpcap cannot capture on {name}: {_text(error.value)}")
         try:
@@ -54,31 +58,31 @@ class Device:
 
     def _activate(self, snap_bytes: int, buffer_bytes: int) -> None:
         pcap, handle = self._pcap, self._handle
-        pcap.set_snaplen(handle, snap_bytes or _EVERYTHING_BYTES)
-        pcap.set_buffer_size(handle, buffer_bytes)
-        pcap.set_timeout(handle, _TIMEOUT_MS)
-        pcap.set_tstamp_precision(handle, pcap.PCAP_TSTAMP_PRECISION_NANO)
-        status = pcap.activate(handle)
+        pcap.pcap_set_snaplen(handle, snap_bytes or _EVERYTHING_BYTES)
+        pcap.pcap_set_buffer_size(handle, buffer_bytes)
+        pcap.pcap_set_timeout(handle, _TIMEOUT_MS)
+        pcap.pcap_set_tstamp_precision(handle, libpcap.NANOSECONDS)
+        status = pcap.pcap_activate(handle)
         if status < 0:
             # Without words of its own for the interface libpcap has some for the status.
-            cause = self.complaint() or _text(pcap.statustostr(status))
-            needs = ", which needs root or CAP_NET_RAW" if status == pcap.PCAP_ERROR_PERM_DENIED else ""
+            cause = self.complaint() or _text(pcap.pcap_statustostr(status))
+            needs = ", which needs root or CAP_NET_RAW" if status == libpcap.PERMISSION_DENIED else ""
             raise CaptureError(f"libpcap cannot capture on {self._name}{needs}: {cause}")
 
     def _take_only(self, expression: str) -> None:
-        pcap, program = self._pcap, self._pcap.bpf_program()
+        pcap, program = self._pcap, libpcap.Program()
         reference = ctypes.byref(program)
-        if pcap.compile(self._handle, reference, expression.encode(), 1, pcap.PCAP_NETMASK_UNKNOWN) != 0:
+        if pcap.pcap_compile(self._handle, reference, expression.encode(), 1, libpcap.UNKNOWN_NETMASK) != 0:
             raise FilterError(f"the filter {expression!r} does not compile: {self.complaint()}")
         try:
-            if pcap.setfilter(self._handle, reference) != 0:
+            if pcap.pcap_setfilter(self._handle, reference) != 0:
                 raise FilterError(f"the filter {expression!r} cannot be set: {self.complaint()}")
         finally:
-            pcap.freecode(reference)
+            pcap.pcap_freecode(reference)
 
     def file(self, path: Path) -> CaptureOutput:
         """A new capture file for the packets of this interface. Raises CaptureError."""
-        dumper = self._pcap.dump_open(self._handle, str(path).encode())
+        dumper = self._pcap.pcap_dump_open(self._handle, str(path).encode())
         if not dumper:
             raise CaptureError(f"the capture cannot be written: {self.complaint()}")
         return CaptureOutput(self._pcap, dumper, path)
@@ -86,27 +90,26 @@ class Device:
     def copy_to(self, output: CaptureOutput) -> bool:
         """Write packets until `break_off` is called; False where the capture ended by itself (see `complaint`)."""
         # pcap_dump is handed to libpcap as it is: no packet passes through Python.
-        write = ctypes.cast(self._pcap.dump, self._pcap.pcap_handler)
-        user = ctypes.cast(output.dumper, ctypes.POINTER(ctypes.c_ubyte))
-        return self._pcap.loop(self._handle, -1, write, user) in _ENDED_IN_ORDER
+        write = ctypes.cast(self._pcap.pcap_dump, ctypes.c_void_p)
+        return self._pcap.pcap_loop(self._handle, -1, write, output.dumper) in _ENDED_IN_ORDER
 
     def break_off(self) -> None:
         """End `copy_to`, which another thread is in; or the next one, where none is."""
-        self._pcap.breakloop(self._handle)
+        self._pcap.pcap_breakloop(self._handle)
 
     def counts(self) -> PacketCounts:
         """What was captured so far; not while another thread is in `copy_to`."""
-        counts = self._pcap.stat()
-        self._pcap.stats(self._handle, ctypes.byref(counts))
-        return PacketCounts(counts.ps_recv, counts.ps_drop, counts.ps_ifdrop)
+        counts = libpcap.Statistics()
+        self._pcap.pcap_stats(self._handle, ctypes.byref(counts))
+        return PacketCounts(counts.received, counts.dropped, counts.interface_dropped)
 
     def complaint(self) -> str:
         """What libpcap says went wrong last."""
-        return _text(self._pcap.geterr(self._handle))
+        return _text(self._pcap.pcap_geterr(self._handle))
 
     def close(self) -> None:
         """End capturing."""
-        self._pcap.close(self._handle)
+        self._pcap.pcap_close(self._handle)
 
 
 class CaptureOutput:
@@ -119,18 +122,12 @@ class CaptureOutput:
 
     def close(self) -> None:
         """Write what is left. Raises CaptureError where anything could not be written."""
-        is_whole = self._pcap.dump_flush(self.dumper) == 0 and not _has_failed(self._pcap.dump_file(self.dumper))
-        self._pcap.dump_close(self.dumper)
+        is_whole = self._pcap.pcap_dump_flush(self.dumper) == 0 and not _has_failed(
+            self._pcap.pcap_dump_file(self.dumper)
+        )
+        self._pcap.pcap_dump_close(self.dumper)
         if not is_whole:
             raise CaptureError(f"the capture {self.path} could not be written to its end; is the disk full?")
-
-
-def _library() -> Any:
-    try:
-        import libpcap
-    except (ImportError, OSError) as error:
-        raise CaptureError(f"captures need the Python package libpcap, which does not load here: {error}") from error
-    return libpcap
 
 
 def _has_failed(file: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+from pepscope.captures import libpcap
 from pepscope.errors import FilterError
 
 Instruction = tuple[int, int, int, int]
@@ -46,22 +47,20 @@ def compile_filter(expression: str) -> dict[int, list[Instruction]]:
     if "\0" in expression:
         raise FilterError("the filter must not contain a NUL character")
     try:
-        import libpcap
-    except (ImportError, OSError) as error:
-        raise FilterError(f"--filter needs the Python package libpcap, which does not load here: {error}") from error
+        pcap = libpcap.library()
+    except OSError as error:
+        raise FilterError(f"--filter cannot be used: {error}") from None
     programs: dict[int, list[Instruction]] = {}
     complaints: dict[int, str] = {}
     for link_type, compiler_number in LINK_TYPES.items():
-        handle = libpcap.open_dead(compiler_number, _SNAP_LENGTH)
+        handle = pcap.pcap_open_dead(compiler_number, _SNAP_LENGTH)
         if not handle:
             raise FilterError("libpcap could not start its filter compiler")
         try:
-            program = libpcap.bpf_program()
-            status = libpcap.compile(
-                handle, ctypes.byref(program), expression.encode(), 1, libpcap.PCAP_NETMASK_UNKNOWN
-            )
-            if status != 0:
-                complaint = libpcap.geterr(handle).decode(errors="replace")
+            program = libpcap.Program()
+            reference = ctypes.byref(program)
+            if pcap.pcap_compile(handle, reference, expression.encode(), 1, libpcap.UNKNOWN_NETMASK) != 0:
+                complaint = pcap.pcap_geterr(handle).decode(errors="replace")
                 complaints[link_type] = complaint
                 if complaint == _MATCHES_NOTHING:
                     programs[link_type] = [_REJECT]
@@ -72,9 +71,9 @@ def compile_filter(expression: str) -> dict[int, list[Instruction]]:
                     for step in (program.bf_insns[index] for index in range(program.bf_len))
                 ]
             finally:
-                libpcap.freecode(ctypes.byref(program))
+                pcap.pcap_freecode(reference)
         finally:
-            libpcap.close(handle)
+            pcap.pcap_close(handle)
     if all(program == [_REJECT] for program in programs.values()):
         raise FilterError(f"the filter {expression!r} does not compile: {complaints[1]}")
     return programs

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from pepscope.captures import libpcap
 from pepscope.extras import requirements
 
 _BASE = "base"
@@ -71,12 +72,9 @@ def _core() -> Check:
 
 def _libpcap() -> Check:
     try:
-        import libpcap
-
-        return Check("libpcap", passed=True, found=libpcap.lib_version().decode())
-    except Exception as error:  # a wheel for another platform raises whatever its loader meets
-        reason = " ".join(str(error).split()) or type(error).__name__
-        return Check("libpcap", passed=False, found=f"does not load: {reason}", remedy="pip install libpcap")
+        return Check("libpcap", passed=True, found=libpcap.library().pcap_lib_version().decode())
+    except OSError as error:
+        return Check("libpcap", passed=False, found=" ".join(str(error).split(": ")[:1]), remedy=libpcap.REMEDY)
 
 
 def _linux() -> Check:

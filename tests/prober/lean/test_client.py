@@ -70,7 +70,12 @@ def test_it_runs_a_plan_and_the_full_package_judges_the_archive(client, server, 
         assert all(each.measurement.values["intact"] for each in read.observations if "intact" in
                    each.measurement.values)  # fmt: skip
         assert read.metadata["notes"] == {"cell": "7"}
-        assert all("libpcap" in each.capture_note for each in read.observations if each.task.captured)
+        captured = [each for each in read.observations if each.task.captured]
+        if prefix:
+            assert all("CAP_NET_RAW" in each.capture_note for each in captured)
+        else:
+            assert captured
+            assert all(each.mobile_capture in read.captures for each in captured)
     judged = subprocess.run(
         [str(PEPSCOPE), "audit", str(archive), "--json"], capture_output=True, text=True, timeout=600, check=False
     )
@@ -84,7 +89,7 @@ def test_what_it_cannot_do_is_said_by_name(client, server, tmp_path) -> None:
     words = ("probe", "run", plan, "--server", server.server, "--dry-run", "--json")
     done = started(client, tmp_path, *words, key=server.key, prefix=tuple(without_root()))
     document = json.loads(done.stdout)
-    assert "Python package libpcap" in document["without_captures"]["mobile-capture"]
+    assert "CAP_NET_RAW" in document["without_captures"]["mobile-capture"]
     reasons = " ".join(reason for each in document["experiments"] for reason in each["impossible"])
     assert "ImportError" not in reasons
     held = next(each for each in document["experiments"] if each["name"] == "delayed-ack")["impossible"]
