@@ -29,8 +29,9 @@ PACKETS = 20
     required=True,
     type=click.Path(),
     metavar="DIRECTORY",
-    help="Where the copies go: a new directory, an empty one, or one with copies of these captures.",
+    help="Where the copies go: a new directory, or an empty one.",
 )
+@click.option("--force", is_flag=True, help="Write over the copies of an earlier run in the output directory.")
 @click.option(
     "--connection",
     "connections",
@@ -56,6 +57,7 @@ PACKETS = 20
 def annotate(
     captures: tuple[str, ...],
     output: str,
+    force: bool,
     connections: tuple[str, ...],
     packets: int,
     one_vantage: bool,
@@ -93,6 +95,7 @@ def annotate(
             one_vantage=one_vantage or len(captures) == 1,
             filter=filter_expression,
             memory_bytes=memory_bytes,
+            replace=force,
             progress=progress,
         )
     for copy in copies:

@@ -54,6 +54,7 @@ def annotate_captures(
     one_vantage: bool,
     filter: str | None = None,  # noqa: A002
     memory_bytes: int | None = None,
+    replace: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[Copy]:
     """Judge captures, and copy each to `directory` with comments on the packets of `moments` for each finding.
@@ -61,9 +62,11 @@ def annotate_captures(
     `connections` are those to comment on: places, addresses or `address:port` of one end; without any the thousand that
     deserve attention most.
 
+    Copies that are there already are replaced only with `replace`, which writes over nothing else.
+
     Raises UsageError for a directory with other files, for connections that there are not, and as `detect` does.
     """
-    targets = _targets(paths, directory)
+    targets = _targets(paths, directory, replace)
     states = {path: file_state(path) for path in paths}
     asked = AskedPackets(moments, choose=_Chosen(connections) if connections else None)
     if one_vantage:
@@ -98,8 +101,8 @@ def annotate_captures(
     return made
 
 
-def _targets(paths: Sequence[str], directory: Path) -> list[Path]:
-    """Where the copies go. Raises UsageError for a directory that holds anything else."""
+def _targets(paths: Sequence[str], directory: Path, replace: bool) -> list[Path]:
+    """Where the copies go. Raises UsageError for a directory that holds anything else, or copies not to be replaced."""
     names = list(_names(paths))
     if directory.exists() and not directory.is_dir():
         raise UsageError(f"the output must be a directory, and {directory} is a file")
@@ -107,7 +110,15 @@ def _targets(paths: Sequence[str], directory: Path) -> list[Path]:
     if others := [name for name in held if name not in names]:
         more = "" if len(others) == 1 else f" and {len(others) - 1} more"
         raise UsageError(f"the output directory must be new or empty, and {directory} holds {others[0]}{more}")
-    return [directory / name for name in names]
+    targets = [directory / name for name in names]
+    there = [target for target in targets if target.exists()]
+    if sources := [path for path in paths if Path(path).exists() and any(map(Path(path).samefile, there))]:
+        raise UsageError(f"the output must be another directory than that of {sources[0]}, which a copy would replace")
+    if held and not replace:
+        raise UsageError(
+            f"{directory / held[0]} is there already: give another output directory, or --force to write over it"
+        )
+    return targets
 
 
 def _names(paths: Iterable[str]) -> Iterator[str]:

@@ -54,8 +54,22 @@ def test_comments_stand_on_the_packets_of_the_verdict(tmp_path: Path) -> None:
         assert all(shows in comments[frame] for frame, shows in told)
         fields = ("frame.time_epoch", "frame.len", "frame.cap_len", "tcp.seq_raw", "tcp.checksum")
         assert tshark_fields(f"tshark -r {copy['copy']}", *fields) == tshark_fields(f"tshark -r {source}", *fields)
-    again = run("annotate", SENDER, RECEIVER, "-o", out)
-    assert again.returncode == 0, again.stderr
+
+
+def test_what_is_there_is_replaced_on_demand_only(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    mine = out / f"{RECEIVER.name.removesuffix('.pcap.gz')}.pcapng"
+    mine.write_text("comments of my own")
+    assert f"{mine} is there already: give another output directory, or --force" in _sentence(RECEIVER, "-o", out)
+    assert mine.read_text() == "comments of my own"
+    assert run("annotate", RECEIVER, "-o", out, "--force").returncode == 0
+    assert tshark_fields(f"tshark -r {mine} -Y frame.comment", "frame.number")
+    before = mine.read_bytes()
+    assert "must be another directory than that of" in _sentence(mine, "-o", out, "--force")
+    assert mine.read_bytes() == before
+    (out / "notes.txt").write_text("mine")
+    assert "holds notes.txt" in _sentence(RECEIVER, "-o", out, "--force")
 
 
 def test_only_the_connections_asked_for(tmp_path: Path) -> None:
