@@ -96,6 +96,7 @@ def open_capture(
                     f"the filter {filter!r} has no meaning on link type {link_name or 'unnamed'} of {name}"
                 )
     capture = Capture(name, core, capture_warnings(name, core))
+    capture.filter = filter
     if Path(name).is_dir():
         capture.files = core.part_begins or [(files[0], 0)]
     elif core.part_begins:
@@ -138,6 +139,9 @@ class Capture:
         self.path = path
         #: The files of the capture in their order, each with the number of frames before it.
         self.files: Sequence[tuple[str, int]] = [(path, 0)]
+        #: Of the file as it stands on disk, where a caller took it, and the filter that it was read with.
+        self.sha256: str | None = None
+        self.filter: str | None = None
         self.warnings = warnings
         self._core = core
         self._latest: tuple[int, PacketColumns] | None = None
@@ -333,10 +337,21 @@ class Capture:
         """The JSON contract `inspect-1` in pieces, so that no capture is too large for it; on demand with exchanges."""
         import json
 
-        yield b'{"schema":1,"path":%s,"packets":%d,"connections":[' % (
-            json.dumps(self.path).encode(),
-            self.packet_count,
-        )
+        import pepscope
+        from pepscope.results.encode import time_text, tool_document
+        from pepscope.results.verdicts import Tool
+
+        started_ns, ended_ns = self.time_span_ns or (None, None)
+        head = {
+            "schema": 1,
+            "tool": tool_document(Tool(pepscope.__version__, {"filter": self.filter})),
+            "path": self.path,
+            "packets": self.packet_count,
+            "started": time_text(started_ns),
+            "ended": time_text(ended_ns),
+            "sha256": self.sha256,
+        }
+        yield json.dumps(head, separators=(",", ":")).removesuffix("}").encode() + b',"connections":['
         count = len(self.connections)
         for start in range(0, count, _JSON_BATCH):
             if start:

@@ -85,9 +85,12 @@ def inspect(
         given_or_captured(captures, "FILE", interface, duration_s, capture_bytes, kept_as, filter_expression)
     )
     from pepscope.captures.capture import open_capture
+    from pepscope.captures.files.digest import FileDigest
     from pepscope.captures.warnings import temporary_files_note
     from pepscope.command_line.progress import Progress
 
+    # A series has one for each file, and no one digest.
+    digest = FileDigest(captures[0]) if len(captures) == 1 and (html_to or json_to) else None
     with Progress() as progress:
         opened = open_capture(
             captures[0] if len(captures) == 1 else captures,
@@ -97,6 +100,8 @@ def inspect(
             columns=exchanges or html_to is not None,
             progress=progress,
         )
+    if digest is not None:
+        opened.sha256 = digest.hexadecimal()
     # Opened only now, so that a capture which cannot be read leaves an older result alone.
     if html_to is not None:
         _write_page(opened, html_to)

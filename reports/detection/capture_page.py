@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pepscope
 from pepscope.captures.connections import Close
 from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.files.named_packets import locator
@@ -64,6 +65,7 @@ def capture_page_text(capture: Capture, series: Mapping[int, tuple[FlowSeries, .
             "style": asset("page.css"),
             "headline": escape(f"{counted(total, 'TCP connection')} in {Path(capture.path).name or capture.path}"),
             "facts": _facts(capture),
+            "tool": f"pepscope {escape(pepscope.__version__)}" + _filtered(capture),
             "limits": ""
             if left_out <= 0
             else f'<p class="limits">The {format_count(len(series))} with most payload are drawn. '
@@ -87,9 +89,14 @@ def _facts(capture: Capture) -> str:
     return (
         f'<li class="capture"><span class="path">{escape(capture.path)}</span>'
         f"<span>{counted(capture.packet_count, 'packet')}{when}</span>"
+        + ("" if capture.sha256 is None else f'<span class="digest">SHA-256 {capture.sha256}</span>')
         + (f'<ul class="warnings">{warnings}</ul>' if warnings else "")
         + "</li>"
     )
+
+
+def _filtered(capture: Capture) -> str:
+    return "" if capture.filter is None else f", with the filter <code>{escape(capture.filter)}</code>"
 
 
 def _section(capture: Capture, connection: Connection, drawings: str, *, opened: bool) -> str:

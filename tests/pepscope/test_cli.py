@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -67,6 +68,9 @@ def test_json_follows_its_schema() -> None:
     jsonschema.validate(document, load_schema("inspect-1"))
     assert len(document["connections"]) == 20
     assert document["packets"] == sum(one["packets"] for one in document["connections"])
+    assert document["sha256"] == hashlib.sha256(MANY.read_bytes()).hexdigest()
+    assert document["started"] < document["ended"]
+    assert document["tool"]["options"] == {"filter": None}
 
 
 def test_damage_is_in_the_json_and_on_standard_error() -> None:

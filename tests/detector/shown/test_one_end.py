@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_the_page_draws_the_largest_connections(tmp_path: Path) -> None:
     assert text.count('<details class="connection"') == 6
     assert "Data in flight" in text
     assert "Round-trip time" in text
+    assert f"SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}" in text
     assert "split-tcp" not in text.partition("<main>")[2].partition("</main>")[0]
     shown = tshark_fields(
         f"tshark -r {path} -Y 'ip.addr == 172.29.212.71 && tcp.port == 42772'", "frame.number"
