@@ -25,7 +25,7 @@ _CONTROL = """Package: pepscope
 Version: {pepscope}
 Architecture: {architecture}
 Maintainer: pepscope <pepscope@localhost>
-Depends: python{version}, libc6 (>= 2.28)
+Depends: python{version}, libc6 (>= 2.28), libpcap0.8 | libpcap0.8t64
 Recommends: iproute2, nftables
 Section: net
 Priority: optional

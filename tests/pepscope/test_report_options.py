@@ -85,7 +85,7 @@ def test_one_report_a_file_in_inspect(tmp_path: Path) -> None:
         ("model", "throughput", "--loss", "0.01", "--round-trip", "0.1"),
         ("simulate", "--list"),
         ("doctor",),
-        ("annotate", SERVER, MOBILE, "-o", "copies"),
+        ("annotate", SERVER, MOBILE, "-o", "copies", "--force"),
     ],
 )
 def test_commands_of_one_document_write_it_to_a_file(
