@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from detector.commands.site import pages_option, write_site
+from pepscope.command_line.notes import counted
 from pepscope.command_line.options import least_probability_option, memory_option
 from pepscope.command_line.reports import ReportingCommand, announce, json_option, report_option
 from pepscope.errors import UsageError
@@ -73,6 +74,11 @@ def audit_captures(
     """
     if pages is not None and site is None:
         raise UsageError("--pages is for the pages of a site: give --site, too.")
+    if scheduler is None:
+        from detector.corpora.imported import IMPORTED
+        from pepscope.workers import start_server
+
+        start_server(IMPORTED)
     from detector.corpora.audit import audit_captures as run
     from pepscope.command_line.progress import Progress
 
@@ -101,8 +107,8 @@ def _say(summary: CorpusSummary, *, as_json: bool) -> None:
         return
     verdicts = ", ".join(f"{count:,} {name}" for name, count in summary.verdicts.items() if count)
     click.echo(
-        f"{summary.captures:,} captures, judged as {summary.units:,} ({summary.pairs:,} of two vantage points, "
-        f"{summary.resumed:,} there before): {summary.connections:,} connections"
+        f"{counted(summary.captures, 'capture')}, judged as {summary.units:,} ({summary.pairs:,} of two vantage "
+        f"points, {summary.resumed:,} there before): {counted(summary.connections, 'connection')}"
         + (f", {verdicts}" if verdicts else "")
     )
     click.echo(f"tables in {summary.directory}: connections, groups, captures.parquet, errors.parquet")

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import click
 
+from pepscope.command_line.notes import counted
 from pepscope.command_line.reports import ReportingCommand, json_option
 
 #: Pages of connections that are made where no number is given.
@@ -58,8 +59,8 @@ def write_site(result: str, directory: str, pages: int | None, *, as_json: bool 
         click.echo(json.dumps(summary.to_dict(), indent=2, ensure_ascii=False))
     else:
         click.echo(
-            f"wrote {summary.page}: {summary.connections:,} connections in {summary.networks:,} networks, "
-            f"{summary.connection_pages:,} of them with a page",
+            f"wrote {summary.page}: {counted(summary.connections, 'connection')} in "
+            f"{counted(summary.networks, 'network')}, {summary.connection_pages:,} of them with a page",
             err=as_json is None,
         )
     for reason in summary.not_made[:_SHOWN_FAILURES]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pepscope
+from detector.corpora.imported import IMPORTED
 from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
 from detector.corpora.marks import counts_of, remove_superseded
 from detector.corpora.matching import read_manifest, units
@@ -25,9 +26,6 @@ from pepscope.extras import missing_package
 from pepscope.results.verdicts import Verdict
 from pepscope.whole_file import write_whole
 from pepscope.workers import PATIENCE_S, ClusterLostError, over_workers
-
-#: What workers need, imported once for all of them; pyarrow imports pandas where it is installed.
-_IMPORTED = ("detector.corpora.judging", "pyarrow.parquet", "pandas")
 
 Progress = Callable[[str, int, int], object]
 Workers = Callable[..., Generator[tuple[int, Any], None, None]]
@@ -84,7 +82,7 @@ def audit_captures(
     _claim(directory)
     workers = partial(
         over_workers, processes=processes or os.cpu_count() or 1, scheduler=scheduler, patience_s=patience_s,
-        imported=_IMPORTED,
+        imported=IMPORTED,
     )  # fmt: skip
     tell = progress or (lambda *_: None)
     try:

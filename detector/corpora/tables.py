@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -14,7 +15,7 @@ import numpy as np
 import pepscope
 from detector.corpora.matching import Unit
 from pepscope.errors import UsageError
-from pepscope.results.frames import detection_table, groups_table
+from pepscope.results.frames import detection_table, groups_table, unicode_name
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import Outcome
 from pepscope.whole_file import whole_file
@@ -108,7 +109,7 @@ def _connections(result: DetectionResult, unit: Unit, identity: str) -> pa.Table
     }
     for letter, series in zip("ab", unit.series, strict=False):
         there = table[f"capture_{letter}"].is_valid()
-        columns[f"capture_{letter}"] = compute.if_else(there, series.name, pa.scalar(None, pa.string()))
+        columns[f"capture_{letter}"] = compute.if_else(there, unicode_name(series.name), pa.scalar(None, pa.string()))
     return pa.table(columns)
 
 
@@ -196,11 +197,22 @@ def write_errors(failures: Sequence[Failure], directory: Path) -> None:
 
 
 def _table(rows: Sequence[dict[str, Any]], names: Sequence[str], texts: Sequence[str]) -> pa.Table:
-    """Rows of texts and whole numbers; what a row does not say is missing."""
+    """Rows of texts and whole numbers; what a row does not say is missing.
+
+    By way of JSON, since pyarrow imports pandas to take values of Python: a third of a second, for which all wait here.
+    """
     import pyarrow as pa
+    from pyarrow import json as arrow_json
 
     schema = pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in names])
-    return pa.Table.from_pylist(rows, schema)
+    if not rows:
+        return pa.Table.from_batches([], schema)
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows).encode("utf-8", "replace")
+    return arrow_json.read_json(
+        io.BytesIO(lines),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+        parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error"),
+    )
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -36,6 +36,11 @@ def is_quiet() -> bool:
     return context is not None and context.meta.get(_VOLUME) == "quiet"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 capture`, `2 captures`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def note(sentence: str) -> None:
     """A sentence on standard error that is no failure."""
     if not is_quiet():

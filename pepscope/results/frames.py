@@ -67,6 +67,11 @@ _HOST_COLUMNS = (
 )
 
 
+def unicode_name(path: str) -> str:
+    """The name of a file as tables take it: neither pandas nor Arrow has texts that are no Unicode."""
+    return path.encode("utf-8", "replace").decode("utf-8")
+
+
 def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterator[tuple[str, Column]]:
     """The columns of `detection_frame` with their names, for some of the pairs; None where there is no vantage."""
     columns, rows = table.columns, table.rows[places]
@@ -93,7 +98,8 @@ def _columns(result: DetectionResult, table: PairTable, places: slice) -> Iterat
 def _vantage_columns(vantage: VantageColumns, letter: str, rows: Sequence[int]) -> Iterator[tuple[str, Column]]:
     captures = vantage.capture.of(rows)
     seen = [capture is not None for capture in captures]
-    yield f"capture_{letter}", captures
+    shown = {name: name and unicode_name(name) for name in set(captures)}
+    yield f"capture_{letter}", [shown[name] for name in captures]
     for name, column in (("client", vantage.client), ("server", vantage.server), ("transport", vantage.transport)):
         yield f"{name}_{letter}", [column[row] if there else None for row, there in zip(rows, seen, strict=True)]
 

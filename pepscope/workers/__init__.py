@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pepscope.workers.cluster import PATIENCE_S, over_cluster
 from pepscope.workers.errors import ClusterLostError, WorkerDiedError
-from pepscope.workers.processes import over_processes
+from pepscope.workers.processes import over_processes, start_server
 
-__all__ = ["PATIENCE_S", "ClusterLostError", "WorkerDiedError", "over_workers"]
+__all__ = ["PATIENCE_S", "ClusterLostError", "WorkerDiedError", "over_workers", "start_server"]
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import threading
 from collections.abc import Callable, Generator, Sequence
@@ -22,6 +23,15 @@ _HOPELESS = 5
 _INTERRUPTED = 130
 
 
+def start_server(imported: Sequence[str]) -> None:
+    """Start what processes are forked from, which imports modules beside what this process does until it needs them.
+
+    Once it runs, with whatever modules, this does nothing more.
+    """
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["__main__", *imported])
+    multiprocessing.forkserver.ensure_running()
+
+
 def over_processes(
     work: Callable[[Item], Outcome], items: Sequence[Item], processes: int, imported: Sequence[str]
 ) -> Generator[tuple[int, Outcome | Exception], None, None]:
@@ -30,8 +40,8 @@ def over_processes(
     waiting = list(range(len(items)))
     suspects: dict[int, int] = {}  # what was under way when a worker died is done alone then: how often it died alone
     finished, deaths = set[int](), 0
+    start_server(imported)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["__main__", *imported])
     while waiting or suspects:
         together = waiting or [next(iter(suspects))]
         workers = min(processes, len(together))

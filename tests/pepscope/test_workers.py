@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,17 @@ import pytest
 from pepscope.errors import UsageError
 from pepscope.workers import WorkerDiedError, over_workers
 
+ROOT = Path(__file__).parents[2]
+
 
 def squared(number: int) -> int:
     if number == 13:
         raise ValueError("thirteen")
     return number * number
+
+
+def is_imported(name: str) -> bool:
+    return name in sys.modules
 
 
 def killed_by(path: str) -> str:
@@ -36,6 +44,19 @@ def test_every_piece_of_work_comes_once_and_failures_are_outcomes() -> None:
     assert isinstance(outcomes[1], ValueError)
     assert [outcomes[place] for place in range(2, 42)] == [number * number for number in range(20, 60)]
     assert list(over_workers(squared, [], processes=2, scheduler=None)) == []
+
+
+def test_the_server_of_processes_imports_before_there_is_work() -> None:
+    program = (
+        "import sys, time\n"
+        "from pepscope.workers import over_workers, start_server\n"
+        "from tests.pepscope.test_workers import is_imported\n"
+        "if __name__ == '__main__':\n"
+        "    start_server(['wave'])\n"
+        "    print(list(over_workers(is_imported, ['wave', 'aifc'], processes=1, scheduler=None)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[(0, True), (1, False)]\n"
 
 
 def test_workers_of_a_cluster_must_see_what_they_write_beside(tmp_path: Path) -> None:

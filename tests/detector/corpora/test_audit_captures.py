@@ -308,7 +308,7 @@ def test_commands_say_what_they_did(tmp_path: Path) -> None:
     runner, result = CliRunner(), str(tmp_path / "out")
     said = runner.invoke(command.audit_captures, [str(plain), "-o", result, "--jobs", "1"])
     assert said.exit_code == 0, said.output
-    assert "1 captures, judged as 1" in said.output
+    assert "1 capture, judged as 1" in said.output
     document = json.loads(runner.invoke(command.audit_captures, [str(plain), "-o", result, "--json"]).output)
     assert (document["schema"], document["resumed"]) == (1, 1)
     assert sum(document["verdicts"].values()) == document["connections"]
