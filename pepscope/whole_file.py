@@ -85,7 +85,8 @@ def check_output(path: str | Path) -> None:
 
 def write_output(path: str | Path, text: str) -> None:
     """Write text as UTF-8 to an `output_file`."""
-    content = text.encode()
+    # Names of files that are no Unicode get question marks.
+    content = text.encode("utf-8", "replace")
     with output_file(path) as stream:
         stream.write(content)
 

@@ -14,6 +14,7 @@ from pepscope.captures.files.annotated import Comments, write_annotated
 from pepscope.captures.files.digest import file_state
 from pepscope.errors import PepscopeError, UsageError
 from pepscope.results.attention import ATTENTION
+from pepscope.results.frames import unicode_name
 from pepscope.results.pair_table import PairTable
 from pepscope.results.verdicts import CaptureSummary, DetectionResult, Evidence, GroupSide, Outcome, PairResult
 
@@ -87,7 +88,7 @@ def annotate_captures(
         copied = write_annotated(
             summary.path,
             target,
-            Comments(_of_file(result, summary, chosen), _of_interface(result, chosen), frames),
+            Comments(unicode_name(_of_file(result, summary, chosen)), _of_interface(result, chosen), frames),
             states[summary.path],
             progress,
         )

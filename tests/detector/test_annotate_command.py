@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,14 @@ def test_what_cannot_be_copied_gets_one_sentence(tmp_path: Path) -> None:
     assert f"must be new or empty, and {held} holds notes.txt" in _sentence(SENDER, "-o", held)
     assert "is a file" in _sentence(SENDER, "-o", held / "notes.txt")
     assert "cannot open" in _sentence(tmp_path / "nothing.pcap", "-o", out)
+
+
+def test_a_name_that_is_no_unicode_is_copied(tmp_path: Path) -> None:
+    odd = os.fsencode(tmp_path) + b"/\xff.pcap.gz"
+    Path(os.fsdecode(odd)).write_bytes(RECEIVER.read_bytes())
+    command = [sys.executable, "-m", "pepscope", "annotate", odd, "-o", tmp_path / "out"]
+    subprocess.run(command, capture_output=True, check=True)
+    assert [os.fsencode(path.name) for path in (tmp_path / "out").iterdir()] == [b"\xff.pcapng"]
 
 
 def test_captures_of_one_name_get_two_copies(tmp_path: Path) -> None:

@@ -142,6 +142,13 @@ def test_one_capture_twice_is_counted_once_and_a_directory_without_captures_is_s
     assert len(tables(tmp_path / "out")) == len(detect(str(SPLIT)).pairs)
 
 
+def test_a_name_that_is_no_unicode_is_judged_as_any_other(tmp_path: Path) -> None:
+    shutil.copy(SPLIT, os.fsencode(tmp_path) + b"/\xff.pcap.gz")
+    summary = audit_captures([str(tmp_path)], tmp_path / "out", processes=1)
+    assert (summary.captures, summary.errors) == (1, ())
+    assert set(tables(tmp_path / "out")["capture_a"]) == {f"{tmp_path}/?.pcap.gz"}
+
+
 def test_a_killed_scheduler_keeps_what_was_judged_and_a_second_run_repeats_nothing(tmp_path: Path) -> None:
     sources = [str(path) for path in sorted(CORPUS.glob("reg_*.gz"))[:16]]
     result = tmp_path / "out"
