@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 LARGEST_RELEASE_BYTES = 40_000_000
 
 #: docs/decisions/032-small-installation.md.
-LARGEST_INSTALLATION_BYTES = 120_000_000
+LARGEST_INSTALLATION_BYTES = 100_000_000
 #: What packs the client that needs Python alone: in the source distribution only.
 LEAN = "prober/lean/"
 
