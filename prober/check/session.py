@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pepscope.errors import PepscopeError, UsageError
+from prober.check.given import Given
 from prober.check.judging import PortVerdict, judge
 from prober.check.measuring import Observations, measure
 from prober.check.targets import Place, Target, public_targets, read_targets, resolve
@@ -42,8 +43,9 @@ def run(
     places: Sequence[Place],
     unresolved: dict[str, str],
     deadline_s: float,
+    given: Given | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[tuple[PortVerdict, ...], Observations]:
     """Measure and judge."""
-    observations = dataclasses.replace(measure(places, deadline_s, progress), unresolved=unresolved)
+    observations = dataclasses.replace(measure(places, deadline_s, given, progress), unresolved=unresolved)
     return judge(observations, tunnel_towards(places[0].address)), observations

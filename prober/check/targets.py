@@ -78,7 +78,7 @@ def resolve(targets: Sequence[Target]) -> tuple[list[Place], dict[str, str]]:
     for target in targets:
         if target.host not in known:
             try:
-                known[target.host] = _addresses(target.host)
+                known[target.host] = addresses_of(target.host)
             except OSError as error:
                 known[target.host] = []
                 failed[target.host] = error.strerror or str(error)
@@ -86,12 +86,18 @@ def resolve(targets: Sequence[Target]) -> tuple[list[Place], dict[str, str]]:
     return places, failed
 
 
-def _addresses(host: str) -> list[str]:
+def addresses_of(host: str) -> list[str]:
+    """The first address of each family. Raises OSError where the name has none."""
     found: dict[int, str] = {}
     for family, _, _, _, where in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
         if family in (socket.AF_INET, socket.AF_INET6):
             found.setdefault(family, str(where[0]))
     return [address for address in found.values() if not ipaddress.ip_address(address.partition("%")[0]).is_unspecified]
+
+
+def is_documentation_address(address: str) -> bool:
+    """Whether it is one of those that a check asks, at which no host is."""
+    return any(address in each for each in DOCUMENTATION_ADDRESSES.values())
 
 
 def _is_port(word: str) -> bool:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from prober.client.header_fields import added_to_answer, declared
 from prober.client.transfer import Flow
 from prober.errors import MeasurementError
 from prober.protocol.application import Application
+from prober.protocol.header_fields import added_to_answer, declared
 
 if TYPE_CHECKING:
     from prober.client.mobile_end import MobileEnd

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
     "--time", "time_s", type=Duration(), default="60s", show_default=True, metavar="T",
     help="Begin no new host after this time.",
 )  # fmt: skip
+@click.option(
+    "--echo", "echo_url", metavar="URL",
+    help="A service that answers a request with its head as it arrived: http://HOST[:PORT]/PATH, with +tls[:PORT] "
+    "behind it where it also answers over TLS.",
+)  # fmt: skip
+@click.option(
+    "--slow-reader", "slow_reader_at", metavar="HOST:PORT:RATE:BUFFER",
+    help="A host that takes an upload of 1 MB at RATE bytes a second into a receive buffer of BUFFER bytes.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would be contacted, and end.")
 @report_option("json", "Write JSON (schema check-1).", alone=True)
 @report_option("html", "Write a page with a figure of each port, one file.")
@@ -35,6 +44,8 @@ def check(
     targets: str | None,
     ports: str,
     time_s: float,
+    echo_url: str | None,
+    slow_reader_at: str | None,
     dry_run: bool,
     json_to: str | None,
     html_to: str | None,
@@ -47,18 +58,23 @@ def check(
     only.
     """
     from pepscope.command_line.progress import Progress
+    from prober.check.given import Given, read_echo, read_slow_reader
     from prober.check.report import document, json_text, plan_lines, text_lines
     from prober.check.session import chosen_targets, places_of, run
     from prober.check.targets import read_ports
 
+    given = Given(
+        None if echo_url is None else read_echo(echo_url),
+        None if slow_reader_at is None else read_slow_reader(slow_reader_at),
+    )
     places, unresolved = places_of(chosen_targets(targets, read_ports(ports)))
-    for line in plan_lines(places, time_s):
+    for line in plan_lines(places, time_s, given):
         click.echo(line, err=True)
     if dry_run:
         return
     write_page = None if html_to is None else writer("check-html")
     with Progress("checking") as progress:
-        verdicts, observations = run(places, unresolved, time_s, progress)
+        verdicts, observations = run(places, unresolved, time_s, given, progress)
     found = document(verdicts, observations)
     if json_to is not None:
         write_output(json_to, json_text(found) + "\n")

@@ -17,7 +17,6 @@ from pepscope.results.finding import Finding, Weight, inapplicable, split
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import Evidence, Number
 from pepscope.strict_reading import Table, WholeNumber
-from prober.client.header_fields import request_fields
 from prober.client.transfer import Flow
 from prober.measurement.experiment import Experiment, ObservedTask
 from prober.measurement.intermediaries import (
@@ -31,6 +30,7 @@ from prober.measurement.intermediaries import (
 from prober.measurement.measured import Measured
 from prober.measurement.task import Measurement, Task, repeated
 from prober.protocol.application import Application
+from prober.protocol.header_fields import request_fields
 from prober.protocol.plain_requests import echo_target
 
 if TYPE_CHECKING:

@@ -18,6 +18,8 @@ _PROTOCOLS = {socket.AF_INET: socket.IPPROTO_ICMP, socket.AF_INET6: socket.IPPRO
 _HEADER = struct.Struct("!BBHHH")
 _NONCE_BYTES = 16
 _MOST_REPLY_BYTES = 2048
+#: A host that left so many unanswered is asked no more.
+_SILENT_TRIES = 2
 
 
 def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
@@ -26,13 +28,18 @@ def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
     None where none was answered, and where this system lets this user send none.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    found: list[float] = []
     try:
         with socket.socket(family, socket.SOCK_DGRAM, _PROTOCOLS[family]) as link:
             link.connect((address, 0))
-            found = [_echo_s(link, _TYPES[family], number, timeout_s) for number in range(1, tries + 1)]
+            for number in range(1, tries + 1):
+                after_s = _echo_s(link, _TYPES[family], number, timeout_s)
+                found += [] if after_s is None else [after_s]
+                if not found and number >= _SILENT_TRIES:
+                    return None
     except OSError:
-        return None
-    return min((each for each in found if each is not None), default=None)
+        pass
+    return min(found, default=None)
 
 
 def _echo_s(link: socket.socket, types: tuple[int, int], number: int, timeout_s: float) -> float | None:

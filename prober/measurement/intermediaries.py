@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from pepscope.results.finding import CERTAIN, Finding, Weight, split
 from pepscope.results.verdicts import Evidence, Mechanism, Number
-from prober.client.header_fields import CLIENT_SENDS, DECLARING, added_to_answer, declared, request_fields
 from prober.measurement.measured import FiniteNumber, Measured
+from prober.protocol.header_fields import CLIENT_SENDS, DECLARING, added_to_answer, declared, request_fields
 
 if TYPE_CHECKING:
     from prober.protocol.control_messages import Served

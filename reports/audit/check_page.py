@@ -104,6 +104,8 @@ def _places_table(places: Sequence[Mapping[str, Any]]) -> str:
         "answered",
         "datagrams answered",
         "echo requests",
+        "DNS",
+        "QUIC",
     )
     named = "".join(f'<th scope="col">{each}</th>' for each in heads)
     rows = "".join(_place_row(each) for each in places)
@@ -114,9 +116,8 @@ def _place_row(place: Mapping[str, Any]) -> str:
     # Questions with a hop limit are answered after it was raised again, which is no round trip.
     plain = [each for each in place["questions"] if each["hops"] is None]
     times = [_least(plain, name) for name in ("handshake_s", "acknowledged_after_s", "answered_after_s")]
-    cells = "".join(
-        f"<td>{_time(each)}</td>" for each in (*times, place["datagram_round_trip_s"], place["echo_round_trip_s"])
-    )
+    references = [place[f"{name}_round_trip_s"] for name in ("datagram", "echo", "dns", "quic")]
+    cells = "".join(f"<td>{_time(each)}</td>" for each in (*times, *references))
     return f'<tr><th scope="row">{escape(place["host"])}</th><td>{escape(place["address"])}</td>{cells}</tr>'
 
 

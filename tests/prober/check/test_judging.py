@@ -7,13 +7,24 @@ from html import escape
 from pathlib import Path
 
 import jsonschema
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.check.data_probe import DataAnswer
-from prober.check.distances import Distance
-from prober.check.judging import Cause, CheckVerdict, judge
-from prober.check.measuring import TRIES, DocumentationAddressObservation, Observations, PlaceObservation
+from prober.check.experiment import Asked, PlaceObservation
+from prober.check.experiments.documentation_addresses import NAME as DOCUMENTATION
+from prober.check.experiments.documentation_addresses import DocumentationAnswer
+from prober.check.experiments.hop_limits import NAME as HOP_LIMITS
+from prober.check.experiments.hop_limits import TRIES, HopLimits
+from prober.check.experiments.questions import NAME as QUESTIONS
+from prober.check.experiments.questions import Questions
+from prober.check.experiments.round_trips import RoundTripReferences
+from prober.check.finding import Cause
+from prober.check.given import Given
+from prober.check.judging import CheckVerdict, judge
+from prober.check.measuring import Observations
+from prober.check.probes.data_probe import DataAnswer
+from prober.check.probes.distances import Distance
 from prober.check.report import document, json_text, text_lines
 from prober.check.targets import DOCUMENTATION_ADDRESSES, Place, Target
 from reports.audit.check_page import check_page_text
@@ -22,8 +33,9 @@ SCHEMA = json.loads((Path(__file__).parents[3] / "pepscope/schemas/check-1.json"
 FAR = 9
 
 
-def answer(hops=None, acknowledged_s=0.03, *, head=b"", ends_here=False) -> DataAnswer:
-    return DataAnswer(hops, 0.03, acknowledged_s, 0.05, head, ends_here, 0.03)
+def answer(hops=None, acknowledged_s=0.03, *, handshake_s=0.03, gap_s=0.001, head=b"", ends_here=False):
+    after_s = None if acknowledged_s is None else acknowledged_s + gap_s
+    return DataAnswer(hops, handshake_s, acknowledged_s, after_s, head, ends_here, None)
 
 
 ANSWERED = (answer(),)
@@ -37,13 +49,27 @@ def place(
     routers = tuple(f"10.0.0.{hop}" for hop in range(1, beyond + 1))
     where = Place(Target(f"host{number}.example", 80, False), f"203.0.113.{number + 1}")
     distance = Distance(beyond, beyond + 1, datagram_s, routers, echo_s)
-    return PlaceObservation(where, distance, handshake, handshake - 1, tuple(plain), tried, error)
+    return observed(where, distance, plain, HopLimits(handshake, handshake - 1, tried), error)
 
 
-def at_documentation_addresses(*answers: DataAnswer | None) -> tuple[DocumentationAddressObservation, ...]:
+def observed(where, distance, plain, limits, error=""):
+    """What the experiments measured at one place."""
+    if error:
+        return PlaceObservation(where, distance, error=error)
+    measured: dict[str, object] = {QUESTIONS: Questions(tuple(plain)), HOP_LIMITS: limits}
+    compared = RoundTripReferences()
+    trips = compared.measure(Asked(where, distance, Given(), measured))
+    return PlaceObservation(where, distance, measured | ({compared.name: trips} if trips else {}))
+
+
+def at_documentation_addresses(*answers):
     return tuple(
-        DocumentationAddressObservation(address, 80, got)
-        for address, got in zip(DOCUMENTATION_ADDRESSES[4], answers, strict=False)
+        PlaceObservation(
+            Place(Target(f"host{number}.example", 80, False), address),
+            Distance.unknown(),
+            {DOCUMENTATION: DocumentationAnswer(got)},
+        )
+        for number, (address, got) in enumerate(zip(DOCUMENTATION_ADDRESSES[4], answers, strict=False))
     )
 
 
@@ -52,7 +78,7 @@ REGULAR = {"limited": ((FAR - 1, False),)}
 
 
 def judged(*places, dead=(None, None), tunnel=None):
-    observations = Observations(tuple(places), at_documentation_addresses(*dead))
+    observations = Observations((*places, *at_documentation_addresses(*dead)))
     (found,) = judge(observations, tunnel)
     assert found.reason.endswith(".")
     written = json.loads(json_text(document([found], observations)))
@@ -108,10 +134,10 @@ def test_some_hosts_split_and_others_not_is_said():
 
 def test_one_and_several_are_counted_as_such():
     for dead, words in (
-        ((answer(), None), "to 1 documentation address."),
-        ((answer(),) * 2, "to 2 documentation addresses."),
+        ((answer(), None), "Connections to 1 documentation address, at"),
+        ((answer(),) * 2, "Connections to 2 documentation addresses, at"),
     ):
-        assert judged(place(0, **SPLIT), dead=dead).reason.endswith(words)
+        assert words in judged(place(0, **SPLIT), dead=dead).reason
     assert "(" not in judged(place(0, **REGULAR)).reason
     assert "the host (2 hosts alike): none" in judged(place(0, **REGULAR), place(1, **REGULAR)).reason
 
@@ -119,9 +145,9 @@ def test_one_and_several_are_counted_as_such():
 def test_data_lost_once_are_neither():
     mixed = place(0, limited=())
     tries = (answer(8, None), answer(8), answer(8))
-    lossy = PlaceObservation(mixed.place, mixed.distance, 10, 9, mixed.plain, tries)
-    assert lossy.acknowledged_hops() is None
-    assert lossy.lost_hops() is None
+    limits = HopLimits(10, 9, tries)
+    assert (limits.acknowledged_hops(), limits.lost_hops()) == (None, None)
+    lossy = observed(mixed.place, mixed.distance, ANSWERED, limits)
     assert judged(lossy, lossy).verdict is CheckVerdict.INCONCLUSIVE
 
 
@@ -173,9 +199,47 @@ OBSERVED = st.builds(
 def test_a_split_needs_data_that_were_acknowledged_too_near(drawn):
     places, dead = [item[0] for item in drawn], [item[1] for item in drawn][:2]
     found = judged(*places, dead=dead)
-    nearer = {each.place.target.host for each in places if each.acknowledged_hops() is not None}
+    nearer = {each.host for each in places if each.measured[HOP_LIMITS].acknowledged_hops() is not None}
     silent = all(got is None or not got.is_acknowledged for got in dead)
     if found.verdict is CheckVerdict.SPLIT_TCP and silent:
         assert len(nearer) >= 2
     if found.verdict is CheckVerdict.REGULAR:
         assert found.hosts_split == 0
+
+
+def test_hosts_as_far_by_tcp_as_by_references_are_regular_where_routers_are_silent():
+    def told(references_s, transport_s):
+        return judged(*(
+            place(number, beyond=0, datagram_s=None, echo_s=far_s, plain=(answer(acknowledged_s=s, handshake_s=s),))
+            for number, (far_s, s) in enumerate(zip(references_s, transport_s, strict=True))
+        ))  # fmt: skip
+
+    found = told((0.02, 0.06, 0.11), (0.0205, 0.061, 0.112))
+    assert (found.verdict, found.hosts_regular) == (CheckVerdict.REGULAR, 3)
+    assert "TCP takes as long as echo requests or datagrams to 3 hosts, 20 to 110 ms away" in found.reason
+    # Equally far hosts may all be behind one box, and one that is nearer by TCP leaves it open.
+    assert told((0.05, 0.051, 0.05), (0.05, 0.051, 0.05)).verdict is CheckVerdict.INCONCLUSIVE
+    assert told((0.02, 0.06, 0.11), (0.02, 0.02, 0.02)).verdict is not CheckVerdict.REGULAR
+    # The handshake waits for the host, the data do not: a box that connects first, and then answers.
+    late = [place(n, beyond=0, datagram_s=None, echo_s=far, plain=(answer(acknowledged_s=0.01, handshake_s=far),))
+            for n, far in enumerate((0.03, 0.08, 0.13))]  # fmt: skip
+    assert judged(*late).verdict is CheckVerdict.SPLIT_TCP
+
+
+def test_servers_that_think_are_named_and_move_nothing():
+    thinking = [place(n, plain=(answer(gap_s=0.2 + n), answer(gap_s=0.3)), **REGULAR) for n in range(2)]
+    found = judged(*thinking)
+    assert (found.verdict, found.causes) == (CheckVerdict.REGULAR, (Cause.SLOW_SERVER,))
+    assert found.numbers["least_answer_gap_s"] == pytest.approx(0.2)
+    once = [place(n, plain=(answer(gap_s=0.2), answer(gap_s=0.001)), **REGULAR) for n in range(2)]
+    assert judged(*once).causes == ()
+
+
+def test_a_proxy_that_goes_by_the_requests_host_is_no_captive_portal():
+    own = [f"HTTP/1.1 200 OK\r\nServer: s{n}\r\nContent-Length: {n}\r\n\r\n".encode() for n in range(2)]
+    hosts = [place(n, plain=(answer(head=own[n]),), beyond=0) for n in range(2)]
+    found = judged(*hosts, dead=(answer(head=own[0]), answer(head=own[1])))
+    assert (found.verdict, found.causes) == (CheckVerdict.SPLIT_TCP, (Cause.HTTP_PROXY,))
+    portal = answer(head=own[0])
+    alike = [place(n, plain=(portal,), beyond=0) for n in range(2)]
+    assert judged(*alike, dead=(portal, portal)).causes == (Cause.CAPTIVE_PORTAL,)

@@ -9,7 +9,6 @@ import pytest
 
 from detector.verdict.weighing import judge
 from pepscope.results.verdicts import Evidence, Outcome, Verdict
-from prober.client.header_fields import added_to_answer, request_fields
 from prober.errors import ArchiveError
 from prober.experiments.cache import Cache
 from prober.experiments.odd_requests import OddRequests
@@ -18,6 +17,7 @@ from prober.experiments.transfers import Transfers
 from prober.measurement.intermediaries import HeaderFields, answer_fields, arrivals, intermediary_evidence
 from prober.protocol.application import Application
 from prober.protocol.control_messages import Served
+from prober.protocol.header_fields import added_to_answer, request_fields
 from tests.prober.experiments.observed import seen
 
 HEAD = b"GET /x HTTP/1.1\r\nHost: a\r\nUser-Agent: pepscope/1\r\nAccept: */*\r\nConnection: close\r\n\r\n"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from prober.host.echo_request import least_echo_s
 from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
+from prober.host.reference_datagrams import least_dns_s, least_quic_s
 
 #: Where traceroute(8) begins, since hosts rarely listen there; and QUIC's, which firewalls let pass more often.
 _DATAGRAM_PORTS = (33_434, 443)
@@ -19,8 +20,8 @@ _QUESTION = b"pepscope check"
 MOST_HOPS = 30
 _STRIDE = 8
 _ROUNDS = 2
-#: Echo requests to a host: the least of so many waited in no queue.
-_ECHOES = 4
+#: Echo requests, queries and QUIC packets to a host: the least of so many waited in no queue.
+ECHOES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +37,38 @@ class Distance:
     routers: tuple[str, ...]
     #: The least round-trip time of an ICMP echo request, where this user may send some.
     echo_round_trip_s: float | None = None
+    #: Those of a DNS query and of a QUIC packet, where the host is a resolver or a QUIC server.
+    dns_round_trip_s: float | None = None
+    quic_round_trip_s: float | None = None
+
+    @classmethod
+    def unknown(cls) -> Distance:
+        """Of an address that was not asked, or did not answer."""
+        return cls(0, None, None, ())
 
     @property
     def unsplit_round_trip_s(self) -> float | None:
         """The least round trip to the host itself of what no middlebox splits."""
-        known = (each for each in (self.round_trip_s, self.echo_round_trip_s) if each is not None)
-        return min(known, default=None)
+        times = (self.round_trip_s, self.echo_round_trip_s, self.dns_round_trip_s, self.quic_round_trip_s)
+        return min((each for each in times if each is not None), default=None)
 
 
 def datagram_distance(address: str, timeout_s: float) -> Distance:
-    """The distance of a host, by the first port of `_DATAGRAM_PORTS` that anything answers for, and its echoes.
+    """The distance of a host, by the first port of `_DATAGRAM_PORTS` that anything answers for, and its round trips.
 
     Raises OSError.
     """
-    found = Distance(0, None, None, ())
+    found = Distance.unknown()
     for port in _DATAGRAM_PORTS:
         found = _distance(_datagrams(address, port, timeout_s), address)
         if found.beyond_hops or found.answered_hops:
             break
-    return replace(found, echo_round_trip_s=least_echo_s(address, _ECHOES, timeout_s))
+    return replace(
+        found,
+        echo_round_trip_s=least_echo_s(address, ECHOES, timeout_s),
+        dns_round_trip_s=least_dns_s(address, ECHOES, timeout_s),
+        quic_round_trip_s=least_quic_s(address, ECHOES, timeout_s),
+    )
 
 
 def _datagrams(address: str, port: int, timeout_s: float) -> list[HopAnswer]:

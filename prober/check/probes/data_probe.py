@@ -42,6 +42,10 @@ class DataAnswer:
     #: Whether the connection's other end is a socket of this host, whatever address it was made to.
     ends_here: bool
     least_round_trip_s: float | None
+    #: This host's port of the connection, by which a capture knows it.
+    local_port: int = 0
+    #: What the other end offered in the handshake: option bits (TCPI_OPT_*), window scale and segment size.
+    offered: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def is_acknowledged(self) -> bool:
@@ -71,10 +75,13 @@ def ask(address: str, port: int, question: bytes, hops: int | None, low_s: float
         head, answered_s = _answer(link, sent, patience_s)
         info = _info(link)
         ends_here = is_other_end_here(link)
+        local_port = int(link.getsockname()[1])
         reset_on_close(link)
     least_us = info.get("min_rtt", 0)
     least_s = least_us / 1e6 if 0 < least_us < 0xFFFFFFFF else None
-    return DataAnswer(hops, handshake_s, acknowledged_s, answered_s, head, ends_here, least_s)
+    # The first four bits hold the scale of what the other end offers.
+    offered = (info.get("options", 0), info.get("wscale", 0) & 0xF, info.get("snd_mss", 0))
+    return DataAnswer(hops, handshake_s, acknowledged_s, answered_s, head, ends_here, least_s, local_port, offered)
 
 
 def _limit(link: socket.socket, hops: int) -> None:

@@ -1,0 +1,1 @@
+"""Experiments of a check, one a file."""

@@ -1,0 +1,1 @@
+"""Sockets that measure one thing at one place for a check's experiments."""
