@@ -153,6 +153,8 @@ class Rules(Table, frozen=True):
     device: str = ""
     #: Destination ports to intercept.
     ports: tuple[Port, ...] = (80,)
+    #: Of new connections one in so many is diverted, by turns; the others go their way untouched.
+    every: Annotated[int, between(1, 1000)] = 1
     mark: Annotated[int, between(1, 0x7FFF_FFFF)] = 0x7065
     table: Annotated[int, between(1, 0x7FFF_FFFF)] = 0x7065
 

@@ -1,13 +1,16 @@
 """Measurements of one cell that disagree: which ones they are, and how split and regular ones differ.
 
 One difference can still be one rule of the network: a middlebox that begins only after so many bytes, so that short
-transfers are end to end and longer ones are split.
+transfers are end to end and longer ones are split; or one that takes some of the connections, as where a balancer deals
+them to several ways and one has a middlebox.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from detector import groups
 from detector.groups import JudgedConnection, distinction
@@ -21,6 +24,10 @@ LEAST_OF_EACH = 2
 #: By how much the shortest split one must be larger than the longest regular one: headers, compression and lost
 #: captures change a size by less, and sizes of a plan differ by more (as `LARGEST_SHARE` of `prober.audit.matrix`).
 LEAST_STEP = 2.0
+
+#: Changes between split and regular, in time, from which on the middlebox takes turns: one change is a beginning or an
+#: end, two are an interruption.
+_LEAST_TURNS = 3
 
 #: Names listed; the rest is counted.
 _MOST_NAMES = 3
@@ -42,6 +49,21 @@ class LateStart:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class TakenShare:
+    """A middlebox that splits some of the connections that are alike in experiment and size."""
+
+    split: int
+    regular: int
+
+    def sentence(self) -> str:
+        """The share as a sentence of a verdict's reason."""
+        return (
+            f"The middlebox takes some connections only: of {self.split + self.regular} that are alike, {self.split} "
+            f"are split and {self.regular} end to end, by turns."
+        )
+
+
 def split_and_regular(connections: Sequence[AuditConnection]) -> tuple[list[AuditConnection], list[AuditConnection]]:
     """The split connections, and the end-to-end connections that contradict them."""
     return groups.split_and_regular(connections, lambda item: item.pair)
@@ -55,6 +77,28 @@ def late_start(connections: Sequence[AuditConnection], direction: Direction) -> 
     longest = max(payload_bytes(item.pair, direction) for item in regular)
     shortest = min(payload_bytes(item.pair, direction) for item in split)
     return LateStart(longest, shortest) if shortest >= LEAST_STEP * longest > 0 else None
+
+
+def taken_share(connections: Sequence[AuditConnection], direction: Direction) -> TakenShare | None:
+    """How many connections a middlebox takes, if neither size nor time sets them apart; else `None`.
+
+    Split and regular connections must be mixed within one experiment and size, and follow each other by turns: what
+    began or ended while the plan ran, changes once.
+    """
+    split, regular = split_and_regular(connections)
+    if min(len(split), len(regular)) < LEAST_OF_EACH:
+        return None
+    is_split = {id(item): True for item in split} | {id(item): False for item in regular}
+    largest = max(payload_bytes(item.pair, direction) for item in (*split, *regular))
+    alike: dict[tuple[str, int], set[bool]] = {}
+    for item in (*split, *regular):
+        size = payload_bytes(item.pair, direction)
+        step = 0 if not size or not largest else int(math.log(largest / size, LEAST_STEP))
+        alike.setdefault((item.experiment, step), set()).add(is_split[id(item)])
+    timed = sorted((*split, *regular), key=lambda item: item.started_unix_ns)
+    turns = sum(is_split[id(a)] is not is_split[id(b)] for a, b in pairwise(timed))
+    mixed = any(len(found) == 2 for found in alike.values())
+    return TakenShare(len(split), len(regular)) if mixed and turns >= _LEAST_TURNS else None
 
 
 def payload_bytes(pair: PairResult, direction: Direction) -> int:

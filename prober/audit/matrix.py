@@ -14,7 +14,9 @@ Where even the largest transfer may have fitted into a relay's buffers, the reas
 governed by one rule. Then the cell is inconclusive, whatever the sum says, and the reason says which ones disagree and
 whether an experiment, a size or the time sets them apart. One rule can be behind it: a middlebox that begins only after
 so many bytes. Where at least two short transfers are end to end and at least two long ones are split, the cell is split
-from that size on (`prober.audit.disagreement`).
+from that size on. Another is a middlebox that takes some connections: where at least two that are split and two that
+are end to end are alike in size and take turns, the cell is split, and the reason gives the share
+(`prober.audit.disagreement`).
 
 **Inconclusive** cells give the strongest evidence for either side, and where it was found.
 """
@@ -31,6 +33,7 @@ from pepscope.results.audits import AuditCell, AuditConnection
 from pepscope.results.verdicts import SPLIT_VERDICTS, Evidence, Outcome, PairResult, Verdict
 from prober.audit.disagreement import (
     LateStart,
+    TakenShare,
     begins_within,
     both_sides,
     contradiction,
@@ -38,6 +41,7 @@ from prober.audit.disagreement import (
     payload_bytes,
     size_text,
     split_and_regular,
+    taken_share,
 )
 
 #: The largest transfers are those of at least this share of the largest one's payload: the sizes of a plan are steps of
@@ -71,16 +75,21 @@ def judge_cell(material: CellInput) -> AuditCell:
     """The verdict on one cell."""
     counting = [item for item in material.connections if not item.set_aside]
     late = late_start(counting, material.direction)
-    largest = largest_transfers(counting, material.direction)
-    evidence = _weighed(material, counting, late)
+    share = taken_share(counting, material.direction) if late is None else None
+    # Of a middlebox that takes some connections only, the others say nothing.
+    taken = [item for item in counting if item.pair.verdict.is_split] if share else counting
+    largest = largest_transfers(taken, material.direction)
+    evidence = _weighed(material, taken, late, share)
     of_kind = [*(item for connection in largest for item in connection.pair.evidence), *material.active]
     judgement = judge(evidence, of_kind=of_kind)
     if not evidence:
         judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=_nothing_known(material))
-    elif late is None and all(split_and_regular(counting)):
+    elif late is None and share is None and all(split_and_regular(counting)):
         judgement = _inconclusive(judgement, contradiction(counting))
     else:
-        judgement = _with_reason(judgement, material, counting, largest, late)
+        judgement = _with_reason(judgement, material, taken, largest, late)
+        if share is not None and judgement.verdict.is_split:
+            judgement = replace(judgement, reason=f"{share.sentence()} {judgement.reason}")
     return AuditCell(
         application=material.application,
         direction=material.direction,
@@ -102,8 +111,16 @@ def largest_transfers(connections: Sequence[AuditConnection], direction: Directi
     return [item for item in connections if payload_bytes(item.pair, direction) >= LARGEST_SHARE * most]
 
 
-def _weighed(material: CellInput, counting: Sequence[AuditConnection], late: LateStart | None) -> list[Evidence]:
-    """The evidence to weigh: all; if a middlebox begins late, not that of short transfers and probes for end to end."""
+def _weighed(
+    material: CellInput, counting: Sequence[AuditConnection], late: LateStart | None, share: TakenShare | None
+) -> list[Evidence]:
+    """The evidence to weigh: all; if a middlebox begins late, not that of short transfers and probes for end to end.
+
+    Nor do probes that passed by a middlebox that takes some connections only say anything of those that it takes.
+    """
+    if share is not None:
+        own = [item for connection in counting for item in connection.pair.evidence]
+        return [*own, *(item for item in material.active if item.outcome is not Outcome.INTACT)]
     if late is None:
         return [*(item for connection in counting for item in connection.pair.evidence), *material.active]
     long_ones = [

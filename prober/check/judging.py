@@ -71,8 +71,9 @@ def judge_port(port: PortMaterial) -> PortVerdict:
     verdict, reason = _verdict(port, findings)
     box = next((each for each in findings if each.box_hops is not None), None)
     is_split = verdict is CheckVerdict.SPLIT_TCP
+    # Behind a split the leg that it hides explains late answers.
     causes = [each.cause for each in findings if each.says is Says.FIRST and each.cause] or [
-        each.cause for each in findings if each.cause and each.says is not Says.FIRST
+        each.cause for each in findings if each.cause and not (is_split and each.cause is Cause.SLOW_SERVER)
     ]
     return PortVerdict(
         port.family, port.port, verdict, reason, tuple(dict.fromkeys(causes)),

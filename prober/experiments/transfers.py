@@ -85,11 +85,15 @@ class Transfers(Experiment[TransfersOptions, TransfersMeasured]):
     measured = TransfersMeasured
 
     def tasks(self, options: TransfersOptions, scope: Scope) -> Iterable[Task]:
-        """All cells once, then all again: what changes with time touches every cell alike."""
+        """All cells once, then all again: what changes with time touches every cell alike.
+
+        Sizes take turns in their order, so that a middlebox that takes every second connection takes some of each size.
+        """
         for repeat in range(1, options.repeats + 1):
             for application in scope.applications:
                 for direction in scope.directions:
-                    for size_bytes in _sizes(options, application, direction):
+                    sizes = _sizes(options, application, direction)
+                    for size_bytes in sizes if repeat % 2 else reversed(sizes):
                         yield _task(scope, repeat, application, direction, size_bytes)
 
     def measure(self, task: Task, end: MobileEnd) -> Measurement:

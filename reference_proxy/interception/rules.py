@@ -34,6 +34,8 @@ TABLE = "pepscope_proxy"
 CHAIN = "PEPSCOPE-PROXY"
 CHAIN_OUT = "PEPSCOPE-PROXY-OUT"
 COMMAND_TIMEOUT_S = 10.0
+#: The first packet of a connection; those that follow it belong to a socket, or pass.
+_NFT_SYN = "tcp flags & (fin | syn | rst | ack) == syn "
 LOOPBACK = "lo"
 
 
@@ -63,6 +65,8 @@ class Diversion:
     table: int
     #: Port of the listener, by IP version.
     listeners: dict[int, int]
+    #: Of new connections one in so many is diverted.
+    every: int = 1
 
     @property
     def name(self) -> str:
@@ -101,7 +105,12 @@ def diversion_of(configuration: Configuration) -> Diversion:
         host, port = read_address(text, "listen")
         listeners[6 if ":" in host else 4] = port
     rules = configuration.rules
-    return Diversion(rules.device or LOOPBACK, rules.ports, rules.mark, rules.table, listeners)
+    if rules.every > 1 and rules.device in ("", LOOPBACK):
+        raise ConfigurationError(
+            "rules.every must be 1 without rules.device, since programmes of this machine have no turns, "
+            f"got {rules.every}"
+        )
+    return Diversion(rules.device or LOOPBACK, rules.ports, rules.mark, rules.table, listeners, rules.every)
 
 
 def setup(configuration: Configuration) -> list[Command]:
@@ -180,11 +189,12 @@ def _nft_setup(diversion: Diversion) -> list[Command]:
         "    type filter hook prerouting priority mangle; policy accept;",
         f"    meta l4proto tcp socket transparent 1 meta mark set {mark} accept",
     ]
+    turns = f"{_NFT_SYN}numgen inc mod {diversion.every} == 0 " if diversion.every > 1 else ""
     for version, port in sorted(diversion.listeners.items()):
         family = "ip6" if version == 6 else "ip"
         nfproto = "ipv6" if version == 6 else "ipv4"
         lines.append(
-            f'    meta nfproto {nfproto} iifname "{diversion.device}" fib daddr type != local tcp dport {ports} '
+            f'    meta nfproto {nfproto} iifname "{diversion.device}" fib daddr type != local tcp dport {ports} {turns}'
             f"tproxy {family} to :{port} meta mark set {mark} accept"
         )
     lines.append("  }")
@@ -221,8 +231,10 @@ def _iptables_setup(diversion: Diversion) -> list[Command]:
         add(chain, "-m", "socket", "--transparent", "-j", "MARK", "--set-mark", mark)
         add(chain, "-m", "mark", "--mark", mark, "-m", "socket", "--transparent", "-j", "ACCEPT")
         tproxy = ("-j", "TPROXY", "--on-port", str(port), "--tproxy-mark", f"{mark}/0xffffffff")
+        turns = ("-m", "statistic", "--mode", "nth", "--every", str(diversion.every), "--packet", "0")
+        chosen = ("--syn", *turns) if diversion.every > 1 else ()
         for first, last in diversion.port_spans:
-            add(chain, "-i", diversion.device, *elsewhere, "--dport", _span(first, last, ":"), *tproxy)
+            add(chain, "-i", diversion.device, *elsewhere, "--dport", _span(first, last, ":"), *chosen, *tproxy)
         add("PREROUTING", "-j", chain)
         if diversion.own_programmes:
             commands.append(_mangle(version, "-N", chain_out))

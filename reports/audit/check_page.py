@@ -116,7 +116,7 @@ def _place_row(place: Mapping[str, Any]) -> str:
     # Questions with a hop limit are answered after it was raised again, which is no round trip.
     plain = [each for each in place["questions"] if each["hops"] is None]
     times = [_least(plain, name) for name in ("handshake_s", "acknowledged_after_s", "answered_after_s")]
-    references = [place[f"{name}_round_trip_s"] for name in ("datagram", "echo", "dns", "quic")]
+    references = [place.get(f"{name}_round_trip_s") for name in ("datagram", "echo", "dns", "quic")]
     cells = "".join(f"<td>{_time(each)}</td>" for each in (*times, *references))
     return f'<tr><th scope="row">{escape(place["host"])}</th><td>{escape(place["address"])}</td>{cells}</tr>'
 

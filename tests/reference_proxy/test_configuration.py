@@ -158,3 +158,17 @@ def test_connections_of_own_programmes_come_round_by_the_loopback() -> None:
     )
     assert "type route hook output" in printed
     assert 'iifname "lo"' in printed
+
+
+def test_every_second_connection_is_diverted_with_and_without_nftables(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = (*OPTIONS, "--set", "rules.every=2", "--setup", "--dry-run")
+    assert "tcp flags & (fin | syn | rst | ack) == syn numgen inc mod 2 == 0 tproxy" in run(*every)
+    assert "numgen" not in run(*OPTIONS, "--setup", "--dry-run")
+    monkeypatch.setattr("reference_proxy.interception.rules.shutil.which", lambda _: None)
+    assert "--syn -m statistic --mode nth --every 2 --packet 0 -j TPROXY" in run(*every)
+
+
+def test_programmes_of_this_machine_have_no_turns() -> None:
+    own = ("split", "--interception", "transparent", "--listen", "0.0.0.0:8888", "--set", "rules.every=2", "--setup")
+    finished = CliRunner().invoke(proxy, own)
+    assert "rules.every must be 1 without rules.device" in str(finished.exception)

@@ -97,7 +97,7 @@ class DocumentationAddresses(CheckExperiment[DocumentationAnswer]):
                 "established, and their data acknowledged: a middlebox terminates connections to this port.",
                 numbers=numbers,
             )  # fmt: skip
-        if any(found.answer is not None and not found.is_acknowledged for _, found in asked):
+        if not acknowledged and any(found.answer is not None for _, found in asked):
             yield CheckFinding(
                 "documentation-address-connected", Says.NAMED,
                 "Handshakes with a documentation address, at which no host can be, complete, and no data are "

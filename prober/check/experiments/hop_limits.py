@@ -23,6 +23,11 @@ NAME = "hop-limits"
 #: Connections with one hop limit that must agree: packets of one connection in a thousand may be lost or take another
 #: way; that all of so many do is not to be expected.
 TRIES = 3
+#: Where tries disagree, so many more are made three routers nearer, which no other way to the host is shorter by; so
+#: many must be acknowledged before a middlebox is said to take some connections.
+_MANY_TRIES = 2 * TRIES
+_LEAST_OF_SOME = 2
+_NEARER_HOPS = 3
 #: Hosts of different operators that must agree: one site may answer for itself from another place.
 LEAST_HOSTS = 2
 #: A path for TCP may be a router shorter than the one for datagrams (ECMP): data that crossed so many routers less than
@@ -57,6 +62,13 @@ class HopLimits:
     def lost_hops(self) -> int | None:
         """The most hops with which no try was acknowledged."""
         return max((hops for hops, tries in self._tries().items() if not any(tries)), default=None)
+
+    def some_acknowledged(self) -> tuple[int, int, int] | None:
+        """A number of hops with which some of many tries were acknowledged, how many, and of how many; else None."""
+        for hops, tries in sorted(self._tries().items()):
+            if len(tries) >= _MANY_TRIES and sum(tries) >= _LEAST_OF_SOME:
+                return hops, sum(tries), len(tries)
+        return None
 
     @property
     def is_syn_proxy(self) -> bool:
@@ -111,6 +123,9 @@ class HopLimitExperiment(CheckExperiment[HopLimits]):
         yield from _tunnel(port, split)
         if split:
             yield _split_finding(split, regular)
+        some = [(each, hops) for each, hops in found if hops.acknowledged_hops() is None and hops.some_acknowledged()]
+        if some:
+            yield _share_finding(some, len(_hosts(split)))
         if at_site:
             yield CheckFinding(
                 "acknowledged-at-the-site", Says.NAMED,
@@ -137,13 +152,16 @@ def _limited(asked: Asked, low_s: float, farthest: int) -> list[DataAnswer]:
     """Ask with the most hops that cannot reach the host; where that is acknowledged, find by halves where it begins."""
     place, text = asked.place, question(asked.place.target)
 
-    def tries(hops: int) -> Iterator[DataAnswer]:
-        for _ in range(TRIES):
-            yield ask(place.address, place.target.port, text, hops, low_s, _PATIENCE_S)
+    def tries(hops: int, count: int = TRIES) -> Iterator[DataAnswer]:
+        for _ in range(count):
+            # The answer says nothing here: a connection that was acknowledged too near may never have one.
+            yield ask(place.address, place.target.port, text, hops, low_s, _PATIENCE_S, answer_s=low_s)
 
     answers = list(tries(farthest))
     if not all(each.is_acknowledged for each in answers):
-        return answers
+        nearer = asked.distance.beyond_hops - _NEARER_HOPS
+        is_mixed = any(each.is_acknowledged for each in answers)
+        return [*answers, *tries(nearer, _MANY_TRIES)] if is_mixed and nearer >= 1 else answers
     lost, acknowledged = 0, farthest
     while acknowledged - lost > 1:
         middle = (lost + acknowledged) // 2
@@ -182,6 +200,18 @@ def _split_finding(
         text += f" {counted(others, 'other host')} {'is' if others == 1 else 'are'} reached end to end."
     says = Says.SPLIT if len(hosts) >= LEAST_HOSTS else Says.SPLIT_SUPPORT
     return CheckFinding("acknowledged-too-near", says, text, hosts, None, box, router)
+
+
+def _share_finding(some: Sequence[tuple[PlaceObservation, HopLimits]], others_split: int) -> CheckFinding:
+    counts = [hops.some_acknowledged() or (0, 0, 0) for _, hops in some]
+    acknowledged, tries = sum(each[1] for each in counts), sum(each[2] for each in counts)
+    hosts = _hosts(some)
+    return CheckFinding(
+        "some-acknowledged-too-near", Says.SPLIT if len(hosts) + others_split >= LEAST_HOSTS else Says.SPLIT_SUPPORT,
+        f"Of {tries} connections to {counted(len(hosts), 'host')}, whose data could cross at least {_NEARER_HOPS - 1} "
+        f"routers too few, {acknowledged} were acknowledged: a middlebox terminates some of the connections.",
+        hosts, numbers={"acknowledged_share": acknowledged / tries},
+    )  # fmt: skip
 
 
 def _regular_finding(regular: Sequence[tuple[PlaceObservation, HopLimits]]) -> CheckFinding:

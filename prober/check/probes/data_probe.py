@@ -53,10 +53,19 @@ class DataAnswer:
         return self.acknowledged_after_s is not None
 
 
-def ask(address: str, port: int, question: bytes, hops: int | None, low_s: float, patience_s: float) -> DataAnswer:
+def ask(
+    address: str,
+    port: int,
+    question: bytes,
+    hops: int | None,
+    low_s: float,
+    patience_s: float,
+    answer_s: float | None = None,
+) -> DataAnswer:
     """Connect, ask with so many hops, and wait `low_s` for the acknowledgement; then with all, for the answer.
 
-    Raises OSError where no connection comes about within `patience_s`.
+    The answer is waited for `answer_s`, or as long as for the connection. Raises OSError where no connection comes
+    about within `patience_s`.
     """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as link:
@@ -72,7 +81,7 @@ def ask(address: str, port: int, question: bytes, hops: int | None, low_s: float
         acknowledged_s = _acknowledged(link, sent, low_s)
         if hops is not None:
             _limit(link, _DEFAULT_HOPS)
-        head, answered_s = _answer(link, sent, patience_s)
+        head, answered_s = _answer(link, sent, patience_s if answer_s is None else answer_s)
         info = _info(link)
         ends_here = is_other_end_here(link)
         local_port = int(link.getsockname()[1])

@@ -232,6 +232,37 @@ def test_sizes_that_do_not_set_the_camps_apart_twice_are_a_contradiction(connect
     assert all(item.task in judged.reason for item in connections[:3])
 
 
+def by_turns(*kinds: str, sizes: tuple[int, ...] = (100_000, 4_000_000, 4_000_000, 100_000)):
+    """Connections one after the other, `s` split and `r` end to end."""
+    found = {"s": "other-packets", "r": "same-packets"}
+    made = (of_size(found[kind], size, f"t{n}") for n, (kind, size) in enumerate(zip(kinds, sizes, strict=False)))
+    return [replace(item, started_unix_ns=1_000 + n) for n, item in enumerate(made)]
+
+
+def test_a_box_that_takes_every_second_connection_is_found_and_said():
+    for kinds in ("srsr", "rsrs"):
+        judged = cell(*by_turns(*kinds), active=(evidence("acks-only-from-receiver"),))
+        assert judged.verdict is Verdict.SPLIT_TCP
+        assert judged.reason.startswith(
+            "The middlebox takes some connections only: of 4 that are alike, 2 are split and 2 end to end, by turns."
+        )
+        assert "cannot be judged" not in judged.reason
+        assert split_probability(judged) >= DECISION_PROBABILITY
+
+
+@pytest.mark.parametrize("kinds", ["ssrr", "rrss", "srrs", "rrrs", "rs"])
+def test_what_began_or_ended_or_happened_once_is_a_contradiction(kinds):
+    sizes = (100_000,) * 4
+    assert cell(*by_turns(*kinds, sizes=sizes)).verdict is Verdict.INCONCLUSIVE
+
+
+def test_turns_that_are_sizes_are_no_share():
+    sizes = (100_000, 4_000_000, 100_000, 4_000_000)
+    late = cell(*by_turns(*"rsrs", sizes=sizes))
+    assert (late.verdict, late.from_bytes) == (Verdict.SPLIT_TCP, 100_000)
+    assert cell(*by_turns(*"srsr", sizes=sizes)).verdict is Verdict.INCONCLUSIVE
+
+
 def test_many_that_disagree_are_named_and_the_rest_counted():
     regular = [connection(evidence("same-packets"), task=f"r{number}") for number in range(5)]
     reason = cell(*regular, connection(evidence("other-packets"), task="odd")).reason

@@ -151,6 +151,22 @@ def test_data_lost_once_are_neither():
     assert judged(lossy, lossy).verdict is CheckVerdict.INCONCLUSIVE
 
 
+def test_a_box_that_takes_some_connections_is_found_and_said():
+    def some(number, near):
+        tries = [answer(8, None), answer(8), answer(8), *(answer(6, 0.03 if got else None) for got in near)]
+        base = place(number)
+        return observed(base.place, base.distance, ANSWERED, HopLimits(10, 9, tuple(tries)))
+
+    every_second = (True, False, True, False, True, False)
+    found = judged(some(0, every_second), some(1, every_second), place(2, **REGULAR))
+    assert (found.verdict, found.hosts_split, found.hosts_regular) == ("split-tcp", 2, 1)
+    assert found.reason.startswith("Of 12 connections to 2 hosts, whose data could cross at least 2 routers too few, 6")
+    assert judged(some(0, every_second), place(2, **REGULAR)).verdict is CheckVerdict.INCONCLUSIVE
+    # Another way to the host may be a router or two shorter: then none is acknowledged three routers before it.
+    shorter = (False,) * 6
+    assert judged(some(0, shorter), some(1, shorter)).verdict is not CheckVerdict.SPLIT_TCP
+
+
 def test_what_the_hosts_own_site_does_is_not_the_networks():
     at_site = {"limited": ((FAR - 1, True), (FAR - 2, False))}
     found = judged(place(0, **at_site), place(1, **at_site))

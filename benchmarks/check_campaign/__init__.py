@@ -1,0 +1,1 @@
+"""`pepscope check` on many paths between real kernels with delays: `python -m benchmarks.check_campaign --help`."""
