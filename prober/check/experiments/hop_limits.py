@@ -118,7 +118,7 @@ class HopLimitExperiment(CheckExperiment[HopLimits]):
         regular = [
             (each, hops)
             for each, hops in found
-            if hops.acknowledged_hops() is None and hops.lost_hops() and id(each) in answered
+            if hops.lost_hops() and id(each) in answered and not any(it.is_acknowledged for it in hops.limited)
         ]
         yield from _tunnel(port, split)
         if split:
