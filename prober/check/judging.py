@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 from prober.check.experiment import PortMaterial
 from prober.check.experiments.hop_limits import LEAST_HOSTS
@@ -49,8 +50,17 @@ class PortVerdict:
     findings: tuple[CheckFinding, ...] = ()
 
 
-def judge(observations: Observations, tunnel: str | None = None) -> tuple[PortVerdict, ...]:
-    """Verdicts by family and port; `tunnel` is the device of a tunnel that the default route takes, if any."""
+#: Findings of other measurements, by version of IP and port.
+Further: TypeAlias = Mapping[tuple[int, int], Sequence[CheckFinding]]
+
+
+def judge(
+    observations: Observations, tunnel: str | None = None, further: Further | None = None
+) -> tuple[PortVerdict, ...]:
+    """Verdicts by family and port; `tunnel` is the device of a tunnel that the default route takes, if any.
+
+    `further` are findings beside those of experiments, as those of a capture.
+    """
     keys = dict.fromkeys((found.place.family, found.place.target.port) for found in observations.places)
     return tuple(
         judge_port(
@@ -59,15 +69,16 @@ def judge(observations: Observations, tunnel: str | None = None) -> tuple[PortVe
                 port,
                 [each for each in observations.places if (each.place.family, each.place.target.port) == (family, port)],
                 tunnel,
-            )
+            ),
+            () if further is None else further.get((family, port), ()),
         )
         for family, port in sorted(keys)
     )
 
 
-def judge_port(port: PortMaterial) -> PortVerdict:
-    """The verdict on one port, by all experiments' findings."""
-    findings = tuple(found for experiment in check_experiments() for found in experiment.examine(port))
+def judge_port(port: PortMaterial, further: Sequence[CheckFinding] = ()) -> PortVerdict:
+    """The verdict on one port, by all experiments' findings and further ones."""
+    findings = (*(found for experiment in check_experiments() for found in experiment.examine(port)), *further)
     verdict, reason = _verdict(port, findings)
     box = next((each for each in findings if each.box_hops is not None), None)
     is_split = verdict is CheckVerdict.SPLIT_TCP
@@ -110,11 +121,8 @@ def _silent_addresses(findings: Sequence[CheckFinding], port: PortMaterial) -> s
 
 def _open_reason(port: PortMaterial, support: Sequence[CheckFinding], findings: Sequence[CheckFinding]) -> str:
     if support:
-        host = support[0].hosts[0] if support[0].hosts else "a documentation address"
-        return (
-            f"Data to {host} are acknowledged before they can have reached it, but no other host shows the same: that "
-            "site may answer from another place. More targets would decide."
-        )
+        why = "Nothing else shows the same, and a site may answer from another place: more targets would decide."
+        return f"{support[0].sentence} {why}"
     reached = [each for each in port.places if QUESTIONS in each.measured]
     late = next((each.sentence for each in findings if each.cause is Cause.SLOW_SERVER), "")
     if all(not each.distance.beyond_hops for each in reached):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pepscope.errors import PepscopeError, UsageError
 from prober.check.given import Given
-from prober.check.judging import PortVerdict, judge
+from prober.check.judging import Further, PortVerdict, judge
 from prober.check.measuring import Observations, measure
 from prober.check.targets import Place, Target, public_targets, read_targets, resolve
 from prober.check.tunnels import tunnel_towards
@@ -45,7 +45,9 @@ def run(
     deadline_s: float,
     given: Given | None = None,
     progress: Callable[[int, int], object] | None = None,
+    further: Callable[[Observations], Further] | None = None,
 ) -> tuple[tuple[PortVerdict, ...], Observations]:
-    """Measure and judge."""
+    """Measure and judge; `further` gives findings of other measurements once the experiments are done."""
     observations = dataclasses.replace(measure(places, deadline_s, given, progress), unresolved=unresolved)
-    return judge(observations, tunnel_towards(places[0].address)), observations
+    found = None if further is None else further(observations)
+    return judge(observations, tunnel_towards(places[0].address), found), observations

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,11 +13,16 @@ import click
 from detector.commands.detect import FailOn
 from pepscope.command_line.options import Duration
 from pepscope.command_line.reports import ReportingCommand, announce, report_option
+from pepscope.errors import PepscopeError, UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
 from pepscope.writers import writer
 
 if TYPE_CHECKING:
-    from prober.check.judging import PortVerdict
+    from collections.abc import Callable, Iterator, Sequence
+
+    from prober.check.judging import Further, PortVerdict
+    from prober.check.measuring import Observations
+    from prober.check.targets import Place
 
 
 @click.command(cls=ReportingCommand, short_help="Say whether this network splits TCP, from this host alone.")
@@ -36,6 +44,11 @@ if TYPE_CHECKING:
     "--slow-reader", "slow_reader_at", metavar="HOST:PORT:RATE:BUFFER",
     help="A host that takes an upload of 1 MB at RATE bytes a second into a receive buffer of BUFFER bytes.",
 )  # fmt: skip
+@click.option(
+    "--capture/--no-capture", default=None,
+    help="Capture the check's connections and judge them as well; by default where this user may capture.",
+)  # fmt: skip
+@click.option("-w", "--write", "keep_at", type=click.Path(dir_okay=False), metavar="FILE", help="Keep that capture.")
 @click.option("--dry-run", is_flag=True, help="Say what would be contacted, and end.")
 @report_option("json", "Write JSON (schema check-1).", alone=True)
 @report_option("html", "Write a page with a figure of each port, one file.")
@@ -46,6 +59,8 @@ def check(
     time_s: float,
     echo_url: str | None,
     slow_reader_at: str | None,
+    capture: bool | None,
+    keep_at: str | None,
     dry_run: bool,
     json_to: str | None,
     html_to: str | None,
@@ -73,8 +88,8 @@ def check(
     if dry_run:
         return
     write_page = None if html_to is None else writer("check-html")
-    with Progress("checking") as progress:
-        verdicts, observations = run(places, unresolved, time_s, given, progress)
+    with _captured(places, capture, keep_at) as further, Progress("checking") as progress:
+        verdicts, observations = run(places, unresolved, time_s, given, progress, further)
     found = document(verdicts, observations)
     if json_to is not None:
         write_output(json_to, json_text(found) + "\n")
@@ -86,6 +101,31 @@ def check(
         click.echo("\n".join(text_lines(verdicts, observations, shutil.get_terminal_size().columns)))
     if fail_on and any(_is_named(each, fail_on) for each in verdicts):
         raise click.exceptions.Exit(1)
+
+
+@contextlib.contextmanager
+def _captured(
+    places: Sequence[Place], capture: bool | None, keep_at: str | None
+) -> Iterator[Callable[[Observations], Further] | None]:
+    """What reads findings off a capture that runs meanwhile; None where none is wanted or allowed."""
+    from prober.audit.check_capture import CheckCapture
+
+    if capture is False:
+        if keep_at is not None:
+            raise UsageError("--write must come without --no-capture")
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="pepscope-check-") as directory:
+        try:
+            begun = CheckCapture.begin(places, Path(keep_at or Path(directory, "check.pcap")))
+        except (PepscopeError, OSError):
+            if capture or keep_at is not None:
+                raise
+            yield None
+            return
+        with contextlib.ExitStack() as stack:
+            stack.callback(begun.abandon)
+            yield begun.finish
 
 
 def _is_named(each: PortVerdict, fail_on: frozenset[str]) -> bool:

@@ -80,7 +80,11 @@ class Chain:
 
     def check(self, targets: Path, *options: str) -> dict[str, Any]:
         """What `python -m prober.check --json` at the client says."""
-        command = [sys.executable, "-m", "prober.check", "--targets", str(targets), "--json", *options]
+        return self.said([sys.executable, "-m", "prober.check"], targets, *options)
+
+    def said(self, program: list[str], targets: Path, *options: str) -> dict[str, Any]:
+        """The same of another program."""
+        command = [*program, "--targets", str(targets), "--json", *options]
         done = subprocess.run(self.inside(0, *command), capture_output=True, text=True, check=False, timeout=600)
         assert done.returncode == 0, done.stderr
         return dict(json.loads(done.stdout))

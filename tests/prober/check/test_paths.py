@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -120,6 +121,19 @@ def test_echo_requests_are_answered_by_the_hosts_where_users_may_send_them(way, 
     assert all(0 < place["echo_round_trip_s"] < 1 for place in answered["places"])
     # Hosts that are all equally near do not tell whether a box stands before them.
     assert by_port(answered)[4, PLAIN]["verdict"] == "inconclusive"
+
+
+def test_a_capture_beside_the_check_is_judged_and_kept(way, tmp_path):
+    kept = tmp_path / "check.pcap"
+    words = [sys.executable, "-m", "pepscope", "check"]
+    found = way.said(words, targets(tmp_path, ports=(PLAIN,)), "-w", str(kept))
+    assert by_port(found)[4, PLAIN]["verdict"] == "regular"
+    (judged,) = [each for each in found["ports"][0]["findings"] if each["name"].startswith("capture-")]
+    # Four questions to each of two hosts, and none of those whose data were lost on purpose.
+    assert judged["numbers"]["capture_exchanges"] == 8
+    assert kept.stat().st_size > 10_000
+    without = way.said(words, targets(tmp_path, ports=(PLAIN,)), "--no-capture")
+    assert not [each for each in without["ports"][0]["findings"] if each["name"].startswith("capture-")]
 
 
 def test_a_host_that_is_not_there_is_said(way, tmp_path):
