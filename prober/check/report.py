@@ -15,6 +15,7 @@ from prober.check.experiments.hop_limits import NAME as HOP_LIMITS
 from prober.check.experiments.hop_limits import HopLimits
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
+from prober.check.finding import Says
 from prober.check.given import Given
 from prober.check.judging import CheckVerdict, PortVerdict
 from prober.check.measuring import Observations
@@ -68,6 +69,10 @@ def text_lines(verdicts: Sequence[PortVerdict], observations: Observations, widt
             f"{each.hosts_regular:>9}{each.hosts:>7}  {', '.join(cause.value for cause in each.causes)}"
         ).rstrip()
         yield from textwrap.wrap(each.reason, width, initial_indent="  ", subsequent_indent="  ")
+        for found in each.findings:
+            if found.says is Says.NAMED and found.cause in each.causes and found.sentence not in each.reason:
+                text = f"Also seen: {found.sentence}"
+                yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ")
     failed = [(f"{each.host} port {each.place.target.port}", each.error) for each in _targets(observations)]
     for name, error in [*observations.unresolved.items(), *failed]:
         if error:

@@ -1,4 +1,4 @@
-"""Hosts that a check connects to: five public hosts whose operators serve anybody, or those that the user names."""
+"""Hosts that a check connects to: six public hosts whose operators serve anybody, or those that the user names."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from pepscope.errors import UsageError
 
 #: Port numbers that speak TLS unless the user says otherwise.
 _TLS_PORTS = frozenset({443, 465, 853, 993, 995, 8443})
-#: Sites that are made for examples and for public mirrors of free software, run by different organisations.
-_PUBLIC = ("example.com", "deb.debian.org", "www.kernel.org", "www.gnu.org", "www.rfc-editor.org")
+#: Sites that are made for examples and for public mirrors of free software, run by different organisations, and a
+#: public resolver, which answers DNS and QUIC beside TCP.
+_PUBLIC = (
+    "example.com", "deb.debian.org", "www.kernel.org", "www.gnu.org", "www.rfc-editor.org", "one.one.one.one",
+)  # fmt: skip
 DEFAULT_PORTS = (80, 443)
 #: Documentation addresses, at which no host can be (RFC 5737, RFC 3849).
 DOCUMENTATION_ADDRESSES = {4: ("192.0.2.113", "198.51.100.213"), 6: ("2001:db8:1f2e::71", "2001:db8:9a3b::29")}

@@ -85,8 +85,14 @@ def _section(port: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     figure = f"<figure>{hop_ladder(places, _name(port))}</figure>" if places else ""
     return (
         f'<section id="{_id(port)}"><h2>{_name(port)} {verdict_badge(Verdict(port["verdict"]))}</h2>'
-        f"<p>{escape(port['reason'])}</p>{figure}{_places_table(places)}{_documentation(port, document)}</section>"
+        f"<p>{escape(port['reason'])}</p>{_also_seen(port)}{figure}{_places_table(places)}{_documentation(port, document)}</section>"
     )
+
+
+def _also_seen(port: Mapping[str, Any]) -> str:
+    """What was recognised and moved no verdict, a sentence each."""
+    named = (each["sentence"] for each in port.get("findings", ()) if each["says"] == "named")
+    return "".join(f'<p class="limits">Also seen: {escape(each)}</p>' for each in named if each not in port["reason"])
 
 
 def _family(address: str) -> int:

@@ -4,9 +4,10 @@ ICMP echo requests, datagrams to a closed port, DNS queries and QUIC packets cro
 least round trip (handshakes, acknowledgements of data, the kernel's own least) ends where the connection ends. One host
 proves nothing: packets of different kinds may take different ways. Where hosts are at very different distances and TCP
 takes one and the same short time to all of them, one middlebox acknowledges for them. Where TCP takes as long as the
-references to each, it ends as far away as the hosts are. Only least times are compared, so that mobiles that wake up,
-queues and hosts that think count for nothing; a host that is slow to answer echo requests makes its reference longer,
-which three hosts of different distances do not do alike.
+references to each, it ends as far away as the hosts are. One middlebox offers one set of options and one window scale,
+so that handshakes of one time whose offers differ are no middlebox's. Only least times are compared, so that mobiles
+that wake up, queues and hosts that think count for nothing; a host that is slow to answer echo requests makes its
+reference longer, which three hosts of different distances do not do alike.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _HIDDEN_FACTOR = 2.0
 _EQUAL_S = 0.003
 _EQUAL_SHARE = 0.05
 _MOST_EQUAL_S = 0.008
+#: Timestamps, SACK and window scaling (TCPI_OPT_* of linux/tcp.h); what ECN saw on the way is no stack's choice.
+_OPTIONS = 0x7
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,9 @@ class RoundTrips:
     near_s: float
     acknowledged_s: float
     reference_s: float
+    #: The least time of a handshake, and the option bits and window scale that were offered in it.
+    handshake_s: float = 0.0
+    offered: tuple[int, int] = (0, 0)
 
     @property
     def is_hidden(self) -> bool:
@@ -76,7 +82,9 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
         reference_s = asked.distance.unsplit_round_trip_s
         if found is None or found.near_s is None or found.acknowledged_s is None or reference_s is None:
             return None
-        return RoundTrips(found.near_s, found.acknowledged_s, reference_s)
+        handshake_s = min(each.handshake_s for each in found.plain)
+        offered = next(((each.offered[0] & _OPTIONS, each.offered[1]) for each in found.plain), (0, 0))
+        return RoundTrips(found.near_s, found.acknowledged_s, reference_s, handshake_s, offered)
 
     def examine(self, port: PortMaterial) -> Iterable[CheckFinding]:
         """One time for hosts at different distances, or the references' time for each."""
@@ -86,6 +94,7 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
             len(_hosts(hidden)) >= _LEAST_ALIKE
             and _are_alike([each.acknowledged_s for _, each in known])
             and _spread_s([each.reference_s for _, each in hidden]) >= _LEAST_SPREAD_S
+            and not _are_several([each for _, each in known])
         ):
             yield _one_time(known, hidden)
         equal = [item for item in known if item[1].is_equal]
@@ -128,6 +137,11 @@ def _one_time(
 
 def _are_alike(times_s: Sequence[float]) -> bool:
     return _spread_s(times_s) <= max(_SAME_TIME_S, _SAME_SHARE * min(times_s))
+
+
+def _are_several(known: Sequence[RoundTrips]) -> bool:
+    """Whether handshakes that take one time come from several stacks, thus not from one middlebox."""
+    return _are_alike([each.handshake_s for each in known]) and len({each.offered for each in known}) > 1
 
 
 def _spread_s(times_s: Sequence[float]) -> float:

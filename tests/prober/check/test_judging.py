@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from html import escape
 from pathlib import Path
@@ -240,6 +241,18 @@ def test_hosts_as_far_by_tcp_as_by_references_are_regular_where_routers_are_sile
     late = [place(n, beyond=0, datagram_s=None, echo_s=far, plain=(answer(acknowledged_s=0.01, handshake_s=far),))
             for n, far in enumerate((0.03, 0.08, 0.13))]  # fmt: skip
     assert judged(*late).verdict is CheckVerdict.SPLIT_TCP
+
+
+def test_handshakes_of_one_time_from_several_stacks_are_no_middleboxs():
+    def told(*offers):
+        return judged(*(
+            place(n, beyond=0, datagram_s=None, echo_s=0.03 + 0.04 * n,
+                  plain=(dataclasses.replace(answer(acknowledged_s=0.01, handshake_s=0.01), offered=offer),))
+            for n, offer in enumerate(offers)
+        ))  # fmt: skip
+
+    assert told((7, 7, 1460), (7, 7, 1460), (7, 7, 1448)).verdict is CheckVerdict.SPLIT_TCP
+    assert told((7, 7, 1460), (7, 8, 1460), (3, 0, 1460)).verdict is CheckVerdict.INCONCLUSIVE
 
 
 def test_servers_that_think_are_named_and_move_nothing():
