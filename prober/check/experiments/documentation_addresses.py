@@ -97,11 +97,18 @@ class DocumentationAddresses(CheckExperiment[DocumentationAnswer]):
                 "established, and their data acknowledged: a middlebox terminates connections to this port.",
                 numbers=numbers,
             )  # fmt: skip
-        if not acknowledged and any(found.answer is not None for _, found in asked):
+        taken = [found.answer for _, found in asked if found.answer is not None and not found.is_acknowledged]
+        if not acknowledged and taken:
+            are_reset = all(answer.was_reset for answer in taken)
             yield CheckFinding(
                 "documentation-address-connected", Says.NAMED,
-                "Handshakes with a documentation address, at which no host can be, complete, and no data are "
-                "acknowledged: a SYN proxy answers.", (), Cause.SYN_PROXY, numbers=numbers,
+                "Handshakes with a documentation address, at which no host can be, complete, and "
+                + (
+                    "the connections are reset: something on the way answers handshakes in hosts' names."
+                    if are_reset
+                    else "no data are acknowledged: a SYN proxy answers."
+                ),
+                (), None if are_reset else Cause.SYN_PROXY, numbers=numbers,
             )  # fmt: skip
 
     def document(self, measured: DocumentationAnswer) -> Mapping[str, Any]:

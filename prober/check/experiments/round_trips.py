@@ -20,8 +20,14 @@ from prober.check.experiment import Asked, CheckExperiment, Cost, PlaceObservati
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
 from prober.check.finding import CheckFinding, Says
+from prober.check.probes.distances import ECHOES
+from prober.host.echo_request import least_echo_s
+from prober.host.reference_datagrams import least_dns_s, least_quic_s
 
 NAME = "round-trips"
+_WAIT_S = 1.0
+#: An echo request, a DNS query and a QUIC packet with their headers.
+_REFERENCES_BYTES = 60 + 60 + 1_230
 #: Hosts of one time at different distances before a middlebox is said to answer for them.
 _LEAST_ALIKE = 3
 #: Hosts that must be as far by TCP as by references.
@@ -65,7 +71,7 @@ class RoundTrips:
 
 
 class RoundTripReferences(CheckExperiment[RoundTrips]):
-    """Compares what other measurements took; it sends nothing."""
+    """Compares what other measurements took with references."""
 
     name = NAME
     title = "round trips"
@@ -73,18 +79,13 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
     measured = RoundTrips
 
     def cost(self) -> Cost:
-        """Nothing is sent."""
-        return Cost()
+        """Echo requests, queries and QUIC packets, where the host answered some before."""
+        return Cost(0, 3 * ECHOES, ECHOES * _REFERENCES_BYTES)
 
     def measure(self, asked: Asked) -> RoundTrips | None:
         """The times of a place; None where one is not known."""
         found = asked.measured_by(QUESTIONS, Questions)
-        reference_s = asked.distance.unsplit_round_trip_s
-        if found is None or found.near_s is None or found.acknowledged_s is None or reference_s is None:
-            return None
-        handshake_s = min(each.handshake_s for each in found.plain)
-        offered = next(((each.offered[0] & _OPTIONS, each.offered[1]) for each in found.plain), (0, 0))
-        return RoundTrips(found.near_s, found.acknowledged_s, reference_s, handshake_s, offered)
+        return None if found is None else compared(found, _again_s(asked))
 
     def examine(self, port: PortMaterial) -> Iterable[CheckFinding]:
         """One time for hosts at different distances, or the references' time for each."""
@@ -119,6 +120,27 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
             "transport_s": measured.near_s, "acknowledged_s": measured.acknowledged_s,
             "reference_s": measured.reference_s,
         }  # fmt: skip
+
+
+def compared(found: Questions, reference_s: float | None) -> RoundTrips | None:
+    """The times of one host; None where one is not known."""
+    if found.near_s is None or found.acknowledged_s is None or reference_s is None:
+        return None
+    handshake_s = min(each.handshake_s for each in found.plain)
+    offered = next(((each.offered[0] & _OPTIONS, each.offered[1]) for each in found.plain), (0, 0))
+    return RoundTrips(found.near_s, found.acknowledged_s, reference_s, handshake_s, offered)
+
+
+def _again_s(asked: Asked) -> float | None:
+    """The least reference, with some more beside the questions: what was under way may have kept the first waiting."""
+    distance, address = asked.distance, asked.place.address
+    times = [
+        distance.unsplit_round_trip_s,
+        None if distance.echo_round_trip_s is None else least_echo_s(address, ECHOES, _WAIT_S),
+        None if distance.dns_round_trip_s is None else least_dns_s(address, ECHOES, _WAIT_S),
+        None if distance.quic_round_trip_s is None else least_quic_s(address, ECHOES, _WAIT_S),
+    ]
+    return min((each for each in times if each is not None), default=None)
 
 
 def _one_time(

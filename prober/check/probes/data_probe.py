@@ -46,6 +46,8 @@ class DataAnswer:
     local_port: int = 0
     #: What the other end offered in the handshake: option bits (TCPI_OPT_*), window scale and segment size.
     offered: tuple[int, int, int] = (0, 0, 0)
+    #: Whether the other end had reset the connection before it acknowledged the question.
+    was_reset: bool = False
 
     @property
     def is_acknowledged(self) -> bool:
@@ -79,6 +81,7 @@ def ask(
         sent = time.monotonic()
         link.sendall(question)
         acknowledged_s = _acknowledged(link, sent, low_s)
+        was_reset = acknowledged_s is None and _info(link).get("state") not in _OPEN
         if hops is not None:
             _limit(link, _DEFAULT_HOPS)
         head, answered_s = _answer(link, sent, patience_s if answer_s is None else answer_s)
@@ -90,7 +93,9 @@ def ask(
     least_s = least_us / 1e6 if 0 < least_us < 0xFFFFFFFF else None
     # The first four bits hold the scale of what the other end offers.
     offered = (info.get("options", 0), info.get("wscale", 0) & 0xF, info.get("snd_mss", 0))
-    return DataAnswer(hops, handshake_s, acknowledged_s, answered_s, head, ends_here, least_s, local_port, offered)
+    return DataAnswer(
+        hops, handshake_s, acknowledged_s, answered_s, head, ends_here, least_s, local_port, offered, was_reset
+    )
 
 
 def _limit(link: socket.socket, hops: int) -> None:

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prober.check.experiment import Asked, PlaceObservation
+from prober.check.experiment import PlaceObservation
 from prober.check.experiments.documentation_addresses import NAME as DOCUMENTATION
 from prober.check.experiments.documentation_addresses import DocumentationAnswer
 from prober.check.experiments.hop_limits import NAME as HOP_LIMITS
 from prober.check.experiments.hop_limits import TRIES, HopLimits
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
-from prober.check.experiments.round_trips import RoundTripReferences
+from prober.check.experiments.round_trips import NAME as ROUND_TRIPS
+from prober.check.experiments.round_trips import compared
 from prober.check.finding import Cause
-from prober.check.given import Given
 from prober.check.judging import CheckVerdict, judge
 from prober.check.measuring import Observations
 from prober.check.probes.data_probe import DataAnswer
@@ -58,9 +58,8 @@ def observed(where, distance, plain, limits, error=""):
     if error:
         return PlaceObservation(where, distance, error=error)
     measured: dict[str, object] = {QUESTIONS: Questions(tuple(plain)), HOP_LIMITS: limits}
-    compared = RoundTripReferences()
-    trips = compared.measure(Asked(where, distance, Given(), measured))
-    return PlaceObservation(where, distance, measured | ({compared.name: trips} if trips else {}))
+    trips = compared(Questions(tuple(plain)), distance.unsplit_round_trip_s)
+    return PlaceObservation(where, distance, measured | ({ROUND_TRIPS: trips} if trips else {}))
 
 
 def at_documentation_addresses(*answers):
@@ -123,6 +122,10 @@ def test_documentation_addresses_decide_alone_if_all_answer():
 def test_handshakes_at_documentation_addresses_are_a_syn_proxys():
     found = judged(place(0, **REGULAR), place(1, **REGULAR), dead=(answer(acknowledged_s=None),) * 2)
     assert (found.verdict, found.causes) == (CheckVerdict.REGULAR, (Cause.SYN_PROXY,))
+    reset = dataclasses.replace(answer(acknowledged_s=None), was_reset=True)
+    found = judged(place(0, **REGULAR), place(1, **REGULAR), dead=(reset, None))
+    assert (found.verdict, found.causes) == (CheckVerdict.REGULAR, ())
+    assert "the connections are reset" in found.findings[-1].sentence
 
 
 def test_some_hosts_split_and_others_not_is_said():
