@@ -16,6 +16,8 @@ from typing import Any
 _CHUNK_BYTES = 1 << 18
 _TCP_NOTSENT_LOWAT = 25  # linux/tcp.h
 _UNSENT_BYTES = 1 << 17
+_SO_MAX_PACING_RATE = 47  # asm-generic/socket.h
+_NO_LIMIT = struct.pack("Q", (1 << 64) - 2)  # one more would leave pacing off
 _RESET = struct.pack("ii", 1, 0)
 #: The longest wait without a look at whether everything is to end.
 _LOOK_S = 0.1
@@ -88,6 +90,10 @@ class Side:
         # A transfer for a time ends when the time is over, not when all that a kernel would have taken has gone.
         connection.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT_BYTES)
         connection.setblocking(False)
+
+    def space_out(self) -> None:
+        """Let the kernel pace what is sent, as it does with the queueing discipline fq, at the rate that it computes."""
+        self._connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, _NO_LIMIT)
 
     def wait(self, seconds: float) -> None:
         """Wait. Raises GivenUpError, TimeIsUpError."""

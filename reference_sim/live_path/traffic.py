@@ -100,6 +100,7 @@ class LiveTraffic:
         self.flows = live_flows(scenario)
         self._speakers = Speakers(scenario, server, mobile, started_ns)
         self._unserved = list(self.flows)
+        self._is_paced = {"server": scenario.server["pacing"], "mobile": scenario.mobile["pacing"]}
         self._choosing = threading.Lock()
         self._failures: list[str] = []
         self._stopping = threading.Event()
@@ -242,6 +243,8 @@ class LiveTraffic:
         end: End = getattr(flow, place)
         with connection:
             side = Side(connection, end, flow.entry[place], self._now, self._duration_s, self._stopping)
+            if self._is_paced[place]:
+                side.space_out()
             if self._sampler is not None:
                 self._sampler.add(place, flow.number, connection, lambda: end.read_bytes)
             try:

@@ -55,6 +55,8 @@ pub struct ControlSettings {
     /// Segments by which one ACK may open the window in slow start, counting bytes as RFC 3465 has it; `None` counts
     /// ACKs, at most one segment each (RFC 5681, section 3.1), as ns-2 does, and with [`Cubic::linux`] all segments.
     pub byte_counting_limit_segments: Option<u32>,
+    /// The sender spaces segments out ([`crate::Settings::pacing`]).
+    pub is_paced: bool,
 }
 
 /// How fast data was delivered to the peer (draft-cheng-iccrg-delivery-rate-estimation, section 3).
@@ -152,6 +154,10 @@ pub trait CongestionControl: Send + core::fmt::Debug {
 
     /// Slows down; [`Cause`] is the reason.
     fn on_congestion(&mut self, congestion: &Congestion);
+
+    /// The last reduction was wrong: the timeout was spurious, or what seemed lost had arrived. The window and the
+    /// threshold before it are given.
+    fn on_spurious_congestion(&mut self, _window_bytes: u64, _threshold_bytes: u64) {}
 
     /// All that was in flight when fast recovery began is acknowledged (or, in Reno's, the first of it).
     fn on_recovery_ended(&mut self, _now: Nanoseconds, _in_flight_bytes: u64) {}

@@ -25,9 +25,11 @@ pub(crate) struct Released {
     pub newly_delivered_bytes: u64,
     /// When the newest segment left, if none of those released was sent twice or reported before.
     pub newest_sent_at: Option<Nanoseconds>,
-    /// When the latest of those newly delivered left, of those sent once and of those sent again.
-    pub latest_sent_at: Option<Nanoseconds>,
-    pub latest_resent_at: Option<Nanoseconds>,
+    /// When the latest of those newly delivered left and where it ends, of those sent once and of those sent again.
+    latest_once: Option<(Nanoseconds, u64)>,
+    latest_resent: Option<(Nanoseconds, u64)>,
+    /// Of those sent once.
+    lowest_once: Option<(u64, u64)>,
     /// Of the segment sent last among those newly delivered.
     pub stamp: Option<DeliveryStamp>,
 }
@@ -35,8 +37,37 @@ pub(crate) struct Released {
 impl Released {
     #[inline]
     fn note(&mut self, sent: &Sent) {
-        let latest = if sent.flags & EVER_RESENT == 0 { &mut self.latest_sent_at } else { &mut self.latest_resent_at };
-        *latest = (*latest).max(Some(sent.sent_at));
+        let latest = Some((sent.sent_at, sent.end()));
+        if sent.flags & EVER_RESENT == 0 {
+            self.latest_once = self.latest_once.max(latest);
+            let lowest = (sent.start, sent.end());
+            self.lowest_once = Some(self.lowest_once.map_or(lowest, |known| known.min(lowest)));
+        } else {
+            self.latest_resent = self.latest_resent.max(latest);
+        }
+    }
+
+    /// When the latest left that was sent once.
+    #[inline]
+    pub fn latest_sent_at(&self) -> Option<Nanoseconds> {
+        self.latest_once.map(|(sent_at, _)| sent_at)
+    }
+
+    /// When the latest left that was sent again.
+    #[inline]
+    pub fn latest_resent_at(&self) -> Option<Nanoseconds> {
+        self.latest_resent.map(|(sent_at, _)| sent_at)
+    }
+
+    /// When the latest left, where it ends, and whether it was sent again.
+    pub fn latest(&self) -> Option<(Nanoseconds, u64, bool)> {
+        let of = |latest: Option<(Nanoseconds, u64)>, again| latest.map(|(sent_at, end)| (sent_at, end, again));
+        of(self.latest_once, false).max(of(self.latest_resent, true))
+    }
+
+    /// Where the lowest begins and ends of those that were sent once.
+    pub fn lowest_once(&self) -> Option<(u64, u64)> {
+        self.lowest_once
     }
 
     #[inline]
@@ -59,6 +90,7 @@ pub(crate) struct Flight {
     unacknowledged: u64,
     next: u64,
     sacked_bytes: u64,
+    sacked_segments: u64,
     lost_bytes: u64,
     /// Lost and not sent again.
     pending_bytes: u64,
@@ -82,6 +114,7 @@ impl Flight {
             unacknowledged: next,
             next,
             sacked_bytes: 0,
+            sacked_segments: 0,
             lost_bytes: 0,
             pending_bytes: 0,
             resent_bytes: 0,
@@ -122,6 +155,27 @@ impl Flight {
     #[inline]
     pub fn sacked_bytes(&self) -> u64 {
         self.sacked_bytes
+    }
+
+    /// Segments reported by SACK.
+    #[inline]
+    pub fn sacked_segments(&self) -> u64 {
+        self.sacked_segments
+    }
+
+    /// The end of the highest range reported by SACK.
+    pub fn highest_reported(&self) -> Option<u64> {
+        self.reported.highest()
+    }
+
+    /// Whether there is just one segment.
+    pub fn is_single(&self) -> bool {
+        self.segments.end() == self.first + 1
+    }
+
+    /// The newest segment, and its place.
+    pub fn last(&self) -> Option<(usize, Sent)> {
+        self.segments().next_back().map(|(place, sent)| (place, *sent))
     }
 
     /// Whether something declared lost waits to be sent again.
@@ -213,6 +267,7 @@ impl Flight {
             let sent = *first;
             let stamp = self.stamp(self.first);
             self.first += 1;
+            self.sacked_segments -= u64::from(sent.flags & SACKED != 0);
             if sent.flags & SACKED == 0 {
                 released.newly_delivered_bytes += u64::from(sent.length);
                 newest_sent_at = Some(sent.sent_at);
@@ -293,6 +348,7 @@ impl Flight {
             }
             self.forget(flags, length);
             self.sacked_bytes += length;
+            self.sacked_segments += 1;
             released.newly_delivered_bytes += length;
             if let Some(stamp) = self.stamp(place) {
                 released.keep_latest(stamp);

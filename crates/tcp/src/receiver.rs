@@ -156,6 +156,9 @@ impl Receiver {
         let had = self.buffer.next();
         if segment.flags.has(Flags::FIN) && self.fin.is_none() && payload_end <= edge {
             self.fin = Some(payload_end);
+            if self.linux.is_some() && payload_end > had {
+                self.due = Due::Alone; // it is held and reported as data are
+            }
         }
         if segment.payload_bytes > 0 && !self.fin_taken {
             let end = payload_end.min(edge).min(self.fin.unwrap_or(u64::MAX));

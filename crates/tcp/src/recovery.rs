@@ -1,5 +1,6 @@
 //! Repairing losses that duplicate ACKs or SACK blocks reveal, before the timer has to.
 
+pub(crate) mod linux;
 mod newreno;
 mod rack;
 mod reno;
@@ -8,7 +9,7 @@ mod tahoe;
 
 use pepscope_path::Nanoseconds;
 
-use crate::control::{CongestionControl, LossMeaning};
+use crate::control::{Cause, CongestionControl, LossMeaning};
 use crate::flight::DUPLICATE_THRESHOLD;
 use crate::sender::Sender;
 use crate::settings::Recovery;
@@ -139,6 +140,12 @@ impl Sender {
             }
             return;
         }
+        if self.linux.is_some() {
+            if sack::may_begin(self.flight.unacknowledged(), self.episode.recover) {
+                self.begin_linux_recovery(now, statistics);
+            }
+            return;
+        }
         let reveals_loss =
             self.episode.duplicates >= DUPLICATE_THRESHOLD || self.uses_sack() && self.flight.is_first_lost();
         let unacknowledged = self.flight.unacknowledged();
@@ -158,12 +165,7 @@ impl Sender {
             self.episode.inflation_bytes = 0;
             return;
         }
-        let slows_down = self.control.judge_loss() == LossMeaning::Congestion;
-        if slows_down {
-            statistics.fast_retransmits += 1;
-        } else {
-            statistics.corruption_retransmits += 1;
-        }
+        let slows_down = self.judge_loss(statistics);
         match self.episode.kind {
             Recovery::Tahoe => tahoe::begin(self, now, slows_down),
             Recovery::Reno => reno::begin(self, now, slows_down),
@@ -179,12 +181,43 @@ impl Sender {
         self.restart_timer(now);
     }
 
+    /// Whether the control takes a loss for congestion.
+    fn judge_loss(&self, statistics: &mut Statistics) -> bool {
+        let slows_down = self.control.judge_loss() == LossMeaning::Congestion;
+        if slows_down {
+            statistics.fast_retransmits += 1;
+        } else {
+            statistics.corruption_retransmits += 1;
+        }
+        slows_down
+    }
+
+    /// Begins recovery from what is declared lost, with a window that shrinks in proportion to what arrives.
+    fn enter_rack_recovery(&mut self, now: Nanoseconds, statistics: &mut Statistics) {
+        let slows_down = self.judge_loss(statistics);
+        let window_before = self.window_bytes;
+        if slows_down {
+            self.slow_down(now, Cause::FastRetransmit, false);
+        }
+        self.episode.begin(self.flight.next(), 0);
+        self.episode.reduction = Some(rack::Reduction::new(window_before));
+        self.is_forced = true;
+        if !self.awaits_reordered() {
+            self.restart_timer(now);
+        }
+    }
+
     /// The cumulative acknowledgement advanced by `bytes`; whether the retransmission timer starts anew.
     #[inline]
     pub(crate) fn recover_on_advance(&mut self, now: Nanoseconds, bytes: u64, statistics: &mut Statistics) -> bool {
         self.episode.duplicates = 0;
         if !self.episode.is_recovering {
             self.episode.forget_duplicates();
+            if self.linux.is_some() {
+                self.recover_on_duplicate(now, statistics);
+                self.episode.duplicates = 0;
+                return true;
+            }
             // An ACK that advances over one loss may reveal the next (RFC 6675, section 5, step 4.1).
             if self.uses_sack()
                 && self.flight.is_first_lost()

@@ -121,6 +121,10 @@ impl RetransmissionTimer {
         self.timeout
     }
 
+    pub fn minimum(&self) -> Nanoseconds {
+        self.settings.minimum
+    }
+
     pub fn maximum(&self) -> Nanoseconds {
         self.settings.maximum
     }

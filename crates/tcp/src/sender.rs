@@ -3,6 +3,7 @@
 mod acknowledge;
 mod header_prediction;
 mod offload;
+mod pacing;
 mod rate;
 mod transmit;
 
@@ -10,6 +11,7 @@ use pepscope_path::{Nanoseconds, NEVER};
 
 use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, Control, ControlSettings, Needs};
 use crate::flight::Flight;
+use crate::recovery::linux::LinuxRecovery;
 use crate::recovery::Episode;
 use crate::retransmission_timer::RetransmissionTimer;
 use crate::run::Run;
@@ -104,6 +106,10 @@ pub(crate) struct Sender {
     probe_due: bool,
     probed: bool,
     // Pacing.
+    is_paced: bool,
+    /// Segments with data that have left, as far as pacing begins behind them, and what a late burst may make up for.
+    unpaced_segments: u32,
+    pacing_credit: Nanoseconds,
     release_at: Nanoseconds,
     pub(crate) pacing_deadline: Nanoseconds,
     // Idle.
@@ -115,6 +121,8 @@ pub(crate) struct Sender {
     fin_sent: bool,
     /// The burst under way, with [`Stack::Linux`].
     offload: Option<Offload>,
+    /// What Linux's recovery keeps.
+    pub(crate) linux: Option<Box<LinuxRecovery>>,
 }
 
 impl Sender {
@@ -129,7 +137,7 @@ impl Sender {
             window_bytes: control.window_bytes(),
             rate: DeliveryRate::new(needs.rate_samples),
             needs,
-            control_needs_only_acknowledgements: needs == Needs::default(),
+            control_needs_only_acknowledgements: needs == Needs::default() && !settings.pacing,
             control,
             segment_bytes,
             episode: Episode::new(settings.recovery),
@@ -160,6 +168,9 @@ impl Sender {
             probe_interval: 0,
             probe_due: false,
             probed: false,
+            is_paced: settings.pacing,
+            unpaced_segments: 0,
+            pacing_credit: 0,
             release_at: 0,
             pacing_deadline: NEVER,
             restart_after_idle: settings.restart_after_idle,
@@ -168,6 +179,7 @@ impl Sender {
             fin_waits: false,
             fin_sent: false,
             offload: (settings.stack == Stack::Linux).then(Offload::default),
+            linux: None,
         }
     }
 
@@ -179,6 +191,7 @@ impl Sender {
         if matches!(settings.recovery, Recovery::Sack | Recovery::Rack) && !sack {
             self.episode = Episode::new(Recovery::NewReno);
         }
+        self.linux = LinuxRecovery::new(settings, sack);
         self.timer.begin_data(handshake_was_retransmitted);
         self.deadline = NEVER;
         self.retries = 0;
@@ -292,6 +305,10 @@ impl Sender {
 
     #[inline]
     pub(crate) fn restart_timer(&mut self, now: Nanoseconds) {
+        if self.linux.is_some() {
+            self.restart_linux_timer(now);
+            return;
+        }
         self.deadline =
             if self.flight.outstanding_bytes() > 0 { now.saturating_add(self.timer.timeout()) } else { NEVER };
     }
@@ -322,7 +339,7 @@ impl Sender {
             }
             self.probe_due = true;
         }
-        if now < self.deadline {
+        if now < self.deadline || self.handle_linux_timer(now, statistics) {
             return true;
         }
         if self.retries >= retries_limit {
@@ -331,6 +348,7 @@ impl Sender {
         }
         statistics.timeouts += 1;
         let is_repeated = self.retries > 0;
+        self.begin_loss_as_linux();
         self.retries += 1;
         self.slow_down(now, Cause::Timeout, is_repeated);
         self.episode.abandon(self.flight.next());
@@ -362,5 +380,6 @@ fn control_settings(settings: &Settings, segment_bytes: u64) -> ControlSettings 
         initial_window_bytes: u64::from(settings.initial_window_segments.max(1)) * segment_bytes,
         initial_slow_start_threshold_bytes: settings.initial_slow_start_threshold_bytes,
         byte_counting_limit_segments: settings.byte_counting_limit_segments,
+        is_paced: settings.pacing,
     }
 }

@@ -111,6 +111,9 @@ pub struct Settings {
     pub stack: Stack,
     /// The machine and its programs take time (see [`crate::ProcessingSettings`]).
     pub takes_time: bool,
+    /// Segments are spaced out whatever the control ([`Stack::Linux`] with the queueing discipline fq): twice, in congestion
+    /// avoidance 1.2 times as fast as a window a round trip.
+    pub pacing: bool,
     /// Announced in the SYN over IPv4, and the most that is sent: payload and TCP options. Over IPv6, whose header is 20
     /// bytes longer, it is that much less (see [`Settings::announced_segment_size`]).
     pub maximum_segment_size: u16,
@@ -169,6 +172,7 @@ impl Default for Settings {
         Self {
             stack: Stack::default(),
             takes_time: false,
+            pacing: false,
             maximum_segment_size: 1460,
             receive_buffer_bytes: 4 << 20,
             send_buffer_bytes: 4 << 20,

@@ -20,6 +20,10 @@ pub struct Statistics {
     /// Times that the control slowed down because of echoed marks (standard ECN).
     pub mark_reactions: u64,
     pub window_probes: u64,
+    /// Segments sent because the last ones may be lost (RFC 8985, section 7).
+    pub tail_loss_probes: u64,
+    /// Reductions of the window that proved wrong and were taken back.
+    pub undone_reductions: u64,
     pub duplicate_acknowledgements: u64,
     pub out_of_order_segments: u64,
     /// Segments with payload that brought nothing new.

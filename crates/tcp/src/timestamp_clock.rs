@@ -54,6 +54,12 @@ impl TimestampClock {
         self.recent_at = now;
     }
 
+    /// Whether an echo reply is older than `time`, so that it answers what left before (RFC 3522).
+    pub fn is_echo_before(&self, timestamps: Timestamps, time: Nanoseconds) -> bool {
+        let then = self.offset.wrapping_add((time / self.tick) as u32);
+        self.is_active && timestamps.echo_reply != 0 && (timestamps.echo_reply.wrapping_sub(then) as i32) < 0
+    }
+
     /// The round-trip time that an echo reply gives if both ends use the option, no finer than a tick (RFC 7323,
     /// section 4.1).
     #[inline]

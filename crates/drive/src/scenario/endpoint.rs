@@ -21,8 +21,9 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// |---|---|---|---|
 /// | `host` | `ideal`, `linux` | `ideal` | whose choices where RFCs leave some: nobody's; those of a Linux kernel, see docs/models/hosts.md; other fields' defaults depend on it |
 /// | `takes_time` | true, false | false, true with `linux` | the machine takes time for packets, and its programs until they act |
+/// | `pacing` | true, false | false | segments are spaced out whatever the control: twice, in congestion avoidance 1.2 times as fast as a window a round trip, as Linux does with the queueing discipline `fq` |
 /// | `control` | text | `cubic` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`] |
-/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack`, `rack` with `linux` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985); RFC 6582; RFC 5681 |
+/// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack`, `rack` with `linux` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985), with `linux` also a reordering window, tail loss probes, F-RTO and undone reductions (docs/models/hosts.md); RFC 6582; RFC 5681 |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced over IPv4 (20 less over IPv6), and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304, 6291456 with `linux` | bounds the advertised window; with `linux` the most memory that autotuning takes (`tcp_rmem`) |
 /// | `send_buffer_bytes` | 1024-2^30 | 4194304 | bounds what the application may write ahead |
@@ -81,6 +82,7 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
     Ok(Settings {
         stack,
         takes_time: fields.flag("takes_time", is_linux)?,
+        pacing: fields.flag("pacing", false)?,
         maximum_segment_size: fields.integer("maximum_segment_size_bytes", 64..=65_495, 1460)? as u16,
         receive_buffer_bytes,
         send_buffer_bytes: fields.integer("send_buffer_bytes", 1024..=MOST_BUFFER_BYTES, defaults.send_buffer_bytes)?,

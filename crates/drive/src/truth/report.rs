@@ -141,7 +141,7 @@ fn end(result: &FlowResult) -> Value {
 }
 
 fn statistics(totals: &Statistics) -> Value {
-    json!({
+    let mut written = json!({
         "segments_sent": totals.segments_sent,
         "segments_received": totals.segments_received,
         "data_segments_sent": totals.data_segments_sent,
@@ -159,7 +159,16 @@ fn statistics(totals: &Statistics) -> Value {
         "marks_received": totals.marks_received,
         "stale_timestamps": totals.stale_timestamps,
         "outside_window": totals.outside_window,
-    })
+    });
+    // Counts of Linux hosts alone; where there is nothing to tell, truth stays as it was before they existed.
+    for (name, count) in
+        [("tail_loss_probes", totals.tail_loss_probes), ("undone_reductions", totals.undone_reductions)]
+    {
+        if count > 0 {
+            written[name] = json!(count);
+        }
+    }
+    written
 }
 
 fn delay(summary: &DelaySummary) -> Value {

@@ -8,6 +8,7 @@ use crate::receiver::SenderTimes;
 use crate::segment::{Flags, Segment};
 use crate::sender::AckOutcome;
 use crate::sequence::position;
+use crate::settings::Stack;
 use crate::state::{Event, State};
 
 impl Connection {
@@ -50,7 +51,11 @@ impl Connection {
         if let (true, Some(timestamps)) = (self.timestamps.is_active, segment.timestamps) {
             if !is_reset && self.timestamps.is_stale(now, timestamps) {
                 self.statistics.stale_timestamps += 1;
-                self.receiver.demand_acknowledgement();
+                if self.settings.stack == Stack::Linux && segment.payload_bytes > 0 && end <= self.receiver.next() {
+                    self.receiver.refuse_duplicate(start, end, true, &mut self.statistics);
+                } else {
+                    self.receiver.demand_acknowledgement();
+                }
                 return;
             }
             // From a segment that fits what was acknowledged, so that delayed ACKs are in the sample (RFC 7323, 4.3).

@@ -5,7 +5,7 @@ use pepscope_path::{Nanoseconds, NEVER};
 use super::Connection;
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sequence::{number, position};
-use crate::settings::EcnMode;
+use crate::settings::{EcnMode, Stack};
 use crate::state::{Event, State};
 
 /// Without the option (RFC 9293, section 3.7.1; RFC 8200 for IPv6: 1280 - 60).
@@ -163,7 +163,11 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Nanoseconds) {
         let peer = self.handshake.peer_options;
         if !self.handshake.is_ambiguous {
-            self.sender.timer.sample(now - self.handshake.sent_at, true);
+            let round_trip_time = now - self.handshake.sent_at;
+            self.sender.timer.sample(round_trip_time, true);
+            if self.settings.stack == Stack::Linux {
+                self.sender.shortest_round_trip = round_trip_time;
+            }
         }
         let default = if self.settings.version_6 { DEFAULT_SEGMENT_BYTES_V6 } else { DEFAULT_SEGMENT_BYTES_V4 };
         let largest = self.settings.announced_segment_size().min(peer.maximum_segment_size.unwrap_or(default));

@@ -353,6 +353,10 @@ impl CongestionControl for Bbr {
         }
     }
 
+    fn on_spurious_congestion(&mut self, window_bytes: u64, _threshold_bytes: u64) {
+        self.window_bytes = self.window_bytes.max(window_bytes);
+    }
+
     fn on_recovery_ended(&mut self, _now: Nanoseconds, _in_flight_bytes: u64) {
         self.end_recovery();
     }

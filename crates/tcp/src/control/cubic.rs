@@ -12,7 +12,8 @@
 //! - The Reno-friendly estimate grows as slowly when it is back as before.
 //! - An idle period stops the clock of the function; with the RFC's edition a new stage begins.
 //!
-//! Left out of both: undoing a reduction that turns out to be spurious, which the RFC leaves open (section 4.9).
+//! A reduction that turns out to be spurious is undone as Linux does it: window and threshold of before are restored, the
+//! function is not (RFC 9438, section 4.9, leaves it open).
 
 use pepscope_path::{Nanoseconds, SECOND};
 
@@ -139,7 +140,7 @@ impl Cubic {
     /// CUBIC as Linux has it.
     #[must_use]
     pub fn linux(settings: &ControlSettings) -> Self {
-        let exit = SlowStartExit::Hystart { rule: Hystart::default(), has_ended: false };
+        let exit = SlowStartExit::Hystart { rule: Hystart::paced(settings.is_paced), has_ended: false };
         Self::new(settings, Edition::Linux, exit, f64::INFINITY)
     }
 
@@ -356,6 +357,13 @@ impl CongestionControl for Cubic {
                 }
             }
         }
+    }
+
+    fn on_spurious_congestion(&mut self, window_bytes: u64, threshold_bytes: u64) {
+        let threshold =
+            if threshold_bytes == u64::MAX { f64::INFINITY } else { threshold_bytes as f64 / self.segment_bytes };
+        self.window = self.window.max(window_bytes as f64 / self.segment_bytes);
+        self.threshold = self.threshold.max(threshold);
     }
 
     fn on_recovery_ended(&mut self, _now: Nanoseconds, _in_flight_bytes: u64) {

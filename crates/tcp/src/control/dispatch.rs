@@ -50,6 +50,10 @@ impl CongestionControl for Control {
         each!(self, control => control.on_congestion(congestion));
     }
 
+    fn on_spurious_congestion(&mut self, window_bytes: u64, threshold_bytes: u64) {
+        each!(self, control => control.on_spurious_congestion(window_bytes, threshold_bytes));
+    }
+
     fn on_recovery_ended(&mut self, now: Nanoseconds, in_flight_bytes: u64) {
         each!(self, control => control.on_recovery_ended(now, in_flight_bytes));
     }

@@ -80,11 +80,12 @@ pub(super) struct Hystart {
     round_began: Nanoseconds,
     /// The last ACK of the train that the round began with.
     train_ends: Nanoseconds,
+    is_paced: bool,
 }
 
 impl Default for Hystart {
     fn default() -> Self {
-        Self { shortest_ns: NEVER, round: Round::default(), round_began: 0, train_ends: 0 }
+        Self { shortest_ns: NEVER, round: Round::default(), round_began: 0, train_ends: 0, is_paced: false }
     }
 }
 
@@ -92,6 +93,11 @@ impl Hystart {
     /// The shortest round trip of the connection.
     pub(super) fn shortest_ns(&self) -> Option<Nanoseconds> {
         (self.shortest_ns != NEVER).then_some(self.shortest_ns)
+    }
+
+    /// For a sender that spaces segments out.
+    pub(super) fn paced(is_paced: bool) -> Self {
+        Self { is_paced, ..Self::default() }
     }
 
     /// Removes all round trips, as after a timeout. A round begins that ends with what is in flight.
@@ -105,6 +111,7 @@ impl Hystart {
             },
             round_began: now,
             train_ends: now,
+            is_paced: self.is_paced,
             ..Self::default()
         };
     }
@@ -145,8 +152,9 @@ impl Hystart {
         self.train_ends = now;
         let batching_ns =
             (BATCHES_BYTES / (2.0 * rate_bytes_s.max(1.0)) * SECOND as f64).min(LONGEST_BATCHING_NS) as Nanoseconds;
-        // Half of it, since this sender does not pace.
-        now.saturating_sub(self.round_began) > self.shortest_ns.saturating_add(batching_ns) / 2
+        let longest_ns = self.shortest_ns.saturating_add(batching_ns);
+        // Half of it where segments are not paced.
+        now.saturating_sub(self.round_began) > if self.is_paced { longest_ns } else { longest_ns / 2 }
     }
 
     fn is_round_trip_longer(&mut self, round_trip_time: Nanoseconds) -> bool {

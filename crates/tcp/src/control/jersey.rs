@@ -186,6 +186,7 @@ mod tests {
             initial_window_bytes: 2 * SEGMENT,
             initial_slow_start_threshold_bytes: u64::MAX,
             byte_counting_limit_segments: None,
+            is_paced: false,
         })
     }
 

@@ -89,6 +89,11 @@ impl CongestionControl for Reno {
         };
     }
 
+    fn on_spurious_congestion(&mut self, window_bytes: u64, threshold_bytes: u64) {
+        self.window_bytes = self.window_bytes.max(window_bytes);
+        self.threshold_bytes = self.threshold_bytes.max(threshold_bytes);
+    }
+
     fn on_recovery_ended(&mut self, _now: Nanoseconds, _in_flight_bytes: u64) {
         self.window_bytes = self.window_bytes.min(self.threshold_bytes);
     }
@@ -119,6 +124,7 @@ mod tests {
             initial_window_bytes: 2 * SEGMENT,
             initial_slow_start_threshold_bytes: threshold_bytes,
             byte_counting_limit_segments,
+            is_paced: false,
         })
     }
 

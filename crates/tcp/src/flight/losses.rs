@@ -2,7 +2,7 @@
 
 use pepscope_path::Nanoseconds;
 
-use super::sent::{LOST, RESENT, SACKED};
+use super::sent::{EVER_RESENT, LOST, RESENT, SACKED};
 use super::{Flight, DUPLICATE_THRESHOLD};
 
 impl Flight {
@@ -71,6 +71,65 @@ impl Flight {
         found
     }
 
+    /// Declares lost what last left before `latest` (a time and, for those of one time, an end) and more than `allowed` ago;
+    /// whether there was any, and how long to wait until the last of the others is.
+    pub fn declare_lost_by_time(
+        &mut self,
+        latest: (Nanoseconds, u64),
+        now: Nanoseconds,
+        allowed: Nanoseconds,
+    ) -> (bool, Option<Nanoseconds>) {
+        let mut found = false;
+        let mut wait = None;
+        for place in self.first..self.segments.end() {
+            let Some(sent) = self.segments.at_mut(place) else { break };
+            if (sent.sent_at, sent.end()) >= latest {
+                if sent.flags & EVER_RESENT == 0 {
+                    break; // those after it left later
+                }
+                continue;
+            }
+            if sent.flags & SACKED != 0 || sent.flags & (LOST | RESENT) == LOST {
+                continue;
+            }
+            let expiry = sent.sent_at.saturating_add(allowed);
+            if expiry > now {
+                wait = wait.max(Some(expiry - now));
+                continue;
+            }
+            found = true;
+            let (flags, length, start) = (sent.flags, u64::from(sent.length), sent.start);
+            sent.flags &= !RESENT;
+            if flags & RESENT != 0 {
+                self.resent_bytes -= length;
+            }
+            if flags & LOST == 0 {
+                self.declare_lost(place);
+            } else {
+                self.pending_bytes += length;
+                self.cursor = self.cursor.min(start);
+            }
+        }
+        (found, wait)
+    }
+
+    /// Nothing is lost after all; what was sent again stays in flight twice.
+    pub fn withdraw_losses(&mut self) {
+        for place in self.first..self.segments.end() {
+            let Some(sent) = self.segments.at_mut(place) else { break };
+            sent.flags &= !LOST;
+        }
+        self.lost_bytes = 0;
+        self.pending_bytes = 0;
+        self.loss_edge = 0;
+        self.cursor = self.next;
+    }
+
+    /// Whether something is in flight that was sent again.
+    pub fn has_resent(&self) -> bool {
+        self.resent_bytes > 0
+    }
+
     /// When the oldest segment last left.
     pub fn oldest_sent_at(&self) -> Option<Nanoseconds> {
         self.segments().next().map(|(_, first)| first.sent_at)
@@ -108,6 +167,7 @@ impl Flight {
             self.reported.clear();
             self.loss_edge = 0;
             self.sacked_bytes = 0;
+            self.sacked_segments = 0;
         }
         self.lost_bytes = 0;
         self.resent_bytes = 0;

@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::control::ControlKind;
 use crate::script::{Pause, Reading, Script};
 use crate::segment::ContentId;
-use crate::settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings};
+use crate::settings::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings, Stack};
 use crate::test_path::{wired, TestPath};
 
 fn controls() -> impl Strategy<Value = ControlKind> {
@@ -23,7 +23,8 @@ pub(super) fn ends() -> impl Strategy<Value = Settings> {
         prop_oneof![Just(RetransmissionSettings::CLASSIC), Just(RetransmissionSettings::default())],
     );
     let sizes = (200u16..1461, 3_000u64..200_000, 3_000u64..200_000, 1u32..12, option::of(0u8..8), any::<u32>());
-    (kinds, sizes, any::<[bool; 4]>()).prop_map(|(kinds, sizes, flags)| Settings {
+    (kinds, sizes, any::<[bool; 5]>()).prop_map(|(kinds, sizes, flags)| Settings {
+        stack: if flags[4] { Stack::Linux } else { Stack::Ideal },
         control: kinds.0,
         recovery: kinds.1,
         ecn: kinds.2,

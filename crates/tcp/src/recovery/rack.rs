@@ -2,7 +2,7 @@
 //! 6937), what was sent again and lost again shows by time (RACK, RFC 8985), and reports of what left before the oldest
 //! segment was sent again put the timer off.
 //!
-//! Left out: the reordering window, since RFC 6675's three segments reveal a first loss here, and tail loss probes.
+//! Hosts of the Linux stack add [`super::linux`]; elsewhere RFC 6675's three segments reveal a first loss.
 
 use pepscope_path::Nanoseconds;
 
@@ -63,15 +63,15 @@ impl Sender {
     /// Declares lost again what was sent again before something that has arrived since. What arrived sooner than the
     /// shortest round trip after it was sent again was the first copy (RFC 8985, section 6.2, step 2).
     pub(crate) fn detect_lost_again(&mut self, now: Nanoseconds, released: &Released) -> bool {
-        let resent_at = released.latest_resent_at.filter(|sent_at| now - sent_at >= self.shortest_round_trip);
-        self.latest_delivered_sent_at = self.latest_delivered_sent_at.max(released.latest_sent_at).max(resent_at);
+        let resent_at = released.latest_resent_at().filter(|sent_at| now - sent_at >= self.shortest_round_trip);
+        self.latest_delivered_sent_at = self.latest_delivered_sent_at.max(released.latest_sent_at()).max(resent_at);
         self.latest_delivered_sent_at.is_some_and(|sent_at| self.flight.declare_lost_again(sent_at))
     }
 
     /// Whether what was reported left before the oldest segment was sent again, so that news of that one is still to come.
     pub(crate) fn puts_timer_off(&self, released: &Released) -> bool {
         let oldest_sent_at = self.flight.oldest_sent_at();
-        released.latest_sent_at.is_some_and(|sent_at| oldest_sent_at.is_some_and(|oldest| sent_at < oldest))
+        released.latest_sent_at().is_some_and(|sent_at| oldest_sent_at.is_some_and(|oldest| sent_at < oldest))
     }
 }
 

@@ -5,6 +5,7 @@ use pepscope_path::{Nanoseconds, NEVER};
 use super::{AckOutcome, Sender};
 use crate::control::{Acknowledged, Cause};
 use crate::flight::Released;
+use crate::recovery::linux::Reading;
 use crate::segment::{Flags, Segment};
 use crate::sequence::position;
 use crate::settings::{EcnMode, Recovery};
@@ -38,6 +39,7 @@ impl Sender {
         self.update_window(segment.window, sequence, acknowledgement);
 
         let advanced = acknowledgement > oldest;
+        let highest_before = if self.linux.is_some() { self.flight.highest_reported() } else { None };
         let mut released = if advanced { self.flight.advance(acknowledgement) } else { Released::default() };
         let mut found_loss = false;
         if self.uses_sack() && !segment.sack.is_empty() {
@@ -52,10 +54,24 @@ impl Sender {
             }
             self.last_blocks = segment.sack;
             let lost_before = self.flight.lost_bytes();
-            self.flight.detect_losses(self.segment_bytes);
+            if self.linux.is_none() {
+                self.flight.detect_losses(self.segment_bytes);
+            }
             found_loss = self.flight.lost_bytes() > lost_before;
         }
-        if self.episode.kind() == Recovery::Rack {
+        if self.linux.is_some() {
+            let reading = Reading {
+                acknowledgement,
+                oldest,
+                advanced,
+                highest_before,
+                duplicate: self.duplicate_report(segment, acknowledgement),
+                echoes_before_resending: self.resent_at().is_some_and(|resent_at| {
+                    segment.timestamps.is_some_and(|timestamps| clock.is_echo_before(timestamps, resent_at))
+                }),
+            };
+            found_loss |= self.read_as_linux(now, &reading, &released, statistics);
+        } else if self.episode.kind() == Recovery::Rack {
             found_loss |= self.detect_lost_again(now, &released);
         }
         let is_duplicate = !advanced
@@ -97,7 +113,7 @@ impl Sender {
             self.notify_control(&acknowledged);
             self.recover_on_duplicate(now, statistics);
             self.reduce_in_proportion(&released, false, found_loss);
-            if self.episode.kind() == Recovery::Rack && self.puts_timer_off(&released) {
+            if self.episode.kind() == Recovery::Rack && self.puts_timer_off(&released) && !self.awaits_reordered() {
                 self.restart_timer(now);
             }
             return AckOutcome::Accepted { writable: false };
@@ -116,13 +132,25 @@ impl Sender {
         self.notify_control(&acknowledged);
         let restarts = self.recover_on_advance(now, released.bytes, statistics);
         self.reduce_in_proportion(&released, true, found_loss);
-        if restarts || self.flight.outstanding_bytes() == 0 {
+        if self.flight.outstanding_bytes() == 0 || restarts && !self.awaits_reordered() {
             self.restart_timer(now);
         }
         if marked {
             self.answer_mark(now, statistics);
         }
         AckOutcome::Accepted { writable: self.queue.acknowledge(acknowledgement, self.segment_bytes) }
+    }
+
+    /// The range that the first block reports to have arrived twice: below the acknowledgement, or in the second block
+    /// (RFC 2883, section 4).
+    fn duplicate_report(&self, segment: &Segment, acknowledgement: u64) -> Option<(u64, u64)> {
+        let blocks = segment.sack.as_slice();
+        let placed = |block: &(u32, u32)| {
+            (position(block.0, self.initial, acknowledgement), position(block.1, self.initial, acknowledgement))
+        };
+        let (left, right) = placed(blocks.first()?);
+        let is_inside = blocks.get(1).map(placed).is_some_and(|(from, to)| from <= left && right <= to);
+        (left < right && (right <= acknowledgement || is_inside)).then_some((left, right))
     }
 
     /// Slows down once a window (RFC 3168, section 6.1.2).

@@ -9,10 +9,10 @@ use crate::control::CongestionControl;
 /// The largest burst with its headers (sk_gso_max_size), and the fewest segments where there are as many (tcp_min_tso_segs).
 const MOST_BYTES: u64 = 65_536;
 const LEAST_SEGMENTS: u64 = 2;
-/// A burst is what leaves in a millisecond (sk_pacing_shift) at the rate of 2 or 1.2 windows a round trip.
+/// BBR sends single segments below that rate (bbr_min_tso_rate, 1.2 Mbit/s).
+const SLOW_BYTES_S: u64 = 150_000;
+/// A burst is what leaves in a millisecond (sk_pacing_shift) at the pacing rate.
 const PACING_SHIFT: u32 = 10;
-const SLOW_START_PERCENT: u64 = 200;
-const AVOIDANCE_PERCENT: u64 = 120;
 /// Short round trips, in units of 512 us, make bursts longer (tcp_tso_rtt_log).
 const ROUND_TRIP_SHIFT: u32 = 9;
 /// A part of a window that is sent rather than deferred (tcp_tso_win_divisor).
@@ -32,6 +32,11 @@ impl Offload {
     /// Whether a segment that begins at `start` belongs to the burst.
     pub fn continues(&self, start: u64) -> bool {
         self.start <= start && start < self.end
+    }
+
+    /// Whether it has begun to leave and `start` is inside it.
+    pub fn is_under_way(&self, start: u64) -> bool {
+        self.start < start && start < self.end
     }
 
     /// Where the burst ends.
@@ -88,6 +93,14 @@ impl Sender {
         true
     }
 
+    /// Plans a burst of the one segment that begins at `start`, without regard to windows and Nagle's algorithm.
+    pub(super) fn plan_single(&mut self, start: u64) {
+        let bytes = self.queue.end().saturating_sub(start).min(self.segment_bytes);
+        if let Some(offload) = &mut self.offload {
+            *offload = Offload { start, end: start + bytes, is_joined: false, ..*offload };
+        }
+    }
+
     /// tcp_nagle_check: a short segment waits while an earlier short one is not acknowledged, unless a FIN goes with it.
     fn waits_for_short(&self, short_end: u64, end: u64) -> bool {
         let has_fin = self.fin_requested && end == self.queue.end();
@@ -95,22 +108,15 @@ impl Sender {
     }
 
     fn most_burst_segments(&self) -> u64 {
-        let window_bytes = self.window_bytes.max(self.flight.outstanding_bytes());
-        let is_starting = self.window_bytes < self.control.slow_start_threshold_bytes() / 2;
-        let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
-        let mut bytes = match self.timer.smoothed() {
-            Some(smoothed) => {
-                let rate = u128::from(window_bytes) * u128::from(percent) * u128::from(SECOND)
-                    / (100 * u128::from(smoothed.max(1)));
-                u64::try_from(rate >> PACING_SHIFT).unwrap_or(MOST_BYTES)
-            }
-            None => MOST_BYTES,
-        };
+        let rate = if self.needs.pacing { self.control.pacing_rate_bytes_s() } else { self.window_rate_bytes_s() };
+        let mut bytes = rate.map_or(MOST_BYTES, |rate| rate >> PACING_SHIFT);
         if self.shortest_round_trip < SECOND {
             let units = (self.shortest_round_trip / MICROSECOND) >> ROUND_TRIP_SHIFT;
             bytes = bytes.saturating_add(MOST_BYTES.checked_shr(u32::try_from(units).unwrap_or(u32::MAX)).unwrap_or(0));
         }
-        (bytes.min(MOST_BYTES - 1) / self.segment_bytes).max(LEAST_SEGMENTS)
+        let is_slow = self.needs.pacing && rate.is_some_and(|rate| rate < SLOW_BYTES_S);
+        let least = if is_slow { 1 } else { LEAST_SEGMENTS };
+        (bytes.min(MOST_BYTES - 1) / self.segment_bytes).max(least)
     }
 
     /// Whether the burst waits for a later ACK to make it longer.

@@ -1,6 +1,6 @@
 //! What leaves the sender.
 
-use pepscope_path::{Nanoseconds, NEVER, SECOND};
+use pepscope_path::{Nanoseconds, NEVER};
 
 use super::{Outgoing, Sender};
 use crate::control::CongestionControl;
@@ -24,7 +24,8 @@ impl Sender {
     pub fn poll_transmit(&mut self, now: Nanoseconds, statistics: &mut Statistics) -> Option<Outgoing> {
         self.pacing_deadline = NEVER;
         let has_lost = self.flight.has_pending();
-        if !has_lost && self.flight.next() >= self.queue.end() && !self.has_fin_to_send() {
+        let has_probe = self.linux.as_ref().is_some_and(|linux| linux.has_probe_due());
+        if !has_probe && !has_lost && self.flight.next() >= self.queue.end() && !self.has_fin_to_send() {
             if self.flight.pipe_bytes() < self.window_bytes {
                 self.is_window_limited = false;
                 self.rate.note_limit(&self.flight);
@@ -33,16 +34,29 @@ impl Sender {
                 return None;
             }
         }
-        if now < self.release_at && !self.is_forced {
+        if now < self.release_at && !self.is_forced && !self.is_inside_burst(has_lost) {
             self.pacing_deadline = self.release_at;
             return None;
+        }
+        if has_probe {
+            return self.poll_tail_probe(now, statistics);
+        }
+        if has_lost && self.linux.as_ref().is_some_and(|linux| linux.holds_repeats()) {
+            if let Ok(outgoing) = self.new_segment(now) {
+                return Some(outgoing);
+            }
+            if self.keeps_repeats_waiting() {
+                return None;
+            }
         }
         if has_lost {
             let (place, sent) = self.flight.first_pending()?;
             if self.repeat_allowance_bytes.is_some_and(|allowance| allowance < u64::from(sent.length)) {
                 return None;
             }
-            if !self.is_forced && !self.fits(u64::from(sent.length)) {
+            // A kernel counts packets, in which a FIN takes no room of its own.
+            let fin_bytes = u64::from(self.linux.is_some() && sent.has_fin());
+            if !self.is_forced && !self.fits(u64::from(sent.length) - fin_bytes) {
                 self.is_window_limited = true;
                 return None;
             }
@@ -80,6 +94,25 @@ impl Sender {
             pipe += self.flight.sacked_bytes(); // room that new data may use by RFC 3042 only
         }
         pipe == 0 || pipe + bytes <= self.window_bytes.saturating_add_signed(self.episode.inflation_bytes())
+    }
+
+    /// Whether the peer's window has room for what comes next at `start`.
+    pub(crate) fn may_send_beyond(&self, start: u64) -> bool {
+        let written = self.queue.end().saturating_sub(start);
+        self.right_edge.saturating_sub(start) >= self.segment_bytes.min(written).max(1)
+    }
+
+    /// The next new data, if there is any and the peer has room, whatever the congestion window.
+    pub(crate) fn force_new_segment(&mut self, now: Nanoseconds) -> Option<Outgoing> {
+        let start = self.flight.next();
+        if self.queue.end() <= start || !self.may_send_beyond(start) {
+            return None;
+        }
+        self.plan_single(start);
+        let window_bytes = std::mem::replace(&mut self.window_bytes, u64::MAX / 2);
+        let outgoing = self.new_segment(now).ok();
+        self.window_bytes = window_bytes;
+        outgoing
     }
 
     #[inline]
@@ -139,6 +172,7 @@ impl Sender {
         let announces_reduction = self.reduction_unannounced && payload > 0;
         self.reduction_unannounced &= !announces_reduction;
         self.note_sent(now, payload as u32);
+        self.note_sent_as_linux(now, true);
         let has_push = match &mut self.offload {
             Some(burst) => {
                 burst.note_sent(end, payload < self.segment_bytes && payload > 0);
@@ -158,7 +192,13 @@ impl Sender {
         })
     }
 
-    fn resend(&mut self, now: Nanoseconds, place: usize, sent: Sent, statistics: &mut Statistics) -> Outgoing {
+    pub(crate) fn resend(
+        &mut self,
+        now: Nanoseconds,
+        place: usize,
+        sent: Sent,
+        statistics: &mut Statistics,
+    ) -> Outgoing {
         if let Some(allowance) = &mut self.repeat_allowance_bytes {
             *allowance = allowance.saturating_sub(u64::from(sent.length));
         }
@@ -169,6 +209,7 @@ impl Sender {
         statistics.retransmitted_segments += 1;
         statistics.retransmitted_bytes += u64::from(payload);
         self.note_sent(now, payload);
+        self.note_sent_as_linux(now, false);
         Outgoing {
             start: sent.start,
             payload_bytes: payload as u16,
@@ -185,7 +226,7 @@ impl Sender {
     /// segment (rules 3 and 4 of NextSeg, RFC 6675, section 4).
     fn poll_rescue(&mut self, now: Nanoseconds, statistics: &mut Statistics) -> Option<Outgoing> {
         // Where retransmissions are rationed, new data waits for the next allowance.
-        if !self.uses_sack() || self.repeat_allowance_bytes.is_some() {
+        if !self.uses_sack() || self.repeat_allowance_bytes.is_some() || self.linux.is_some() {
             return None;
         }
         let (place, sent, is_rescue) = match self.flight.first_missing() {
@@ -216,10 +257,8 @@ impl Sender {
             let in_flight = self.flight.pipe_bytes().saturating_sub(u64::from(payload_bytes));
             self.control.on_sent(now, in_flight, payload_bytes);
         }
-        let rate_bytes_s = if self.needs.pacing { self.control.pacing_rate_bytes_s() } else { None };
-        if let Some(rate) = rate_bytes_s {
-            let spacing = u128::from(payload_bytes) * u128::from(SECOND) / u128::from(rate.max(1));
-            self.release_at = self.release_at.max(now).saturating_add(u64::try_from(spacing).unwrap_or(u64::MAX));
+        if let Some(rate) = self.pacing_rate_bytes_s() {
+            self.space_out(now, payload_bytes, rate);
         }
     }
 

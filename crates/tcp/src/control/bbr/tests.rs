@@ -38,6 +38,7 @@ impl IdealPath {
             initial_window_bytes: 10 * SEGMENT,
             initial_slow_start_threshold_bytes: u64::MAX,
             byte_counting_limit_segments: None,
+            is_paced: false,
         };
         Self {
             control: Bbr::new(&settings),

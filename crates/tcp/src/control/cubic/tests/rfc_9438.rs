@@ -12,6 +12,7 @@ fn cubic(window_segments: u64, threshold_bytes: u64, hystart: bool) -> Cubic {
         initial_window_bytes: window_segments * SEGMENT,
         initial_slow_start_threshold_bytes: threshold_bytes,
         byte_counting_limit_segments: None,
+            is_paced: false,
     };
     Cubic::rfc_9438(&settings, hystart)
 }
