@@ -15,7 +15,11 @@ DOCS = Path(__file__).parent
 FIGURES = DOCS / "figures"
 MODELS = DOCS / "models"
 
-_CONTROLS = {"reno": "NewReno", "cubic": "CUBIC", "bbr": "BBR"}
+_CONTROLS = {"reno": "NewReno", "cubic": "CUBIC", "bbr": "BBR", "bbr3": "BBRv3"}
+_PAIRS = (
+    ("reno", "reno"), ("cubic", "cubic"), ("cubic", "bbr"), ("bbr", "bbr"), ("bbr", "cubic"), ("bbr3", "bbr3"),
+    ("bbr3", "cubic"),
+)  # fmt: skip
 #: Of the lines that are drawn.
 _SERVER_DELAY_S, _BUFFER_PACKETS = "0.025", "83"
 
@@ -43,7 +47,7 @@ def losses() -> Chart:
         and float(row["loss_probability"]) > 0
     ]
     drawn = []
-    for server, box in (("reno", "reno"), ("cubic", "cubic"), ("cubic", "bbr"), ("bbr", "bbr"), ("bbr", "cubic")):
+    for server, box in _PAIRS:
         cells = [row for row in here if (row["server_control"], row["box"]) == (server, box)]
         cells.sort(key=lambda row: float(row["loss_probability"]))
         drawn.append(line(f"{_CONTROLS[server]} \u2192 {_CONTROLS[box]}", cells, "loss_probability"))
@@ -65,7 +69,7 @@ def objects() -> Chart:
     drawn = []
     table = rows("split_gain.csv")
     for access, title in (("lte", "LTE"), ("satellite", "satellite"), ("wlan", "wireless LAN")):
-        for control in ("cubic", "bbr"):
+        for control in ("cubic", "bbr", "bbr3"):
             cells = [
                 row for row in table if (row["access"], row["server_control"], row["box"]) == (access, control, control)
             ]

@@ -158,7 +158,7 @@ def _pairs(
 
 
 def _in_order(variants: Iterable[str]) -> list[str]:
-    controls = ("reno", "cubic", "bbr")
+    controls = ("reno", "cubic", "bbr", "bbr3")
     return sorted(variants, key=lambda name: (controls.index(name.removeprefix(_SPLIT).split(",")[0]), name))
 
 

@@ -92,7 +92,7 @@ class Side:
         connection.setblocking(False)
 
     def space_out(self) -> None:
-        """Let the kernel pace what is sent, as it does with the queueing discipline fq, at the rate that it computes."""
+        """Let the kernel pace what is sent at the rate that it computes, as with the queueing discipline fq."""
         self._connection.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, _NO_LIMIT)
 
     def wait(self, seconds: float) -> None:

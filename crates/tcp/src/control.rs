@@ -8,6 +8,8 @@ mod bandwidth_filter;
 mod dispatch;
 mod full_pipe;
 mod hystart;
+#[cfg(test)]
+mod ideal_path;
 mod kind;
 #[cfg(test)]
 mod periodic_loss;
@@ -18,6 +20,7 @@ mod unlimited;
 use pepscope_path::Nanoseconds;
 
 pub use bbr::{Bbr, BbrState};
+pub use bbr3::{Bbr3, Bbr3State};
 pub use cubic::Cubic;
 pub(crate) use dispatch::Control;
 pub use jersey::{BandwidthEstimate, Jersey};
@@ -41,6 +44,7 @@ congestion_controls! {
     cubic,
     reno,
     bbr,
+    bbr3,
     jersey,
 }
 
@@ -67,6 +71,21 @@ pub struct RateSample {
     pub is_application_limited: bool,
     /// [`Acknowledged::delivered_bytes`] as it was when the segment was sent; rounds are counted by it.
     pub delivered_bytes_when_sent: u64,
+    /// What was in flight once the segment was sent, itself included.
+    pub in_flight_bytes_when_sent: u64,
+    /// What was declared lost since.
+    pub lost_bytes: u64,
+}
+
+/// What an ACK showed to be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossSample {
+    pub newly_lost_bytes: u64,
+    /// Of the segment sent first of these: what was in flight once it was sent, itself included, and what was declared lost
+    /// since.
+    pub in_flight_bytes_when_sent: u64,
+    pub lost_bytes: u64,
+    pub is_application_limited: bool,
 }
 
 /// One ACK, as the sender understands it.
@@ -87,6 +106,8 @@ pub struct Acknowledged {
     pub round_trip_time: Option<Nanoseconds>,
     /// Given if the control needs it ([`Needs::rate_samples`]).
     pub rate_sample: Option<RateSample>,
+    /// Given if the control needs rate samples and something was declared lost since the last ACK.
+    pub loss_sample: Option<LossSample>,
     /// The ACK echoes a congestion mark.
     pub marked: bool,
     /// The sender is in fast recovery.

@@ -91,6 +91,9 @@ pub(crate) struct Flight {
     next: u64,
     sacked_bytes: u64,
     sacked_segments: u64,
+    /// All that was ever declared lost, and of what is not yet taken the stamp of what was sent first.
+    ever_lost_bytes: u64,
+    first_lost: Option<DeliveryStamp>,
     lost_bytes: u64,
     /// Lost and not sent again.
     pending_bytes: u64,
@@ -115,6 +118,8 @@ impl Flight {
             next,
             sacked_bytes: 0,
             sacked_segments: 0,
+            ever_lost_bytes: 0,
+            first_lost: None,
             lost_bytes: 0,
             pending_bytes: 0,
             resent_bytes: 0,
@@ -161,6 +166,18 @@ impl Flight {
     #[inline]
     pub fn sacked_segments(&self) -> u64 {
         self.sacked_segments
+    }
+
+    /// All that was declared lost since the start, every time.
+    #[inline]
+    pub fn ever_lost_bytes(&self) -> u64 {
+        self.ever_lost_bytes
+    }
+
+    /// The stamp of the segment that was sent first of those that were declared lost since the last call.
+    #[inline]
+    pub fn take_first_lost(&mut self) -> Option<DeliveryStamp> {
+        self.first_lost.take()
     }
 
     /// The end of the highest range reported by SACK.

@@ -50,6 +50,8 @@ pub(crate) struct Receiver {
     worthwhile_bytes: u64,
     due: Due,
     deadline: Nanoseconds,
+    /// When ACKs for data out of order leave as one.
+    compressed_until: Nanoseconds,
     delayed: Option<DelayedAcknowledgement>,
     quick: u32,
     unacknowledged_segments: u32,
@@ -79,6 +81,7 @@ impl Receiver {
                 .max(1),
             due: Due::No,
             deadline: NEVER,
+            compressed_until: NEVER,
             delayed: settings.delayed_acknowledgement,
             quick: settings.quick_acknowledgements,
             unacknowledged_segments: 0,
@@ -183,7 +186,7 @@ impl Receiver {
                     } else if let Some(linux) = &mut self.linux {
                         linux.hold(segment.payload_bytes.into(), end);
                     }
-                    self.due = Due::Alone;
+                    self.acknowledge_out_of_order(now);
                 }
             }
         } else if segment.payload_bytes > 0 {
@@ -302,10 +305,13 @@ impl Receiver {
 
     #[inline]
     pub fn deadline(&self) -> Nanoseconds {
-        self.deadline
+        self.deadline.min(self.compressed_until)
     }
 
     pub fn handle_timeout(&mut self, now: Nanoseconds) {
+        if now >= self.compressed_until {
+            self.due = Due::Alone;
+        }
         if now >= self.deadline {
             self.deadline = NEVER;
             self.acknowledge_now();
@@ -383,14 +389,7 @@ impl Receiver {
             linux.acknowledged(self.buffer.next() + u64::from(self.fin_taken));
         }
         self.due = Due::No;
-        self.deadline = NEVER;
+        (self.deadline, self.compressed_until) = (NEVER, NEVER);
         self.unacknowledged_segments = 0;
-    }
-
-    /// Drops what was not read.
-    pub fn discard(&mut self) {
-        self.buffer.clear();
-        self.due = Due::No;
-        self.deadline = NEVER;
     }
 }

@@ -353,6 +353,7 @@ impl Sender {
         self.slow_down(now, Cause::Timeout, is_repeated);
         self.episode.abandon(self.flight.next());
         self.flight.declare_all_lost();
+        self.rate.lose(&mut self.flight); // the control knows of the timeout
         self.last_blocks = SackBlocks::default();
         self.assumed_bytes = 0;
         self.timed_until = 0;

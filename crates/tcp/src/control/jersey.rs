@@ -199,6 +199,7 @@ mod tests {
             in_flight_bytes: 10 * SEGMENT,
             round_trip_time: Some(100 * MILLISECOND),
             rate_sample: None,
+            loss_sample: None,
             marked,
             in_recovery: false,
             is_window_limited: true,

@@ -36,6 +36,16 @@ impl Flight {
         self.loss_edge = edge;
     }
 
+    /// Notes a loss for the control.
+    fn note_loss(&mut self, place: usize, length: u64) {
+        self.ever_lost_bytes += length;
+        if let Some(stamp) = self.stamp(place) {
+            if self.first_lost.is_none_or(|known| stamp.sent_at < known.sent_at) {
+                self.first_lost = Some(stamp);
+            }
+        }
+    }
+
     fn declare_lost(&mut self, place: usize) {
         let Some(sent) = self.segments.at_mut(place) else { return };
         if sent.flags & (SACKED | LOST) != 0 {
@@ -48,6 +58,7 @@ impl Flight {
             self.pending_bytes += length;
             self.cursor = self.cursor.min(sent.start);
         }
+        self.note_loss(place, length);
     }
 
     /// Declares lost again what was last sent again before `sent_at`, which the peer has something from; whether there
@@ -65,6 +76,7 @@ impl Flight {
                 self.resent_bytes -= length;
                 self.pending_bytes += length;
                 self.cursor = self.cursor.min(start);
+                self.note_loss(place, length);
                 found = true;
             }
         }
@@ -108,6 +120,7 @@ impl Flight {
             } else {
                 self.pending_bytes += length;
                 self.cursor = self.cursor.min(start);
+                self.note_loss(place, length);
             }
         }
         (found, wait)
@@ -182,6 +195,7 @@ impl Flight {
             }
         }
         self.pending_bytes = self.lost_bytes;
+        self.ever_lost_bytes += self.lost_bytes;
         self.cursor = self.unacknowledged;
     }
 }

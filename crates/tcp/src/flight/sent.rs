@@ -39,4 +39,7 @@ pub(crate) struct DeliveryStamp {
     pub first_sent_at: Nanoseconds,
     pub sent_at: Nanoseconds,
     pub is_application_limited: bool,
+    /// What was in flight once it was sent, itself included, and all that had been declared lost.
+    pub in_flight_bytes: u64,
+    pub lost_bytes: u64,
 }

@@ -73,6 +73,12 @@ pub(super) struct LinuxReceiver {
     last_received: Nanoseconds,
     is_interactive: bool,
     pushes: u8,
+    /// compressed_ack, compressed_ack_rcv_nxt and dup_ack_counter.
+    compressed: u32,
+    compressed_at_position: u64,
+    duplicates: u32,
+    /// An ACK that is to leave reports data out of order.
+    reports_held: bool,
 }
 
 impl LinuxReceiver {
@@ -104,6 +110,10 @@ impl LinuxReceiver {
             last_received: 0,
             is_interactive: false,
             pushes: 0,
+            compressed: 0,
+            compressed_at_position: 0,
+            duplicates: 0,
+            reports_held: false,
         }
     }
 

@@ -1,6 +1,6 @@
-//! Where the receiving half asks Linux's rules.
+//! Where the receiving half asks Linux's rules, and how it ends.
 
-use pepscope_path::Nanoseconds;
+use pepscope_path::{Nanoseconds, NEVER};
 
 use super::{Due, Receiver, SenderTimes};
 
@@ -49,6 +49,16 @@ impl Receiver {
         }
     }
 
+    /// Data arrived out of order: the ACK leaves at once, but Linux's wait for one another where there are many.
+    pub(super) fn acknowledge_out_of_order(&mut self, now: Nanoseconds) {
+        let next = self.buffer.next();
+        let wait = self.linux.as_mut().and_then(|linux| linux.compresses(next, self.read, self.window_shift));
+        match wait {
+            None => self.due = Due::Alone,
+            Some(wait) => self.compressed_until = self.compressed_until.min(now.saturating_add(wait)),
+        }
+    }
+
     /// Linux expects its application to close, too, and has the ACK of the FIN wait for that (tcp_fin).
     pub(super) fn acknowledge_fin(&mut self, now: Nanoseconds, is_open: bool) {
         match &mut self.linux {
@@ -62,6 +72,13 @@ impl Receiver {
             }
             _ => self.due = Due::Yes,
         }
+    }
+
+    /// Drops what was not read.
+    pub fn discard(&mut self) {
+        self.buffer.clear();
+        self.due = Due::No;
+        (self.deadline, self.compressed_until) = (NEVER, NEVER);
     }
 
     pub(super) fn make_room_as_linux(&mut self, bytes: u64, is_open: bool) {

@@ -94,7 +94,8 @@ impl Sender {
             None => segment.timestamps.and_then(|timestamps| clock.round_trip_time(now, timestamps)),
         };
         let marked = self.ecn != EcnMode::Off && segment.flags.has(Flags::ECE);
-        let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp);
+        let rate_sample = self.rate.deliver(now, released.newly_delivered_bytes, released.stamp, &self.flight);
+        let loss_sample = self.rate.lose(&mut self.flight);
         let was_recovering = self.episode.is_recovering();
         let acknowledged = Acknowledged {
             now,
@@ -104,6 +105,7 @@ impl Sender {
             in_flight_bytes: pipe_before,
             round_trip_time,
             rate_sample,
+            loss_sample,
             marked,
             in_recovery: was_recovering,
             is_window_limited: self.is_window_limited,
@@ -187,7 +189,7 @@ impl Sender {
         if !self.probed || acknowledgement != next + 1 || self.queue.end() <= next {
             return false;
         }
-        let stamp = self.rate.stamp(now, &self.flight);
+        let stamp = self.rate.stamp(now, &self.flight, 1);
         self.flight.push(1, false, now, stamp);
         self.flight.resend(self.flight.first_place(), now, stamp); // when it left is not known
         true

@@ -88,6 +88,7 @@ impl Sender {
             in_flight_bytes: pipe_before,
             round_trip_time: Some(round_trip_time),
             rate_sample: None,
+            loss_sample: None,
             marked: false,
             in_recovery: false,
             is_window_limited: self.is_window_limited,

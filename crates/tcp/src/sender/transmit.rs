@@ -162,7 +162,7 @@ impl Sender {
         }
         let end = start + payload;
         let has_fin = self.has_fin_to_send() && end == self.queue.end();
-        let stamp = self.rate.stamp(now, &self.flight);
+        let stamp = self.rate.stamp(now, &self.flight, payload);
         self.flight.push(payload as u32 + u32::from(has_fin), has_fin, now, stamp);
         self.episode.note_new_data(payload);
         self.fin_sent |= has_fin;
@@ -202,7 +202,7 @@ impl Sender {
         if let Some(allowance) = &mut self.repeat_allowance_bytes {
             *allowance = allowance.saturating_sub(u64::from(sent.length));
         }
-        let stamp = self.rate.stamp(now, &self.flight);
+        let stamp = self.rate.stamp(now, &self.flight, u64::from(sent.length));
         self.flight.resend(place, now, stamp);
         let payload = sent.length - u32::from(sent.has_fin());
         let (content, content_offset, _) = self.queue.at(sent.start).unwrap_or_default();

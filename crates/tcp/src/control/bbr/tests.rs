@@ -1,141 +1,16 @@
-use std::collections::VecDeque;
-
 use pepscope_path::{Nanoseconds, MILLISECOND, NEVER, SECOND};
 
 use super::{Bbr, BbrState};
-use crate::control::{Acknowledged, Cause, Congestion, CongestionControl, ControlSettings, RateSample};
+use crate::control::ideal_path::{IdealPath, RATE_BYTES_S, ROUND_TRIP, SEGMENT};
+use crate::control::{Cause, Congestion, CongestionControl};
 
-const SEGMENT: u64 = 1000;
-const RATE_BYTES_S: u64 = 1_250_000; // 10 Mbit/s: a segment takes 0.8 ms
-const ROUND_TRIP: Nanoseconds = 40 * MILLISECOND;
-
-struct InFlight {
-    sent_ns: Nanoseconds,
-    acknowledged_ns: Nanoseconds,
-    delivered_when_sent: u64,
-    delivered_ns_when_sent: Nanoseconds,
-    first_sent_ns: Nanoseconds,
-}
-
-/// An ideal path with a queue without end, and a sender that does as the control says.
-struct IdealPath {
-    control: Bbr,
-    now: Nanoseconds,
-    next_send_ns: Nanoseconds,
-    link_free_ns: Nanoseconds,
-    flight: VecDeque<InFlight>,
-    delivered_bytes: u64,
-    delivered_ns: Nanoseconds,
-    first_sent_ns: Nanoseconds,
-    /// Each state with when it began.
-    states: Vec<(Nanoseconds, BbrState)>,
-}
-
-impl IdealPath {
-    fn new() -> Self {
-        let settings = ControlSettings {
-            maximum_segment_size: SEGMENT as u32,
-            initial_window_bytes: 10 * SEGMENT,
-            initial_slow_start_threshold_bytes: u64::MAX,
-            byte_counting_limit_segments: None,
-            is_paced: false,
-        };
-        Self {
-            control: Bbr::new(&settings),
-            now: 0,
-            next_send_ns: 0,
-            link_free_ns: 0,
-            flight: VecDeque::new(),
-            delivered_bytes: 0,
-            delivered_ns: 0,
-            first_sent_ns: 0,
-            states: vec![(0, BbrState::Startup)],
-        }
-    }
-
-    fn in_flight_bytes(&self) -> u64 {
-        self.flight.len() as u64 * SEGMENT
-    }
-
-    fn bandwidth_bytes_s(&self) -> u64 {
-        self.control.estimated_bandwidth_bytes_s().expect("an estimate")
-    }
-
-    fn queue_ns(&self) -> Nanoseconds {
-        self.link_free_ns.saturating_sub(self.now)
-    }
-
-    fn run_until(&mut self, end: Nanoseconds) {
-        loop {
-            let may_send = self.in_flight_bytes() + SEGMENT <= self.control.window_bytes();
-            let send_ns = if may_send { self.next_send_ns.max(self.now) } else { NEVER };
-            let acknowledged_ns = self.flight.front().map_or(NEVER, |segment| segment.acknowledged_ns);
-            let next_ns = send_ns.min(acknowledged_ns);
-            if next_ns > end {
-                self.now = end;
-                return;
-            }
-            self.now = next_ns;
-            if acknowledged_ns <= send_ns {
-                self.acknowledge();
-            } else {
-                self.send();
-            }
-        }
-    }
-
-    fn send(&mut self) {
-        self.control.on_sent(self.now, self.in_flight_bytes(), SEGMENT as u32);
-        if self.flight.is_empty() {
-            (self.first_sent_ns, self.delivered_ns) = (self.now, self.now);
-        }
-        self.link_free_ns = self.link_free_ns.max(self.now) + SEGMENT * SECOND / RATE_BYTES_S;
-        self.flight.push_back(InFlight {
-            sent_ns: self.now,
-            acknowledged_ns: self.link_free_ns + ROUND_TRIP,
-            delivered_when_sent: self.delivered_bytes,
-            delivered_ns_when_sent: self.delivered_ns,
-            first_sent_ns: self.first_sent_ns,
-        });
-        let pace = self.control.pacing_rate_bytes_s().expect("a paced control");
-        self.next_send_ns = self.now + SEGMENT * SECOND / pace;
-    }
-
-    fn acknowledge(&mut self) {
-        let in_flight_bytes = self.in_flight_bytes();
-        let segment = self.flight.pop_front().expect("a segment in flight");
-        self.delivered_bytes += SEGMENT;
-        self.delivered_ns = self.now;
-        self.first_sent_ns = segment.sent_ns;
-        let interval_ns =
-            (segment.sent_ns - segment.first_sent_ns).max(self.now - segment.delivered_ns_when_sent).max(1);
-        let delivered = self.delivered_bytes - segment.delivered_when_sent;
-        self.control.on_acknowledged(&Acknowledged {
-            now: self.now,
-            newly_acknowledged_bytes: SEGMENT,
-            newly_delivered_bytes: SEGMENT,
-            delivered_bytes: self.delivered_bytes,
-            in_flight_bytes,
-            round_trip_time: Some(self.now - segment.sent_ns),
-            rate_sample: Some(RateSample {
-                delivery_rate_bytes_s: delivered * SECOND / interval_ns,
-                is_application_limited: false,
-                delivered_bytes_when_sent: segment.delivered_when_sent,
-            }),
-            marked: false,
-            in_recovery: false,
-            is_window_limited: true,
-        });
-        let state = self.control.state();
-        if self.states.last().is_some_and(|(_, last)| *last != state) {
-            self.states.push((self.now, state));
-        }
-    }
+fn path() -> IdealPath<Bbr, BbrState> {
+    IdealPath::new(Bbr::new, Bbr::state)
 }
 
 #[test]
 fn the_states_follow_each_other_as_drawn() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     path.run_until(25 * SECOND);
     let states: Vec<BbrState> = path.states.iter().map(|(_, state)| *state).collect();
     use BbrState::{Drain, ProbeBandwidth, ProbeRoundTrip, Startup};
@@ -163,7 +38,7 @@ fn the_states_follow_each_other_as_drawn() {
 
 #[test]
 fn the_bottleneck_is_known_within_five_percent_and_used() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     path.run_until(2 * SECOND);
     let before = path.delivered_bytes;
     for tenth in 21..=90 {
@@ -179,7 +54,7 @@ fn the_bottleneck_is_known_within_five_percent_and_used() {
 
 #[test]
 fn the_queue_of_startup_is_drained() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     let mut longest = 0;
     while path.control.state() != BbrState::ProbeBandwidth {
         path.run_until(path.now + MILLISECOND);
@@ -197,7 +72,7 @@ fn the_queue_of_startup_is_drained() {
 
 #[test]
 fn probing_the_round_trip_leaves_four_segments_in_flight() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     while path.control.state() != BbrState::ProbeRoundTrip {
         path.run_until(path.now + MILLISECOND);
     }
@@ -212,7 +87,7 @@ fn probing_the_round_trip_leaves_four_segments_in_flight() {
 
 #[test]
 fn a_loss_conserves_packets_for_a_round_and_the_window_comes_back() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     path.run_until(3 * SECOND);
     let before = path.control.window_bytes();
     let in_flight_bytes = path.in_flight_bytes();
@@ -231,7 +106,7 @@ fn a_loss_conserves_packets_for_a_round_and_the_window_comes_back() {
 
 #[test]
 fn a_timeout_leaves_one_segment_until_all_that_was_in_flight_is_delivered() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     path.run_until(3 * SECOND);
     let before = path.control.window_bytes();
     let in_flight_bytes = path.in_flight_bytes();
@@ -253,7 +128,7 @@ fn a_timeout_leaves_one_segment_until_all_that_was_in_flight_is_delivered() {
 
 #[test]
 fn a_mark_changes_nothing() {
-    let mut path = IdealPath::new();
+    let mut path = path();
     path.run_until(SECOND);
     let before = path.control.window_bytes();
     let congestion =

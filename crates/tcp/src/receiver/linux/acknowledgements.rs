@@ -1,7 +1,7 @@
 //! When Linux acknowledges: at once at the start and after duplicates (quick ACKs), every second full segment, and what a
 //! program has read; later where its answer may carry the ACK.
 
-use pepscope_path::{Nanoseconds, MILLISECOND, NEVER};
+use pepscope_path::{Nanoseconds, MICROSECOND, MILLISECOND, NEVER};
 
 use super::{LinuxReceiver, LEAST_DELAY};
 
@@ -10,6 +10,13 @@ const MOST_QUICK: u64 = 16;
 /// TCP_DELACK_MAX, and half a second for the estimate of a one-way transfer.
 const MOST_DELAY: Nanoseconds = 200 * MILLISECOND;
 const MOST_DELAY_ONE_WAY: Nanoseconds = 500 * MILLISECOND;
+/// So many ACKs for data out of order leave one by one (TCP_FASTRETRANS_THRESH); later ones wait for one another, at most so
+/// many (tcp_comp_sack_nr) for a part of a round trip or so long (tcp_comp_sack_delay_ns, and what its timer may add).
+const PLAIN_DUPLICATES: u32 = 3;
+const MOST_COMPRESSED: u32 = 44;
+const COMPRESSED_PART: u64 = 20;
+const COMPRESSED_DELAY: Nanoseconds = MILLISECOND;
+const COMPRESSED_SLACK: Nanoseconds = 100 * MICROSECOND;
 
 impl LinuxReceiver {
     /// A duplicate arrived (tcp_enter_quickack_mode).
@@ -33,6 +40,26 @@ impl LinuxReceiver {
         let is_more_than_a_segment = next - self.window_from > self.peer_segment_bytes;
         is_more_than_a_segment && (next == read || self.selected(shift) >= self.window_bytes)
             || self.quick > 0 && !self.is_interactive
+    }
+
+    /// How long the ACK for data that came out of order waits for more of them while `next` is missing; `None` if it leaves now.
+    pub fn compresses(&mut self, next: u64, read: u64, shift: u8) -> Option<Nanoseconds> {
+        self.reports_held = true;
+        if self.compressed >= MOST_COMPRESSED || self.acknowledges_now(next, read, shift) {
+            return None;
+        }
+        if self.compressed_at_position != next {
+            self.compressed_at_position = next;
+            self.duplicates = 0;
+        }
+        if self.duplicates < PLAIN_DUPLICATES {
+            self.duplicates += 1;
+            return None;
+        }
+        self.compressed += 1;
+        let round_trip = self.round_trip.unwrap_or(0);
+        let round_trip = self.sender.smoothed_round_trip.map_or(round_trip, |smoothed| smoothed.min(round_trip));
+        Some((round_trip / COMPRESSED_PART).min(COMPRESSED_DELAY) + COMPRESSED_SLACK)
     }
 
     /// How long the ACK of what has arrived may wait (tcp_send_delayed_ack).
@@ -59,13 +86,14 @@ impl LinuxReceiver {
 
     /// A segment leaves that acknowledges up to `next`; with payload it shows that the application answers.
     pub fn acknowledged(&mut self, next: u64) {
-        if next > self.window_from {
+        if next > self.window_from || std::mem::take(&mut self.reports_held) {
             self.quick = self.quick.saturating_sub(1);
             if self.quick == 0 {
                 self.delay = if self.delay == 0 { 0 } else { self.delay.max(LEAST_DELAY) };
             }
         }
         self.pushes = 0;
+        self.compressed = 0;
     }
 
     /// Something is to leave soon that an ACK can ride on (inet_csk_enter_pingpong_mode).

@@ -12,7 +12,7 @@ fn cubic(window_segments: u64, threshold_bytes: u64, hystart: bool) -> Cubic {
         initial_window_bytes: window_segments * SEGMENT,
         initial_slow_start_threshold_bytes: threshold_bytes,
         byte_counting_limit_segments: None,
-            is_paced: false,
+        is_paced: false,
     };
     Cubic::rfc_9438(&settings, hystart)
 }
@@ -26,6 +26,7 @@ fn acknowledge(control: &mut Cubic, now: Nanoseconds, round_trip_time: Nanosecon
         in_flight_bytes: control.window_bytes(),
         round_trip_time: Some(round_trip_time),
         rate_sample: None,
+        loss_sample: None,
         marked: false,
         in_recovery: false,
         is_window_limited,
