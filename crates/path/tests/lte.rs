@@ -5,7 +5,7 @@
 mod radio_packet;
 
 use pepscope_path::lte::settings::{FadingRateSettings, LteUserSettings, RateSettings};
-use pepscope_path::lte::{Lte, LteSettings};
+use pepscope_path::lte::{Lte, LteSettings, SlotPattern};
 use pepscope_path::{Direction, Hop, QueueLimit, MILLISECOND, NEVER, SECOND};
 use proptest::prelude::*;
 use radio_packet::{run_until, Arrival, RadioPacket};
@@ -218,4 +218,58 @@ proptest! {
             }
         }
     }
+}
+
+/// NR at 30 kHz: slots of 0.5 ms, of which four in five are down but for a part of the last.
+fn nr(letters: &str) -> LteSettings {
+    let mut settings = settings(0.0, 1);
+    settings.tti = MILLISECOND / 2;
+    settings.slots = Some(SlotPattern::new(letters, 0.714).unwrap());
+    settings
+}
+
+#[test]
+fn time_division_leaves_each_direction_its_share() {
+    for (letters, share) in [("DDDSU", 3.714 / 5.0), ("DSUUU", 1.714 / 5.0), ("DDDDDDDSUU", 7.714 / 10.0)] {
+        let settings = nr(letters);
+        assert!((settings.slots.as_ref().unwrap().mean_share(Direction::Down) - share).abs() < 1e-12);
+        let arrivals = burst(&settings, 20_000);
+        let rate = 20_000.0 * 12_000.0 / (arrivals[19_999].time as f64 * 1e-9);
+        assert!((rate / (50e6 * share) - 1.0).abs() < 0.01, "{letters}: {rate}");
+    }
+}
+
+#[test]
+fn nothing_moves_in_the_slots_of_the_other_direction() {
+    let settings = nr("DDDSU");
+    let mut link = link(&settings);
+    let mut arrivals = Vec::new();
+    for number in 0..200 {
+        let now = number * 7 * MILLISECOND / 3;
+        arrivals.extend(run_until(&mut link, now));
+        push(&mut link, now, Direction::Up, 0, 200, number);
+        push(&mut link, now, Direction::Down, 0, 200, 1000 + number);
+    }
+    arrivals.extend(run_until(&mut link, 10 * SECOND));
+    assert_eq!(arrivals.len(), 400);
+    for arrival in arrivals {
+        let slot = (arrival.time - settings.hybrid_arq.decoding) / settings.tti % 5;
+        assert_eq!(slot == 4, arrival.direction == Direction::Up, "slot {slot}");
+    }
+}
+
+#[test]
+fn repetitions_wait_for_their_slot_and_everything_arrives() {
+    let mut settings = nr("DSUUU");
+    settings.hybrid_arq.block_error_rate = 0.3;
+    assert_eq!(burst(&settings, 3000).len(), 3000);
+}
+
+#[test]
+fn patterns_without_both_directions_are_refused() {
+    for letters in ["", "DDD", "UUU", "DDXU", "SU"] {
+        let error = SlotPattern::new(letters, 0.7).unwrap_err().to_string();
+        assert!(error.contains("letters D, S and U"), "{error}");
+    }
+    assert!(SlotPattern::new("DU", 1.5).is_err());
 }

@@ -4,7 +4,7 @@ use pepscope_path::hsdpa::settings::Recovery;
 use pepscope_path::lte::settings::{
     FadingRateSettings, LteHybridArqSettings, LteUserSettings, RateSettings, RequestSettings,
 };
-use pepscope_path::lte::{Lte, LteSettings};
+use pepscope_path::lte::{Lte, LteSettings, SlotPattern};
 use pepscope_path::{Datagram, QueueLimit, SettingsError};
 
 use super::buffer::{read_limit, read_marking, PACKETS_OR_BYTES};
@@ -15,6 +15,8 @@ pub use pepscope_path::lte::LteSettings as Settings;
 
 /// 240 ms at the default downlink rate, a typical buffer of base stations.
 const QUEUE_BYTES: u64 = 1_500_000;
+/// Ten of a special slot's 14 symbols.
+const SPECIAL_DOWN_SHARE: f64 = 0.714;
 
 impl Link for LteSettings {
     const KIND: &'static str = "lte";
@@ -31,6 +33,8 @@ impl Link for LteSettings {
     /// | `acknowledged_mode` | true, false | true | RLC repeats what hybrid ARQ lost |
     /// | `status_delay_s` | 0-10 | 0.02 | until RLC's repetition waits for transmission |
     /// | `maximum_transmissions` | 1-255 | 8 | by RLC, before a packet is given up |
+    /// | `slots` | 1-100 letters D, S, U | none | time-division duplex: what each interval is for, `DDDSU` being usual for NR; without it each direction has a band of its own |
+    /// | `special_down_share` | 0-1 | 0.714 | of an interval S, data down; the rest is the switch |
     /// | `requests` | table | | leave to send up: `period_s` (1e-5-10, default 0.01), `grant_delay_s` (1e-5-10, default 0.008), `first_grant_bytes` (1-1e6, default 200) |
     ///
     /// # Errors
@@ -53,10 +57,11 @@ impl Link for LteSettings {
                 first_grant_bytes: requests.integer("first_grant_bytes", 1..=1_000_000, 200)? as u32,
             })
         })?;
+        let slots = read_slots(fields)?;
         fields.default_tables("terminals", &[[]] as &[[(&str, &str); 0]]);
         let groups = fields.sections("terminals", read_terminals)?;
         let users = groups.into_iter().flat_map(|(count, user)| std::iter::repeat_n(user, count)).collect();
-        let settings = Self { tti, hybrid_arq, reordering_timeout, recovery, requests, users };
+        let settings = Self { tti, hybrid_arq, reordering_timeout, recovery, requests, slots, users };
         settings.check().map_err(|error| fields.refused_by(&error))?;
         Ok(settings)
     }
@@ -68,6 +73,13 @@ impl Link for LteSettings {
     fn terminals(&self) -> Option<usize> {
         Some(self.users.len())
     }
+}
+
+fn read_slots(fields: &mut Fields) -> Read<Option<SlotPattern>> {
+    let letters = fields.optional_text("slots", "1 to 100 letters D, S and U, with at least one D and one U")?;
+    let special_down_share = fields.number("special_down_share", 0.0..=1.0, SPECIAL_DOWN_SHARE)?;
+    let Some(letters) = letters else { return Ok(None) };
+    SlotPattern::new(&letters, special_down_share).map(Some).map_err(|error| fields.refused_by(&error))
 }
 
 /// Reads hybrid ARQ of the cell:

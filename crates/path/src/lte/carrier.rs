@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::duplex::SlotPattern;
 use super::interval_rate::IntervalRate;
 use super::settings::{LteHybridArqSettings, LteSettings, RateSettings};
 use crate::hsdpa::hybrid_arq::{Block, Feedback, HybridArq};
@@ -56,7 +57,9 @@ impl<P: Datagram> Carrier<P> {
     pub fn new(settings: &LteSettings, members: &[Member], seed: u64, name: &str) -> Self {
         let round_trip_ttis = settings.hybrid_arq.round_trip.div_ceil(settings.tti);
         // One block an interval at most, so that no process is ever waited for.
-        let processes = u8::try_from(round_trip_ttis).unwrap_or(u8::MAX);
+        // With time-division duplex a repetition may also wait for its slot.
+        let pattern = settings.slots.as_ref().map_or(0, SlotPattern::length) as u64;
+        let processes = u8::try_from(round_trip_ttis + pattern).unwrap_or(u8::MAX);
         let reordering_ttis = u32::try_from(settings.reordering_timeout.div_ceil(settings.tti)).unwrap_or(u32::MAX);
         let bearer = |member: &Member| {
             SharedBearer::new(
@@ -101,9 +104,15 @@ impl<P: Datagram> Carrier<P> {
         self.bearers.iter().all(SharedBearer::is_idle)
     }
 
-    /// Does interval number `tti`: decodes and hears of what was sent, then sends a block again or a new one, of a terminal
-    /// whose turn it is and that is `permitted` to send so many new bytes.
-    pub fn run(&mut self, tti: u64, permitted: impl Fn(usize) -> u64, deliveries: &mut Deliveries<P>) -> Option<Sent> {
+    /// Does interval number `tti`, of which `share` is for this direction: decodes and hears of what was sent, then sends a
+    /// block again or a new one, of a terminal whose turn it is and that is `permitted` to send so many new bytes.
+    pub fn run(
+        &mut self,
+        tti: u64,
+        share: f64,
+        permitted: impl Fn(usize) -> u64,
+        deliveries: &mut Deliveries<P>,
+    ) -> Option<Sent> {
         while let Some(arrived) = due(&mut self.decoding, tti, self.decoding_ttis) {
             self.bearers[arrived.user].arrive(arrived.sequence);
         }
@@ -117,8 +126,12 @@ impl<P: Datagram> Carrier<P> {
         for bearer in &mut self.bearers {
             bearer.settle(tti, deliveries);
         }
+        if share <= 0.0 {
+            return None;
+        }
         let users = self.bearers.len();
-        // Round trips are all alike: a block that failed is due in the interval in which it is heard of, and no other is.
+        // Round trips are all alike: a block that failed is due in the interval in which it is heard of, and no other is, but
+        // for those that wait for their slot.
         if let Some(user) = (0..users).find(|&user| self.bearers[user].hybrid_arq.has_due()) {
             let block = self.bearers[user].hybrid_arq.oldest_due()?;
             self.send(tti, user, block);
@@ -131,7 +144,9 @@ impl<P: Datagram> Carrier<P> {
             if bearer.sendable_frames() == 0 || allowed == 0 {
                 continue;
             }
-            let room = u64::from(self.rates[user].bytes(tti)).min(allowed);
+            let bytes = self.rates[user].bytes(tti);
+            let bytes = if share < 1.0 { (f64::from(bytes) * share) as u32 } else { bytes };
+            let room = u64::from(bytes).min(allowed);
             let before = bearer.queued_frames();
             let Some(block) = bearer.take_block(u32::try_from(room).unwrap_or(u32::MAX), 0) else {
                 continue;

@@ -1,6 +1,7 @@
 //! An LTE or NR cell as a hop.
 
 use super::carrier::{Carrier, Member};
+use super::duplex::SlotPattern;
 use super::requests::Requests;
 use super::settings::LteSettings;
 use crate::hsdpa::shared_bearer::Deliveries;
@@ -25,6 +26,7 @@ struct Side<P> {
 #[derive(Clone, Debug)]
 pub struct Lte<P> {
     tti: Nanoseconds,
+    slots: Option<SlotPattern>,
     users: usize,
     /// Both directions, by [`Direction::index`].
     sides: [Side<P>; 2],
@@ -50,6 +52,7 @@ impl<P: Datagram> Lte<P> {
         let up = settings.users.iter().map(|user| Member { rate: user.up, queue: user.up_queue, marking: None });
         Ok(Self {
             tti: settings.tti,
+            slots: settings.slots.clone(),
             users: settings.users.len(),
             sides: [side(down.collect(), format!("{name}/down")), side(up.collect(), format!("{name}/up"))],
             requests: (0..settings.users.len())
@@ -83,12 +86,14 @@ impl<P: Datagram> Lte<P> {
     fn run_interval(&mut self) {
         let tti = self.next_tti;
         let [down, up] = &mut self.sides;
-        down.carrier.run(tti, |_| u64::MAX, &mut down.deliveries);
+        let share = |direction| self.slots.as_ref().map_or(1.0, |slots| slots.share(tti, direction));
+        let (down_share, up_share) = (share(Direction::Down), share(Direction::Up));
+        down.carrier.run(tti, down_share, |_| u64::MAX, &mut down.deliveries);
         for (user, requests) in self.requests.iter_mut().enumerate() {
-            requests.begin(tti, up.carrier.queued_bytes(user));
+            requests.begin(tti, up_share > 0.0, up.carrier.queued_bytes(user));
         }
         let requests = &self.requests;
-        if let Some(sent) = up.carrier.run(tti, |user| requests[user].permitted(), &mut up.deliveries) {
+        if let Some(sent) = up.carrier.run(tti, up_share, |user| requests[user].permitted(), &mut up.deliveries) {
             let left = up.carrier.queued_bytes(sent.user);
             self.requests[sent.user].sent(tti, sent.bytes, left);
         }

@@ -22,6 +22,7 @@ pub struct Requests {
     sent: u64,
     /// Totals that will be granted, by interval number; they do not decrease.
     pending: VecDeque<(u64, u64)>,
+    missed_occasion: bool,
 }
 
 impl Requests {
@@ -36,11 +37,13 @@ impl Requests {
             granted: 0,
             sent: 0,
             pending: VecDeque::new(),
+            missed_occasion: false,
         }
     }
 
-    /// Begins interval number `tti` with `queued` bytes to send: takes grants, asks where this is an occasion.
-    pub fn begin(&mut self, tti: u64, queued: u64) {
+    /// Begins interval number `tti` with `queued` bytes to send: takes grants, asks where this is an occasion. One in an
+    /// interval in which the terminal may not send (`is_up`) counts in the next one.
+    pub fn begin(&mut self, tti: u64, is_up: bool, queued: u64) {
         while let Some(&(due, total)) = self.pending.front() {
             if due > tti {
                 break;
@@ -49,7 +52,9 @@ impl Requests {
             self.pending.pop_front();
         }
         let expects = self.granted > self.sent || self.pending.back().is_some_and(|&(_, total)| total > self.sent);
-        if queued > 0 && !expects && tti % self.period_ttis == self.offset {
+        let is_occasion = tti % self.period_ttis == self.offset || self.missed_occasion;
+        self.missed_occasion = is_occasion && !is_up;
+        if queued > 0 && !expects && is_occasion && is_up {
             self.pending.push_back((tti + self.grant_delay_ttis, self.sent + self.first_grant_bytes));
         }
     }
@@ -83,7 +88,7 @@ mod tests {
         let (mut queued, mut sent) = (0, Vec::new());
         for tti in 0..until {
             queued += arrivals.iter().filter(|arrival| arrival.0 == tti).map(|arrival| arrival.1).sum::<u64>();
-            requests.begin(tti, queued);
+            requests.begin(tti, true, queued);
             let bytes = requests.permitted().min(queued).min(1000);
             if bytes > 0 {
                 queued -= bytes;

@@ -1,5 +1,6 @@
 //! What an LTE or NR link is made of.
 
+use super::duplex::SlotPattern;
 use crate::hsdpa::settings::Recovery;
 use crate::hsdpa::validation::{at_least, between, share};
 use crate::{MarkingSettings, Nanoseconds, QueueLimit, QueueSettings, SettingsError, MILLISECOND};
@@ -15,6 +16,8 @@ pub struct LteSettings {
     /// Retransmission by RLC of what hybrid ARQ lost, windows counted in bytes; `None` for unacknowledged mode.
     pub recovery: Option<Recovery>,
     pub requests: RequestSettings,
+    /// Which intervals carry what, with time-division duplex; `None` where each direction has a band of its own.
+    pub slots: Option<SlotPattern>,
     /// Index in this list = number of the terminal in its packets.
     pub users: Vec<LteUserSettings>,
 }
@@ -33,6 +36,7 @@ impl Default for LteSettings {
                 discard_after: None,
             }),
             requests: RequestSettings::default(),
+            slots: None,
             users: vec![LteUserSettings::default()],
         }
     }
