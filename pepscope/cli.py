@@ -33,6 +33,7 @@ SUMMARIES = {
     "reproduce": "Run the experiments of the seed papers again, and judge each published statement.",
     "simulate": "Simulate a path with known truth, and capture at both ends.",
     "site": "Write a site of pages from the tables of audit-captures.",
+    "trace": "Convert a trace of a carrier's rate, or make one of a capture.",
     "validate": "Score verdicts on captures whose truth is known.",
     "watch": "Judge a network interface, or a directory that grows, all the time.",
 }

@@ -71,6 +71,7 @@ USES: dict[str, tuple[Use, ...]] = {
     "reproduce": (Use("run experiments", (*_JUDGED, "extra simulate")), _PAGES),
     "simulate": (Use("simulate a path", _JUDGED), Use("campaigns, series", ("extra simulate",)), _PAGES),
     "site": (Use("write a site", (*_JUDGED, "extra corpora", "extra html")),),
+    "trace": (Use("convert traces", ("base",)), Use("read captures", _JUDGED)),
     "validate": (Use("score verdicts", _JUDGED), _PAGES),
     "watch": (Use("watch a directory", _JUDGED), _LIVE, Use("metrics (--metrics)", ("extra watch",))),
 }
