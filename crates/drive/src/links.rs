@@ -134,6 +134,7 @@ macro_rules! links {
 
 links! {
     wired: Wired,
+    branches: Branches,
     variable_rate: VariableRate,
     impairments: Impairments,
     managed: Managed,

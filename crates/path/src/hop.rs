@@ -108,6 +108,21 @@ pub struct HopCounts {
 }
 
 impl HopCounts {
+    /// The sums of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            offered_packets: self.offered_packets + other.offered_packets,
+            offered_bytes: self.offered_bytes + other.offered_bytes,
+            delivered_packets: self.delivered_packets + other.delivered_packets,
+            delivered_bytes: self.delivered_bytes + other.delivered_bytes,
+            overflowed_packets: self.overflowed_packets + other.overflowed_packets,
+            lost_packets: self.lost_packets + other.lost_packets,
+            marked_packets: self.marked_packets + other.marked_packets,
+            duplicated_packets: self.duplicated_packets + other.duplicated_packets,
+        }
+    }
+
     /// Counts a packet that a queue refuses or drops.
     pub(crate) fn overflow<P: Datagram>(&mut self, packet: &P) {
         self.overflowed_packets += u64::from(packet.is_counted());

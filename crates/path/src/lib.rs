@@ -4,6 +4,7 @@
 //! time and packets, and is polled for packets that leave and for the time of its next event. The virtual-time driver
 //! and the live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
+mod branches;
 mod handover;
 mod hop;
 pub mod hsdpa;
@@ -29,6 +30,7 @@ pub mod umts;
 mod variable_rate;
 mod wired;
 
+pub use branches::{Branches, BranchesSettings};
 pub use handover::{HandoverSettings, Handovers};
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
 pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};

@@ -35,7 +35,7 @@ impl Link for WiredSettings {
     }
 }
 
-fn read_line(fields: &mut Fields) -> Read<LineSettings> {
+pub(super) fn read_line(fields: &mut Fields) -> Read<LineSettings> {
     Ok(LineSettings {
         rate_bit_s: fields.optional_integer("rate_bit_s", 1..=MOST_BIT_S)?,
         delay_ns: fields.seconds("delay_s", 0.0..=MOST_DELAY_S, 0.0)?,

@@ -1,0 +1,74 @@
+//! Branches: a wired link of its own for each mobile, so that flows that share another hop differ in what they do not share.
+
+use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
+use crate::settings::SettingsError;
+use crate::wired::{Wired, WiredSettings};
+
+/// The links, by number of the mobile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BranchesSettings {
+    pub links: Vec<WiredSettings>,
+}
+
+/// Wired links beside each other.
+#[derive(Clone, Debug)]
+pub struct Branches<P> {
+    links: Vec<Wired<P>>,
+    /// Packets of mobiles that have no link.
+    strays: [HopCounts; 2],
+}
+
+impl<P: Datagram> Branches<P> {
+    /// The links called `name` in the run with `seed`.
+    ///
+    /// # Errors
+    /// Refuses no links and what [`Wired::new`] refuses.
+    pub fn new(settings: &BranchesSettings, seed: u64, name: &str) -> Result<Self, SettingsError> {
+        if settings.links.is_empty() {
+            return Err(SettingsError::new("terminals", 0, "at least one"));
+        }
+        let links = settings.links.iter().enumerate();
+        let links = links.map(|(user, link)| Wired::new(link, seed, &format!("{name}/{user}")));
+        Ok(Self { links: links.collect::<Result<_, _>>()?, strays: [HopCounts::default(); 2] })
+    }
+}
+
+impl<P: Datagram> Hop<P> for Branches<P> {
+    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
+        match self.links.get_mut(usize::from(packet.user())) {
+            Some(link) => link.handle_packet(now, direction, packet),
+            None => {
+                let counts = &mut self.strays[direction.index()];
+                counts.offered_packets += 1;
+                counts.offered_bytes += u64::from(packet.length_bytes());
+                counts.lost_packets += 1;
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Nanoseconds) {}
+
+    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, P)> {
+        self.links.iter_mut().find_map(|link| link.poll_transmit(now))
+    }
+
+    fn poll_timeout(&self) -> Nanoseconds {
+        self.links.iter().map(Hop::poll_timeout).min().unwrap_or(NEVER)
+    }
+
+    fn counts(&self, direction: Direction) -> HopCounts {
+        self.links.iter().map(|link| link.counts(direction)).fold(self.strays[direction.index()], HopCounts::plus)
+    }
+
+    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
+        // What the links hold together; each alone would need a name of its own.
+        let mut sums: Vec<(&'static str, f64)> = Vec::new();
+        for link in &self.links {
+            link.observe(now, &mut |name, value| match sums.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += value,
+                None => sums.push((name, value)),
+            });
+        }
+        sums.into_iter().for_each(|(name, value)| record(name, value));
+    }
+}
