@@ -8,7 +8,7 @@ from html import escape
 from pathlib import PurePath
 
 from pepscope.captures.files.named_packets import EvidencePacket, Locator, locator, locators
-from pepscope.results.times import time_text
+from pepscope.captures.provenance import time_text
 from pepscope.results.verdicts import PairResult
 from reports.quantities import format_count
 

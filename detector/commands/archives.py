@@ -36,7 +36,7 @@ def detect_archives(
     Raises UsageError, and what the plug-in raises.
     """
     from pepscope.command_line.progress import Progress
-    from pepscope.results.audit_output import audit_fails, write_audit
+    from pepscope.results.encoding.audit_output import audit_fails, write_audit
 
     for name, is_given in of_captures.items():
         if is_given:

@@ -14,7 +14,8 @@ from detector.shown.asked import Asked
 from detector.shown.provenance import capture_summary
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
-from pepscope.results.verdicts import DetectionResult, GroupSide, Tool
+from pepscope.captures.provenance import Tool
+from pepscope.results.verdicts import DetectionResult, GroupSide
 
 _LOG = logging.getLogger("pepscope.detect")
 

@@ -24,9 +24,10 @@ from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
+from pepscope.captures.provenance import Tool
 from pepscope.errors import CaptureError
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import DetectionResult, Tool, Verdict
+from pepscope.results.verdicts import DetectionResult, Verdict
 
 if TYPE_CHECKING:
     from detector.shown.telling_packets.while_judging import NamedWhileJudging

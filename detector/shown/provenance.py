@@ -9,7 +9,8 @@ import pepscope
 from detector.options import DetectOptions
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.digest import FileDigest
-from pepscope.results.verdicts import CaptureSummary, Tool
+from pepscope.captures.provenance import Tool
+from pepscope.results.verdicts import CaptureSummary
 
 _SIDES = {True: "client", False: "server", None: None}
 

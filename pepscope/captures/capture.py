@@ -338,8 +338,7 @@ class Capture:
         import json
 
         import pepscope
-        from pepscope.results.encode import time_text, tool_document
-        from pepscope.results.verdicts import Tool
+        from pepscope.captures.provenance import Tool, time_text, tool_document
 
         started_ns, ended_ns = self.time_span_ns or (None, None)
         head = {

@@ -161,7 +161,7 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `audit-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
-        from pepscope.results.audit_encode import audit_document
+        from pepscope.results.encoding.audits import audit_document
 
         return audit_document(self)
 
@@ -173,7 +173,7 @@ class AuditResult:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run and cell: verdict, probabilities, numbers of tasks and connections, and the reason."""
-        from pepscope.results.audit_encode import audit_frame
+        from pepscope.results.encoding.audits import audit_frame
 
         return audit_frame(self)
 

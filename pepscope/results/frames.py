@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pepscope.captures.provenance import time_text
 from pepscope.errors import UsageError
 from pepscope.extras import needed
-from pepscope.results.encode import group_document, host_document
+from pepscope.results.encoding.detections import group_document, host_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, VantageColumns
-from pepscope.results.times import time_text
 
 if TYPE_CHECKING:
     import pandas as pd

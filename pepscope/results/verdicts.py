@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pepscope.captures.direction import Direction
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter
+from pepscope.captures.provenance import Tool
 from pepscope.writers import writer
 
 if TYPE_CHECKING:
@@ -295,14 +296,6 @@ class CaptureSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
-    """What made a result: the version of pepscope, and the options on which the result depends, by name."""
-
-    version: str
-    options: Mapping[str, Number] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class TemporaryBytes:
     """What captures that memory had no room for wrote to temporary files and read back, in bytes."""
 
@@ -344,7 +337,7 @@ class DetectionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `detect-2` (see `pepscope/schemas`) as plain dictionaries and lists."""
-        from pepscope.results.encode import detection_document
+        from pepscope.results.encoding.detections import detection_document
 
         return detection_document(self)
 
@@ -352,7 +345,7 @@ class DetectionResult:
         """`to_dict` as JSON text."""
         import json
 
-        from pepscope.results.encode import json_chunks
+        from pepscope.results.encoding.detections import json_chunks
 
         if indent is None or indent < 1:
             return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
@@ -360,7 +353,7 @@ class DetectionResult:
 
     def to_json_lines(self) -> str:
         """The JSON contract `detect-lines-2`: a line with the captures, then one a pair, then one a group."""
-        from pepscope.results.encode import line_chunks
+        from pepscope.results.encoding.detections import line_chunks
 
         return b"".join(line_chunks(self)).decode("utf-8", "surrogatepass")
 

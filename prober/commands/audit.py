@@ -81,7 +81,7 @@ def audit(
     --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
     failed; 2: nothing could be measured or read.
     """
-    from pepscope.results.audit_output import audit_fails, write_audit
+    from pepscope.results.encoding.audit_output import audit_fails, write_audit
 
     if not targets and server is None:
         raise UsageError("an audit must have a plan, archives, or --server HOST[:PORT], got none of them")

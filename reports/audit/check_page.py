@@ -85,7 +85,8 @@ def _section(port: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     figure = f"<figure>{hop_ladder(places, _name(port))}</figure>" if places else ""
     return (
         f'<section id="{_id(port)}"><h2>{_name(port)} {verdict_badge(Verdict(port["verdict"]))}</h2>'
-        f"<p>{escape(port['reason'])}</p>{_also_seen(port)}{figure}{_places_table(places)}{_documentation(port, document)}</section>"
+        f"<p>{escape(port['reason'])}</p>{_also_seen(port)}{figure}{_places_table(places)}"
+        f"{_documentation(port, document)}</section>"
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from pepscope.captures.files.named_packets import EvidencePacket
+from pepscope.captures.provenance import Tool
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -27,7 +28,6 @@ from pepscope.results.verdicts import (
     PairResult,
     SplitPlace,
     Stretch,
-    Tool,
     VantageName,
     Verdict,
 )

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 from pepscope.extras import needed
-from pepscope.results.evidence.documents import PIECE_COLUMNS, piece_rows
+from pepscope.results.encoding.pairs import packets_document
+from pepscope.results.encoding.pieces import PIECE_COLUMNS, piece_rows
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.frames import detection_batches, detection_frames
-from pepscope.results.pair_documents import packets_document
 from pepscope.results.pair_table import PairTable
 from pepscope.whole_file import STANDARD_OUTPUT, output_file
 from reports.errors import cannot_write

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
-from pepscope.results.times import time_text
+from pepscope.captures.provenance import time_text
 from pepscope.results.verdicts import GroupResult, PairResult, Verdict
 from pepscope.whole_file import write_output
 from reports.errors import cannot_write

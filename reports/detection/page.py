@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope.captures.packets import Direction
+from pepscope.captures.provenance import Tool
 from pepscope.results.attention import EndPoints, places_between
 from pepscope.results.pair_table import PairTable
-from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace, Tool, Verdict
+from pepscope.results.verdicts import CaptureSummary, PairResult, SplitPlace, Verdict
 from pepscope.whole_file import write_output
 from reports.detection.connection_columns import connection_columns
 from reports.detection.flow_section import flow_section

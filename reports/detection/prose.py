@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pepscope.captures.files.named_packets import locator
-from pepscope.results.times import time_text
+from pepscope.captures.provenance import time_text
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, Outcome, PairResult, Verdict
 from reports.detection.contract import read_document
 from reports.detection.ranking import (

@@ -10,8 +10,8 @@ import jsonschema
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pepscope.results.audit_encode import writable
 from pepscope.results.audits import AuditResult
+from pepscope.results.encoding.audits import writable
 from pepscope.results.schema import load_schema
 from pepscope.results.verdicts import Verdict
 from tests.reports.audits_made_by_hand import CDMA_I, DAY_NS, DOWN, STARTED_UNIX_NS, make_audit

@@ -10,8 +10,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pepscope.results.encoding.pieces import piece_documents
 from pepscope.results.evidence.columns import Figure, Words, evidence_columns, rounded
-from pepscope.results.evidence.documents import piece_documents
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.evidence.table import EvidenceTable
 from pepscope.results.finding import Finding, inapplicable

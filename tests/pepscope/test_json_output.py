@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from pepscope.results import encode, pair_documents
-from pepscope.results.json_output import write_json, write_json_lines
+from pepscope.results.encoding import detections as encode
+from pepscope.results.encoding import pairs as pair_documents
+from pepscope.results.encoding.output import write_json, write_json_lines
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
 from pepscope.results.schema import load_schema

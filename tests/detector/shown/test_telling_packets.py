@@ -17,7 +17,7 @@ from detector.shown.telling_packets.while_judging import NamedWhileJudging
 from pepscope.captures.capture import open_capture
 from pepscope.captures.files.named_packets import locator
 from pepscope.errors import UsageError
-from pepscope.results.encode import json_chunks
+from pepscope.results.encoding.detections import json_chunks
 from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import DetectionResult, Evidence, GroupResult, GroupSide, PairResult
 from tests.oracles.tshark import tshark_fields

@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
-from pepscope.results.evidence.documents import UNNAMED, PieceTexts, piece_documents
+from pepscope.captures.provenance import time_text
+from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
+from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
-from pepscope.results.json_templates import VALUE, Layout, Template, json_texts
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN
-from pepscope.results.times import time_text
 
 #: Pairs that are turned into text at once: some hundred kilobytes.
 _BATCH = 64

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pepscope.results.json_templates import Layout, finite, plain_document
-from pepscope.results.pair_documents import PairDocuments, PairTexts, packets_document
+from pepscope.captures.provenance import time_text, tool_document
+from pepscope.results.encoding.pairs import PairDocuments, PairTexts, packets_document
+from pepscope.results.encoding.templates import Layout, finite, plain_document
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED
-from pepscope.results.times import time_text
 from pepscope.results.verdicts import (
     CaptureSummary,
     DetectionResult,
@@ -17,7 +17,6 @@ from pepscope.results.verdicts import (
     GroupResult,
     HostResult,
     PairResult,
-    Tool,
 )
 
 SCHEMA_VERSION = 2
@@ -47,11 +46,6 @@ def capture_document(capture: CaptureSummary) -> dict[str, Any]:
         "sha256": capture.sha256,
         "warnings": list(capture.warnings),
     }
-
-
-def tool_document(tool: Tool | None) -> dict[str, Any] | None:
-    """What made a result as `detect-2` writes it."""
-    return None if tool is None else {"name": "pepscope", "version": tool.version, "options": dict(tool.options)}
 
 
 def pair_document(pair: PairResult) -> dict[str, Any]:

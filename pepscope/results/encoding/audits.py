@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pepscope.captures.packets import Direction
 from pepscope.extras import needed
 from pepscope.results.audits import AuditCell, AuditConnection, AuditResult, AuditRun
-from pepscope.results.encode import evidence_document, pair_document
+from pepscope.results.encoding.detections import evidence_document, pair_document
 from pepscope.results.verdicts import Verdict
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.results.encode import json_chunks, line_chunks
+from pepscope.results.encoding.detections import json_chunks, line_chunks
 from pepscope.whole_file import output_file
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.columns import Form
-from pepscope.results.json_templates import VALUE, Layout, Template, json_texts
 
 #: Members of a piece of evidence that name packets, where none were looked for.
 UNNAMED = {"packets": None, "find": None}

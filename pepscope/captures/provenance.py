@@ -1,0 +1,27 @@
+"""Where results come from, as every report states it: the tool with its options, and times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What made a result: the version of pepscope, and the options on which the result depends, by name."""
+
+    version: str
+    options: Mapping[str, float | int | str | bool | None] = field(default_factory=dict)
+
+
+def tool_document(tool: Tool | None) -> dict[str, Any] | None:
+    """What made a result as `detect-2` and `inspect-1` write it."""
+    return None if tool is None else {"name": "pepscope", "version": tool.version, "options": dict(tool.options)}
+
+
+def time_text(time_ns: int | None) -> str | None:
+    """A Unix time as RFC 3339 has it, in UTC and to the nanosecond."""
+    return None if time_ns is None else f"{np.datetime64(time_ns, 'ns')}Z"
