@@ -40,7 +40,7 @@ def dashboard(state: str, listen: str, certificate: str | None, judged: str | No
     from prober.server.settings import ServerSettings
 
     try:
-        from prober.dashboard.service import DashboardSettings, run
+        from prober.server.dashboard.service import DashboardSettings, run
     except ModuleNotFoundError as error:
         raise UsageError(f"the dashboard needs the package {error.name}: pip install 'pepscope[probe,html]'") from None
     configure("prober", log_format, "info")

@@ -11,7 +11,7 @@ from pepscope.command_line.metrics import serve_metrics
 from prober.errors import ServerError
 from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
-from prober.server.instruments import Instruments
+from prober.server.instruments.session_instruments import Instruments
 
 PREFIX = "pepscope_probe"
 _LARGEST_PORT = 65_535

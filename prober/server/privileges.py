@@ -1,8 +1,8 @@
 """Giving up what a server does not need once it listens (capabilities(7), PR_SET_NO_NEW_PRIVS of prctl(2)).
 
 The process that serves keeps none, from the bounding set too, before the first connection is accepted; its helper keeps
-two for captures and ACK holds (`prober.server.helper`). Threads inherit this, and so do the commands that install rules
-of ACK holds.
+two for captures and ACK holds (`prober.server.instruments.privileged`). Threads inherit this, and so do the commands
+that install rules of ACK holds.
 """
 
 from __future__ import annotations

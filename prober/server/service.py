@@ -22,13 +22,13 @@ from prober.protocol.objects import ObjectKind, object_bytes
 from prober.protocol.pictures import LEAST_BYTES
 from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
-from prober.server.helper.pipe import HelperMeans
 from prober.server.identity import Identity, StateDirectory
-from prober.server.instruments import Instruments, means_settings
+from prober.server.instruments.means import DirectMeans, MakeMeans
+from prober.server.instruments.privileged.pipe import HelperMeans
+from prober.server.instruments.session_instruments import Instruments, means_settings
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
-from prober.server.means import DirectMeans, MakeMeans
 from prober.server.metrics import ServerCollector, serve_server_metrics
 from prober.server.privileges import give_up_privileges
 from prober.server.services.answers import Answers

@@ -31,7 +31,7 @@ from prober.protocol.control_messages import (
 from prober.protocol.json_documents import parse_json
 from prober.server.archives.archive_store import ArchiveStore
 from prober.server.context import ServiceContext
-from prober.server.instruments import Instruments
+from prober.server.instruments.session_instruments import Instruments
 from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_ring import KeyRing
 from prober.server.refusal import RefusedError

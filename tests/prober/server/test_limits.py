@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prober.errors import ServerError
+from prober.server.instruments.leases import Leases
 from prober.server.keys.client_key import ClientKey, Quotas
-from prober.server.leases import Leases
 from prober.server.refusal import RefusedError
 from prober.server.sessions import DAY_S, DayBudget, Session, Sessions
 from prober.server.settings import LimitsTable

@@ -10,11 +10,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
 from pepscope.results.audits import AuditRun
-from pepscope.results.stored_runs import StoredRun, StoredRuns, UnknownRunError, audit_of, run_from_document
 from pepscope.results.verdicts import Verdict
-from reports.dashboard.frame import login_page, message_page
-from reports.dashboard.overview import overview_page
-from reports.dashboard.series import client_page, network_page
+from prober.server.dashboard.stored_runs import StoredRun, StoredRuns, UnknownRunError, audit_of, run_from_document
+from reports.audit.dashboard.frame import login_page, message_page
+from reports.audit.dashboard.overview import overview_page
+from reports.audit.dashboard.series import client_page, network_page
 from tests.reports.audits_made_by_hand import CDMA_I, DOWN, make_audit, make_run
 from tests.reports.test_page import Visit, browser
 

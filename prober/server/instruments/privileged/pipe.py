@@ -19,7 +19,8 @@ import msgspec
 from pepscope.errors import CaptureError, PepscopeError
 from prober.errors import ImpossibleError, MeasurementError, ServerError
 from prober.protocol.control_messages import HoldReport
-from prober.server.helper.requests import (
+from prober.server.instruments.means import MeansSettings, PortRanges
+from prober.server.instruments.privileged.requests import (
     MOST_BYTES,
     Answer,
     BeginCapture,
@@ -33,7 +34,6 @@ from prober.server.helper.requests import (
     encode,
     read_answer,
 )
-from prober.server.means import MeansSettings, PortRanges
 from prober.server.sockets import listening
 
 logger = logging.getLogger("prober")
@@ -76,7 +76,7 @@ class HelperMeans:
             hold_delay_s=settings.hold_delay_s,
         )
         self._pipe, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        words = [sys.executable, "-m", "prober.server.helper.process", str(theirs.fileno())]
+        words = [sys.executable, "-m", "prober.server.instruments.privileged.process", str(theirs.fileno())]
         with theirs:
             # A session of its own: a terminal's signals are for the server.
             self._process = subprocess.Popen(

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pepscope.errors import CaptureError
 from prober.protocol.control_messages import CaptureSummary, Ports
-from prober.server.means import RunningCapture
+from prober.server.instruments.means import RunningCapture
 from prober.server.refusal import RefusedError
 from prober.server.settings import LimitsTable
 

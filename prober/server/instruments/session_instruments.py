@@ -9,10 +9,10 @@ from pathlib import Path
 from pepscope.errors import CaptureError, PepscopeError
 from prober.host.network_devices import device_of
 from prober.protocol.control_messages import CaptureSummary, HoldReport, Ports, ServerCapabilities
-from prober.server.captures import Capture, excess, no_room, service_filter
+from prober.server.instruments.captures import Capture, excess, no_room, service_filter
+from prober.server.instruments.leases import Leases
+from prober.server.instruments.means import Means, MeansSettings, RunningHold
 from prober.server.keys.client_key import ClientKey
-from prober.server.leases import Leases
-from prober.server.means import Means, MeansSettings, RunningHold
 from prober.server.refusal import RefusedError
 from prober.server.sessions import Session
 from prober.server.settings import LimitsTable

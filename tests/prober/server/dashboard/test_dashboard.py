@@ -23,11 +23,11 @@ from playwright.sync_api import Browser
 
 from prober.client.archive_upload import upload_archive
 from prober.client.control_client import ControlClient
-from prober.dashboard import judged_archives
-from prober.dashboard.readers import LOGIN_S, Readers
-from prober.dashboard.service import DashboardSettings, dashboard
 from prober.errors import ServerError
 from prober.protocol.control_messages import Key
+from prober.server.dashboard import judged_archives
+from prober.server.dashboard.readers import LOGIN_S, Readers
+from prober.server.dashboard.service import DashboardSettings, dashboard
 from prober.server.identity import fingerprint_in, revoke
 from prober.server.keys.client_key import Quotas
 from prober.server.keys.key_file import KeyFile

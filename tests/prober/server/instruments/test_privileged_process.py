@@ -19,8 +19,8 @@ import pytest
 from pepscope.captures.capture import open_capture
 from pepscope.errors import CaptureError, PepscopeError
 from prober.errors import ImpossibleError, MeasurementError
-from prober.server.helper.pipe import HelperMeans
-from prober.server.means import MeansSettings
+from prober.server.instruments.means import MeansSettings
+from prober.server.instruments.privileged.pipe import HelperMeans
 from prober.server.sockets.listening import Port, listen
 from tests.prober.commands.test_serve import started
 from tests.prober.server.running import is_answered
@@ -105,7 +105,7 @@ def test_it_silences_no_port_but_the_servers(helper: HelperMeans, monkeypatch: p
         raise PermissionError
 
     # This kernel may allow everybody to attach a filter: then the server would not ask.
-    monkeypatch.setattr("prober.server.helper.pipe.listening.set_silence", refuse)
+    monkeypatch.setattr("prober.server.instruments.privileged.pipe.listening.set_silence", refuse)
     with socket.create_server(("127.0.0.1", 0)) as other:
         with pytest.raises(PermissionError, match="only the server's own ports are silenced"):
             helper.set_silence(other, True)

@@ -7,9 +7,8 @@ from html import escape
 
 from pepscope.captures.direction import Direction
 from pepscope.results.audits import AuditChange, AuditResult
-from pepscope.results.stored_runs import StoredRun, StoredRuns, audit_of
-from reports.audit.table import when
-from reports.dashboard.frame import (
+from prober.server.dashboard.stored_runs import StoredRun, StoredRuns, audit_of
+from reports.audit.dashboard.frame import (
     archive_heads,
     archive_row,
     client_link,
@@ -21,6 +20,7 @@ from reports.dashboard.frame import (
     unix_time,
     verdict_cell,
 )
+from reports.audit.table import when
 from reports.page_parts import counted
 from reports.quantities import format_bytes, format_count
 from reports.wording import DIRECTION_NAMES, VERDICT_NAMES, application_name, cell_name

@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FrameType
 
 from pepscope.errors import PepscopeError
-from prober.dashboard.judged_archives import JudgedArchives
-from prober.dashboard.readers import Readers
-from prober.dashboard.web_pages import WebPages
 from prober.errors import ServerError
+from prober.server.dashboard.judged_archives import JudgedArchives
+from prober.server.dashboard.readers import Readers
+from prober.server.dashboard.web_pages import WebPages
 from prober.server.identity import MARKER, default_token, fingerprint_in
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing

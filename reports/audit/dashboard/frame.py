@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from html import escape
 from urllib.parse import quote
 
-from pepscope.results.stored_runs import StoredRun
 from pepscope.results.verdicts import Verdict
+from prober.server.dashboard.stored_runs import StoredRun
 from reports.audit.page import headline
 from reports.audit.signs import sign
 from reports.document import asset, fill

@@ -22,10 +22,10 @@ from typing import Any
 import pepscope
 from pepscope.results.audits import AuditRun
 from pepscope.results.finding import VERSION
-from pepscope.results.stored_runs import StoredRun, StoredRuns, UnknownRunError, run_from_document
 from pepscope.whole_file import write_whole
 from prober.errors import ServerError
 from prober.server.archives.stored_archive import DIRECTORY, ArchiveRecord, archive_path, stored_archives
+from prober.server.dashboard.stored_runs import StoredRun, StoredRuns, UnknownRunError, run_from_document
 
 logger = logging.getLogger("prober")
 

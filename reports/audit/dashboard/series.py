@@ -7,12 +7,12 @@ from html import escape
 from urllib.parse import quote
 
 from pepscope.results.audits import AuditCell, AuditResult
-from pepscope.results.stored_runs import StoredRun, StoredRuns, audit_of
 from pepscope.results.verdicts import Verdict
+from prober.server.dashboard.stored_runs import StoredRun, StoredRuns, audit_of
+from reports.audit.dashboard.frame import archive_heads, archive_row, client_link, network_link, page, table
 from reports.audit.history import history_section
 from reports.audit.page import cell_id, headline, matrix
 from reports.audit.table import when
-from reports.dashboard.frame import archive_heads, archive_row, client_link, network_link, page, table
 from reports.page_parts import counted
 from reports.wording import cell_name, cell_sentence
 

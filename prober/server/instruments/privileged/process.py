@@ -1,4 +1,4 @@
-"""The helper: `python -m prober.server.helper.process SOCKET SETTINGS`, started by the server before it gives up all.
+"""The helper, which the server starts before it gives everything up: `python -m ...process SOCKET SETTINGS`.
 
 It keeps CAP_NET_RAW and CAP_NET_ADMIN and has no connection to any network. Whatever the serving process becomes, the
 helper captures measured ports only, into one directory, and holds ACKs of measured ports, or silences them, within its
@@ -21,7 +21,8 @@ import msgspec
 
 from pepscope.errors import CaptureError, PepscopeError
 from prober.errors import ImpossibleError, MeasurementError
-from prober.server.helper.requests import (
+from prober.server.instruments.means import DirectHold, DirectMeans, MeansSettings, RunningCapture
+from prober.server.instruments.privileged.requests import (
     MOST_BYTES,
     Answer,
     BeginCapture,
@@ -35,7 +36,6 @@ from prober.server.helper.requests import (
     encode,
     read_request,
 )
-from prober.server.means import DirectHold, DirectMeans, MeansSettings, RunningCapture
 from prober.server.privileges import give_up_privileges
 
 _NAME_BYTES = 8

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
 from pepscope.writers import writer
-from prober.dashboard.judged_archives import JudgedArchives
-from prober.dashboard.readers import Readers
 from prober.server.archives.stored_archive import ArchiveRecord
+from prober.server.dashboard.judged_archives import JudgedArchives
+from prober.server.dashboard.readers import Readers
 from prober.server.keys.client_key import ClientKey
 from prober.server.refusal import RefusedError
 from prober.server.services.http_connection import HttpConnection, Request

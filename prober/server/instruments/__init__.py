@@ -1,0 +1,1 @@
+"""What a measurement may ask of the server beside its services: captures, ACKs held back, ports silenced."""
