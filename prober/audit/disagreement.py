@@ -17,7 +17,7 @@ from detector.groups import JudgedConnection, distinction
 from detector.verdict.weighing import weight_of
 from pepscope.captures.direction import Direction
 from pepscope.results.audits import AuditConnection
-from pepscope.results.verdicts import Evidence, Outcome, PairResult
+from pepscope.results.verdicts import Evidence, Outcome, PairResult, Verdict
 
 #: Split connections, and regular ones, that are needed before a size is called a rule: one may be misjudged.
 LEAST_OF_EACH = 2
@@ -99,6 +99,29 @@ def taken_share(connections: Sequence[AuditConnection], direction: Direction) ->
     turns = sum(is_split[id(a)] is not is_split[id(b)] for a, b in pairwise(timed))
     mixed = any(len(found) == 2 for found in alike.values())
     return TakenShare(len(split), len(regular)) if mixed and turns >= _LEAST_TURNS else None
+
+
+@dataclass(frozen=True, slots=True)
+class RegularReach:
+    """Up to which size transfers are end to end, and which larger ones could not be judged, in bytes."""
+
+    regular_bytes: int
+    open_bytes: int
+
+    def sentence(self) -> str:
+        """The reach as a sentence of a verdict's reason."""
+        return (
+            f"Transfers of up to {size_text(self.regular_bytes)} are end to end; whether those of "
+            f"{size_text(self.open_bytes)} are, could not be judged, and a middlebox may begin between the two."
+        )
+
+
+def regular_reach(connections: Sequence[AuditConnection], direction: Direction) -> RegularReach | None:
+    """The largest transfer that is end to end, if the largest one of all is much larger; else `None`."""
+    sizes = [payload_bytes(item.pair, direction) for item in connections]
+    regular = [payload_bytes(item.pair, direction) for item in connections if item.pair.verdict is Verdict.REGULAR]
+    most = max(sizes, default=0)
+    return RegularReach(max(regular), most) if regular and most >= LEAST_STEP * max(regular) > 0 else None
 
 
 def payload_bytes(pair: PairResult, direction: Direction) -> int:

@@ -18,6 +18,10 @@ from that size on. Another is a middlebox that takes some connections: where at 
 are end to end are alike in size and take turns, the cell is split, and the reason gives the share
 (`prober.audit.disagreement`).
 
+**Only as far as judged.** Short transfers that are end to end say nothing of longer ones, since a middlebox may begin
+late. So a cell is regular only if one of its largest transfers is, or if the receiver's held acknowledgements were the
+only ones of a large one; else it is inconclusive beyond the largest size that is end to end.
+
 **Inconclusive** cells give the strongest evidence for either side, and where it was found.
 """
 
@@ -30,6 +34,7 @@ from detector.methods.progress import RELAY_BUFFER_BYTES
 from detector.verdict.weighing import Judgement, judge, weight_of
 from pepscope.captures.direction import Direction
 from pepscope.results.audits import AuditCell, AuditConnection
+from pepscope.results.transfer_findings import TransferFinding
 from pepscope.results.verdicts import SPLIT_VERDICTS, Evidence, Outcome, PairResult, Verdict
 from prober.audit.disagreement import (
     LateStart,
@@ -39,6 +44,7 @@ from prober.audit.disagreement import (
     contradiction,
     late_start,
     payload_bytes,
+    regular_reach,
     size_text,
     split_and_regular,
     taken_share,
@@ -86,6 +92,9 @@ def judge_cell(material: CellInput) -> AuditCell:
         judgement = replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=_nothing_known(material))
     elif late is None and share is None and all(split_and_regular(counting)):
         judgement = _inconclusive(judgement, contradiction(counting))
+    elif (reach := regular_reach(counting, material.direction)) and _is_open_beyond(judgement, material, largest):
+        undecided = f"{reach.sentence()} In {largest[0].task}: {largest[0].pair.reason}"
+        judgement = _inconclusive(judgement, f"{undecided} {both_sides(counting, material.active, '')}".strip())
     else:
         judgement = _with_reason(judgement, material, taken, largest, late)
         if share is not None and judgement.verdict.is_split:
@@ -103,6 +112,13 @@ def judge_cell(material: CellInput) -> AuditCell:
         mechanism=judgement.mechanism if judgement.verdict.is_split else None,
         from_bytes=_from_bytes(late, evidence) if judgement.verdict.is_split else None,
     )
+
+
+def _is_open_beyond(judgement: Judgement, material: CellInput, largest: Sequence[AuditConnection]) -> bool:
+    """Whether a cell would be called regular although no large transfer is."""
+    held = any(item.finding == TransferFinding.ACKS_ONLY_FROM_RECEIVER for item in material.active)
+    are_judged = any(item.pair.verdict is Verdict.REGULAR for item in largest)
+    return judgement.verdict is Verdict.REGULAR and not held and not are_judged
 
 
 def largest_transfers(connections: Sequence[AuditConnection], direction: Direction) -> list[AuditConnection]:

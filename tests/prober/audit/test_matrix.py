@@ -232,6 +232,27 @@ def test_sizes_that_do_not_set_the_camps_apart_twice_are_a_contradiction(connect
     assert all(item.task in judged.reason for item in connections[:3])
 
 
+def undecided(size: int, task: str):
+    """A connection whose captures do not decide, since a middlebox made acknowledgements in it."""
+    made = connection(evidence("acks-nobody-sent"), size=size, task=task)
+    return replace(made, pair=replace(made.pair, verdict=Verdict.INCONCLUSIVE, reason="Acknowledgements were made."))
+
+
+def test_short_transfers_say_nothing_of_longer_ones_that_could_not_be_judged():
+    judged = cell(*SHORT, undecided(4_000_000, "a"), undecided(4_000_000, "b"))
+    assert judged.verdict is Verdict.INCONCLUSIVE
+    assert judged.reason.startswith(
+        "Transfers of up to 100 kB are end to end; whether those of 4 MB are, could not be judged, and a middlebox may "
+        "begin between the two. In a: Acknowledgements were made. There is no evidence for a split. Evidence for end "
+        "to end, from "
+    )
+    held = evidence("acks-only-from-receiver")
+    assert cell(*SHORT, undecided(4_000_000, "a"), active=(held,)).verdict is Verdict.REGULAR
+    one = of_size("same-packets", 4_000_000, "c")
+    assert cell(*SHORT, undecided(4_000_000, "a"), one).verdict is Verdict.REGULAR
+    assert cell(*SHORT, undecided(150_000, "a")).verdict is Verdict.REGULAR
+
+
 def by_turns(*kinds: str, sizes: tuple[int, ...] = (100_000, 4_000_000, 4_000_000, 100_000)):
     """Connections one after the other, `s` split and `r` end to end."""
     found = {"s": "other-packets", "r": "same-packets"}

@@ -241,15 +241,20 @@ class Live:
             time.sleep(0.05)
 
     @contextlib.contextmanager
-    def acknowledging(self, **settings: Any) -> Iterator[None]:
-        """A middlebox that acknowledges data from the HTTP port before the receiver does (RFC 3135, 3.1.2)."""
+    def acknowledging(self, *ports: int, **settings: Any) -> Iterator[None]:
+        """A middlebox that acknowledges data from these ports (HTTP's) before the receiver does (RFC 3135, 3.1.2)."""
         assert self._network.middle is not None
-        wanted = json.dumps({"mobile": FIRST_MOBILE[4], "ports": [HTTP_PORT], **settings})
+        served = ports or (HTTP_PORT,)
+        wanted = json.dumps({"mobile": FIRST_MOBILE[4], "ports": served, **settings})
         command = [sys.executable, "-m", "tests.prober.experiments.live_path.acknowledging_box", _BOX]
         process = self._network.middle.start(
             [*command, str(self._directory / "box.jsonl"), wanted], detached=True, stdout=subprocess.PIPE, cwd=_TREE
         )
-        ways = (f"iif {CELL_DEVICE} ipproto tcp dport {HTTP_PORT}", f"iif {WIRED_DEVICE} ipproto tcp sport {HTTP_PORT}")
+        ways = [
+            way
+            for port in served
+            for way in (f"iif {CELL_DEVICE} ipproto tcp dport {port}", f"iif {WIRED_DEVICE} ipproto tcp sport {port}")
+        ]
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"

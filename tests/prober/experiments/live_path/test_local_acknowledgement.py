@@ -24,14 +24,27 @@ least_delay_s = 0.4
 """
 
 
+#: Uploads of an unknown protocol, whose queue lies before the box, so that no acknowledgement comes too early.
+UPLOADS = """
+applications = ["tcp"]
+directions = ["up"]
+[experiments.transfers]
+sizes_bytes = [100_000, 1_500_000]
+repeats = 2
+[experiments.delayed-ack]
+least_delay_s = 0.4
+"""
+_FREE_PORTS = (26_800, 26_801)
+
+
 @pytest.fixture
 def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with live(tmp_path_factory.mktemp("live")) as made:
         yield made
 
 
-def judged(path: Live) -> dict[str, Any]:
-    (cell,) = path.audit(PLAN)["cells"]
+def judged(path: Live, plan: str = PLAN) -> dict[str, Any]:
+    (cell,) = path.audit(plan)["cells"]
     return dict(cell)
 
 
@@ -60,3 +73,10 @@ def test_local_acknowledgement_that_begins_late_is_not_called_regular(path: Live
     assert cell["verdict"] != "regular", cell["reason"]
     if cell["verdict"] == "split-tcp":
         assert 0 < cell["from_bytes"] <= 400_000, cell["reason"]
+
+
+def test_short_uploads_do_not_make_longer_ones_regular(path: Live) -> None:
+    with path.acknowledging(*_FREE_PORTS, directions=("up", "down"), after_bytes=300_000):
+        cell = judged(path, UPLOADS)
+    assert {each["verdict"] for each in cell["connections"] if "size_bytes=50000-" in each["task"]} == {"regular"}
+    assert cell["verdict"] != "regular", cell["reason"]
