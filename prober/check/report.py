@@ -24,8 +24,8 @@ from prober.check.registry import check_experiments
 from prober.check.targets import Place, is_documentation_address
 
 SCHEMA = "pepscope-check-1"
-#: Of one address: datagrams to two ports in two rounds, then echo requests, queries and QUIC packets.
-_DATAGRAMS = 2 * 2 * MOST_HOPS + 3 * ECHOES
+#: Of one address: datagrams to two ports and echo requests in two rounds, then references.
+_DATAGRAMS = 3 * 2 * MOST_HOPS + 3 * ECHOES
 _DATAGRAM_BYTES = 60
 _QUIC_BYTES = ECHOES * 1_200
 

@@ -22,6 +22,12 @@ _MOST_REPLY_BYTES = 2048
 _SILENT_TRIES = 2
 
 
+def echo_request(address: str, number: int, nonce: bytes = b"") -> bytes:
+    """An echo request to an address, without checksum and identifier, which the kernel sets."""
+    request, _ = _TYPES[socket.AF_INET6 if ":" in address else socket.AF_INET]
+    return _HEADER.pack(request, 0, 0, 0, number) + (nonce or os.urandom(_NONCE_BYTES))
+
+
 def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
     """The least round trip of `tries` echo requests, one after the other, each waited for `timeout_s`.
 
@@ -33,7 +39,7 @@ def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
         with socket.socket(family, socket.SOCK_DGRAM, _PROTOCOLS[family]) as link:
             link.connect((address, 0))
             for number in range(1, tries + 1):
-                after_s = _echo_s(link, _TYPES[family], number, timeout_s)
+                after_s = _echo_s(link, address, number, timeout_s)
                 found += [] if after_s is None else [after_s]
                 if not found and number >= _SILENT_TRIES:
                     return None
@@ -42,11 +48,11 @@ def least_echo_s(address: str, tries: int, timeout_s: float) -> float | None:
     return min(found, default=None)
 
 
-def _echo_s(link: socket.socket, types: tuple[int, int], number: int, timeout_s: float) -> float | None:
-    request, reply = types
+def _echo_s(link: socket.socket, address: str, number: int, timeout_s: float) -> float | None:
+    _, reply = _TYPES[socket.AF_INET6 if ":" in address else socket.AF_INET]
     nonce = os.urandom(_NONCE_BYTES)
     sent_s = time.monotonic()
-    link.send(_HEADER.pack(request, 0, 0, 0, number) + nonce)
+    link.send(echo_request(address, number, nonce))
     while (left_s := sent_s + timeout_s - time.monotonic()) > 0:
         link.settimeout(left_s)
         try:

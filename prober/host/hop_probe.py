@@ -1,7 +1,8 @@
-"""SYNs and datagrams that may cross only so many routers, and who answered them; no right needed (Linux, ip(7)).
+"""SYNs, datagrams and echo requests that may cross only so many routers, and who answered them; no right needed (Linux,
+ip(7)).
 
-A socket with IP_TTL (IPV6_UNICAST_HOPS) and IP_RECVERR gets from its error queue which router dropped its packet
-(ICMP time exceeded, RFC 792 and RFC 4443).
+A socket with IP_TTL (IPV6_UNICAST_HOPS) and IP_RECVERR gets from its error queue which router dropped its packet (ICMP
+time exceeded, RFC 792 and RFC 4443).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 
+from prober.host.echo_request import echo_request
 from prober.host.reset import reset_on_close
 
 _IPV6_RECVERR = 25  # linux/in6.h; the socket module names only the IPv4 one, and that since Python 3.14
@@ -27,6 +29,15 @@ _TIME_EXCEEDED = {_FROM_ICMP: 11, _FROM_ICMP6: 3}
 _ECHO_BYTES = 2048
 #: SYNs of one port under way at once: more might look like an attack.
 _AT_ONCE = 8
+
+
+class _Kind(Enum):
+    """What a probe sends: type and protocol of its socket."""
+
+    CONNECTION = (socket.SOCK_STREAM, 0)
+    DATAGRAM = (socket.SOCK_DGRAM, 0)
+    ECHO_REQUEST = (socket.SOCK_DGRAM, socket.IPPROTO_ICMP)
+    ECHO_REQUEST_6 = (socket.SOCK_DGRAM, socket.IPPROTO_ICMPV6)
 
 
 class Answer(StrEnum):
@@ -67,29 +78,39 @@ class _Probe:
 
 def probe_connections(address: str, port: int, hops: Iterable[int], timeout_s: float) -> list[HopAnswer]:
     """Try to connect with each of these numbers of hops; what connects is reset at once. Raises OSError."""
-    return _in_batches(address, port, hops, timeout_s, b"")
+    return _in_batches(_Kind.CONNECTION, address, port, hops, timeout_s, b"")
 
 
 def probe_echo(address: str, port: int, hops: Iterable[int], timeout_s: float, question: bytes) -> list[HopAnswer]:
     """Ask a UDP echo with each of these numbers of hops. Raises OSError."""
-    return _in_batches(address, port, hops, timeout_s, question)
+    return _in_batches(_Kind.DATAGRAM, address, port, hops, timeout_s, question)
 
 
-def _in_batches(address: str, port: int, hops: Iterable[int], timeout_s: float, question: bytes) -> list[HopAnswer]:
+def probe_echo_requests(address: str, hops: Iterable[int], timeout_s: float) -> list[HopAnswer]:
+    """Send ICMP echo requests with each of these numbers of hops. Raises OSError where this user may send none."""
+    kind = _Kind.ECHO_REQUEST_6 if ":" in address else _Kind.ECHO_REQUEST
+    return _in_batches(kind, address, 0, hops, timeout_s, echo_request(address, 1))
+
+
+def _in_batches(
+    kind: _Kind, address: str, port: int, hops: Iterable[int], timeout_s: float, question: bytes
+) -> list[HopAnswer]:
     answers: list[HopAnswer] = []
     wanted = list(hops)
     for first in range(0, len(wanted), _AT_ONCE):
-        answers += _probe_together(address, port, wanted[first : first + _AT_ONCE], timeout_s, question)
+        answers += _probe_together(kind, address, port, wanted[first : first + _AT_ONCE], timeout_s, question)
     return answers
 
 
-def _probe_together(address: str, port: int, hops: Sequence[int], timeout_s: float, question: bytes) -> list[HopAnswer]:
+def _probe_together(
+    kind: _Kind, address: str, port: int, hops: Sequence[int], timeout_s: float, question: bytes
+) -> list[HopAnswer]:
     answers: dict[int, HopAnswer] = {}
     with contextlib.ExitStack() as closing:
         waiting: dict[int, _Probe] = {}
         poller = select.poll()
         for count in hops:
-            link = closing.enter_context(_socket(address, count, is_datagram=bool(question)))
+            link = closing.enter_context(_socket(kind, address, count))
             probe = _Probe(link, count, bool(question), time.monotonic())
             _send(probe, address, port, question)
             waiting[link.fileno()] = probe
@@ -106,10 +127,9 @@ def _probe_together(address: str, port: int, hops: Sequence[int], timeout_s: flo
     return [answers[count] for count in hops]
 
 
-def _socket(address: str, hops: int, *, is_datagram: bool) -> socket.socket:
+def _socket(kind: _Kind, address: str, hops: int) -> socket.socket:
     is_6 = ":" in address
-    kind = socket.SOCK_DGRAM if is_datagram else socket.SOCK_STREAM
-    link = socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, kind)
+    link = socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, *kind.value)
     try:
         link.setblocking(False)
         if is_6:
@@ -118,7 +138,7 @@ def _socket(address: str, hops: int, *, is_datagram: bool) -> socket.socket:
         else:
             link.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
             link.setsockopt(socket.IPPROTO_IP, _IP_RECVERR, 1)
-        if not is_datagram:
+        if kind is _Kind.CONNECTION:
             reset_on_close(link)
     except BaseException:
         link.close()

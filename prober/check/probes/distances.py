@@ -1,4 +1,4 @@
-"""How many routers lie before a host, by datagrams that may cross only so many; no right is needed (Linux, ip(7)).
+"""How many routers lie before a host, by datagrams or echo requests that may cross only so many (Linux, ip(7)).
 
 A router that drops a datagram says so (ICMP time exceeded, RFC 792 and RFC 4443): the host lies beyond it. A host that
 answers a datagram for a port where nothing listens (ICMP port unreachable) has been reached. Boxes that end TCP
@@ -7,11 +7,13 @@ connections end no datagrams, so that this distance is the host's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from prober.host.echo_request import least_echo_s
-from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
+from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo, probe_echo_requests
 from prober.host.reference_datagrams import least_dns_s, least_quic_s
 
 #: Where traceroute(8) begins, since hosts rarely listen there; and QUIC's, which firewalls let pass more often.
@@ -60,9 +62,14 @@ def datagram_distance(address: str, timeout_s: float) -> Distance:
     """
     found = Distance.unknown()
     for port in _DATAGRAM_PORTS:
-        found = _distance(_datagrams(address, port, timeout_s), address)
+        found = _distance(_near_to_far(partial(_datagrams, address, port, timeout_s), address))
         if found.beyond_hops or found.answered_hops:
             break
+    if found.answered_hops is None:
+        # Networks that drop datagrams to such ports may pass echo requests, which some users may send.
+        with contextlib.suppress(OSError):
+            by_echo = _near_to_far(partial(probe_echo_requests, address, timeout_s=timeout_s), address)
+            found = max(found, _distance(by_echo), key=lambda each: (each.beyond_hops, each.answered_hops or 0))
     return replace(
         found,
         echo_round_trip_s=least_echo_s(address, ECHOES, timeout_s),
@@ -71,17 +78,20 @@ def datagram_distance(address: str, timeout_s: float) -> Distance:
     )
 
 
-def _datagrams(address: str, port: int, timeout_s: float) -> list[HopAnswer]:
-    """Probes from near to far, until the host answers or nothing answers any more."""
+def _datagrams(address: str, port: int, timeout_s: float, hops: Sequence[int]) -> list[HopAnswer]:
+    return probe_echo(address, port, hops, timeout_s, _QUESTION)
+
+
+def _near_to_far(probe: Callable[[Sequence[int]], list[HopAnswer]], address: str) -> list[HopAnswer]:
+    """Probes from near to far, until the host answers or nothing answers any more; others' answers are left out."""
     answers: list[HopAnswer] = []
     for _ in range(_ROUNDS):
         for first in range(1, MOST_HOPS + 1, _STRIDE):
-            hops = range(first, min(first + _STRIDE, MOST_HOPS + 1))
-            found = probe_echo(address, port, hops, timeout_s, _QUESTION)
+            found = probe(range(first, min(first + _STRIDE, MOST_HOPS + 1)))
             answers += found
             if any(_is_host(each, address) for each in found) or all(each.answer is Answer.SILENT for each in found):
                 break
-    return answers
+    return [each for each in answers if each.answer is Answer.ROUTER or _is_host(each, address)]
 
 
 def handshake_hops(address: str, port: int, most: int, tries: int, timeout_s: float) -> tuple[int | None, int]:
@@ -116,8 +126,9 @@ def _is_host(each: HopAnswer, address: str) -> bool:
     return each.answer is Answer.ANSWERED or (each.answer is Answer.REFUSED and each.router in ("", address))
 
 
-def _distance(answers: Sequence[HopAnswer], address: str) -> Distance:
-    own = [each for each in answers if _is_host(each, address)]
+def _distance(answers: Sequence[HopAnswer]) -> Distance:
+    """What answers of routers and of the host itself show."""
+    own = [each for each in answers if each.answer is not Answer.ROUTER]
     answered = min((each.hops for each in own), default=None)
     dropped = [each for each in answers if each.answer is Answer.ROUTER]
     routers = {each.hops: each.router for each in dropped}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo
+from prober.host.hop_probe import Answer, HopAnswer, probe_connections, probe_echo, probe_echo_requests
 from tests.end_to_end.network import MIDDLE_CLIENT_ADDRESS, SERVER_ADDRESS, Network, network
 from tests.prober.namespaces import Inside, inside
 
@@ -62,6 +62,18 @@ def test_handshakes_are_reported_with_their_hops(client: Inside, address: str) -
 
 def test_datagrams_are_reported_with_their_hops(client: Inside, address: str) -> None:
     made = client.call(probe_echo, address, ECHO, range(1, 4), 5.0, b"question")
+    assert answers(made) == [
+        (1, Answer.ROUTER, ROUTERS[address]),
+        (2, Answer.ANSWERED, ""),
+        (3, Answer.ANSWERED, ""),
+    ]
+
+
+def test_echo_requests_are_reported_with_their_hops(names: Network, client: Inside, address: str) -> None:
+    # Of both versions of IP.
+    allowed = names.inside(names.client, "sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
+    subprocess.run(allowed, check=True, capture_output=True)
+    made = client.call(probe_echo_requests, address, range(1, 4), 5.0)
     assert answers(made) == [
         (1, Answer.ROUTER, ROUTERS[address]),
         (2, Answer.ANSWERED, ""),
