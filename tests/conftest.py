@@ -31,6 +31,7 @@ LONGEST_FIRST = (
     "packaging/test_distribution.py",
     "reference_sim/test_extending.py",
     "prober/check/test_paths.py",
+    "prober/check/test_delays.py",
     "pepscope/test_cluster.py",
     "detector/corpora/test_bad_input.py",
     "end_to_end/audits/test_providers.py",
