@@ -120,7 +120,7 @@ def by_method(document: dict[str, Any]) -> dict[str, Any]:
 
 def test_each_example_is_complete_in_less_than_sixty_lines() -> None:
     pasted = blocks("paste")
-    assert len(pasted) == 4
+    assert len(pasted) == 5
     assert all(code.count("\n") < MOST_LINES for code in pasted.values())
 
 
@@ -202,6 +202,20 @@ def test_the_experiment_measures_servers_and_proxies_that_drop_half_closed_conne
         assert measured(end).values == {"answered": False, "answered_by_free_port": True}
 
 
+def test_a_check_makes_the_experiment_of_another_distribution(installed: Installed, tmp_path: Path) -> None:
+    def answer(link: Any) -> None:
+        if link.recv(4096):
+            link.sendall(b"HTTP/1.1 200 OK\r\nVia: 1.1 box\r\nConnection: close\r\n\r\n")
+
+    with scripted(answer) as port:
+        (tmp_path / "targets.txt").write_text(f"127.0.0.1 {port} plain\n")
+        words = ("check", "--targets", str(tmp_path / "targets.txt"), "--json", "--no-capture")
+        found = json.loads(installed.python(*COMMAND, *words).stdout)
+    (place,), (judged,) = found["places"], found["ports"]
+    assert place["experiments"]["declared-intermediaries"] == {"via": "1.1 box"}
+    assert "Answers came via 1.1 box." in {each["sentence"] for each in judged["findings"]}
+
+
 BROKEN = {
     "hop_limit = absent:METHOD": "the plug-in hop_limit (absent:METHOD) of pepscope.methods cannot be loaded",
     "hop_limit = broken:METHOD": "cannot be loaded (ZeroDivisionError: division by zero)",
@@ -251,6 +265,7 @@ def test_the_examples_are_ours_with_one_line_of_a_registry(tmp_path: Path) -> No
     assert set(lines) == {
         "detector/methods/__init__.py METHODS",
         "prober/experiments/registry.py BUILT_IN",
+        "prober/check/registry.py BUILT_IN",
         "setup.cfg pepscope.writers",
     }
     for place, line in lines.items():
@@ -265,12 +280,13 @@ def test_the_examples_are_ours_with_one_line_of_a_registry(tmp_path: Path) -> No
         "import importlib, sys\n"
         "from detector.methods import METHODS, findings\n"
         "from prober.experiments.registry import BUILT_IN, findings as of_experiments\n"
+        "from prober.check.registry import BUILT_IN as OF_CHECK\n"
         "module, _, name = sys.argv[1].split()[2].partition(':')\n"
         "assert callable(getattr(importlib.import_module(module), name))\n"
-        "print(METHODS[-1].title, BUILT_IN[-1].title, sep='\\n')\n"
+        "print(METHODS[-1].title, BUILT_IN[-1].title, OF_CHECK[-1].title, sep='\\n')\n"
         "assert {'other-hop-limit', 'half-close-dropped'} <= {*findings(), *of_experiments()}\n"
     )
     line = lines["setup.cfg pepscope.writers"]
     assert line.startswith("    markdown = reports.detection.markdown_table:")
     done = Installed(tmp_path).python("-c", program, line.strip(), tree=tmp_path)
-    assert done.stdout.splitlines() == ["hop limit", "half-closed connections"]
+    assert done.stdout.splitlines() == ["hop limit", "half-closed connections", "declared intermediaries"]
