@@ -22,7 +22,9 @@ from prober.host.tcp_info import tcp_info
 _SIOCOUTQ = 0x5411  # linux/sockios.h: bytes in the send queue, which holds them until they are acknowledged
 #: ESTABLISHED and CLOSE_WAIT (include/net/tcp_states.h).
 _OPEN = (1, 8)
+#: The queue is looked at so often, or after this share of the time passed: a hundredth is as exact as any time here is.
 _POLL_S = 0.0005
+_POLL_SHARE = 0.01
 _DEFAULT_HOPS = 64
 
 
@@ -112,7 +114,7 @@ def _acknowledged(link: socket.socket, sent: float, wait_s: float) -> float | No
             return None  # a reset empties the queue as well
         if not struct.unpack("i", fcntl.ioctl(link, _SIOCOUTQ, b"\0\0\0\0"))[0]:
             return passed
-        time.sleep(_POLL_S)
+        time.sleep(max(_POLL_S, _POLL_SHARE * passed))
     return None
 
 
