@@ -23,11 +23,11 @@ def http_status(head: bytes) -> int | None:
 
 
 def http_field(head: bytes, name: str) -> str:
-    """A header field of an HTTP answer; empty where it is not there."""
+    """What can be printed of a header field of an HTTP answer; empty where it is not there."""
     for line in head.split(b"\r\n\r\n", 1)[0].split(b"\r\n")[1:]:
         key, _, value = line.partition(b":")
         if key.strip().lower() == name.lower().encode():
-            return value.strip().decode("latin-1")
+            return "".join(each for each in value.strip().decode("latin-1") if each.isprintable())
     return ""
 
 

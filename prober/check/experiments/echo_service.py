@@ -30,6 +30,9 @@ _REQUEST_BYTES = 2_000
 #: Names in odd case and order, and spaces that a parser would drop (RFC 9110, section 5.5).
 _FIELDS = ("x-PePsCoPe-lAsT: 9", "aCCept: a/b", "X-Pepscope-First:   two  words", "x-PePsCoPe-lAsT: 8")
 _MARK = "pepscope"
+_LONGEST_NAME = 60
+_MOST_NAMES = 64
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class EchoExperiment(CheckExperiment[Echoed]):
                 continue
             added = sorted(set(_names(found.plain)) - set(_names(found.over_tls)))
             if not _contains(found.plain, found.sent) or DECLARING.intersection(added):
-                what = f"with added {', '.join(added)}" if added else "in other letters, order or spaces"
+                what = f"with added {_listed(added)}" if added else "in other letters, order or spaces"
                 yield CheckFinding(
                     "request-rewritten", Says.SPLIT,
                     f"A request to {each.host} arrived {what}, and as it was sent over TLS: a proxy reads the requests "
@@ -91,7 +94,7 @@ class EchoExperiment(CheckExperiment[Echoed]):
             elif added:
                 yield CheckFinding(
                     "request-enriched", Says.NAMED,
-                    f"A request to {each.host} arrived with added {', '.join(added)}, and without over TLS: something "
+                    f"A request to {each.host} arrived with added {_listed(added)}, and without over TLS: something "
                     "inserts header fields.", (each.host,), Cause.HTTP_PROXY,
                 )  # fmt: skip
 
@@ -139,7 +142,14 @@ def _contains(arrived: Sequence[str], sent: Sequence[str]) -> bool:
 
 
 def _names(lines: Iterable[str]) -> list[str]:
-    return [line.partition(":")[0].strip().lower() for line in lines]
+    """Names of header fields, as far as they can be printed."""
+    names = (line.partition(":")[0].strip().lower() for line in lines)
+    return ["".join(each for each in name if each.isprintable())[:_LONGEST_NAME] for name in names][:_MOST_NAMES]
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"{', '.join(names[:_MOST_LISTED])}{rest}"
 
 
 def _named(host: str) -> str:
