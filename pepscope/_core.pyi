@@ -968,11 +968,83 @@ def simulate(
     scenario: str,
     directory: str | None,
     progress: Callable[[float, int], object] | None,
+    plug_ins: object | None = None,
 ) -> Simulated:
     """Run a scenario (JSON), with captures in `directory` unless it is None.
 
+    Links and congestion controls in Python come from the methods `link` and `control` of `plug_ins`; what they raise ends
+    the run and is raised here.
+
     `progress` gets the simulated seconds and the events so far. Raises ScenarioError, SimulationError.
     """
+
+@final
+class SimulatedPacket:
+    """A packet that a link in Python holds."""
+
+    @property
+    def number(self) -> int:
+        """Which one of those that the link was given, from 0."""
+
+    @property
+    def length_bytes(self) -> int:
+        """Of the IP packet."""
+
+    @property
+    def user(self) -> int:
+        """The mobile that sends or receives it."""
+
+    @property
+    def flow(self) -> int: ...
+    @property
+    def is_up(self) -> bool:
+        """Whether it travels from the mobile to the server."""
+
+    @property
+    def understands_marks(self) -> bool:
+        """Whether its sender understands congestion marks."""
+
+    def discard(self) -> None:
+        """Drop it."""
+
+    def mark(self) -> bool:
+        """Set the congestion mark; false where its sender does not understand that."""
+
+@final
+class ControlAcknowledgement:
+    """An acknowledgement as a congestion control in Python sees it."""
+
+    @property
+    def now_ns(self) -> int: ...
+    @property
+    def newly_acknowledged_bytes(self) -> int:
+        """By which the cumulative acknowledgement advanced; 0 for a duplicate ACK."""
+
+    @property
+    def newly_delivered_bytes(self) -> int:
+        """Acknowledged for the first time, cumulatively or by SACK."""
+
+    @property
+    def delivered_bytes(self) -> int:
+        """Since the start."""
+
+    @property
+    def in_flight_bytes(self) -> int:
+        """Before this ACK."""
+
+    @property
+    def round_trip_time_ns(self) -> int | None: ...
+    @property
+    def delivery_rate_byte_s(self) -> int | None: ...
+    @property
+    def newly_lost_bytes(self) -> int: ...
+    @property
+    def is_marked(self) -> bool: ...
+    @property
+    def in_recovery(self) -> bool: ...
+    @property
+    def is_window_limited(self) -> bool:
+        """Whether the congestion window limited what was in flight before this ACK."""
 
 @final
 class Simulated:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pepscope import _core
-from pepscope.errors import UsageError
+from pepscope.errors import PepscopeError, SimulationError, UsageError
 from pepscope.extras import needed
 from pepscope.whole_file import write_whole
 from reference_sim.library import load_scenario
+from reference_sim.plug_ins import PlugIns
 from reference_sim.run import Quantity, Run, Series
 from reference_sim.scenario import Scenario
 
@@ -61,7 +62,17 @@ def _run(scenario: Scenario, directory: Path | None, progress: Callable[[int, in
         if progress is not None:
             progress(round(now_s * 1e3), total_ms)
 
-    simulated = _core.simulate(scenario.to_json(), None if directory is None else str(directory), report)
+    target = None if directory is None else str(directory)
+    plug_ins = PlugIns()
+    try:
+        simulated = _core.simulate(scenario.to_json(), target, report, plug_ins)
+    except PepscopeError:
+        raise
+    except Exception as error:
+        if not plug_ins.wanted:
+            raise
+        names = ", ".join(dict.fromkeys(plug_ins.wanted))
+        raise SimulationError(f"a plug-in ({names}) raised {type(error).__name__}: {error}") from error
     columns = simulated.series_columns()
     return Run(
         scenario=scenario,

@@ -92,6 +92,6 @@ def test_bursts_leave_at_the_same_pace(server: dict[str, Any], tmp_path: Path) -
 
 
 def _late_share(sent: list[tuple[float, int]]) -> float:
-    """The share of gaps between bursts, behind the first window, that are longer than two segments take the line."""
+    """The share of the gaps between bursts, behind the first window, longer than two segments take the line."""
     gaps = [later - earlier for (earlier, _), (later, _) in pairwise(sent[10:80]) if later - earlier > 3e-4]
     return sum(gap > 1.3e-3 for gap in gaps) / len(gaps)

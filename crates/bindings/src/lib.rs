@@ -19,6 +19,7 @@ mod pair_numbers;
 mod pair_segments;
 mod payload;
 mod payload_fingerprints;
+mod plug_ins;
 mod read;
 mod record;
 mod references;
@@ -77,6 +78,8 @@ mod _core {
     use crate::payload::{compare_payload, PayloadSample};
     #[pymodule_export]
     use crate::payload_fingerprints::{fingerprints, sketch, vote, voted_shifts};
+    #[pymodule_export]
+    use crate::plug_ins::{ControlAcknowledgement, SimulatedPacket};
     #[pymodule_export]
     use crate::read::begins_like_capture;
     #[pymodule_export]

@@ -14,6 +14,8 @@ use pepscope_path::Direction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::plug_ins::{control_factory, hop_factory, Failures};
+
 mod errors {
     pyo3::import_exception!(pepscope.errors, ScenarioError);
     pyo3::import_exception!(pepscope.errors, SimulationError);
@@ -47,26 +49,33 @@ fn read(scenario: &str) -> PyResult<Scenario> {
 
 /// Run a scenario.
 #[pyfunction]
+#[pyo3(signature = (scenario, directory, progress, plug_ins=None))]
 pub(crate) fn simulate(
     py: Python<'_>,
     scenario: &str,
     directory: Option<PathBuf>,
     progress: Option<Py<PyAny>>,
+    plug_ins: Option<Py<PyAny>>,
 ) -> PyResult<Simulated> {
     py.detach(|| {
-        let scenario = read(scenario)?;
+        let mut scenario = read(scenario)?;
+        let failures = Failures::default();
+        let _controls = plug_ins.map(|plug_ins| {
+            scenario.plug_ins = Some(hop_factory(&plug_ins, &failures));
+            control_factory(&plug_ins, &failures)
+        });
         let mut simulation = scenario.build(directory.as_deref()).map_err(|error| match error {
             BuildError::Run(failure) => errors::SimulationError::new_err(failure.to_string()),
-            refusal => errors::ScenarioError::new_err(refusal.to_string()),
+            refusal => failures.take().unwrap_or_else(|| errors::ScenarioError::new_err(refusal.to_string())),
         })?;
         let started = Instant::now();
         let mut raised = None;
         let ending = simulation.run(&mut |now, events| {
-            raised = look(now as f64 * 1e-9, events, progress.as_ref()).err();
+            raised = failures.take().or_else(|| look(now as f64 * 1e-9, events, progress.as_ref()).err());
             raised.is_none()
         });
         let wall_s = started.elapsed().as_secs_f64();
-        if let Some(raised) = raised {
+        if let Some(raised) = raised.or_else(|| failures.take()) {
             return Err(raised);
         }
         let ending = ending.map_err(|failure| errors::SimulationError::new_err(failure.to_string()))?;

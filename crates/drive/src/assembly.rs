@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pepscope_path::{Direction, Random};
+use pepscope_tcp::control::ControlFactory;
 use pepscope_tcp::{FlowSettings, Host, HostError, ProcessingSettings, Role, Settings};
 
 use crate::capture::file::CaptureFile;
@@ -53,6 +54,7 @@ impl Scenario {
         directory: Option<&Path>,
         open: impl Fn(&Path) -> std::io::Result<Box<dyn Write + Send>>,
     ) -> Result<Simulation, BuildError> {
+        self.check_controls().map_err(BuildError::Scenario)?;
         let mut hops = Vec::new();
         for hop in &self.path {
             hops.push((hop.name.clone(), self.hop(hop).map_err(BuildError::Scenario)?));
@@ -82,8 +84,22 @@ impl Scenario {
         Ok(Simulation::new(server, hops, mobile, taps, settings))
     }
 
+    /// Refuses controls of plug-ins where nothing builds them.
+    fn check_controls(&self) -> Read<()> {
+        for (place, settings) in [("server", &self.server), ("mobile", &self.mobile)] {
+            if settings.control.is_plug_in() && !ControlFactory::is_installed() {
+                return Err(ScenarioError::Refused {
+                    field: format!("{place}.control"),
+                    value: settings.control.name().to_owned(),
+                    allowed: "one of pepscope's own where scenarios run without Python".to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn hop(&self, description: &HopDescription) -> Read<PathElement> {
-        PathElement::new(description, self.seed, &self.traffic, self.fast_path)
+        PathElement::new(description, self.seed, &self.traffic, self.fast_path, self.plug_ins.as_ref())
     }
 
     /// One end of all flows.

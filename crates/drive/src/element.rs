@@ -4,8 +4,9 @@ use pepscope_tcp::proxy::Proxy;
 use pepscope_tcp::{Packet, Rewriter};
 
 use crate::enum_dispatch::hop_by_enum_dispatch;
-use crate::fields::{Fields, Read};
+use crate::fields::{Fields, Read, ScenarioError};
 use crate::links::{HopCall, LinkElement};
+use crate::plug_ins::{HopFactory, PlugInHop};
 use crate::scenario::path::{HopDescription, HopSettings};
 use crate::scenario::traffic::Traffic;
 
@@ -15,9 +16,10 @@ pub enum PathElement {
     Link(LinkElement<Packet>),
     Rewriter(Box<Rewriter>),
     Proxy(Box<Proxy>),
+    PlugIn(PlugInHop),
 }
 
-hop_by_enum_dispatch!([] PathElement, Packet: Link, Rewriter, Proxy);
+hop_by_enum_dispatch!([] PathElement, Packet: Link, Rewriter, Proxy, PlugIn);
 
 impl PathElement {
     /// The hop of a scenario in the run of `traffic` with `seed`; without `header_prediction`, the connections of a proxy
@@ -25,7 +27,13 @@ impl PathElement {
     ///
     /// # Errors
     /// If the model refuses settings that are each within their ranges.
-    pub(crate) fn new(hop: &HopDescription, seed: u64, traffic: &Traffic, header_prediction: bool) -> Read<Self> {
+    pub(crate) fn new(
+        hop: &HopDescription,
+        seed: u64,
+        traffic: &Traffic,
+        header_prediction: bool,
+        plug_ins: Option<&HopFactory>,
+    ) -> Read<Self> {
         Ok(match &hop.settings {
             HopSettings::Link(link) => {
                 let link = LinkElement::new(link, seed, &hop.name);
@@ -33,6 +41,15 @@ impl PathElement {
             }
             HopSettings::Rewriter(settings) => {
                 Self::Rewriter(Box::new(Rewriter::new(settings.clone(), seed, &hop.name)))
+            }
+            HopSettings::PlugIn(described) => {
+                let refuse = |allowed| ScenarioError::Refused {
+                    field: format!("{}.plug_in", hop.place()),
+                    value: described.plug_in.clone(),
+                    allowed,
+                };
+                let factory = plug_ins.ok_or_else(|| refuse("absent where scenarios run without Python".to_owned()))?;
+                Self::PlugIn(factory.build(described, seed, &hop.name).map_err(refuse)?)
             }
             HopSettings::Proxy(proxy) => {
                 let mut settings = proxy.settings(traffic);
@@ -55,6 +72,7 @@ impl PathElement {
             Self::Link(link) => link.dispatch(call),
             Self::Rewriter(rewriter) => call.call(rewriter.as_mut()),
             Self::Proxy(proxy) => call.call(proxy.as_mut()),
+            Self::PlugIn(hop) => call.call(hop),
         }
     }
 }

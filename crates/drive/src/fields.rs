@@ -64,6 +64,12 @@ impl Fields {
         &self.place
     }
 
+    /// The text that a field has, without reading it.
+    #[must_use]
+    pub fn given_text(&self, name: &str) -> Option<&str> {
+        self.given.get(name)?.as_str()
+    }
+
     fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.given.remove(name).filter(|value| !value.is_null())
@@ -225,6 +231,20 @@ impl Fields {
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         self.resolve(name, format!("{} bytes, FNV-1a {hash:016x}", text.len()));
         Ok(text)
+    }
+
+    /// A table of any fields, empty by default.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn any_table(&mut self, name: &'static str) -> Read<Value> {
+        match self.take(name).unwrap_or_else(|| Value::Object(Map::new())) {
+            table @ Value::Object(_) => {
+                self.resolve(name, table.clone());
+                Ok(table)
+            }
+            other => Err(self.refuse(name, other, "a table")),
+        }
     }
 
     /// One of a few names; the first is the default.

@@ -11,6 +11,7 @@ pub mod links;
 // epoll, timerfd and pidfd.
 #[cfg(target_os = "linux")]
 pub mod live;
+pub mod plug_ins;
 pub mod scenario;
 pub mod simulation;
 pub mod truth;

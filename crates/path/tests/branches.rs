@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use radio_packet::{run_until, RadioPacket};
 
 fn link(delay_ms: u64) -> WiredSettings {
-    let line = LineSettings { rate_bit_s: Some(12_000_000), delay_ns: delay_ms * MILLISECOND, ..LineSettings::default() };
+    let line =
+        LineSettings { rate_bit_s: Some(12_000_000), delay_ns: delay_ms * MILLISECOND, ..LineSettings::default() };
     WiredSettings { down: line.clone(), up: line }
 }
 

@@ -13,6 +13,7 @@ mod ideal_path;
 mod kind;
 #[cfg(test)]
 mod periodic_loss;
+mod plug_ins;
 #[cfg(test)]
 mod transfers;
 mod unlimited;
@@ -27,6 +28,7 @@ pub use jersey::{BandwidthEstimate, Jersey};
 #[cfg(test)]
 use kind::tests::kind;
 pub use kind::ControlKind;
+pub use plug_ins::{ControlFactory, PLUG_IN_PREFIX};
 pub use reno::{Reno, RENO};
 pub use unlimited::{Unlimited, UNLIMITED};
 

@@ -1,7 +1,7 @@
 //! `[server]` and `[mobile]`: how the TCP of each end is set.
 
 use pepscope_path::MILLISECOND;
-use pepscope_tcp::control::ControlKind;
+use pepscope_tcp::control::{ControlKind, PLUG_IN_PREFIX};
 use pepscope_tcp::{
     DelayedAcknowledgement, EcnMode, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,
 };
@@ -22,7 +22,7 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// | `host` | `ideal`, `linux` | `ideal` | whose choices where RFCs leave some: nobody's; those of a Linux kernel, see docs/models/hosts.md; other fields' defaults depend on it |
 /// | `takes_time` | true, false | false, true with `linux` | the machine takes time for packets, and its programs until they act |
 /// | `pacing` | true, false | false | segments are spaced out whatever the control: twice, in congestion avoidance 1.2 times as fast as a window a round trip, as Linux does with the queueing discipline `fq` |
-/// | `control` | text | `cubic` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`] |
+/// | `control` | text | `cubic` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`]; `plug-in:NAME` is one written in Python (docs/guide/simulation-plug-ins.md) |
 /// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `sack`, `rack` with `linux` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985), with `linux` also a reordering window, tail loss probes, F-RTO and undone reductions (docs/models/hosts.md); RFC 6582; RFC 5681 |
 /// | `maximum_segment_size_bytes` | 64-65495 | 1460 | announced over IPv4 (20 less over IPv6), and the most that is sent |
 /// | `receive_buffer_bytes` | 1024-2^30 | 4194304, 6291456 with `linux` | bounds the advertised window; with `linux` the most memory that autotuning takes (`tcp_rmem`) |
@@ -62,8 +62,7 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         },
         ..Settings::default()
     };
-    let controls: Vec<_> = ControlKind::all().map(|kind| (kind.name(), kind)).collect();
-    let control = fields.choice("control", &controls)?;
+    let control = read_control(fields)?;
     let mut recoveries = [
         ("sack", Recovery::Sack),
         ("rack", Recovery::Rack),
@@ -122,6 +121,17 @@ pub(super) fn read_endpoint(fields: &mut Fields) -> Read<Settings> {
         time_to_live: fields.integer("time_to_live", 1..=255, 64)? as u8,
         ..defaults
     })
+}
+
+/// One of the list, or `plug-in:` with the name of a plug-in behind it.
+fn read_control(fields: &mut Fields) -> Read<ControlKind> {
+    if let Some(name) = fields.given_text("control").and_then(|name| name.strip_prefix(PLUG_IN_PREFIX)) {
+        let control = ControlKind::plug_in(name);
+        fields.text("control", "")?;
+        return Ok(control);
+    }
+    let controls: Vec<_> = ControlKind::all().map(|kind| (kind.name(), kind)).collect();
+    fields.choice("control", &controls)
 }
 
 fn read_window_scale(fields: &mut Fields, stack: Stack, receive_buffer_bytes: u64) -> Read<Option<u8>> {

@@ -26,6 +26,7 @@ use serde_json::Value;
 
 pub use crate::fields::ScenarioError;
 use crate::fields::{nanoseconds, Fields, Read, MOST_SECONDS};
+use crate::plug_ins::HopFactory;
 use path::HopDescription;
 use record::Record;
 use traffic::Traffic;
@@ -52,6 +53,8 @@ pub struct Scenario {
     /// Runs with header prediction and the driver's fast path, which tests and measurements turn off. The results are
     /// the same.
     pub fast_path: bool,
+    /// Builds hops of the kind `plug-in`.
+    pub plug_ins: Option<HopFactory>,
 }
 
 impl Scenario {
@@ -100,6 +103,7 @@ impl Scenario {
             record,
             resolved: fields.finish()?,
             fast_path: true,
+            plug_ins: None,
         })
     }
 

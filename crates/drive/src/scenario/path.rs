@@ -5,13 +5,15 @@ use pepscope_tcp::{AcknowledgementThinning, RewriterSettings};
 use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
 use crate::fields::{Fields, Read, ScenarioError};
 use crate::links::{FrameRate, LinkSettings, LINK_KINDS};
+use crate::plug_ins::PlugInDescription;
 
 const REWRITER: &str = "rewriter";
+const PLUG_IN: &str = "plug-in";
 
 /// Every `kind` of hop, links first.
 fn kinds() -> Vec<&'static str> {
     let proxies = PROXY_KINDS.iter().map(|(kind, _)| *kind);
-    LINK_KINDS.iter().copied().chain([REWRITER]).chain(proxies).collect()
+    LINK_KINDS.iter().copied().chain([REWRITER, PLUG_IN]).chain(proxies).collect()
 }
 
 /// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
@@ -30,6 +32,7 @@ pub enum HopSettings {
     Link(LinkSettings),
     Rewriter(RewriterSettings),
     Proxy(Box<ProxyDescription>),
+    PlugIn(PlugInDescription),
 }
 
 impl HopDescription {
@@ -38,6 +41,7 @@ impl HopDescription {
     /// | kind | what it is |
     /// |---|---|
     /// | `rewriter` | a harmless middlebox, see [`read_rewriter`] |
+    /// | `plug-in` | a link written in Python, see [`read_plug_in`] |
     /// | `split-proxy`, `store-and-forward-proxy`, `window-adaptation-proxy` | what ends TCP connections, see [`read_proxy`] |
     ///
     /// `name` is by default its kind and which one of that kind it is: `wired-1`.
@@ -51,6 +55,7 @@ impl HopDescription {
         let settings = match LinkSettings::read(kind, fields)? {
             Some(link) => HopSettings::Link(link),
             None if kind == REWRITER => HopSettings::Rewriter(read_rewriter(fields)?),
+            None if kind == PLUG_IN => HopSettings::PlugIn(read_plug_in(fields)?),
             None => HopSettings::Proxy(Box::new(read_proxy(fields, kind)?)),
         };
         Ok(Self { kind, name, settings, place: fields.place().to_owned() })
@@ -115,6 +120,22 @@ impl HopDescription {
     pub(crate) fn place(&self) -> &str {
         &self.place
     }
+}
+
+/// Reads a link that a plug-in in Python brings along (docs/guide/simulation-plug-ins.md; simulated paths only):
+///
+/// | field | unit, range | default | meaning |
+/// |---|---|---|---|
+/// | `plug_in` | text | required | an entry point of the group `pepscope.links`, or `package.module:Class` |
+/// | `settings` | table | empty | what its class is given |
+///
+/// # Errors
+/// If `plug_in` is missing.
+fn read_plug_in(fields: &mut Fields) -> Read<PlugInDescription> {
+    let allowed = "the name of a plug-in, or package.module:Class";
+    let missing = ScenarioError::Missing { field: fields.path("plug_in"), allowed: allowed.to_owned() };
+    let plug_in = fields.optional_text("plug_in", allowed)?.ok_or(missing)?;
+    Ok(PlugInDescription { plug_in, settings: fields.any_table("settings")? })
 }
 
 /// Reads a middlebox that changes headers only; by default nothing is changed:

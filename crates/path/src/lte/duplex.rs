@@ -25,7 +25,8 @@ impl SlotPattern {
     /// # Errors
     /// Refuses other letters, patterns without one of both directions or of more than 100 slots, and no share.
     pub fn new(letters: &str, special_down_share: f64) -> Result<Self, SettingsError> {
-        let refuse = || SettingsError::new("slots", letters, "1 to 100 letters D, S and U, with at least one D and one U");
+        let refuse =
+            || SettingsError::new("slots", letters, "1 to 100 letters D, S and U, with at least one D and one U");
         let slots: Option<Vec<Slot>> = letters
             .chars()
             .map(|letter| match letter {

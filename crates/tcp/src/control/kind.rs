@@ -3,6 +3,7 @@
 use core::fmt;
 use core::hash::{Hash, Hasher};
 
+use super::plug_ins::{self, PLUG_IN_PREFIX};
 use super::{CongestionControl, ControlSettings, CONGESTION_CONTROLS, RENO};
 
 type Build = fn(&ControlSettings) -> Box<dyn CongestionControl>;
@@ -33,6 +34,19 @@ impl ControlKind {
         Self::all().find(|kind| kind.name == name)
     }
 
+    /// The control of a plug-in, which [`plug_ins::ControlFactory`] builds.
+    #[must_use]
+    pub fn plug_in(name: &str) -> Self {
+        let name = plug_ins::kept_name(&format!("{PLUG_IN_PREFIX}{name}"));
+        Self { name, summary: "a plug-in's", build: RENO.build }
+    }
+
+    /// Whether it is a plug-in's.
+    #[must_use]
+    pub fn is_plug_in(&self) -> bool {
+        self.name.starts_with(PLUG_IN_PREFIX)
+    }
+
     /// The name in scenarios.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -48,6 +62,9 @@ impl ControlKind {
     /// A control of this kind at the start of a connection.
     #[must_use]
     pub fn build(self, settings: &ControlSettings) -> Box<dyn CongestionControl> {
+        if self.is_plug_in() {
+            return plug_ins::build(self.name, settings);
+        }
         (self.build)(settings)
     }
 }
