@@ -20,6 +20,10 @@ from distribution.platform_tag import TagError, hold_to_tag
 ROOT = Path(__file__).parents[1]
 
 
+#: The version of glibc that wheels ask for, as cargo-zigbuild writes it behind a target.
+GLIBC = ".2.28"
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A Rust target, as cargo-zigbuild names it, and the platform tag of its wheel."""
@@ -30,13 +34,20 @@ class Target:
 
 
 TARGETS = {
-    "manylinux-x86_64": Target("x86_64-unknown-linux-gnu.2.28", "manylinux_2_28_x86_64"),
-    "manylinux-aarch64": Target("aarch64-unknown-linux-gnu.2.28", "manylinux_2_28_aarch64"),
+    "manylinux-x86_64": Target(f"x86_64-unknown-linux-gnu{GLIBC}", "manylinux_2_28_x86_64"),
+    "manylinux-aarch64": Target(f"aarch64-unknown-linux-gnu{GLIBC}", "manylinux_2_28_aarch64"),
     "musllinux-x86_64": Target("x86_64-unknown-linux-musl", "musllinux_1_2_x86_64"),
     "macos-arm64": Target("aarch64-apple-darwin", "macosx_11_0_arm64", uses_zig=False),
     "macos-x86_64": Target("x86_64-apple-darwin", "macosx_10_13_x86_64", uses_zig=False),
     "windows-x86_64": Target("x86_64-pc-windows-msvc", "win_amd64", uses_zig=False),
 }
+
+
+def has_standard_library(target: str) -> bool:
+    """Whether this toolchain can compile for a target."""
+    asked = ["rustc", "--print", "target-libdir", "--target", target]
+    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    return Path(found).is_dir()
 
 
 def build(target: Target, directory: Path) -> Path:
@@ -74,6 +85,9 @@ def main() -> None:
     parser.add_argument("target", choices=TARGETS, nargs="?", default="manylinux-x86_64")
     parser.add_argument("-o", "--outdir", type=Path, default=ROOT / "dist")
     arguments = parser.parse_args()
+    rust = TARGETS[arguments.target].rust.removesuffix(GLIBC)
+    if not has_standard_library(rust):
+        sys.exit(f"this toolchain has no standard library for {rust}: rustup target add {rust}")
     try:
         sys.stdout.write(f"{build(TARGETS[arguments.target], arguments.outdir)}\n")
     except subprocess.CalledProcessError as error:

@@ -11,21 +11,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from distribution.build_wheel import ROOT, TARGETS
+from distribution.build_wheel import GLIBC, ROOT, TARGETS, has_standard_library
 
 _MSVC, _GNU = "-msvc", "-gnu"
 
 
 def targets() -> list[str]:
     """The Rust targets to check, one for every wheel."""
-    return [each.rust.removesuffix(".2.28").replace(_MSVC, _GNU) for each in TARGETS.values()]
-
-
-def has_standard_library(target: str) -> bool:
-    """Whether this toolchain can compile for a target."""
-    asked = ["rustc", "--print", "target-libdir", "--target", target]
-    found = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
-    return Path(found).is_dir()
+    return [each.rust.removesuffix(GLIBC).replace(_MSVC, _GNU) for each in TARGETS.values()]
 
 
 def check(target: str) -> bool:

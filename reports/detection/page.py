@@ -171,6 +171,8 @@ def _headline(result: DetectionResult, shown: Sequence[int]) -> str:
     total = format_count(len(pairs))
     if split == 0 and open_ones == 0:
         return f"All {total} connections are end to end."
+    if split == len(pairs):
+        return f"All {total} connections are split."
     count = "None" if split == 0 else format_count(split)
     sentence = f"{count} of {total} connections {'is' if split in (0, 1) else 'are'} split"
     return sentence + (f"; {format_count(open_ones)} cannot be judged." if open_ones else "; the rest is end to end.")
