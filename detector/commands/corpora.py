@@ -112,6 +112,8 @@ def _say(summary: CorpusSummary, *, as_json: bool) -> None:
         + (f", {verdicts}" if verdicts else "")
     )
     click.echo(f"tables in {summary.directory}: connections, groups, captures.parquet, errors.parquet")
+    for sentence in summary.notes:
+        click.echo(f"pepscope: {sentence}", err=True)
     for failure in summary.errors[:_SHOWN_ERRORS]:
         click.echo(f"pepscope: {failure.sentence}", err=True)
     if len(summary.errors) > _SHOWN_ERRORS:

@@ -16,7 +16,7 @@ import pepscope
 from detector.corpora.imported import IMPORTED
 from detector.corpora.judging import UnitOptions, UnitWork, judge_unit
 from detector.corpora.marks import counts_of, remove_superseded
-from detector.corpora.matching import read_manifest, units
+from detector.corpora.matching import match, read_manifest
 from detector.corpora.sources import CaptureFile, Failure, find_captures
 from detector.corpora.survey import Survey, survey
 from detector.corpora.tables import IDENTITY, IDENTITY_FILE, UNITS, is_held, write_captures, write_errors
@@ -43,6 +43,7 @@ class CorpusSummary:
     connections: int
     verdicts: dict[str, int]
     errors: tuple[Failure, ...]
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, with the version of this form."""
@@ -93,7 +94,7 @@ def audit_captures(
             if not files and not failures:
                 raise UsageError(f"no capture in {', '.join(sources)}")
             surveys, unread = _surveyed(files, workers, tell)
-            found = units(surveys, labels)
+            found, apart = match(surveys, labels)
             said = _of_options(options)
             work = [UnitWork(each.without_keys(), each.identity(said), options, str(directory)) for each in found]
             counts, resumed, unjudged = _judged(work, directory, workers, tell)
@@ -107,6 +108,7 @@ def audit_captures(
         str(directory), len(surveys), len(found), sum(each.second is not None for each in found), resumed,
         sum(each.get("connections", 0) for each in counts),
         {kind.value: sum(each.get(kind.value, 0) for each in counts) for kind in Verdict}, tuple(failures),
+        _notes(apart),
     )  # fmt: skip
 
 
@@ -180,6 +182,18 @@ def _judged(
         if "error" in outcomes[place]
     ]
     return [outcomes[place] for place in sorted(outcomes)], resumed, failures
+
+
+def _notes(apart: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if not apart:
+        return ()
+    one, other = apart[0]
+    more = f", and so do {len(apart) - 1:,} more pairs" if len(apart) > 1 else ""
+    sentence = (
+        f"{one} and {other} share connections, but by their clocks they were taken more than an hour apart{more}: they "
+        "were judged each alone; if one clock was wrong, shift its times (editcap -t SECONDS) and judge again"
+    )
+    return (sentence,)
 
 
 def _of_options(options: UnitOptions) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,9 @@ _COUNTER = re.compile(r"\d+")
 #: Two vantage points that ran at the same time share at least this many connections, and this share of the fewer ones;
 #: where clocks say that they did not, these must have the same initial sequence numbers: ports come again.
 _LEAST_SHARED, _LEAST_SHARE = 1, 0.05
+
+#: What goes on in a capture that begins so much later is taken for another connection from the same port.
+_LONGEST_CONNECTION_NS = 3_600_000_000_000
 
 _COLUMNS = ("path", "vantage", "network", "operator", "notes")
 
@@ -131,17 +135,26 @@ def read_manifest(path: str) -> dict[str, Labels]:
     return {row["path"]: Labels(*((row.get(name) or "").strip() for name in _COLUMNS[1:])) for row in rows}
 
 
-def units(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> list[Unit]:
+class Matched(NamedTuple):
+    """Units, and names of captures that share most connections at times so far apart that they are in none together:
+    the clock of one is wrong, or a tool changed its times."""
+
+    units: list[Unit]
+    apart: list[tuple[str, str]]
+
+
+def match(surveys: Sequence[Survey], manifest: Mapping[str, Labels]) -> Matched:
     """What is judged together. Every series is in one unit at least; in as many as other vantage points share its
     connections."""
     every = list(_series(surveys, manifest))
-    pairs = [
-        Unit(one, other) if one.span_ns <= other.span_ns else Unit(other, one)
-        for one, other in _candidates(every)
-        if _belong_together(one, other)
-    ]
+    pairs, apart = [], []
+    for one, other in _candidates(every):
+        if _belong_together(one, other):
+            pairs.append(Unit(one, other) if one.span_ns <= other.span_ns else Unit(other, one))
+        elif _seem_of_another_time(one, other):
+            apart.append((one.name, other.name))
     paired = {each.name for unit in pairs for each in unit.series}
-    return pairs + [Unit(each) for each in every if each.name not in paired]
+    return Matched(pairs + [Unit(each) for each in every if each.name not in paired], apart)
 
 
 def _candidates(every: Sequence[Series]) -> list[tuple[Series, Series]]:
@@ -212,6 +225,16 @@ def _labels(name: str, manifest: Mapping[str, Labels]) -> Labels:
     parts = Path(name).parts
     return next((manifest[path] for start in range(1, len(parts)) if (path := "/".join(parts[start:])) in manifest),
                 Labels())  # fmt: skip
+
+
+def _seem_of_another_time(one: Series, other: Series) -> bool:
+    """Whether most connections of one are in the other, long before or after: within the hour a long connection may go
+    on in a later capture."""
+    (begins, ends), (other_begins, other_ends) = one.span_ns, other.span_ns
+    if max(begins - other_ends, other_begins - ends) < _LONGEST_CONNECTION_NS:
+        return False
+    fewest = min(len(one.keys), len(other.keys))
+    return fewest > 0 and 2 * len(np.intersect1d(one.keys, other.keys, assume_unique=True)) > fewest
 
 
 def _belong_together(one: Series, other: Series) -> bool:

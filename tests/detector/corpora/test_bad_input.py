@@ -142,6 +142,24 @@ def test_one_capture_twice_is_counted_once_and_a_directory_without_captures_is_s
     assert len(tables(tmp_path / "out")) == len(detect(str(SPLIT)).pairs)
 
 
+def test_ends_whose_clocks_are_years_apart_are_named(tmp_path: Path) -> None:
+    mobile, server = sorted((ROOT / "examples" / "split").glob("*.pcap.gz"))
+    shutil.copy(server, tmp_path)
+    shifted = tmp_path / "mobile.pcap"
+    for years in (10, 0):
+        seconds = str(-years * 365 * 86_400)
+        subprocess.run(["editcap", "-t", seconds, mobile, shifted], check=True)
+        summary = audit_captures([str(tmp_path)], tmp_path / f"out{years}", processes=1)
+        assert summary.pairs == (years == 0)
+        assert len(summary.notes) == (years == 10)
+    done = subprocess.run(command_line(tmp_path, "-o", tmp_path / "out0"), cwd=ROOT, capture_output=True, text=True)
+    assert "share connections" not in done.stderr
+    subprocess.run(["editcap", "-t", "315360000", mobile, shifted], check=True)
+    done = subprocess.run(command_line(tmp_path, "-o", tmp_path / "out"), cwd=ROOT, capture_output=True, text=True)
+    (said,) = done.stderr.strip().splitlines()
+    assert f"{shifted} and {tmp_path / server.name} share connections, but by their clocks" in said
+
+
 def test_a_name_that_is_no_unicode_is_judged_as_any_other(tmp_path: Path) -> None:
     shutil.copy(SPLIT, os.fsencode(tmp_path) + b"/\xff.pcap.gz")
     summary = audit_captures([str(tmp_path)], tmp_path / "out", processes=1)
