@@ -62,7 +62,8 @@ def proxy(
 
     split relays both ways at once; store-and-forward takes whole objects first (HTTP with cache and recompression);
     window-adaptation sends what a control law allows; udp-tunnel carries the mobile leg in UDP. SIGTERM lets
-    connections finish, a second one stops. docs/guide/reference-proxy.md draws each kind.
+    connections finish, a second one stops. docs/guide/reference-proxy.md draws each kind. Needs Linux, and root where
+    connections are intercepted: `pepscope doctor proxy` says what is missing.
     """
     if setup and teardown:
         raise UsageError("give either --setup or --teardown")

@@ -54,7 +54,12 @@ def _show(ctx: click.Context, _param: click.Parameter, value: str | None) -> Non
 
 @click.command(cls=ReportingCommand, short_help="Judge a network interface, or a directory that grows, all the time.")
 @click.argument("directory", required=False, metavar="[DIRECTORY]")
-@click.option("-i", "--interface", metavar="INTERFACE", help="Capture on this network interface, or on `any`.")
+@click.option(
+    "-i",
+    "--interface",
+    metavar="INTERFACE",
+    help="Capture on this network interface, or on `any`. Needs Linux, and root or CAP_NET_RAW.",
+)
 @click.option(
     "--window",
     "window_s",

@@ -18,7 +18,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _OPTIONS = (
     click.option(
         "-i", "--interface", metavar="INTERFACE",
-        help="Capture on this network interface (or `any`) until Ctrl-C, and judge that. 160 bytes of each packet.",
+        help="Capture on this network interface (or `any`) until Ctrl-C, and judge that. 160 bytes of each packet. "
+        "Needs Linux, and root or CAP_NET_RAW.",
     ),
     click.option("--duration", "duration_s", type=Duration(), metavar="T", help="With -i: capture for so long."),
     click.option(

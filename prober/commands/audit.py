@@ -78,6 +78,7 @@ def audit(
     archives, or directories that hold some, nothing is measured: they are judged as they are, in order of time, and the
     latest one gives the matrix.
 
+    To run a plan needs Linux; root adds captures and delayed acknowledgements (`pepscope doctor audit`).
     --every without --repeat goes on until it is interrupted. Exit status 1: a verdict of --fail-on, or tasks that
     failed; 2: nothing could be measured or read.
     """

@@ -69,8 +69,8 @@ def check(
     """Say port by port whether this network splits TCP connections, from this host alone.
 
     The check makes ordinary connections to public hosts, and gives their first data a hop limit too low to reach the
-    host. A middlebox that terminates the connection acknowledges these data all the same. No privilege is needed; Linux
-    only.
+    host. A middlebox that terminates the connection acknowledges these data all the same. Needs Linux, and no
+    privilege.
     """
     from pepscope.command_line.progress import Progress
     from prober.check.given import Given, read_echo, read_slow_reader

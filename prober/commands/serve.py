@@ -62,7 +62,7 @@ def serve(
     """Serve HTTP, HTTPS, FTP, raw TCP and UDP echo to clients that have the key, and capture what is asked for.
 
     The key is made at the first start and printed at every start. Root (or CAP_NET_BIND_SERVICE, CAP_NET_RAW,
-    CAP_NET_ADMIN) is for ports below 1024, captures, and holding ACKs back. SIGTERM and SIGINT end it.
+    CAP_NET_ADMIN) is for ports below 1024, captures, and holding ACKs back. SIGTERM and SIGINT end it. Needs Linux.
     docs/guide/probe-server.md describes its protection.
     """
     settings = _configure(file, {**values, "listen": list(listen)}, ports, changes)

@@ -81,7 +81,8 @@ def emulate(
 
     SCENARIO is the name of a scenario that comes with pepscope (`pepscope simulate --list`) or a TOML file. Without a
     COMMAND, the scenario's own downloads and uploads run. PEPSCOPE_SERVER, PEPSCOPE_SERVER_6 and so on give commands
-    the addresses. Needs root, and leaves the host's own network alone.
+    the addresses. Needs Linux and root (`pepscope doctor emulate` says what is missing), and leaves the host's own
+    network alone.
     """
     from reference_sim.live_path import LiveSettings
 
