@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from papers.results import Reproduction
 
 SCHEMA = 1
+#: Settings that a search tries unless told otherwise.
+TRIALS = 60
 
 
 @click.command(
@@ -26,23 +28,51 @@ SCHEMA = 1
 @click.option(
     "--quick/--full", "is_quick", default=True, help="Fewer repeats and wider intervals (the default), or all repeats."
 )
+@click.option(
+    "--search",
+    "is_search",
+    is_flag=True,
+    help="Instead, search the parameters that a paper leaves open for the settings under which most statements hold at "
+    "once, and say which fail then.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1, 10_000),
+    default=TRIALS,
+    show_default=True,
+    metavar="N",
+    help="Settings that each search tries.",
+)
 @click.option("--processes", type=click.IntRange(1), metavar="N", help="Processes that share the runs; one a core.")
 @json_option("Write statements and verdicts as JSON.")
-def reproduce(papers: tuple[str, ...], output: str, is_quick: bool, processes: int | None, as_json: bool) -> None:
+def reproduce(
+    papers: tuple[str, ...],
+    output: str,
+    is_quick: bool,
+    is_search: bool,
+    trials: int,
+    processes: int | None,
+    as_json: bool,
+) -> None:
     """Run the experiments of published papers in the simulator and hold each published statement against them.
 
     hu: split proxy over UMTS dedicated channels. jersey: TCP-Jersey over HSDPA. ren-lin: window adaptation over links
     of variable rate. wei: Split-TCP and TCP proxies in cellular networks. Without a name: all.
 
     DIR gets a page (NAME.html) and a directory (NAME/) a paper with its tables, figures and runs. What has run already
-    is not run again.
+    is not run again. --full also changes each open parameter alone and shows what that makes of each verdict. --search
+    writes NAME/search/*.md and *.json; its final scores are of seeds that chose nothing.
     """
     from papers.experiment import Effort
     from papers.library import PAPERS, load_paper
     from papers.runner import reproduce as run_again
+    from papers.search.command import search_papers
     from pepscope.command_line.progress import Progress
 
     names = PAPERS if not papers or "all" in papers else tuple(dict.fromkeys(papers))
+    if is_search:
+        search_papers(names, Path(output), trials=trials, processes=processes, as_json=as_json)
+        return
     effort = Effort.QUICK if is_quick else Effort.FULL
     results = []
     for paper in [load_paper(name) for name in names]:
@@ -84,6 +114,7 @@ def _summary(result: Reproduction) -> str:
             ("accepted", statement.tolerance),
             ("reason", statement.reason),
             *(("depends on", f"{name}: {effect}") for name, effect in statement.sensitivity),
+            ("with other values", statement.sensitivity_in_words()),
         ]
         for name, text in said:
             if text:

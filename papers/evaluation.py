@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +49,57 @@ def evaluate(path: Path, quantities: Quantities, assumptions: Sequence[Assumptio
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A statement and its outcome, without the words of a page."""
+
+    where: str
+    published: str
+    outcome: StatementOutcome
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What names it in its table."""
+        return self.where, self.published
+
+
+def judged(path: Path, quantities: Quantities) -> tuple[Judged, ...]:
+    """Outcomes of those statements of a table that `quantities` measures and that could come out otherwise.
+
+    Raises StatementError for a table that does not follow its form.
+    """
+    found = []
+    for row, case in read_statements(path, quantities, is_partial=True):
+        known = _Known({**quantities, **case})
+        names = [name for check in row.checks for name in _names(check)]
+        if row.not_measured or row.by_construction or any(name not in known for name in names):
+            continue
+        comparisons = _comparisons(row, known)
+        where, published = (_WORDS.vformat(text, (), known) for text in (row.where, row.published))
+        found.append(Judged(where, published, _outcome(row, comparisons), comparisons))
+    return tuple(found)
+
+
+def _names(check: Check) -> list[str]:
+    """Quantities that a check needs."""
+    needed = (check.quantity, check.holds, check.equals, check.direction)
+    return [name for name in needed if isinstance(name, str) and name]
+
+
+def _comparisons(row: Row, known: _Known) -> tuple[Comparison, ...]:
+    return tuple(
+        one for check in row.checks for one in (_compare(check, member, known) for member in _members(check, known))
+    )
+
+
 def _statement(row: Row, known: _Known, effects: Mapping[str, str]) -> Statement:
     where, published = (_WORDS.vformat(text, (), known) for text in (row.where, row.published))
     missing = row.is_optional and any(check.quantity not in known for check in row.checks)
     if row.not_measured or missing:
         reason = row.not_measured or _FEWER_RUNS
         return Statement(where, published, "", StatementOutcome.NOT_MEASURED, reason, _tolerances(row, known))
-    comparisons = tuple(
-        one for check in row.checks for one in (_compare(check, member, known) for member in _members(check, known))
-    )
+    comparisons = _comparisons(row, known)
     outcome = _outcome(row, comparisons)
     reason = _reason(row, outcome)
     return Statement(

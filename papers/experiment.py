@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from papers.results import Assessment
 from reference_sim.campaign import CampaignResult, MeasureRun
 from reference_sim.library import campaign_path, load_scenario
 from reference_sim.measures import measure
 from reference_sim.sweep import Campaign, Variant
+
+if TYPE_CHECKING:
+    from papers.search.space import Search
 
 
 class Effort(StrEnum):
@@ -63,6 +66,8 @@ class Paper:
     source: str
     experiments: Callable[[Effort], Sequence[Experiment]]
     assess: Callable[[Measurements], Assessment]
+    #: What the paper leaves open, as inverse problems.
+    searches: tuple[Search, ...] = ()
 
 
 def sweep(

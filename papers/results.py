@@ -56,6 +56,25 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherVerdict:
+    """The outcome of a statement with another value of one open parameter; no name, the values of the reproduction."""
+
+    parameter: str
+    value: str
+    outcome: StatementOutcome
+    comparisons: tuple[Comparison, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "parameter": self.parameter,
+            "value": self.value,
+            "verdict": self.outcome.value,
+            "comparisons": [comparison.to_dict() for comparison in self.comparisons],
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One published statement beside the simulated result."""
 
@@ -73,6 +92,29 @@ class Statement:
     comparisons: tuple[Comparison, ...] = ()
     #: What other values of parameters that the paper leaves open make of it, as (parameter, effect).
     sensitivity: tuple[tuple[str, str], ...] = ()
+    #: Outcomes with one open parameter changed at a time; the first is that of no change, from as many runs.
+    elsewhere: tuple[OtherVerdict, ...] = ()
+
+    def changes(self) -> dict[StatementOutcome, list[str]]:
+        """Other outcomes than that without a change, with the values that make them so."""
+        found: dict[StatementOutcome, list[str]] = {}
+        for one in self.elsewhere[1:]:
+            if one.outcome is not self.elsewhere[0].outcome:
+                found.setdefault(one.outcome, []).append(f"{one.parameter} = {one.value}")
+        return found
+
+    def sensitivity_in_words(self) -> str:
+        """Values of open parameters that give another verdict; empty where none was tried."""
+        if not self.elsewhere:
+            return ""
+        tried = f"{len(self.elsewhere) - 1} values of {len({one.parameter for one in self.elsewhere[1:]})} parameters"
+        words = [f"{outcome.value} with {'; '.join(values)}" for outcome, values in self.changes().items()]
+        head = (
+            f"{self.elsewhere[0].outcome.value} in these runs; "
+            if self.elsewhere[0].outcome is not self.outcome
+            else ""
+        )
+        return head + (f"{'. '.join(words)} (of {tried})" if words else f"the same with {tried}")
 
     def __post_init__(self) -> None:
         plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
@@ -90,6 +132,7 @@ class Statement:
             "reason": self.reason,
             "comparisons": [comparison.to_dict() for comparison in self.comparisons],
             "sensitivity": [{"parameter": name, "effect": effect} for name, effect in self.sensitivity],
+            "other_values": [one.to_dict() for one in self.elsewhere],
         }
 
 

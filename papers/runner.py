@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from papers.experiment import Effort, Measurements, Paper
 from papers.library import load_paper
-from papers.results import Reproduction, Table
+from papers.results import Assessment, Reproduction, Table
+from papers.run_count import RunCount
+from papers.search.sensitivity import Verdicts, runs_of, sensitivity, verdicts_of
 from papers.statement_page import statements_text
 from pepscope.whole_file import write_whole
-from reference_sim.campaign import run_campaign
 
 RESULT_FILE = "reproduction.json"
 STATEMENTS_FILE = "statements.md"
@@ -40,29 +42,25 @@ def reproduce(
     directory = Path(directory)
     experiments = tuple(paper.experiments(effort))
     total = sum(experiment.campaign.runs for experiment in experiments)
-    before = 0
-    results = {}
-    ran: list[int] = []
-    for experiment in experiments:
-
-        def report(done: int, _runs: int, before: int = before) -> None:
-            ran.append(done)
-            if progress is not None:
-                progress(before + done, total)
-
-        results[experiment.name] = run_campaign(
-            experiment.campaign,
-            directory / f"runs-{effort}" / experiment.name,
-            processes=processes,
-            progress=report,
-            measure=experiment.measure,
+    total += sum(runs_of(search, effort) for search in paper.searches)
+    count = RunCount(total, progress)
+    runs = directory / f"runs-{effort}"
+    assessment = paper.assess(Measurements(effort, count.run(experiments, runs, processes)))
+    for search in paper.searches:
+        verdicts = sensitivity(
+            search, runs / "sensitivity" / search.name, effort=effort, processes=processes, count=count
         )
-        before += experiment.campaign.runs
-    assessment = paper.assess(Measurements(effort, results))
+        assessment = _with_verdicts(assessment, verdicts)
     wall_s = time.monotonic() - started_s
-    result = Reproduction(paper.name, paper.title, paper.source, str(effort), assessment, total, len(ran), wall_s)
+    result = Reproduction(paper.name, paper.title, paper.source, str(effort), assessment, total, count.made, wall_s)
     _write(result, directory)
     return result
+
+
+def _with_verdicts(assessment: Assessment, verdicts: Verdicts) -> Assessment:
+    """The assessment with the verdicts that its statements have under other values of open parameters."""
+    statements = [replace(one, elsewhere=verdicts_of(one, verdicts) or one.elsewhere) for one in assessment.statements]
+    return replace(assessment, statements=tuple(statements))
 
 
 def _write(result: Reproduction, directory: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from papers.results import Reproduction, Statement, StatementOutcome
 
-_HEAD = "| where | published | found | accepted | verdict |\n|---|---|---|---|---|\n"
+_COLUMNS = ("where", "published", "found", "accepted", "verdict")
+#: Of statements whose open parameters were changed one at a time.
+_SENSITIVITY = "with other values of open parameters"
 
 
 def statements_text(result: Reproduction) -> str:
@@ -15,12 +18,21 @@ def statements_text(result: Reproduction) -> str:
     reproduced = counts[StatementOutcome.REPRODUCED.value]
     others = ", ".join(f"{count} {name}" for name, count in counts.items() if name != "reproduced" and count)
     head = f"{reproduced} of {result.counted} statements are reproduced with `--{result.effort}` ({others})."
-    return textwrap.fill(head, 120) + "\n\n" + _HEAD + "".join(map(_row, result.assessment.statements))
+    statements = result.assessment.statements
+    has_sensitivity = any(one.elsewhere for one in statements)
+    columns = (*_COLUMNS, _SENSITIVITY) if has_sensitivity else _COLUMNS
+    lines = [_line(columns), "|---" * len(columns) + "|"]
+    lines += [_row(one, has_sensitivity=has_sensitivity) for one in statements]
+    return textwrap.fill(head, 120) + "\n\n" + "\n".join(lines) + "\n"
 
 
-def _row(statement: Statement) -> str:
+def _row(statement: Statement, *, has_sensitivity: bool) -> str:
     found = statement.found
     if statement.outcome is StatementOutcome.NOT_MEASURED:
         found = statement.reason
-    cells = (statement.where, statement.published, found, statement.tolerance, statement.outcome.value)
-    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |\n"
+    cells = [statement.where, statement.published, found, statement.tolerance, statement.outcome.value]
+    return _line([*cells, statement.sensitivity_in_words()] if has_sensitivity else cells)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"

@@ -105,16 +105,21 @@ class _Document(Table, frozen=True):
     section: Annotated[tuple[_Section, ...], Meta(min_length=1)]
 
 
-def read_statements(path: Path, quantities: Mapping[str, Any] | None) -> list[tuple[Row, Mapping[str, Any]]]:
+def read_statements(
+    path: Path, quantities: Mapping[str, Any] | None, *, is_partial: bool = False
+) -> list[tuple[Row, Mapping[str, Any]]]:
     """All statements of a table in order, one for each case of its section, with that case.
 
     `<name>` in a string stands for the case's value of that name. Without `quantities` only the sections are read whose
-    cases the table itself lists. Raises StatementError, OSError.
+    cases the table itself lists; with `is_partial` sections whose cases are no quantity are left out. Raises
+    StatementError, OSError.
     """
     document = read_as(_Document, read_toml(path, StatementError), StatementError, place=path.name)
     rows = []
     for number, section in enumerate(document.section):
         place = f"{path.name}.section[{number}].statement"
+        if is_partial and isinstance(section.cases, str) and section.cases not in (quantities or {}):
+            continue
         for case in _cases(section, quantities):
             for index, statement in enumerate(section.statement):
                 rows.append((_row({"where": section.where, **statement}, case, f"{place}[{index}]"), case))

@@ -3,6 +3,7 @@
 from papers.experiment import Paper
 from papers.hu.assessment import assess
 from papers.hu.experiments import experiments
+from papers.hu.search import SEARCH
 
 PAPER = Paper(
     name="hu",
@@ -11,4 +12,5 @@ PAPER = Paper(
     "Denmark",
     experiments=experiments,
     assess=assess,
+    searches=(SEARCH,),
 )

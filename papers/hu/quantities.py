@@ -34,13 +34,13 @@ def quantities(m: Measurements) -> dict[str, Any]:
         **{f"bandwidth_delay_{rate}_kb": rate * 1e3 * _DELAY_S / 8.0 / _KB for rate in (64, 384)},
         **_headline(gain, first),
         **_far_radio(Files(m["hu-far-radio"].runs)),
-        **_windows(gain),
-        **_by_rate(gain),
-        **_by_size(Files(m["hu-file-size"].runs), first, gain),
-        **_phases(losses),
+        **windows(gain),
+        **by_rate(gain),
+        **by_size(Files(m["hu-file-size"].runs), first, gain),
+        **phases(losses),
         **_file_size(Files(m["hu-file-size-first-table"].runs)),
         **_pipe_use(Files(m["hu-file-size-first-table"].runs)),
-        **_block_errors(Files(m["hu-block-errors"].runs)),
+        **block_errors(Files(m["hu-block-errors"].runs)),
         **_initial_window(Files(m["hu-initial-window"].runs)),
         **_internet_loss(losses),
         **_max_dat(Files(m["hu-max-dat"].runs)),
@@ -60,8 +60,6 @@ def _headline(gain: Files, first: Files) -> dict[str, Any]:
             lossy = first.gains(f"{name}, 1 % loss", "regular, 1 % loss", rate=256_000, size=size * _KB)
             found[f"first_table_lossy_gain_{window}_{size}"] = mean_interval(lossy)
         found[f"first_table_gain_{window}"] = mean_interval(first.gains(name, rate=256_000, size=50 * _KB))
-    for size in (50, 100, 200):
-        found[f"window_10_over_3_{size}"] = _window_10_over_3(gain, 256_000, size * _KB)
     return found
 
 
@@ -70,13 +68,17 @@ def _far_radio(files: Files) -> dict[str, Any]:
     return {f"far_gain_{window}": mean_interval(files.gains(f"split {window}")) for window in (3, 10)}
 
 
-def _windows(gain: Files) -> dict[str, Any]:
-    """Steps of the proxy's window at 256 kbit/s, 50 kB."""
+def windows(gain: Files) -> dict[str, Any]:
+    """Steps of the proxy's window at 256 kbit/s, files of 50 kB where the name has no size."""
     three, five, ten = (gain.gains(f"split {window}", rate=256_000, size=50 * _KB) for window in (3, 5, 10))
-    return {"window_5_over_3": _points(five, three), "window_10_over_5": _points(ten, five)}
+    return {
+        "window_5_over_3": _points(five, three),
+        "window_10_over_5": _points(ten, five),
+        **{f"window_10_over_3_{size}": _window_10_over_3(gain, 256_000, size * _KB) for size in (50, 100, 200)},
+    }
 
 
-def _block_errors(files: Files) -> dict[str, Any]:
+def block_errors(files: Files) -> dict[str, Any]:
     """Gain of the proxy at 256 kbit/s by block error rate."""
     errors = sorted(float(value) for value in files.runs[BLOCK_ERRORS].unique())
     gains = {rate: mean_interval(files.only(BLOCK_ERRORS, rate).gains("split 3", rate=256_000)) for rate in errors}
@@ -113,7 +115,7 @@ def _points(larger: list[float], smaller: list[float]) -> Interval:
     return mean_interval([one - other for one, other in zip(larger, smaller, strict=True)])
 
 
-def _by_rate(gain: Files) -> dict[str, Any]:
+def by_rate(gain: Files) -> dict[str, Any]:
     """Gains with a window of 3 and files of 50 kB."""
     gains = {rate: gain.gains("split 3", rate=rate * 1000, size=50 * _KB) for rate in (64, 128, 256, 384)}
     return {
@@ -127,7 +129,8 @@ def _by_rate(gain: Files) -> dict[str, Any]:
     }
 
 
-def _by_size(files: Files, first: Files, gain: Files) -> dict[str, Any]:
+def by_size(files: Files, first: Files | None, gain: Files) -> dict[str, Any]:
+    """Gains by file at 256 kbit/s; `first` has the first table's, with and without loss."""
     found: dict[str, Any] = {}
     where: dict[str, Any] = {"rate": 256_000}
     sizes = sorted(files.runs["traffic[0].page_bytes"].unique())
@@ -141,13 +144,15 @@ def _by_size(files: Files, first: Files, gain: Files) -> dict[str, Any]:
     found["gain_200_over_50"] = _points(
         gain.gains("split 3", **where, size=200_000), gain.gains("split 3", **where, size=50_000)
     )
+    if first is None:
+        return {**found, "grows_where_lossy": found["gain_200_over_50"].mean > 0.0}
     lossy = _points(
         *(first.gains("split 3, 1 % loss", "regular, 1 % loss", rate=384_000, size=size) for size in (200_000, 50_000))
     )
     return {**found, "lossy_gain_200_over_50": lossy, "grows_where_lossy": lossy.mean > 0}
 
 
-def _phases(losses: Files) -> dict[str, Any]:
+def phases(losses: Files) -> dict[str, Any]:
     """Gain without Internet loss, which slow start makes, and what 1 % of loss adds."""
     found: dict[str, Any] = {}
     for rate in (64, 128, 256):

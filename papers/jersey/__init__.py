@@ -3,6 +3,7 @@
 from papers.experiment import Paper
 from papers.jersey.assessment import assess
 from papers.jersey.experiments import experiments
+from papers.jersey.search import SEARCH
 
 PAPER = Paper(
     name="jersey",
@@ -10,4 +11,5 @@ PAPER = Paper(
     source="Dong et al., performance of TCP-Jersey over High Speed Downlink Packet Access",
     experiments=experiments,
     assess=assess,
+    searches=(SEARCH,),
 )

@@ -10,7 +10,7 @@ from papers.grouping import rows_of
 from papers.jersey import experiments as runs_of
 from papers.jersey import figures
 from papers.jersey.assumptions import assumptions
-from papers.jersey.quantities import quantities
+from papers.jersey.quantities import quantities_of
 from papers.results import Assessment
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
@@ -35,7 +35,7 @@ def assess(measurements: Measurements) -> Assessment:
         tables.append(figures.open_parameters_table(open_parameters))
     choices = assumptions(warning, open_parameters)
     return Assessment(
-        statements=evaluate(STATEMENTS, quantities(goodput, errors, fairness, open_parameters), choices),
+        statements=evaluate(STATEMENTS, quantities_of(goodput, errors, fairness, open_parameters), choices),
         tables=tuple(tables),
         charts=(figures.gain_chart(goodput), figures.errors_chart(errors), figures.fairness_chart(fairness)),
         assumptions=choices,

@@ -108,11 +108,7 @@ def _fairness(effort: Effort) -> Campaign:
     return sweep(
         FAIRNESS,
         ["jersey-fairness"],
-        variants={
-            "jersey and new-reno": {},
-            "two jersey": {"traffic[1].server_tcp": _JERSEY},
-            "two new-reno": {"traffic[0].server_tcp": None},
-        },
+        variants=two_flows(),
         grid={
             THRESHOLD: (41,) if effort is Effort.REDUCED else (20, 41, 70),
             LOSS_BEHIND: (0.0, 0.01) if effort is Effort.REDUCED else (0.0, 0.001, 0.01),
@@ -120,6 +116,15 @@ def _fairness(effort: Effort) -> Campaign:
         },
         repeats=effort.of(1, 2, 10),
     )
+
+
+def two_flows() -> dict[str, dict[str, Any]]:
+    """Senders of two flows on one bottleneck."""
+    return {
+        "jersey and new-reno": {},
+        "two jersey": {"traffic[1].server_tcp": _JERSEY},
+        "two new-reno": {"traffic[0].server_tcp": None},
+    }
 
 
 _JERSEY = {"control": "jersey", "recovery": "new-reno", "ecn": "every-packet", "timestamps": False, "sack": False}

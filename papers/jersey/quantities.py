@@ -21,14 +21,14 @@ _FAIR_SHARE = 0.4
 #: Share of losses by congestion that may be taken for link errors.
 _MISJUDGED_SHARE = 0.01
 #: Of the warning in the bottleneck that flows share: half its buffer.
-_MIDDLE_THRESHOLD = 41
+MIDDLE_THRESHOLD = 41
 
 
-def quantities(
+def quantities_of(
     goodput: Sequence[Row], errors: Sequence[Row], fairness: Sequence[Row], open_parameters: Sequence[Row]
 ) -> dict[str, Any]:
     """All of them, by the names that the table of statements uses; `open_parameters` may be without rows."""
-    middle = [row for row in fairness if row[runs_of.THRESHOLD] == _MIDDLE_THRESHOLD]
+    middle = [row for row in fairness if row[runs_of.THRESHOLD] == MIDDLE_THRESHOLD]
     by_loss = {loss: part for (loss,), part in grouped(middle, runs_of.LOSS_BEHIND).items()}
     loads = [_load(rows, load) for (load,), rows in grouped(goodput, runs_of.SPEECH).items()]
     return {

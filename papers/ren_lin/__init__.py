@@ -3,6 +3,7 @@
 from papers.experiment import Paper
 from papers.ren_lin.assessment import assess
 from papers.ren_lin.experiments import experiments
+from papers.ren_lin.search import CELL, LINK
 
 PAPER = Paper(
     name="ren-lin",
@@ -11,4 +12,5 @@ PAPER = Paper(
     "Transactions on Mobile Computing, 2011",
     experiments=experiments,
     assess=assess,
+    searches=(CELL, LINK),
 )

@@ -28,7 +28,7 @@ _SERVER_LEG = {**_LEG, "sack": False, "receive_buffer_bytes": 65_536}
 _PATIENT_TIMER = {"retransmission_timeout_minimum_s": 1.0, "retransmission_timeout_maximum_s": 60.0}
 
 
-def _link(
+def fast_link(
     scheme: str,
     *,
     rates_bit_s: tuple[int, int] = STRONG_BIT_S,
@@ -39,6 +39,7 @@ def _link(
     least_timer_s: float = 0.2,
     step_s: float = STEP_S,
 ) -> Mapping[str, Any]:
+    """Values over the scenario `ren-lin-fast-link`; `scheme` is `tcp`, `i-tcp` or `adaptation`."""
     frames = frames_a_packet * buffer_packets
     values: dict[str, Any] = {
         f"{RATES}.low_bit_s": rates_bit_s[0],
@@ -49,6 +50,8 @@ def _link(
         "path[2].down.delay_s": delay_s,
         "path[3].reports.period_s": step_s,
     }
+    if scheme == "tcp":
+        return {**values, "server.retransmission_timeout_minimum_s": least_timer_s}
     proxy: dict[str, Any] = {"name": "proxy", "buffer_bytes": 65_536, "server_leg": _SERVER_LEG}
     if scheme == "i-tcp":
         leg = {"control": "reno", "recovery": "new-reno", "initial_window_segments": 2, "sack": False}
@@ -93,11 +96,11 @@ _CHANGES: Mapping[str, Mapping[str, Any]] = {
 }
 #: Values by "scheme, change"; steps are the law's alone, the least timer I-TCP's.
 CHOICES: Mapping[str, Mapping[str, Any]] = {
-    **{f"{scheme}, {name}": _link(scheme, **change) for name, change in _CHANGES.items() for scheme in SCHEMES},
-    f"adaptation, {LONG_STEPS}": _link("adaptation", step_s=LONG_STEP_S),
-    f"adaptation, {FASTER}, {LONG_STEPS}": _link("adaptation", rates_bit_s=FAST_BIT_S, step_s=LONG_STEP_S),
-    f"adaptation, {FASTER}, 60 packets of buffer, {LONG_STEPS}": _link(
+    **{f"{scheme}, {name}": fast_link(scheme, **change) for name, change in _CHANGES.items() for scheme in SCHEMES},
+    f"adaptation, {LONG_STEPS}": fast_link("adaptation", step_s=LONG_STEP_S),
+    f"adaptation, {FASTER}, {LONG_STEPS}": fast_link("adaptation", rates_bit_s=FAST_BIT_S, step_s=LONG_STEP_S),
+    f"adaptation, {FASTER}, 60 packets of buffer, {LONG_STEPS}": fast_link(
         "adaptation", rates_bit_s=FAST_BIT_S, buffer_packets=60, step_s=LONG_STEP_S
     ),
-    "i-tcp, timers of 1 s and more": _link("i-tcp", least_timer_s=1.0),
+    "i-tcp, timers of 1 s and more": fast_link("i-tcp", least_timer_s=1.0),
 }

@@ -20,7 +20,7 @@ from papers.results import Table
 from reference_sim.intervals import Interval, mean_interval
 
 _MEASURES = {"tcp": "tcp_kbit_s", "split": "split_kbit_s", "adaptation": "adaptation_kbit_s"}
-_SCENARIOS = {"tcp": "ren-lin-hsdpa-tcp", "split": "ren-lin-hsdpa-split", "adaptation": "ren-lin-hsdpa-adaptation"}
+SCENARIOS = {"tcp": "ren-lin-hsdpa-tcp", "split": "ren-lin-hsdpa-split", "adaptation": "ren-lin-hsdpa-adaptation"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,16 @@ def driven_rows(profiles: Sequence[Row]) -> Rows:
 
 def cell_rows(ends: Sequence[Row], adapted: Sequence[Row], variant: str = CHOSEN) -> Rows:
     """In the cell itself."""
-    rows = [*ends, *chosen(adapted, variant=variant)]
+    return rows_in_cell([*ends, *chosen(adapted, variant=variant)])
+
+
+def rows_in_cell(rows: Sequence[Row]) -> Rows:
+    """In the cell itself, from the runs of all three schemes."""
     return {
         (terminal, label): Schemes(
             **{
                 scheme: values_of(of_scheduler(chosen(rows, scenario=scenario), label), f"{terminal}.kbit_s")
-                for scheme, scenario in _SCENARIOS.items()
+                for scheme, scenario in SCENARIOS.items()
             }
         )
         for terminal in TERMINALS
@@ -76,14 +80,21 @@ def cell_rows(ends: Sequence[Row], adapted: Sequence[Row], variant: str = CHOSEN
 
 def quantities(driven: Rows, cell: Rows, larger: Rows) -> dict[str, Any]:
     """What the statements on table 3 compare; `larger` is the cell with twice the buffer."""
-    likenesses = [one.likeness for rows in (driven, cell) for one in rows.values()]
+    return {
+        **driven_quantities(driven, cell),
+        "mean_gain_cell_rr": _mean_gain({key: one for key, one in cell.items() if key[1] == "RR"}),
+        "mean_gain_cell": _mean_gain(cell),
+        "mean_gain_larger_buffer": _mean_gain(larger),
+    }
+
+
+def driven_quantities(driven: Rows, cell: Rows | None = None) -> dict[str, Any]:
+    """What does not need the cell; its rows are added to table 3 where they are given."""
+    likenesses = [one.likeness for rows in (driven, cell or {}) for one in rows.values()]
     likeness = [one.mean for one in likenesses]
     return {
         "table_3": _table_3(driven, cell),
         "mean_gain_driven": _mean_gain(driven),
-        "mean_gain_cell_rr": _mean_gain({key: one for key, one in cell.items() if key[1] == "RR"}),
-        "mean_gain_cell": _mean_gain(cell),
-        "mean_gain_larger_buffer": _mean_gain(larger),
         "likeness": mean_interval(likeness),
         "likenesses": likenesses,
         "least_likeness": max(likeness, key=abs),
@@ -110,7 +121,7 @@ def _mean_gain(rows: Rows) -> Interval:
     return mean_interval([gain.mean for one in rows.values() for gain in one.gains])
 
 
-def _table_3(driven: Rows, cell: Rows) -> list[dict[str, Any]]:
+def _table_3(driven: Rows, cell: Rows | None) -> list[dict[str, Any]]:
     """Rows of table 3 with what was found for them."""
     cases = []
     for row in published_table("ren_lin", "table3_proxy_throughput").to_dict("records"):
@@ -130,8 +141,8 @@ def _table_3(driven: Rows, cell: Rows) -> list[dict[str, Any]]:
                 "gain": gains[0],
                 "proxy_is_ahead": is_ahead,
                 "driven": _summary(driven[key]),
-                "cell": _summary(cell[key]),
-                "why_different": _why(is_ahead=is_ahead, in_the_cell=cell[key].gains),
+                "cell": _summary(cell[key]) if cell else "not run",
+                "why_different": _why(is_ahead=is_ahead, in_the_cell=cell[key].gains if cell else ()),
             }
         )
     return cases

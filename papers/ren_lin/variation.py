@@ -9,6 +9,7 @@ from papers.comparing import differences
 from papers.grouping import Row, chosen, grouped, mean_of, values_of
 from papers.ren_lin.fast_links import FASTER, LONG_STEPS, PERIOD
 from papers.results import Table
+from papers.search.space import ONE_SETTING
 from pepscope.results.charts import Chart, Line
 from reference_sim.intervals import Interval, mean_interval
 
@@ -47,8 +48,34 @@ def quantities(rows: Sequence[Row], link: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def quantities_of_one(rows: Sequence[Row], setting: str, steps: Sequence[Row]) -> dict[str, Any]:
+    """What the statements on figs 11 and 12 compare where all runs have one setting; `steps` has variants "short" and
+    "long", the law with steps of 5 and of 25 ms."""
+    traced = [row for row in chosen(rows, variant=f"tcp, {setting}") if row[PERIOD] == TRACED_S]
+    short, long = (values_of(chosen(steps, variant=name), _USED) for name in ("short", "long"))
+    return {
+        "figure_11": [{"words": ONE_SETTING, **_utilisation(rows, setting)}],
+        "timeouts_over_fast_retransmits": [_timeouts_over_repairs(traced)],
+        "some_run_times_out": any(row["timeouts"] > 0 for row in traced),
+        "short_over_long_steps": [differences(short, long)],
+    }
+
+
 def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[str, Any]:
     """Utilisation by period under one of the settings that the paper may have had."""
+    on_steps = _on_steps(link)
+    return {
+        "words": SETTINGS[setting],
+        **_utilisation(rows, setting),
+        "why_split_keeps": "where the pipe is longer than the buffer I-TCP does fall"
+        if setting == FAST
+        else _SHORT_PIPE,
+        "on_steps": on_steps,
+        "on_steps_anyway": on_steps if setting == FAST else "",
+    }
+
+
+def _utilisation(rows: Sequence[Row], setting: str) -> dict[str, Any]:
     split, adapted = utilisations(rows, "i-tcp", setting), utilisations(rows, "adaptation", setting)
     split_period, split_least = min(split.items(), key=lambda entry: entry[1].mean)
     split_most = max(one.mean for one in split.values())
@@ -57,24 +84,17 @@ def _figure_11(rows: Sequence[Row], link: Sequence[Row], setting: str) -> dict[s
     slow = _apart_from(rows, setting, SLOW_S)
     fastest = min(split)
     apart_fast = adapted[fastest].mean - split[fastest].mean
-    on_steps = _on_steps(link)
     return {
-        "words": SETTINGS[setting],
         "split_least": split_least,
         "split_least_words": _share(split_least),
         "split_least_period_s": split_period,
         "split_most": split_most,
         "split_falls": split_least.mean < split_most - 0.05,
-        "why_split_keeps": "where the pipe is longer than the buffer I-TCP does fall"
-        if setting == FAST
-        else _SHORT_PIPE,
         "kept_share": len(kept) / len(adapted),
         "kept_periods": len(kept),
         "periods": len(adapted),
         "adapted_least_words": _share(adapted_least),
         "adapted_least_period_s": adapted_period,
-        "on_steps": on_steps,
-        "on_steps_anyway": on_steps if setting == FAST else "",
         "apart_slow": slow,
         "apart_slow_words": _share(slow),
         "slow_from_s": SLOW_S,
@@ -125,14 +145,18 @@ def _figure_12(rows: Sequence[Row]) -> dict[str, Any]:
     words, more = [], []
     for setting, name in SETTINGS.items():
         traced = [row for row in chosen(rows, variant=f"tcp, {setting}") if row[PERIOD] == TRACED_S]
-        timeouts, repairs = values_of(traced, "timeouts"), values_of(traced, "fast_retransmits")
-        more.append(differences(timeouts, repairs))
-        words.append(f"{name}: {mean_interval(timeouts).mean:.0f} and {mean_interval(repairs).mean:.0f}")
+        more.append(_timeouts_over_repairs(traced))
+        timeouts, repairs = (mean_of(traced, measure).mean for measure in ("timeouts", "fast_retransmits"))
+        words.append(f"{name}: {timeouts:.0f} and {repairs:.0f}")
     return {
         "timeouts_over_fast_retransmits": more,
         "timeouts_and_fast_retransmits": "; ".join(words),
         "some_run_times_out": any(row["timeouts"] > 0 for row in rows if row[PERIOD] == TRACED_S),
     }
+
+
+def _timeouts_over_repairs(traced: Sequence[Row]) -> Interval:
+    return differences(values_of(traced, "timeouts"), values_of(traced, "fast_retransmits"))
 
 
 def _on_steps(link: Sequence[Row]) -> str:

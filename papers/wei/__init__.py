@@ -3,6 +3,7 @@
 from papers.experiment import Paper
 from papers.wei.assessment import assess
 from papers.wei.experiments import experiments
+from papers.wei.search import SEARCH
 
 PAPER = Paper(
     name="wei",
@@ -11,4 +12,5 @@ PAPER = Paper(
     "Data Networks, UMass technical report 2005-59",
     experiments=experiments,
     assess=assess,
+    searches=(SEARCH,),
 )

@@ -26,13 +26,13 @@ SLOW_START_SEGMENTS = 3
 _BOTH_ENDS = ("wei-regular", "wei-split")
 
 
-def radio(variation: float) -> dict[str, Any]:
+def radio(variation: float, *, rate_bit_s: float = RATE_BIT_S, delay_s: float = 0.35) -> dict[str, Any]:
     """The radio link with a rate drawn each second within so much of v; r2 is 0.8 s with a packet of 1500 bytes."""
-    low, high = (round(RATE_BIT_S * (1.0 + sign * variation)) for sign in (-1, 1))
+    low, high = (round(rate_bit_s * (1.0 + sign * variation)) for sign in (-1, 1))
     rates = {"kind": "random", "period_s": 1.0, "low_bit_s": low, "high_bit_s": high}
     if variation == 0.0:
-        rates = {"kind": "constant", "rate_bit_s": RATE_BIT_S}
-    line = {"rates": rates, "delay_s": 0.35, "queue_packets": 40}
+        rates = {"kind": "constant", "rate_bit_s": round(rate_bit_s)}
+    line = {"rates": rates, "delay_s": delay_s, "queue_packets": 40}
     return {"path[2]": {"kind": "variable-rate", "name": "radio", "down": line}}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from papers.comparing import differences
 from papers.experiment import Measurements
@@ -43,10 +44,10 @@ def quantities(m: Measurements, drawn: Mapping[str, Characteristics]) -> dict[st
         **_delays(drawn["Split-TCP"], drawn["regular"]),
         **_aborts(m),
         "table_1": _table_1(),
-        "table_2": _table_2(campaign),
-        **_shapes(campaign),
+        "table_2": table_2(campaign),
+        **shapes(campaign),
         **_analysis(),
-        **_object(m),
+        **object_times(m["wei-object"].runs),
     }
 
 
@@ -151,7 +152,7 @@ def _table_1() -> list[dict[str, Any]]:
     ]
 
 
-def _table_2(campaign: CampaignRuns) -> list[dict[str, Any]]:
+def table_2(campaign: CampaignRuns) -> list[dict[str, Any]]:
     """Cells of table II beside what was found for them."""
     published = published_table("wei", "table2_split_gain").set_index("file_kbytes").to_dict("index")
     return [
@@ -168,7 +169,7 @@ def _table_2(campaign: CampaignRuns) -> list[dict[str, Any]]:
     ]
 
 
-def _shapes(campaign: CampaignRuns) -> dict[str, Any]:
+def shapes(campaign: CampaignRuns) -> dict[str, Any]:
     """How gains and throughput depend on the file and on the coast."""
     smallest = {coast: campaign.gain(coast, 1_000) for coast in COASTS}
     larger = [campaign.gain(coast, size) for coast in COASTS for size in SIZES[1:]]
@@ -179,7 +180,8 @@ def _shapes(campaign: CampaignRuns) -> dict[str, Any]:
         for small, large in itertools.pairwise(SIZES)
     ]
     peaks = {coast: _peak(campaign.gains(coast)) for coast in COASTS}
-    slow_start_peaks = {coast: _peak(campaign.gains(coast, SLOW_START)) for coast in COASTS}
+    has_slow_start = bool((campaign.runs["scenario"] == SLOW_START).any())
+    slow_start_peaks = {coast: _peak(campaign.gains(coast, SLOW_START)) for coast in COASTS if has_slow_start}
     return {
         **{f"smallest_gain_{coast}": gain for coast, gain in smallest.items()},
         "smallest_losses": [Interval(-gain.mean, gain.half_width, gain.count) for gain in smallest.values()],
@@ -235,9 +237,8 @@ def _analysis() -> dict[str, Any]:
     }
 
 
-def _object(m: Measurements) -> dict[str, Any]:
+def object_times(runs: pd.DataFrame) -> dict[str, Any]:
     """Times of the object of 1.5 MB, and what the published times say of that day's rate."""
-    runs = m["wei-object"].runs
 
     def times_s(scenario: str) -> list[float]:
         return [float(value) for value in runs[runs["scenario"] == scenario]["whole_s"]]

@@ -92,6 +92,7 @@ def _statement(statement: Statement) -> str:
         ("accepted", statement.tolerance),
         ("reason", statement.reason),
         *(("depends on", f"{name}: {effect}") for name, effect in statement.sensitivity),
+        ("with other values", statement.sensitivity_in_words()),
     ]
     return _card(_LOOKS[statement.outcome.value], statement.outcome.value, statement.where, rows)
 

@@ -1,0 +1,75 @@
+"""Sensitivity of each verdict to each open parameter: one changed at a time, the statements judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from papers.evaluation import Judged
+from papers.experiment import Effort
+from papers.results import OtherVerdict, Statement
+from papers.run_count import RunCount
+from papers.search.searching import FINAL_SEED, evaluate_settings
+from papers.search.space import ONE_SETTING, Search
+
+#: Verdicts of a statement under other values, by where it is made and its words.
+Verdicts = Mapping[tuple[str, str], tuple[OtherVerdict, ...]]
+
+
+def runs_of(search: Search, effort: Effort) -> int:
+    """Runs that the sensitivity of one search takes."""
+    repeats = search.repeats_of(effort)
+    if not repeats:
+        return 0
+    every = [search.chosen, *(settings for _, _, settings in search.one_at_a_time())]
+    return sum(one.campaign.runs for settings in every for one in search.experiments(settings, repeats, FINAL_SEED))
+
+
+def sensitivity(
+    search: Search,
+    directory: Path,
+    *,
+    effort: Effort,
+    processes: int | None = None,
+    count: RunCount | None = None,
+) -> Verdicts:
+    """Verdicts with the values of the reproduction, which come first, and with each other value of one parameter.
+
+    What `directory` holds already is not run again; `count` counts the runs. Raises what `evaluate_settings`
+    raises.
+    """
+    repeats = search.repeats_of(effort)
+    if not repeats:
+        return {}
+
+    def judged(place: str, settings: Mapping[str, str | int | float]) -> Sequence[Judged]:
+        return evaluate_settings(
+            search,
+            settings,
+            repeats=repeats,
+            seed=FINAL_SEED,
+            directory=directory / place,
+            processes=processes,
+            count=count,
+        )
+
+    found: dict[tuple[str, str], list[OtherVerdict]] = {}
+    for one in judged("as-chosen", search.chosen):
+        found[one.key] = [OtherVerdict("", "", one.outcome, one.comparisons)]
+    for number, (parameter, value, settings) in enumerate(search.one_at_a_time()):
+        for one in judged(f"change-{number:02d}", settings):
+            verdict = OtherVerdict(parameter.name, f"{value}", one.outcome, one.comparisons)
+            found.setdefault(one.key, []).append(verdict)
+    return {key: tuple(verdicts) for key, verdicts in found.items()}
+
+
+def verdicts_of(statement: Statement, verdicts: Verdicts) -> tuple[OtherVerdict, ...]:
+    """Those of a statement; a search that has one setting where the paper's text allows several calls its place so."""
+    exact = verdicts.get((statement.where, statement.published))
+    if exact is not None:
+        return exact
+    for (where, published), others in verdicts.items():
+        place, _, rest = where.partition(", ")
+        if rest == ONE_SETTING and published == statement.published and statement.where.startswith(f"{place}, "):
+            return others
+    return ()
