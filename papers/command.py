@@ -29,6 +29,12 @@ TRIALS = 60
     "--quick/--full", "is_quick", default=True, help="Fewer repeats and wider intervals (the default), or all repeats."
 )
 @click.option(
+    "--sensitivity/--no-sensitivity",
+    "has_sensitivity",
+    default=None,
+    help="Judge each statement with other values of each open parameter, too; the default with --full.",
+)
+@click.option(
     "--search",
     "is_search",
     is_flag=True,
@@ -49,6 +55,7 @@ def reproduce(
     papers: tuple[str, ...],
     output: str,
     is_quick: bool,
+    has_sensitivity: bool | None,
     is_search: bool,
     trials: int,
     processes: int | None,
@@ -60,8 +67,7 @@ def reproduce(
     of variable rate. wei: Split-TCP and TCP proxies in cellular networks. Without a name: all.
 
     DIR gets a page (NAME.html) and a directory (NAME/) a paper with its tables, figures and runs. What has run already
-    is not run again. --full also changes each open parameter alone and shows what that makes of each verdict. --search
-    writes NAME/search/*.md and *.json; its final scores are of seeds that chose nothing.
+    is not run again. --search writes NAME/search/*.md and *.json; its final scores are of seeds that chose nothing.
     """
     from papers.experiment import Effort
     from papers.library import PAPERS, load_paper
@@ -78,7 +84,14 @@ def reproduce(
     for paper in [load_paper(name) for name in names]:
         with Progress(f"reproducing {paper.name}") as progress:
             directory = Path(output) / paper.name
-            result = run_again(paper, directory, effort=effort, processes=processes, progress=progress)
+            result = run_again(
+                paper,
+                directory,
+                effort=effort,
+                has_sensitivity=has_sensitivity,
+                processes=processes,
+                progress=progress,
+            )
         _write_pages(result, Path(output))
         results.append(result)
         if not as_json:

@@ -26,6 +26,7 @@ def reproduce(
     directory: str | Path,
     *,
     effort: Effort = Effort.QUICK,
+    has_sensitivity: bool | None = None,
     processes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Reproduction:
@@ -34,6 +35,8 @@ def reproduce(
     Tables go to `directory/tables` as CSV, and as Parquet where pyarrow is installed, the statements with their
     outcomes to `directory/reproduction.json` and `directory/statements.md`. `progress` gets runs done and in all.
 
+    `has_sensitivity` says whether each open parameter is changed alone, too; by default with full effort.
+
     Raises ScenarioError, SimulationError, UsageError (another campaign's runs in the way), OSError.
     """
     started_s = time.monotonic()
@@ -41,15 +44,14 @@ def reproduce(
         paper = load_paper(paper)
     directory = Path(directory)
     experiments = tuple(paper.experiments(effort))
+    searches = paper.searches if has_sensitivity or (has_sensitivity is None and effort is Effort.FULL) else ()
     total = sum(experiment.campaign.runs for experiment in experiments)
-    total += sum(runs_of(search, effort) for search in paper.searches)
+    total += sum(runs_of(search) for search in searches)
     count = RunCount(total, progress)
     runs = directory / f"runs-{effort}"
     assessment = paper.assess(Measurements(effort, count.run(experiments, runs, processes)))
-    for search in paper.searches:
-        verdicts = sensitivity(
-            search, runs / "sensitivity" / search.name, effort=effort, processes=processes, count=count
-        )
+    for search in searches:
+        verdicts = sensitivity(search, directory / "runs-sensitivity" / search.name, processes=processes, count=count)
         assessment = _with_verdicts(assessment, verdicts)
     wall_s = time.monotonic() - started_s
     result = Reproduction(paper.name, paper.title, paper.source, str(effort), assessment, total, count.made, wall_s)

@@ -164,5 +164,5 @@ SEARCH = Search(
     experiments=experiments,
     quantities=quantities,
     repeats=(3, 8, 24),
-    sensitivity_repeats=20,
+    sensitivity_repeats=8,
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.evaluation import evaluate
+from papers.evaluation import evaluate, joined
 from papers.experiment import Effort, Measurements
 from papers.grouping import rows_of
 from papers.jersey import experiments as runs_of
 from papers.jersey import figures
 from papers.jersey.assumptions import assumptions
+from papers.jersey.estimates import estimate_quantities
 from papers.jersey.quantities import quantities_of
 from papers.results import Assessment
 
@@ -33,9 +34,13 @@ def assess(measurements: Measurements) -> Assessment:
     ]
     if open_parameters:
         tables.append(figures.open_parameters_table(open_parameters))
+    found = joined(
+        quantities_of(goodput, errors, fairness, open_parameters),
+        estimate_quantities(rows_of(measurements[runs_of.ESTIMATES].runs)),
+    )
     choices = assumptions(warning, open_parameters)
     return Assessment(
-        statements=evaluate(STATEMENTS, quantities_of(goodput, errors, fairness, open_parameters), choices),
+        statements=evaluate(STATEMENTS, found, choices),
         tables=tuple(tables),
         charts=(figures.gain_chart(goodput), figures.errors_chart(errors), figures.fairness_chart(fairness)),
         assumptions=choices,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from papers.experiment import Effort, Experiment, shipped, sweep
+from papers.jersey import estimates
 from reference_sim.run import Run
 from reference_sim.sweep import Campaign
 
@@ -15,6 +16,7 @@ OPEN_PARAMETERS = "jersey-silences"
 WARNING = "jersey-warning"
 LINK_ERRORS = "jersey-link-errors"
 FAIRNESS = "jersey-fairness"
+ESTIMATES = "jersey-estimates"
 THRESHOLD = "path[0].down.marking.threshold_packets"
 START = "traffic[1].start_s"
 LOSS_BEHIND = "path[1].down.loss.probability"
@@ -101,6 +103,18 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             measure_data_terminal,
         ),
         Experiment(_fairness(effort), measure_shares),
+        Experiment(
+            sweep(
+                ESTIMATES,
+                scenario,
+                variants={
+                    sender: {**SENDERS[sender], "record": {"series_interval_s": estimates.INTERVAL_S, "taps": []}}
+                    for sender in estimates.SENDERS
+                },
+                repeats=effort.of(3, 10, 40),
+            ),
+            estimates.measure_estimates,
+        ),
     )
 
 

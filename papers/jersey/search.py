@@ -28,8 +28,8 @@ DISCARD, SHADOWING, SPEECH_CHANNEL = "SDU discard after, s", "shadowing, dB", "c
 NEVER = "never"
 #: The lightest load that the paper has: radio of many terminals is what a run takes its time for.
 LOAD = 9
-#: Half of the scenario's time: a drop of the terminals matters far more than how long it is watched.
-DURATION_S = 60.0
+#: A third of the scenario's time: a drop of the terminals matters far more than how long it is watched.
+DURATION_S = 40.0
 #: Share of packets that link errors take where nothing hides them, and the senders that are then compared.
 LINK_ERRORS = 0.01
 COMPARED = ("new-reno", "sack", "jersey")
@@ -134,6 +134,6 @@ SEARCH = Search(
     leads={"queue of 10, threshold 5": {QUEUE: 10}},
     experiments=experiments,
     quantities=quantities,
-    repeats=(3, 8, 24),
-    sensitivity_repeats=12,
+    repeats=(3, 6, 12),
+    sensitivity_repeats=5,
 )

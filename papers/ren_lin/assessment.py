@@ -7,7 +7,7 @@ from pathlib import Path
 from papers.evaluation import evaluate, joined
 from papers.experiment import Effort, Measurements
 from papers.grouping import rows_of
-from papers.ren_lin import adaptations, model_rows, over_time, scheme_rows, stability, variation
+from papers.ren_lin import adaptations, model_rows, over_time, scheme_rows, stability, starts, variation
 from papers.ren_lin import experiments as runs_of
 from papers.ren_lin.assumptions import assumptions
 from papers.results import Assessment
@@ -37,6 +37,7 @@ def assess(measurements: Measurements) -> Assessment:
         scheme_rows.jitter(profiles),
         variation.quantities(periods, link),
         stability.quantities(laws),
+        starts.quantities(rows_of(measurements[runs_of.STARTS].runs)),
     )
     choices = assumptions(link, adapted, profiles, loads)
     return Assessment(

@@ -15,6 +15,7 @@ from papers.ren_lin.measuring import (
     measure_terminals,
     measure_utilisation,
 )
+from papers.ren_lin.starts import measure_starts
 
 PROFILES = "ren-lin-profiles"
 PROFILE_LOADS = "ren-lin-profile-loads"
@@ -24,6 +25,7 @@ CELL_BUFFER = "ren-lin-cell-buffer"
 PERIODS = "ren-lin-periods"
 LINK_CHOICES = "ren-lin-link-choices"
 STABILITY = "ren-lin-stability"
+STARTS = "ren-lin-starts"
 
 #: The proxy as in table 3, and with twice the Node-B's buffer.
 CHOSEN, LARGER_BUFFER = "as chosen", "400 frames"
@@ -125,6 +127,10 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             measure_utilisation,
         ),
         Experiment(sweep(STABILITY, ["ren-lin-link-unstable"], variants=stability, repeats=few), measure_stability),
+        Experiment(
+            sweep(STARTS, ["ren-lin-hsdpa-tcp"], grid=schedulers, variants={"": SATURATED}, repeats=few),
+            measure_starts,
+        ),
     )
 
 

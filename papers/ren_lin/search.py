@@ -103,8 +103,8 @@ CELL = Search(
     leads={"137.4 dB, -80 dBm, 200 frames": {PATH_LOSS: 137.4, INTERFERENCE: -80.0, QUEUE: SHORT_QUEUE}},
     experiments=cell_experiments,
     quantities=cell_quantities,
-    repeats=(2, 5, 12),
-    sensitivity_repeats=8,
+    repeats=(2, 4, 6),
+    sensitivity_repeats=4,
 )
 
 RATE, AMPLITUDE, BUFFER = "mean rate, packets/s", "change of the rate", "buffer, packets"
@@ -205,6 +205,6 @@ LINK = Search(
     },
     experiments=link_experiments,
     quantities=link_quantities,
-    repeats=(2, 4, 8),
-    sensitivity_repeats=6,
+    repeats=(2, 4, 6),
+    sensitivity_repeats=3,
 )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: First seeds of trials, of the choice among the best, and of the final score.
 SEARCH_SEED, CHOICE_SEED, FINAL_SEED = 1001, 2001, 3001
 #: Trials that are run again before one is chosen.
-FINALISTS = 5
+FINALISTS = 3
 #: Random trials, after the starts, before the estimator proposes.
 _RANDOM_TRIALS = 10
 FILE = "evaluations.jsonl"

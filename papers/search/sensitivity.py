@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from papers.evaluation import Judged
-from papers.experiment import Effort
 from papers.results import OtherVerdict, Statement
 from papers.run_count import RunCount
 from papers.search.searching import FINAL_SEED, evaluate_settings
@@ -16,11 +15,9 @@ from papers.search.space import ONE_SETTING, Search
 Verdicts = Mapping[tuple[str, str], tuple[OtherVerdict, ...]]
 
 
-def runs_of(search: Search, effort: Effort) -> int:
+def runs_of(search: Search) -> int:
     """Runs that the sensitivity of one search takes."""
-    repeats = search.repeats_of(effort)
-    if not repeats:
-        return 0
+    repeats = search.sensitivity_repeats
     every = [search.chosen, *(settings for _, _, settings in search.one_at_a_time())]
     return sum(one.campaign.runs for settings in every for one in search.experiments(settings, repeats, FINAL_SEED))
 
@@ -29,7 +26,6 @@ def sensitivity(
     search: Search,
     directory: Path,
     *,
-    effort: Effort,
     processes: int | None = None,
     count: RunCount | None = None,
 ) -> Verdicts:
@@ -38,15 +34,12 @@ def sensitivity(
     What `directory` holds already is not run again; `count` counts the runs. Raises what `evaluate_settings`
     raises.
     """
-    repeats = search.repeats_of(effort)
-    if not repeats:
-        return {}
 
     def judged(place: str, settings: Mapping[str, str | int | float]) -> Sequence[Judged]:
         return evaluate_settings(
             search,
             settings,
-            repeats=repeats,
+            repeats=search.sensitivity_repeats,
             seed=FINAL_SEED,
             directory=directory / place,
             processes=processes,

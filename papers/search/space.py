@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from papers.experiment import Effort, Experiment
+from papers.experiment import Experiment
 from papers.statement_table import StatementError
 from reference_sim.campaign import CampaignResult
 
@@ -115,7 +115,3 @@ class Search:
             for parameter in self.parameters
             for value in parameter.others
         ]
-
-    def repeats_of(self, effort: Effort) -> int:
-        """Repeats for the sensitivity of verdicts; 0 where the effort has none."""
-        return effort.of(0, 0, self.sensitivity_repeats)

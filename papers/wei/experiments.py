@@ -107,7 +107,7 @@ def _choices() -> dict[str, Any]:
 
 
 def _aborts() -> dict[str, Any]:
-    base = radio(VARIATION)
+    base = {**radio(VARIATION), "record": {"one_way_delays": True, "taps": []}}
     return {
         "at once": {**base, "path[1].aborts": "at-once"},
         "after 40 s": {**base, "path[1].aborts": "delayed"},

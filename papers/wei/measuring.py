@@ -31,13 +31,17 @@ def measure_transfer(run: Run) -> dict[str, float | None]:
 def measure_abort(run: Run) -> dict[str, float | None]:
     """How long each leg lived on after the mobile's abort, and what its server sent meanwhile.
 
-    A leg that is still there when the run ends lives on until then (`is_open`).
+    The server's leg that is still there when the run ends lives on until then (`is_open`). The mobile's has ended when
+    the split point has sent its last packet to it.
     """
     flow: Mapping[str, Any] = run.truth["flows"][0]
     aborted_s = flow["mobile"]["ended_s"]
     server = flow["server"]
     ended_s = server["ended_s"]
+    arrivals = run.arrivals
+    to_mobile = (arrivals["leg"] == arrivals["leg"].max()) & ~arrivals["is_up"].astype(bool)
     return {
+        "mobile_lives_on_s": max(0.0, float(arrivals["sent_ns"][to_mobile].max()) * 1e-9 - aborted_s),
         "server_lives_on_s": (run.simulated_s if ended_s is None else ended_s) - aborted_s,
         "is_open": float(ended_s is None),
         "window_probes": server["tcp"]["window_probes"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from papers.comparing import differences
 from papers.experiment import Measurements
-from papers.published import published_table
+from papers.published import published_table, recorded_table
 from papers.wei.characteristics import (
     Characteristics,
     cached_downloads_kb,
@@ -132,6 +133,7 @@ def _aborts(m: Measurements) -> dict[str, Any]:
     }
     at_once, delayed = mean_interval(lives["at once"]), mean_interval(lives["after 40 s"])
     return {
+        "mobile_ends_s": mean_interval([float(value) for value in runs["mobile_lives_on_s"]]),
         "server_ends_s": at_once,
         "server_ends_at_once": at_once.mean < 1.0,
         "server_ends_later_s": delayed,
@@ -142,14 +144,30 @@ def _aborts(m: Measurements) -> dict[str, Any]:
 
 
 def _table_1() -> list[dict[str, Any]]:
-    """Providers and applications of table I with the published scheme."""
+    """Providers and applications of table I with the published scheme, and what an audit of the rebuilt network finds.
+
+    Where the table has two schemes, one after the other or for some subscribers, the rebuilt network has one of them.
+    """
     rows = published_table("wei", "table1_deployment").to_dict("records")
-    providers = [str(name) for name in rows[0] if name != "application"]
-    return [
-        {"provider": provider, "application": str(row["application"]), "scheme": str(row[provider])}
-        for row in rows
-        for provider in providers
-    ]
+    audited = {
+        (str(row["provider"]), str(row["application"])): row
+        for row in recorded_table("wei", "audited", "table1").to_dict("records")
+    }
+    cases = []
+    for row in rows:
+        for provider in (str(name) for name in row if name != "application"):
+            scheme, found = str(row[provider]), audited[provider, str(row["application"])]
+            cases.append(
+                {
+                    "provider": provider,
+                    "application": str(row["application"]),
+                    "scheme": scheme,
+                    "audited": str(found["verdict"]),
+                    "audited_percent": math.floor(100.0 * float(found["probability"])),
+                    "audit_finds_the_scheme": scheme.startswith(str(found["verdict"])),
+                }
+            )
+    return cases
 
 
 def table_2(campaign: CampaignRuns) -> list[dict[str, Any]]:

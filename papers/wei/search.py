@@ -127,5 +127,5 @@ SEARCH = Search(
     experiments=experiments,
     quantities=quantities,
     repeats=(5, 20, 60),
-    sensitivity_repeats=40,
+    sensitivity_repeats=12,
 )

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.table_1 import table as audited_table
 from papers.command import reproduce as command
 from papers.comparing import gains_percent, written
 from papers.experiment import Effort
@@ -123,12 +124,40 @@ def test_wei_analysis_detection_and_aborts_hold(wei: tuple[Reproduction, Path]) 
         "receive window is essentially constant",
         "Most end-to-end delays",
         "7.8 times as fast",
+        "within a few seconds of the abort",
     ):
         assert of(wei[0], words) in (R, U), words
     for words in ("about 2.5 s", "about 0.12 s", "both connections end at once", "ends within 40 s", "its cache"):
         assert of(wei[0], words) is BUILT, words
     assert of(wei[0], "about 12 min") is D
     assert of(wei[0], "For a file of one packet") is N
+
+
+def test_wei_table_1_shows_what_audits_of_rebuilt_networks_found(wei: tuple[Reproduction, Path]) -> None:
+    rows = [one for one in wei[0].assessment.statements if "table I, " in one.where]
+    assert [one.outcome for one in rows] == [BUILT] * 12
+    assert all(f"rebuilt with real proxies: {one.published.split()[1].rstrip('.')}" in one.found for one in rows)
+
+
+def test_audits_become_the_rows_of_table_1(tmp_path: Path) -> None:
+    for provider, verdict in (("one", "split-tcp"), ("two", "regular"), ("three", "tcp-proxy")):
+        (tmp_path / provider).mkdir()
+        cells = [
+            {"application": name, "direction": way, "verdict": verdict, "probability": {verdict: 0.99}}
+            for name in ("ftp", "https", "tcp")
+            for way in ("down", "up")
+        ]
+        audit = {"runs": [{"started_unix_ns": 1_700_000_000_000_000_000, "cells": cells}]}
+        (tmp_path / provider / "audit.json").write_text(json.dumps(audit), encoding="utf-8")
+    lines = audited_table([tmp_path / name for name in ("one", "two", "three")]).splitlines()
+    assert lines[2:6] == [
+        "provider,application,verdict,probability",
+        "CDMA-I,FTP,split-tcp,0.9900",
+        "CDMA-I,TCP,split-tcp,0.9900",
+        "CDMA-II,FTP,regular,0.9900",
+    ]
+    assert len(lines) == 3 + 6
+    assert "2023-11-14" in lines[1]
 
 
 def test_what_is_written_holds_every_table_and_statement(wei: tuple[Reproduction, Path]) -> None:

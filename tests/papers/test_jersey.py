@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from papers.experiment import Effort
 from papers.grouping import ratio_gain
 from papers.jersey import PAPER
+from papers.jersey.estimates import INTERVAL_S, estimate_error
 from papers.jersey.quantities import greatest_share
 from papers.results import Reproduction, StatementOutcome
 from papers.runner import reproduce
@@ -77,10 +79,27 @@ def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None
     for statement in found.assessment.statements:
         assert statement.outcome in plain or len(statement.reason) > 20
         assert statement.tolerance or statement.outcome is StatementOutcome.NOT_MEASURED
-    assert found.counts()[StatementOutcome.NOT_MEASURED.value] == 3
+    assert found.counts()[StatementOutcome.NOT_MEASURED.value] == 2
     friendly = "Section I, of reference [3], 1 % link errors: Jersey is friendly: it takes nothing from other flows"
     for words in (friendly, "Section V: Jersey gains by telling link errors from congestion"):
         assert by_words[words].outcome is not StatementOutcome.NOT
+
+
+def test_the_estimate_is_compared_with_what_the_scheduler_serves(found: Reproduction) -> None:
+    (statement,) = (one for one in found.assessment.statements if "ABE" in one.published)
+    assert [one.quantity for one in statement.comparisons] == ["log_errors_over_jersey"] * 2
+    assert all(one.count >= 2 for one in statement.comparisons)
+    assert statement.outcome in (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
+
+
+def test_an_estimate_that_knows_the_rate_has_no_error_and_half_of_it_has_half() -> None:
+    times_s = np.arange(0.0, 60.0, INTERVAL_S)
+    round_trip_s, delivered = np.full_like(times_s, 0.4), 1000.0 * times_s
+    for share, error in ((1.0, 0.0), (0.5, 0.5), (2.0, 1.0)):
+        found = estimate_error(np.full_like(times_s, 1000.0 * share), round_trip_s, delivered, times_s)
+        assert found == pytest.approx(error, abs=1e-9)
+    assert estimate_error(np.full_like(times_s, 1000.0), round_trip_s, np.zeros_like(times_s), times_s) is None
+    assert estimate_error(np.full_like(times_s, np.nan), round_trip_s, delivered, times_s) is None
 
 
 def test_a_gain_of_means_is_not_ruled_by_its_smallest_pair() -> None:

@@ -101,7 +101,7 @@ def test_long_steps_lose_the_queue_and_short_ones_hold_it(found: Reproduction) -
 def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None:
     wheres = [statement.where for statement in found.assessment.statements]
     assert sum(where.startswith("Table 2, ") for where in wheres) == 12
-    assert sum(where.startswith("Table 3, ") for where in wheres) == 12
+    assert sum(where.startswith("Table 3, ") for where in wheres) == 24
     assert sum(where.startswith("Proposition 1, ") for where in wheres) == 3
     plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)
     for statement in found.assessment.statements:
@@ -111,6 +111,16 @@ def test_every_statement_has_a_verdict_and_a_reason(found: Reproduction) -> None
     assert by_where["Figs 15 and 16"] is StatementOutcome.DIRECTION
     assert by_where["Fig. 13"] is StatementOutcome.DIRECTION
     assert by_where["Fig. 6"] is StatementOutcome.REPRODUCED
+
+
+def test_deviations_of_table_3_are_those_of_starts_within_the_first_second(found: Reproduction) -> None:
+    rows = [one for one in found.assessment.statements if one.published.startswith("standard deviation")]
+    assert len(rows) == 12
+    for row in rows:
+        assert len(row.comparisons) == 3
+        assert all(0.0 <= one.mean < 30.0 for one in row.comparisons)
+        assert row.outcome is not StatementOutcome.NOT_MEASURED
+    assert any(one.mean > 0.1 for row in rows for one in row.comparisons)
 
 
 def test_drops_are_detected_by_late_arrivals(found: Reproduction) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import papers.search.command as search_command
 from papers.command import reproduce as command
 from papers.evaluation import Judged
-from papers.experiment import Effort, Experiment, Paper, sweep
+from papers.experiment import Experiment, Paper, sweep
 from papers.library import PAPERS, load_paper
 from papers.results import Assessment, Comparison, Statement, StatementOutcome
 from papers.search.outcome import search_text
@@ -171,10 +171,8 @@ def test_a_directory_of_another_search_is_refused(planted: Search, tmp_path: Pat
 
 
 def test_a_verdict_is_shown_with_each_other_value_of_each_parameter(planted: Search, tmp_path: Path) -> None:
-    assert runs_of(planted, Effort.QUICK) == 0
-    assert sensitivity(planted, tmp_path, effort=Effort.QUICK) == {}
-    verdicts = sensitivity(planted, tmp_path, effort=Effort.FULL, processes=1)
-    assert runs_of(planted, Effort.FULL) == 6 * len(SIZES) * planted.sensitivity_repeats
+    verdicts = sensitivity(planted, tmp_path, processes=1)
+    assert runs_of(planted) == 6 * len(SIZES) * planted.sensitivity_repeats
     statement = Statement("conclusion", "fast", "it is", R)
     found = replace(statement, elsewhere=verdicts_of(statement, verdicts))
     assert [(one.parameter, one.value) for one in found.elsewhere] == [
