@@ -79,7 +79,7 @@ def _measure_profiles(
 def _jitter_ms(run: Run) -> float | None:
     """Packet delay variation down to the mobile: the 95 % quantile of the delay less the least (RFC 5481, 4.2)."""
     delay = run.truth["flows"][0]["legs"][-1]["one_way_delay_down"]
-    return 1e3 * (delay["quantile_95_s"] - delay["minimum_s"]) if delay["segments"] else None
+    return 1e3 * (delay["quantile_95_s"] - delay["minimum_s"]) if delay and delay["segments"] else None
 
 
 def measure_terminals(run: Run) -> Mapping[str, float | None]:

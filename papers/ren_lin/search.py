@@ -7,11 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from papers.experiment import Experiment, sweep
-from papers.grouping import rows_of
+from papers.grouping import Row, rows_of
 from papers.ren_lin import model_rows, scheme_rows, variation
 from papers.ren_lin.fast_links import DELAY_S, LONG_STEP_S, PERIOD, STEP_S, fast_link
-from papers.ren_lin.links import SATURATED, SCHEDULER, SCHEDULERS
-from papers.ren_lin.measuring import measure_tables, measure_tables_patiently, measure_terminals, measure_utilisation
+from papers.ren_lin.links import SATURATED, SCHEDULER, SCHEDULERS, TERMINALS
+from papers.ren_lin.measuring import (
+    SCHEMES,
+    measure_tables,
+    measure_tables_patiently,
+    measure_terminals,
+    measure_utilisation,
+)
 from papers.search.space import OpenParameter, Results, Search, Settings
 from reference_sim.sweep import Campaign
 
@@ -87,12 +93,30 @@ def cell_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Ex
 
 
 def cell_quantities(_settings: Settings, results: Results) -> dict[str, Any]:
-    """Tables 2 and 3, with what the paper concludes from them."""
+    """Tables 2 and 3, with what the paper concludes from them; nothing of a cell that does not serve every terminal."""
     rows = rows_of(results["ren-lin-search-profiles"].runs)
+    if not _serves_all(rows):
+        return {}
     driven = scheme_rows.driven_rows(rows)
     if IN_CELL in results:
         driven = scheme_rows.rows_in_cell(rows_of(results[IN_CELL].runs))
     return {**model_rows.quantities(rows), **scheme_rows.driven_quantities(driven), **scheme_rows.jitter(rows)}
+
+
+def _serves_all(rows: Sequence[Row]) -> bool:
+    """Whether in each run each terminal carried something by each scheme, and both models say what."""
+    names = [
+        f"{terminal}.{measure}"
+        for terminal in TERMINALS
+        for measure in (
+            "actual_packets_s",
+            "padhye_packets_s",
+            "model_packets_s",
+            *(f"{scheme}_{what}" for scheme in SCHEMES for what in ("kbit_s", "jitter_ms")),
+        )
+    ]
+    values = [row.get(name) for row in rows for name in names]
+    return all(value is not None and value > 0.0 for value in values)
 
 
 CELL = Search(
