@@ -134,6 +134,6 @@ SEARCH = Search(
     leads={"queue of 10, threshold 5": {QUEUE: 10}},
     experiments=experiments,
     quantities=quantities,
-    repeats=(3, 6, 12),
+    repeats=(3, 5, 8),
     sensitivity_repeats=5,
 )

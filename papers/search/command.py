@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from papers.library import load_paper
-from papers.search.outcome import SearchResult, search_text
+from papers.search.outcome import SearchResult, in_words, search_text
 from papers.search.searching import run_search
 from pepscope.command_line.progress import Progress
 from pepscope.whole_file import write_whole
@@ -53,7 +53,8 @@ def _summary(result: SearchResult) -> str:
         value = best.settings[parameter.name]
         note = "" if value == parameter.chosen else f" (as chosen: {parameter.chosen})"
         lines.append(f"    {parameter.name}: {value}{note}")
-    lost = [f"{one.where}: {one.published}" for one in result.price()]
-    lines.append("  price, what holds as chosen and not here:" + ("" if lost else " none"))
-    lines += [textwrap.fill(words, 110, initial_indent="    ", subsequent_indent="      ") for words in lost]
+    for one in result.different()[1:]:
+        for words, statements in (("gained with", result.gained(one)), ("price of", result.price(one))):
+            text = f"{words} '{one.origin}': {in_words(statements)}"
+            lines.append(textwrap.fill(text, 110, initial_indent="  ", subsequent_indent="    "))
     return "\n".join([*lines, ""])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,9 @@ from papers.results import Comparison, StatementOutcome
 from papers.search.scoring import held
 from papers.search.space import Search, Value
 from reference_sim.intervals import Interval
+
+#: Numbers that a cell of the table of statements shows.
+_SHOWN_NUMBERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,6 @@ class Candidate:
     def held(self) -> int:
         """Statements that are reproduced."""
         return held(self.statements)
-
-    def outcomes(self) -> dict[tuple[str, str], StatementOutcome]:
-        """By statement."""
-        return {one.key: one.outcome for one in self.statements}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,21 @@ class SearchResult:
         """The candidate under which most statements hold: a lead may be ahead of the search."""
         return max(self.candidates, key=lambda one: one.held)
 
-    def price(self) -> list[Judged]:
-        """Statements that hold under the settings of the reproduction and not under the best ones."""
-        before = self.chosen.outcomes()
-        reproduced = StatementOutcome.REPRODUCED
-        return [
-            one for one in self.best.statements if before.get(one.key) is reproduced and one.outcome is not reproduced
-        ]
+    def different(self) -> list[Candidate]:
+        """The candidates, each settings once: the search may find those of the reproduction or of a lead."""
+        shown: list[Candidate] = []
+        for one in self.candidates:
+            if one.settings not in [other.settings for other in shown]:
+                shown.append(one)
+        return shown
+
+    def gained(self, candidate: Candidate) -> list[Judged]:
+        """Statements that hold under these settings and not under those of the reproduction."""
+        return _only_in(candidate, self.chosen)
+
+    def price(self, candidate: Candidate) -> list[Judged]:
+        """Statements that hold under the settings of the reproduction and not under these."""
+        return _only_in(self.chosen, candidate)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -81,60 +88,88 @@ class SearchResult:
                     "origin": one.origin,
                     "settings": dict(one.settings),
                     "reproduced": one.held,
+                    "gained": [_named(statement) for statement in self.gained(one)],
+                    "price": [_named(statement) for statement in self.price(one)],
                     "statements": [_statement(statement) for statement in one.statements],
                 }
                 for one in self.candidates
             ],
-            "price": [{"where": one.where, "published": one.published} for one in self.price()],
         }
+
+
+def _only_in(one: Candidate, other: Candidate) -> list[Judged]:
+    reproduced = StatementOutcome.REPRODUCED
+    held_there = {statement.key for statement in other.statements if statement.outcome is reproduced}
+    return [
+        statement for statement in one.statements if statement.outcome is reproduced and statement.key not in held_there
+    ]
+
+
+def _named(one: Judged) -> dict[str, str]:
+    return {"where": one.where, "published": one.published}
 
 
 def _statement(one: Judged) -> dict[str, Any]:
     return {
-        "where": one.where,
-        "published": one.published,
+        **_named(one),
         "verdict": one.outcome.value,
         "comparisons": [comparison.to_dict() for comparison in one.comparisons],
     }
 
 
 def search_text(result: SearchResult) -> str:
-    """Settings, counts, statements and price as Markdown."""
+    """Counts, settings, what other settings gain and cost, and statements, as Markdown."""
     best, count = result.best, len(result.best.statements)
-    others = ", ".join(f"{one.held} with {one.origin}" for one in result.candidates if one is not best)
+    others = ", ".join(f"{one.held} with '{one.origin}'" for one in result.candidates if one is not best)
     head = (
         f"{best.held} of {count} statements hold at once with the settings of '{best.origin}' ({others}), on seeds "
         f"that chose nothing; {result.trials} trials, {result.search.repeats[2]} repeats for the final score."
     )
-    return "\n".join(
-        [textwrap.fill(head, 120), "", *_settings(result), "", *_statements(result), "", _price(result), ""]
-    )
+    parts = [[textwrap.fill(head, 120)], _settings(result), _prices(result), _statements(result)]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 def _settings(result: SearchResult) -> list[str]:
-    names = [one.origin for one in result.candidates]
-    lines = [_line("parameter", "tried", "source", *names), "|---" * (3 + len(names)) + "|"]
+    shown = result.different()
+    lines = [_line("parameter", "tried", "source", *(one.origin for one in shown)), _rule(3 + len(shown))]
     for parameter in result.search.parameters:
-        values = [f"{one.settings[parameter.name]}" for one in result.candidates]
+        values = [f"{one.settings[parameter.name]}" for one in shown]
         lines.append(_line(parameter.name, parameter.in_words(), parameter.source, *values))
-    lines.append(_line("**reproduced**", "", "", *(f"**{one.held}**" for one in result.candidates)))
+    lines.append(_line("**reproduced**", "", "", *(f"**{one.held}**" for one in shown)))
     return lines
 
 
+def _prices(result: SearchResult) -> list[str]:
+    """What each of the other settings gains, and what fails with them of what holds as chosen."""
+    return [
+        textwrap.fill(
+            f"- {one.origin}: gained {in_words(result.gained(one))}. Price: {in_words(result.price(one))}.",
+            120,
+            subsequent_indent="  ",
+        )
+        for one in result.different()[1:]
+    ]
+
+
+def in_words(statements: Sequence[Judged]) -> str:
+    """Names of statements for a sentence."""
+    return "; ".join(f"{one.where}: {one.published.strip().rstrip('.')}" for one in statements) or "nothing"
+
+
 def _statements(result: SearchResult) -> list[str]:
-    chosen, best = result.chosen, result.best
-    before = {one.key: one for one in chosen.statements}
-    lines = [_line("where", "published", "as chosen", f"'{best.origin}'"), "|---|---|---|---|"]
-    for one in best.statements:
-        earlier = before.get(one.key)
-        lines.append(_line(one.where, one.published, _found(earlier) if earlier else "", _found(one)))
+    shown = result.different()
+    found = [{one.key: one for one in candidate.statements} for candidate in shown]
+    lines = [_line("where", "published", *(one.origin for one in shown)), _rule(2 + len(shown))]
+    for key in dict.fromkeys(key for statements in found for key in statements):
+        cells = (_found(statements[key]) if key in statements else "not measured" for statements in found)
+        lines.append(_line(*key, *cells))
     return lines
 
 
 def _found(one: Judged) -> str:
     """Verdict, and the numbers behind it."""
-    numbers = ", ".join(dict.fromkeys(_number(comparison) for comparison in one.comparisons[:4]))
-    rest = ", ..." if len(one.comparisons) > 4 else ""
+    numbers = ", ".join(dict.fromkeys(_number(comparison) for comparison in one.comparisons[:_SHOWN_NUMBERS]))
+    rest = ", ..." if len(one.comparisons) > _SHOWN_NUMBERS else ""
     return f"{one.outcome.value}: {numbers}{rest}"
 
 
@@ -142,13 +177,9 @@ def _number(one: Comparison) -> str:
     return written(Interval(one.mean, one.half_width, one.count))
 
 
-def _price(result: SearchResult) -> str:
-    """What fails with the best settings, of what holds without them."""
-    lost = [f"{one.where}: {one.published}" for one in result.price()]
-    if not lost:
-        return "Price: none; what holds as chosen holds here, too."
-    return textwrap.fill("Price, what holds as chosen and not here: " + "; ".join(lost), 120)
-
-
 def _line(*cells: str) -> str:
     return "| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in cells) + " |"
+
+
+def _rule(columns: int) -> str:
+    return "|---" * columns + "|"

@@ -175,7 +175,7 @@ class _Record:
     def evaluation(self, stage: str, origin: str, settings: Settings, repeats: int, seed: int) -> Evaluation:
         """The evaluation of these settings at this stage, from the file or made now."""
         for one in self.done:
-            if (one.stage, one.origin, one.settings) == (stage, origin, dict(settings)):
+            if (one.stage, one.settings) == (stage, dict(settings)):
                 return one
         with tempfile.TemporaryDirectory(dir=self._directory, prefix="runs-") as runs:
             statements = evaluate_settings(

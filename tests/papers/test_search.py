@@ -118,9 +118,11 @@ def test_a_planted_truth_is_found_with_its_price(planted: Search, tmp_path: Path
     assert result.found.held > result.chosen.held
     assert 86.0 < float(result.found.settings[RATE]) < 106.0
     # What holds on a fast link alone is the price of the slow one.
-    assert [one.published for one in result.price()] == ["fast"]
+    assert [one.published for one in result.price(result.found)] == ["fast"]
+    assert [one.where for one in result.gained(result.found)] == [f"{size} bytes" for size in SIZES]
+    assert result.price(result.chosen) == result.gained(result.chosen) == []
     text = search_text(result)
-    assert "Price, what holds as chosen and not here: conclusion: fast" in text
+    assert "- found: gained 10000 bytes: a throughput; 100000 bytes: a throughput. Price: conclusion: fast." in text
     assert text.count("\n| ") == 2 + len(planted.parameters) + 1 + 3
 
 
@@ -157,8 +159,9 @@ def test_the_final_score_is_of_seeds_that_chose_nothing(planted: Search, tmp_pat
     result = run_search(replace(planted, experiments=spying), tmp_path, trials=4, processes=1)
     assert [one.origin for one in result.candidates] == ["as chosen", "a slow link", "found"]
     assert asked[:4] == [(3, SEARCH_SEED)] * 4
-    assert set(asked[4:-3]) == {(4, CHOICE_SEED)}
-    assert asked[-3:] == [(8, FINAL_SEED)] * 3
+    choices = len(result.different())
+    assert set(asked[4:-choices]) == {(4, CHOICE_SEED)}
+    assert asked[-choices:] == [(8, FINAL_SEED)] * choices
     assert all(one.comparisons[0].count == 8 for one in result.found.statements[:2])
 
 
@@ -194,7 +197,7 @@ def test_the_command_searches_and_says_what_it_costs(
     arguments = ["wei", "--search", "--trials", "3", "-o", str(tmp_path), "--processes", "1"]
     said = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert said.exit_code == 0
-    assert "price, what holds as chosen and not here:" in said.stdout
+    assert "price of 'a slow link':" in said.stdout
     assert (tmp_path / "wei" / "search" / "planted.md").is_file()
     again = CliRunner().invoke(command, [*arguments, "--json"], catch_exceptions=False)
     (document,) = json.loads(again.stdout)["searches"]
