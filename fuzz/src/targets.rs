@@ -3,13 +3,14 @@
 //! A target gives a number that stands for the way it behaved; inputs that behave in a new way are mutated further.
 
 use std::collections::hash_map::DefaultHasher;
+use std::convert::Infallible;
 use std::hash::{Hash, Hasher};
 use std::io::Cursor;
 
 use pepscope_wire::bpf::{Instruction, Program};
 use pepscope_wire::segment::Segment;
 use pepscope_wire::{dissect, tcp, CaptureReader, Decoder, EditableCapture, Frame};
-use pepscope_wire::{HeaderKind, Reject, Tally, KNOWN_LINK_TYPES};
+use pepscope_wire::{HeaderKind, PlainSegment, Reject, SegmentVisitor, Tally, KNOWN_LINK_TYPES};
 
 use crate::{references, seeds};
 
@@ -71,6 +72,33 @@ fn check_tally(tally: &Tally, segments: u64) {
     assert_eq!(tally.link_types.iter().map(|count| count.frames).sum::<u64>(), tally.frames);
 }
 
+/// Takes every plain segment and every other one.
+struct Count(u64);
+
+impl SegmentVisitor for Count {
+    type Stop = Infallible;
+
+    fn visit_plain(&mut self, _: &PlainSegment<'_>) -> Result<bool, Infallible> {
+        self.0 += 1;
+        Ok(true)
+    }
+
+    fn visit(&mut self, segment: &Segment<'_>) -> Result<(), Infallible> {
+        check_segment(segment);
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+/// Segments that are shown many at a time are as many as those given one by one.
+fn check_visits(input: &[u8], tally: &Tally) {
+    let Ok(mut reader) = CaptureReader::from_reader(Box::new(Cursor::new(input.to_vec()))) else { return };
+    let mut count = Count(0);
+    while matches!(reader.visit_many(100, &mut count), Ok(100)) {}
+    assert_eq!(reader.tally(), tally, "what was counted differs");
+    assert_eq!(count.0, tally.tcp_segments, "a segment was counted and not shown");
+}
+
 /// A capture whose frames are all written again holds as many frames, and damage no longer.
 fn check_rewriting(input: &[u8], tally: &Tally) {
     let Ok(capture) = EditableCapture::from_reader(Box::new(Cursor::new(input.to_vec()))) else { return };
@@ -97,6 +125,7 @@ fn capture(input: &[u8]) -> u64 {
     }
     let tally = reader.tally();
     check_tally(tally, segments);
+    check_visits(input, tally);
     check_rewriting(input, tally);
     let damage = tally.damage.as_ref().map(|damage| {
         assert!(!damage.cause.contains('\n'), "more than one line");

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Once;
 
 use numpy::{Element, IntoPyArray, PyArrayMethods};
-use pepscope_connections::{AnalysedCapture, DatagramFlow, DatagramSide, LookupError, Size};
+use pepscope_connections::{json, AnalysedCapture, DatagramFlow, DatagramSide, LookupError, Size};
 use pepscope_evidence::payload::sample;
 use pepscope_wire::{link_type_name, Tally};
 use pyo3::exceptions::{PyIndexError, PyValueError};
@@ -19,6 +19,9 @@ use crate::read::CaptureError;
 use crate::references;
 use crate::senders;
 use crate::summaries::{self, Fields};
+
+/// Connections for whose JSON memory is taken in advance.
+const MOST_AT_ONCE: usize = 256;
 
 /// Number of a link-layer type, its name, its frames, and whether they can be read.
 type LinkTypeRow = (u16, Option<&'static str>, u64, bool);
@@ -193,7 +196,7 @@ impl Capture {
 
     /// JSON objects of these connections with commas between them.
     fn connections_json<'py>(&self, py: Python<'py>, start: usize, stop: usize) -> PyResult<Bound<'py, PyBytes>> {
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(stop.saturating_sub(start).min(MOST_AT_ONCE) * json::TYPICAL_BYTES);
         py.detach(|| self.analysed.write_json(start..stop, &mut text)).map_err(raised)?;
         Ok(PyBytes::new(py, &text))
     }

@@ -3,10 +3,13 @@
 use crate::columns::{Columns, EncodedPackets, PacketStore};
 use crate::connection::{Connection, FIRST_PACKETS};
 use crate::key::Key;
+use crate::missing::NotCaptured;
 use crate::payload_sample::{is_kept, PayloadPieces, PieceStore};
+use crate::reading::Reading;
 use crate::summary::ConnectionSummary;
 use crate::table::{FlowTable, Place};
 use pepscope_wire::segment::{flag, Segment};
+use pepscope_wire::PlainSegment;
 
 /// What to keep besides the summaries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,12 +82,57 @@ impl Analysis {
         }
     }
 
+    /// Take in the next segment if it only continues a connection that was seen before; otherwise false, and nothing is
+    /// changed. Where it is taken, that is what `push` would have done with it.
+    #[inline(always)]
+    pub fn push_plain(&mut self, segment: &PlainSegment<'_>) -> bool {
+        let key = Key::of_plain(segment);
+        let hint = usize::from(key.hint());
+        let recent = self.recent[hint];
+        let is_recent = self.connections.get(recent as usize).and_then(|recent| recent.key.side_of(&key));
+        let (index, side) = match is_recent {
+            Some(side) => (recent, side),
+            None => match self.find(&key) {
+                Some(found) => found,
+                None => return false,
+            },
+        };
+        self.recent[hint] = index;
+        let connection = &mut self.connections[index as usize];
+        let Some(reading) = connection.continue_with(side, segment) else { return false };
+        if self.settings != Settings::default() {
+            // Copied here, so that they need no place in memory where nothing is kept.
+            let (segment, reading) = (*segment, reading);
+            self.keep_plain(index, side, &segment, &reading);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn keep_plain(&mut self, index: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
+        let origin = self.connections[index as usize].sides[side].origin;
+        let is_sampled = self.settings.payload && reading.payload_is_new && !segment.payload.is_empty();
+        if is_sampled && is_kept(reading.payload_offset - origin) {
+            self.pieces.keep(index, side, reading.payload_offset, segment.payload);
+        }
+        if self.settings.columns {
+            self.packets.push_plain(index, side, segment, reading);
+        }
+    }
+
+    /// The latest connection between these end points, and the side that sends.
+    #[inline(never)]
+    fn find(&self, key: &Key) -> Option<(u32, usize)> {
+        let connections = &self.connections;
+        match self.table.find(key.hash(), key, |index| &connections[index as usize].key) {
+            Place::Found { connection, side, .. } => Some((connection, side)),
+            Place::Vacant { .. } => None,
+        }
+    }
+
     /// Take in the next segment if it belongs to a connection between end points that were seen before.
     pub fn push_known(&mut self, segment: &Segment<'_>) -> bool {
-        let key = Key::of(segment);
-        let connections = &self.connections;
-        let place = self.table.find(key.hash(), &key, |index| &connections[index as usize].key);
-        let known = matches!(place, Place::Found { .. });
+        let known = self.find(&Key::of(segment)).is_some();
         if known {
             self.push(segment);
         }
@@ -183,6 +231,11 @@ impl Connections {
     /// Summaries in order.
     pub fn summaries(&self) -> impl ExactSizeIterator<Item = ConnectionSummary<'_>> {
         self.connections.iter().map(|connection| ConnectionSummary::of(connection, &self.options_store))
+    }
+
+    /// What was not captured of the connections.
+    pub fn not_captured(&self) -> NotCaptured {
+        NotCaptured::of(self.connections.iter())
     }
 
     /// Packets of all connections as columns, if they were asked for.

@@ -65,7 +65,7 @@ impl AnalysedCapture {
     /// How much of the connections was not captured.
     pub fn not_captured(&self) -> NotCaptured {
         match &self.summaries {
-            Summaries::InMemory(connections) => NotCaptured::of(connections.summaries()),
+            Summaries::InMemory(connections) => connections.not_captured(),
             Summaries::InFile(stored) => stored.not_captured(),
         }
     }

@@ -8,6 +8,7 @@ use crate::packet_records::{RecordReader, RecordWriter, Row};
 use crate::payload_sample::payload_hash;
 use crate::reading::{Reading, NO_ACKNOWLEDGEMENT};
 use pepscope_wire::segment::Segment;
+use pepscope_wire::PlainSegment;
 
 /// A SACK block (RFC 2018) of one packet, as offsets in the stream that the packet acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,28 @@ pub(crate) struct PacketStore {
     block_count: usize,
 }
 
+macro_rules! row_of {
+    ($side:ident, $segment:ident, $timestamps:expr, $reading:ident) => {{
+        let (tsval, tsecr) = $timestamps.unwrap_or((0, 0));
+        Row {
+            side: $side as u8,
+            ttl: $segment.ttl,
+            flags: $segment.flags,
+            marks: $reading.marks,
+            ip_id: $segment.ip_id,
+            time_ns: $segment.time_ns,
+            sequence_offset: $reading.sequence_offset,
+            acknowledgement_offset: $reading.acknowledgement_offset,
+            round_trip_ns: $reading.round_trip_ns,
+            payload_bytes: $segment.payload_length,
+            window_bytes: $reading.window_bytes,
+            tsval,
+            tsecr,
+            payload_hash: payload_hash($segment.payload, $segment.payload_length),
+        }
+    }};
+}
+
 impl PacketStore {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.record_bytes + self.block_count * size_of::<SentBlock>() + self.tracks.len() * size_of::<Track>()
@@ -80,27 +103,20 @@ impl PacketStore {
             self.tracks.resize_with(connection + 1, Track::default);
         }
         let track = &mut self.tracks[connection];
-        let (tsval, tsecr) = segment.options.timestamps.unwrap_or((0, 0));
-        self.record_bytes += track.writer.push(&Row {
-            side: side as u8,
-            ttl: segment.ttl,
-            flags: segment.flags,
-            marks: reading.marks,
-            ip_id: segment.ip_id,
-            time_ns: segment.time_ns,
-            sequence_offset: reading.sequence_offset,
-            acknowledgement_offset: reading.acknowledgement_offset,
-            round_trip_ns: reading.round_trip_ns,
-            payload_bytes: segment.payload_length,
-            window_bytes: reading.window_bytes,
-            tsval,
-            tsecr,
-            payload_hash: payload_hash(segment.payload, segment.payload_length),
-        });
+        self.record_bytes += track.writer.push(&row_of!(side, segment, segment.options.timestamps, reading));
         self.record_bytes += track.frames.push(segment.frame_index);
         if segment.options.sack_count > 0 && reading.acknowledgement_offset != NO_ACKNOWLEDGEMENT {
             self.block_count += track.push_blocks(side, segment, reading);
         }
+        track.packets += 1;
+    }
+
+    /// The same for a segment that needs no more than these fields; its connection has packets.
+    #[inline]
+    pub(crate) fn push_plain(&mut self, connection: u32, side: usize, segment: &PlainSegment<'_>, reading: &Reading) {
+        let track = &mut self.tracks[connection as usize];
+        self.record_bytes += track.writer.push(&row_of!(side, segment, segment.timestamps, reading));
+        self.record_bytes += track.frames.push(segment.frame_index);
         track.packets += 1;
     }
 

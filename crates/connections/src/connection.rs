@@ -44,8 +44,10 @@ pub(crate) struct Connection {
     /// The side that sent the first SYN, and the one that sent the first SYN-ACK.
     syn_side: Option<u8>,
     syn_ack_side: Option<u8>,
-    first_data_side: Option<u8>,
-    handshake_acknowledged: bool,
+    pub(crate) first_data_side: Option<u8>,
+    pub(crate) handshake_acknowledged: bool,
+    /// See `is_under_way`; as the latest packet that `handle_segment` took left it.
+    pub(crate) under_way: bool,
 }
 
 impl Connection {
@@ -64,6 +66,7 @@ impl Connection {
             syn_ack_side: None,
             first_data_side: None,
             handshake_acknowledged: false,
+            under_way: false,
         }
     }
 
@@ -220,6 +223,7 @@ impl Connection {
         if over {
             self.release();
         }
+        self.under_way = self.is_under_way();
         reading
     }
 

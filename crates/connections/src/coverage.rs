@@ -52,6 +52,18 @@ impl Coverage {
         self.started
     }
 
+    /// Data from `start` on would be `Novelty::Next`.
+    #[inline]
+    pub(crate) fn is_continued_at(&self, start: i64) -> bool {
+        start == self.highest && self.started
+    }
+
+    /// Adds such data.
+    #[inline]
+    pub(crate) fn continue_to(&mut self, end: i64) {
+        self.highest = end;
+    }
+
     /// End of the highest captured byte.
     #[inline]
     pub(crate) fn highest(&self) -> i64 {
@@ -67,8 +79,8 @@ impl Coverage {
     /// acknowledgement.
     #[inline]
     pub(crate) fn add(&mut self, start: i64, end: i64, time_ns: i64, tsval: Option<u32>, acknowledged: i64) -> Novelty {
-        if start == self.highest && self.started {
-            self.highest = end;
+        if self.is_continued_at(start) {
+            self.continue_to(end);
             return Novelty::Next;
         }
         self.add_elsewhere(start, end, time_ns, tsval, acknowledged)

@@ -8,6 +8,9 @@ struct Writer<'a> {
     integers: itoa::Buffer,
 }
 
+/// Below it a whole number is written with all its digits.
+const LEAST_LARGE: f64 = 1e15;
+
 /// Prefixes are constants: inlined, they are copied word by word, which is faster than calling a function that copies.
 impl Writer<'_> {
     #[inline(always)]
@@ -45,6 +48,11 @@ impl Writer<'_> {
     fn float(&mut self, prefix: &str, value: Option<f64>) {
         self.raw(prefix);
         match value.filter(|value| value.is_finite()) {
+            // As the mean of few times often is; these digits are found faster.
+            Some(value) if (1.0..LEAST_LARGE).contains(&value) && value.fract() == 0.0 => {
+                self.integer("", value as u64);
+                self.raw(".0");
+            }
             Some(value) => {
                 let mut buffer = ryu::Buffer::new();
                 self.out.extend_from_slice(buffer.format_finite(value).as_bytes());
@@ -128,7 +136,7 @@ impl Writer<'_> {
 }
 
 /// What one connection takes, and some more.
-const TYPICAL_BYTES: usize = 3 << 10;
+pub const TYPICAL_BYTES: usize = 3 << 10;
 
 /// Append one connection as a JSON object; `identifier` is its rank by first packet in its capture.
 pub fn write_connection(out: &mut Vec<u8>, identifier: u64, connection: &ConnectionSummary<'_>) {
@@ -171,4 +179,28 @@ pub fn connections_json<'a>(connections: impl Iterator<Item = ConnectionSummary<
     }
     out.push(b']');
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(value: f64) -> String {
+        let mut out = Vec::new();
+        Writer { out: &mut out, integers: itoa::Buffer::new() }.float("", Some(value));
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_written_as_others_are(
+            value in prop_oneof![0..2_000_000_000_u64, 999_999_999_999_000..1_000_000_000_001_000_u64, any::<u64>()],
+            divisor in 1..4_u64,
+        ) {
+            let value = value as f64 / divisor as f64;
+            let mut buffer = ryu::Buffer::new();
+            prop_assert_eq!(written(value), buffer.format_finite(value));
+        }
+    }
 }

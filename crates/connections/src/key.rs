@@ -2,6 +2,7 @@
 //! purpose: the two directions of a GTP-U user's connection travel under different identifiers and must meet.
 
 use pepscope_wire::segment::Segment;
+use pepscope_wire::PlainSegment;
 
 /// Address and port in a form that compares and hashes in a few instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,13 @@ impl Key {
         Key {
             sender: Endpoint::new(segment.source, segment.source_port),
             receiver: Endpoint::new(segment.destination, segment.destination_port),
+        }
+    }
+
+    pub(crate) fn of_plain(segment: &PlainSegment<'_>) -> Self {
+        Key {
+            sender: Endpoint { address: segment.source, port: segment.source_port },
+            receiver: Endpoint { address: segment.destination, port: segment.destination_port },
         }
     }
 

@@ -11,6 +11,7 @@ mod connection;
 mod coverage;
 mod datagram_flow;
 mod frame_numbers;
+mod in_order;
 pub mod json;
 mod key;
 pub mod mark;

@@ -1,6 +1,7 @@
 //! Kinds of packets that a capture lacks, as the packets that it holds prove: removed by a filter, or never seen because
 //! the other direction takes another way (asymmetric routing).
 
+use crate::connection::Connection;
 use crate::side::Side;
 use crate::summary::ConnectionSummary;
 
@@ -69,18 +70,28 @@ pub struct NotCaptured {
 }
 
 impl NotCaptured {
-    pub fn of<'a>(summaries: impl Iterator<Item = ConnectionSummary<'a>>) -> Self {
+    /// Of these connections, without making their summaries.
+    pub(crate) fn of<'a>(connections: impl Iterator<Item = &'a Connection>) -> Self {
         let mut found = NotCaptured::default();
-        summaries.for_each(|summary| found.count(&summary));
+        for Connection { sides: [first, second], .. } in connections {
+            let missing = [MissingPackets::of(first, second), MissingPackets::of(second, first)];
+            found.add(missing, first.options_truncated_packets + second.options_truncated_packets);
+        }
         found
     }
 
     pub(crate) fn count(&mut self, connection: &ConnectionSummary<'_>) {
-        let flows = [&connection.up, &connection.down];
-        let lacks = |kind| u64::from(flows.iter().any(|flow| flow.missing_packets == kind));
+        let ConnectionSummary { up, down, .. } = connection;
+        let truncated = up.options_truncated_packets + down.options_truncated_packets;
+        self.add([up.missing_packets, down.missing_packets], truncated);
+    }
+
+    /// Adds a connection by what is missing of its two flows, and their packets with truncated options.
+    fn add(&mut self, missing: [MissingPackets; 2], packets_with_truncated_options: u64) {
+        let lacks = |kind| u64::from(missing.contains(&kind));
         self.one_way += lacks(MissingPackets::All);
         self.without_acknowledgements += lacks(MissingPackets::PureAcknowledgements);
         self.without_data += lacks(MissingPackets::Data);
-        self.packets_with_truncated_options += flows.iter().map(|flow| flow.options_truncated_packets).sum::<u64>();
+        self.packets_with_truncated_options += packets_with_truncated_options;
     }
 }

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pepscope_wire::segment::Segment;
-use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver, Echo};
+use pepscope_wire::{CaptureError, CaptureReader, Datagram, DatagramObserver, Echo, PlainSegment, SegmentVisitor};
 
 use crate::analysis::{Analysis, Connections, Settings};
 use crate::capture::{AnalysedCapture, Packets};
@@ -161,6 +161,22 @@ struct Sink {
     spill: Option<Spill>,
 }
 
+impl SegmentVisitor for Sink {
+    type Stop = SpillError;
+
+    #[inline(always)]
+    fn visit_plain(&mut self, segment: &PlainSegment<'_>) -> Result<bool, SpillError> {
+        match (&mut self.analysis, &self.spill) {
+            (Some(analysis), None) => Ok(analysis.push_plain(segment)),
+            _ => Ok(false),
+        }
+    }
+
+    fn visit(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
+        self.push(segment)
+    }
+}
+
 impl Sink {
     #[inline]
     fn push(&mut self, segment: &Segment<'_>) -> Result<(), SpillError> {
@@ -254,23 +270,13 @@ enum Pass {
 
 /// Pushes every segment into the sink.
 fn pass<S: Source>(source: &mut S, reader: &mut CaptureReader, mut sink: Sink) -> Result<Pass, ReadError<S::Stop>> {
-    let mut until_look = SEGMENTS_BETWEEN_LOOKS;
-    loop {
-        match reader.visit_next(|segment| sink.push(segment)) {
-            Ok(Some(pushed)) => pushed?,
-            Ok(None) => break,
-            Err(error) => return Err(ReadError::Capture(error)),
-        }
-        until_look -= 1;
-        if until_look == 0 {
-            until_look = SEGMENTS_BETWEEN_LOOKS;
-            report_progress(source, reader)?;
-            if sink.exceeds_memory() {
-                if sink.spill.is_none() {
-                    return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
-                }
-                sink.analysis = None;
+    while reader.visit_many(SEGMENTS_BETWEEN_LOOKS, &mut sink)? == SEGMENTS_BETWEEN_LOOKS {
+        report_progress(source, reader)?;
+        if sink.exceeds_memory() {
+            if sink.spill.is_none() {
+                return Ok(Pass::TooLarge { partitions: partitions_needed(reader) });
             }
+            sink.analysis = None;
         }
     }
     if sink.exceeds_memory() {
@@ -282,9 +288,6 @@ fn pass<S: Source>(source: &mut S, reader: &mut CaptureReader, mut sink: Sink) -
     Ok(Pass::Complete(sink.finish()?))
 }
 
-/// Cold, so that the loop over segments stays small.
-#[cold]
-#[inline(never)]
 fn report_progress<S: Source>(source: &mut S, reader: &CaptureReader) -> Result<(), ReadError<S::Stop>> {
     let file_bytes = reader.file_bytes().unwrap_or(0);
     source.progress(reader.file_bytes_read(), file_bytes).map_err(ReadError::Stopped)

@@ -13,6 +13,7 @@
 
 use crate::coverage::Hole;
 use pepscope_wire::segment::{flag, Segment};
+use pepscope_wire::PlainSegment;
 
 /// Assumed round trip to the sender where the capture lacks the handshake.
 pub(crate) const ASSUMED_ROUND_TRIP_NS: i64 = 3_000_000;
@@ -63,30 +64,59 @@ impl RecentPackets {
         if segment.ip_id == 0 {
             return self.note_unnumbered(segment);
         }
-        let fingerprint = fingerprint(segment);
-        let known = self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint));
-        if known {
+        let fingerprint = PacketIdentity::from(segment).fingerprint();
+        if self.knows(fingerprint) {
             return if since_previous_ns < DUPLICATE_WITHIN_NS { Repeat::Yes } else { Repeat::No };
         }
-        self.fingerprints[usize::from(self.next) % REMEMBERED] = fingerprint;
-        self.next = self.next.wrapping_add(1);
+        self.store(fingerprint);
         Repeat::No
     }
 
-    /// The same for a packet without IP identification.
+    /// Stores a packet with ACK and without SYN, FIN and RST, unless it may be one of the last few: then false, and
+    /// nothing is changed.
+    #[inline(always)]
+    pub(crate) fn note_new(&mut self, packet: &PacketIdentity, time_ns: i64) -> bool {
+        let is_numbered = packet.ip_id != 0;
+        if !is_numbered && packet.payload_length == 0 {
+            return true; // see `note_unnumbered`
+        }
+        let fingerprint = packet.fingerprint();
+        if self.knows(fingerprint) {
+            return false;
+        }
+        let place = self.store(fingerprint);
+        if !is_numbered {
+            self.times[place] = coarse(time_ns);
+        }
+        true
+    }
+
+    #[inline]
+    fn knows(&self, fingerprint: u32) -> bool {
+        self.fingerprints.iter().fold(false, |found, &other| found | (other == fingerprint))
+    }
+
+    /// Remembers a packet in place of the oldest one; gives that place.
+    #[inline]
+    fn store(&mut self, fingerprint: u32) -> usize {
+        let place = usize::from(self.next) % REMEMBERED;
+        self.fingerprints[place] = fingerprint;
+        self.next = self.next.wrapping_add(1);
+        place
+    }
+
+    /// `note` for a packet without IP identification.
     #[inline(never)]
     fn note_unnumbered(&mut self, segment: &Segment<'_>) -> Repeat {
         if segment.payload_length == 0 && segment.flags & (flag::SYN | flag::FIN) == 0 {
             return Repeat::No;
         }
-        let fingerprint = fingerprint(segment);
-        if self.fingerprints.contains(&fingerprint) {
+        let fingerprint = PacketIdentity::from(segment).fingerprint();
+        if self.knows(fingerprint) {
             return Repeat::ByTime;
         }
-        let place = usize::from(self.next) % REMEMBERED;
-        self.fingerprints[place] = fingerprint;
+        let place = self.store(fingerprint);
         self.times[place] = coarse(segment.time_ns);
-        self.next = self.next.wrapping_add(1);
         Repeat::No
     }
 
@@ -94,7 +124,7 @@ impl RecentPackets {
     /// `round_trip_ns` is that of the whole path, as far as the handshake showed it.
     #[cold]
     pub(crate) fn repeats_by_time(&mut self, segment: &Segment<'_>, round_trip_ns: Option<i64>) -> bool {
-        let fingerprint = fingerprint(segment);
+        let fingerprint = PacketIdentity::from(segment).fingerprint();
         let opens = segment.flags & flag::SYN != 0;
         let within_ns = match round_trip_ns {
             Some(round_trip_ns) => (round_trip_ns / 2).min(UNNUMBERED_DUPLICATE_WITHIN_NS),
@@ -120,17 +150,60 @@ fn coarse(time_ns: i64) -> u32 {
     (time_ns >> COARSE_BITS) as u32
 }
 
-/// Never 0, which stands for no packet.
-fn fingerprint(segment: &Segment<'_>) -> u32 {
-    let (tsval, tsecr) = segment.options.timestamps.unwrap_or((0, 0));
-    let numbers = u64::from(segment.sequence) << 32 | u64::from(segment.acknowledgement);
-    let clocks = u64::from(tsval) << 32 | u64::from(tsecr);
-    let rest = u64::from(segment.ip_id) << 48
-        | u64::from(segment.window) << 32
-        | u64::from(segment.payload_length) << 12
-        | u64::from(segment.flags);
-    let product = u128::from(numbers ^ 0x9e37_79b9_7f4a_7c15) * u128::from(rest ^ 0xd6e8_feb8_6659_fd93);
-    let mixed = (product >> 64) as u64 ^ product as u64 ^ clocks;
-    let product = u128::from(mixed) * 0xa076_1d64_78bd_642f_u128;
-    ((product >> 64) as u64 ^ product as u64) as u32 | 1
+/// What tells a packet from others of its flow.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacketIdentity {
+    sequence: u32,
+    acknowledgement: u32,
+    timestamps: Option<(u32, u32)>,
+    ip_id: u16,
+    window: u16,
+    payload_length: u32,
+    flags: u16,
+}
+
+macro_rules! identity_of {
+    ($segment:ident, $timestamps:expr) => {
+        PacketIdentity {
+            sequence: $segment.sequence,
+            acknowledgement: $segment.acknowledgement,
+            timestamps: $timestamps,
+            ip_id: $segment.ip_id,
+            window: $segment.window,
+            payload_length: $segment.payload_length,
+            flags: $segment.flags,
+        }
+    };
+}
+
+impl From<&Segment<'_>> for PacketIdentity {
+    #[inline]
+    fn from(segment: &Segment<'_>) -> Self {
+        identity_of!(segment, segment.options.timestamps)
+    }
+}
+
+impl From<&PlainSegment<'_>> for PacketIdentity {
+    #[inline]
+    fn from(segment: &PlainSegment<'_>) -> Self {
+        identity_of!(segment, segment.timestamps)
+    }
+}
+
+impl PacketIdentity {
+    /// Never 0, which stands for no packet.
+    #[inline(always)]
+    fn fingerprint(&self) -> u32 {
+        let (tsval, tsecr) = self.timestamps.unwrap_or((0, 0));
+        let numbers = u64::from(self.sequence) << 32 | u64::from(self.acknowledgement);
+        let clocks = u64::from(tsval) << 32 | u64::from(tsecr);
+        let rest = u64::from(self.ip_id) << 48
+            | u64::from(self.window) << 32
+            | u64::from(self.payload_length) << 12
+            | u64::from(self.flags);
+        let product = u128::from(numbers ^ 0x9e37_79b9_7f4a_7c15) * u128::from(rest ^ 0xd6e8_feb8_6659_fd93);
+        let mixed = (product >> 64) as u64 ^ product as u64 ^ clocks;
+        let product = u128::from(mixed) * 0xa076_1d64_78bd_642f_u128;
+        ((product >> 64) as u64 ^ product as u64) as u32 | 1
+    }
 }

@@ -35,7 +35,7 @@ pub(crate) struct Outstanding {
 
 impl Outstanding {
     /// Data up to `end` left for the first time; `overlaps` where it repeats older bytes as well.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sent(&mut self, start: i64, end: i64, time_ns: i64, tsval: Option<u32>, overlaps: bool) {
         if self.segments.len() >= OUTSTANDING_AT_MOST {
             self.segments.pop_front();

@@ -72,6 +72,18 @@ impl Sequence {
         self.advance_far(start, end, allowed)
     }
 
+    /// Whether `advance` accepts a packet that starts here whatever the window, and settles no doubt.
+    #[inline]
+    pub(crate) fn takes(&self, start: i64) -> bool {
+        !self.in_doubt && start - self.frontier <= LEAST_SUSPICIOUS_JUMP_BYTES
+    }
+
+    /// Note that the stream was seen up to `end`, from a place that `takes` accepts.
+    #[inline]
+    pub(crate) fn reach(&mut self, end: i64) {
+        self.frontier = self.frontier.max(end);
+    }
+
     #[cold]
     fn advance_far(&mut self, start: i64, end: i64, allowed: i64) -> Sighting {
         let (doubtful_start, doubtful_end) = self.doubtful;

@@ -8,6 +8,7 @@ use crate::round_trip::{Outstanding, RoundTrips};
 use crate::sequence::{Sequence, Sighting};
 use crate::window::Window;
 use pepscope_wire::segment::{flag, Segment};
+use pepscope_wire::PlainSegment;
 
 /// Stands for a time that was not seen.
 pub(crate) const NEVER: i64 = i64::MIN;
@@ -119,6 +120,42 @@ impl Side {
         }
         self.options_truncated_packets += u64::from(segment.options_truncated);
         self.recent.note(segment, since_previous_ns)
+    }
+
+    /// Count a packet of this side that is not its first one and is no copy.
+    #[inline(always)]
+    pub(crate) fn count_plain(&mut self, segment: &PlainSegment<'_>) {
+        self.packets += 1;
+        self.last_time_ns = segment.time_ns;
+        self.timestamps_seen |= segment.timestamps.is_some();
+        if segment.payload_length == 0 {
+            self.pure_acknowledgements += 1;
+            return;
+        }
+        self.data_packets += 1;
+        self.payload_bytes += u64::from(segment.payload_length);
+        if self.first_data_time_ns == NEVER {
+            self.first_data_time_ns = segment.time_ns;
+        }
+        self.last_data_time_ns = segment.time_ns;
+    }
+
+    /// Data from `start` to `end` continue the stream.
+    #[inline(always)]
+    pub(crate) fn send_next(&mut self, start: i64, end: i64, segment: &PlainSegment<'_>) {
+        self.coverage.continue_to(end);
+        let tsval = segment.timestamps.map(|(tsval, _)| tsval);
+        self.outstanding.sent(start, end, segment.time_ns, tsval, false);
+    }
+
+    /// No byte was sent into a zero window of which it is open whether the stream holds it.
+    pub(crate) fn has_no_probe(&self) -> bool {
+        self.probed == NOWHERE
+    }
+
+    /// Its FIN was seen.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.fin_offset != NOWHERE
     }
 
     /// The stream is known to begin at `offset`.

@@ -33,7 +33,7 @@ impl Window {
     }
 
     /// Notes a scaled window of a packet without SYN and RST.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advertise(&mut self, window_bytes: u32) {
         if window_bytes == 0 && !self.is_zero() {
             self.times_zero = self.times_zero.saturating_add(1);

@@ -69,10 +69,10 @@ fn what_was_not_captured_is_counted_by_connection_and_packet() {
     let one_way: Vec<_> = all.iter().filter(|segment| !is_up(segment)).copied().collect();
     let cut = Segment { header_truncated: true, options_truncated: true, ..one_way[5] };
     let connections = analyse(&[&one_way[..], &[cut]].concat());
-    let found = NotCaptured::of(connections.summaries());
+    let found = connections.not_captured();
     assert_eq!((found.packets_with_truncated_options, found.one_way), (1, 1));
     assert_eq!((found.without_acknowledgements, found.without_data), (0, 0));
-    assert_eq!(NotCaptured::of(analyse(&all).summaries()), NotCaptured::default());
+    assert_eq!(analyse(&all).not_captured(), NotCaptured::default());
     let marks = columns(&connections).marks;
     assert_eq!(marks.iter().filter(|mark| **mark & mark::OPTIONS_TRUNCATED != 0).count(), 1);
 }

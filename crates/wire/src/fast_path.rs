@@ -7,12 +7,12 @@ use crate::tcp;
 
 const IPV4_HEADER_BYTES: usize = 20;
 const IPV6_HEADER_BYTES: usize = 40;
-const TCP: u8 = crate::ip::protocol::TCP;
+pub(crate) const TCP: u8 = crate::ip::protocol::TCP;
 
-/// Finds the TCP header of such a frame; `None` for any other frame, which then takes the slow path.
+/// Where the IP header of such a frame begins.
 #[inline(always)]
-pub(crate) fn locate(link: LinkType, frame: &[u8]) -> Option<SegmentPosition> {
-    let ip_start = match link {
+pub(crate) fn ip_start(link: LinkType, frame: &[u8]) -> Option<usize> {
+    Some(match link {
         LinkType::Raw => 0,
         LinkType::Ethernet => match frame.get(12..14)? {
             [0x08, 0x00] | [0x86, 0xdd] => 14,
@@ -27,7 +27,13 @@ pub(crate) fn locate(link: LinkType, frame: &[u8]) -> Option<SegmentPosition> {
             _ => return None,
         },
         _ => return None,
-    };
+    })
+}
+
+/// Finds the TCP header of such a frame; `None` for any other frame, which then takes the slow path.
+#[inline(always)]
+pub(crate) fn locate(link: LinkType, frame: &[u8]) -> Option<SegmentPosition> {
+    let ip_start = ip_start(link, frame)?;
     let packet = frame.get(ip_start..)?;
     match packet.first()? {
         0x45 => version_4(packet, ip_start),

@@ -19,6 +19,9 @@ use crate::series::{Overlap, Parts};
 use crate::tally::Tally;
 use crate::window::ByteWindow;
 
+mod visit;
+pub use visit::SegmentVisitor;
+
 /// Counts the bytes read from the file, so that progress can be reported for compressed files too.
 struct Counted {
     source: Box<dyn Read + Send>,
@@ -171,23 +174,6 @@ impl CaptureReader {
     /// The next TCP segment, `None` at the end. Damage is no error but the end of the capture, see `Tally::damage`.
     pub fn next_segment(&mut self) -> Result<Option<Segment<'_>>, CaptureError> {
         Ok(self.next_located().and_then(|found| self.show(found, |segment| *segment)))
-    }
-
-    /// Shows the next TCP segment to `act` and gives what that gave: faster than `next_segment`, and otherwise the
-    /// same.
-    #[inline]
-    pub fn visit_next<T>(&mut self, act: impl FnOnce(&Segment<'_>) -> T) -> Result<Option<T>, CaptureError> {
-        while let Some(link) = self.next_frame() {
-            let frame = self.window.slice(self.span.position, self.span.captured_bytes);
-            if let Some(place) = fast_path::locate(link, frame) {
-                self.tally.tcp_segments += 1;
-                return Ok(place.show(frame, self.tally.frames - 1, self.span.time_ns, act));
-            }
-            if self.locate_on_slow_path(link) {
-                return Ok(self.show(Located::SlowPath, act));
-            }
-        }
-        Ok(None)
     }
 
     #[inline(always)]

@@ -61,6 +61,12 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes.get(at..).and_then(<[u8]>::first_chunk::<4>).copied().unwrap_or_default())
 }
 
+/// The timestamps (TSval, TSecr) where the option bytes have the usual layout.
+#[inline(always)]
+pub(crate) fn usual_timestamps(raw: &[u8; 12]) -> Option<(u32, u32)> {
+    (raw.first_chunk() == Some(&USUAL_LAYOUT)).then(|| (word(raw, 4), word(raw, 8)))
+}
+
 /// Reads the option bytes of a TCP header; what is cut or broken ends the reading.
 pub fn parse_options(raw: &[u8]) -> TcpOptions {
     let mut options = TcpOptions::default();
@@ -74,8 +80,8 @@ pub(crate) fn read_options(raw: &[u8], options: &mut TcpOptions) {
     if raw.is_empty() {
         return;
     }
-    if raw.len() == 12 && raw.first_chunk::<4>() == Some(&USUAL_LAYOUT) {
-        options.timestamps = Some((word(raw, 4), word(raw, 8)));
+    if let Some(timestamps) = <&[u8; 12]>::try_from(raw).ok().and_then(usual_timestamps) {
+        options.timestamps = Some(timestamps);
         return;
     }
     read_any_options(raw, options);

@@ -72,6 +72,29 @@ impl Pcap {
         self.next_frame_after_reading(window, span)
     }
 
+    /// The link-layer type of all frames.
+    pub(crate) fn link_type(&self) -> u16 {
+        self.link_type
+    }
+
+    /// Frame and time of the record at the start of `bytes`, and the bytes behind it; `None` where `bytes` do not hold
+    /// all of it.
+    #[inline(always)]
+    pub(crate) fn split_record<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], i64, &'a [u8])> {
+        let [seconds, fraction, captured_bytes, _] = self.order.words(bytes.first_chunk::<RECORD_HEADER_BYTES>()?);
+        if captured_bytes > self.largest_frame_bytes {
+            return None;
+        }
+        let behind_header = bytes.get(self.record_header_bytes..)?;
+        let (frame, behind) = behind_header.split_at_checked(captured_bytes as usize)?;
+        Some((frame, self.time_ns(seconds, fraction), behind))
+    }
+
+    #[inline(always)]
+    fn time_ns(&self, seconds: u32, fraction: u32) -> i64 {
+        i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction
+    }
+
     /// Steps to the next frame where all of its record is available, which is nearly always.
     #[inline(always)]
     fn step(&self, window: &mut ByteWindow, span: &mut FrameSpan) -> bool {
@@ -88,7 +111,7 @@ impl Pcap {
             position,
             captured_bytes: captured_bytes as usize,
             wire_bytes,
-            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.nanoseconds_per_fraction,
+            time_ns: self.time_ns(seconds, fraction),
             link_type: self.link_type,
             timed: true,
         };
