@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Any
@@ -60,6 +61,9 @@ class EntryPointGroup(click.Group):
         if entry is None:
             return None
         command = entry.load()
+        # What is imported stays: it need not be gone through again, neither while the command runs nor at its end.
+        gc.freeze()
+        gc.enable()
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
-from typing import TypeVar
+import os
+import sys
+from importlib import import_module
+from typing import Any, TypeVar
 
 from pepscope.errors import PepscopeError
 
@@ -12,20 +14,42 @@ Plugin = TypeVar("Plugin")
 _OURS = "pepscope"
 
 
-def find(group: str, name: str) -> EntryPoint | None:
+class Offer:
+    """What an entry point names: a module, or an attribute of one."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, name: str, value: str) -> None:
+        self.name = name
+        self.value = value
+
+    def load(self) -> Any:
+        """Import it. Raises what importing raises, AttributeError where the module has no such attribute."""
+        module, _, attributes = self.value.partition("[")[0].strip().partition(":")
+        found: Any = import_module(module)
+        for attribute in filter(None, attributes.split(".")):
+            found = getattr(found, attribute)
+        return found
+
+
+def find(group: str, name: str) -> Offer | None:
     """The entry point of that group and name, not loaded; `None` where no installed room offers it.
 
-    Ours come first: reading the metadata of one distribution is quick, that of all takes most of a command's start.
+    Ours come first, and are read without `importlib.metadata`: that module takes longer to import than all others that
+    a command needs, and the metadata of all distributions takes most of a command's start.
     """
-    try:
-        own = distribution(_OURS).entry_points.select(group=group, name=name)
-    except PackageNotFoundError:
-        own = None
-    return next(iter(own or entry_points(group=group, name=name)), None)
+    value = _own_entry_points().get((group, name))
+    if value is not None:
+        return Offer(name, value)
+    from importlib.metadata import entry_points
+
+    return next((Offer(entry.name, entry.value) for entry in entry_points(group=group, name=name)), None)
 
 
 def names(group: str) -> tuple[str, ...]:
     """All names in an entry point group, sorted."""
+    from importlib.metadata import entry_points
+
     return tuple(sorted({entry.name for entry in entry_points(group=group)}))
 
 
@@ -34,6 +58,8 @@ def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:
 
     Raises PepscopeError where one cannot be imported, or names something that is not a `kind`.
     """
+    from importlib.metadata import entry_points
+
     found = []
     for entry in sorted(entry_points(group=group), key=lambda each: each.name):
         try:
@@ -47,3 +73,36 @@ def loaded(group: str, kind: type[Plugin]) -> tuple[Plugin, ...]:
             raise PepscopeError(f"the plug-in {entry.name} ({entry.value}) of {group} must be a {kind.__name__}")
         found.append(plugin)
     return tuple(found)
+
+
+def _own_entry_points() -> dict[tuple[str, str], str]:
+    """What the metadata of our distribution names, by group and name: of the first one on the path, as Python finds it.
+
+    Empty where there is no directory of metadata, as in an archive; then `importlib.metadata` knows.
+    """
+    for directory in sys.path:
+        try:
+            entries = os.listdir(directory or ".")
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.startswith(f"{_OURS}-") and entry.endswith(".dist-info"):
+                try:
+                    with open(os.path.join(directory, entry, "entry_points.txt"), encoding="utf-8") as file:
+                        return _parsed(file.read())
+                except OSError:
+                    continue
+    return {}
+
+
+def _parsed(text: str) -> dict[tuple[str, str], str]:
+    """The lines of an `entry_points.txt`: `[group]`, then `name = value`."""
+    found = {}
+    group = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line.strip("[]").strip()
+        elif line and line[0] not in "#;":
+            name, _, value = line.partition("=")
+            found[group, name.strip()] = value.strip()
+    return found

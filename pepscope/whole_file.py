@@ -7,8 +7,10 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: What stands for standard output in place of a path.
 STANDARD_OUTPUT = "-"
@@ -62,6 +64,8 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    from pathlib import Path  # which standard output does without
+
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         with target.open("wb") as stream:
@@ -73,6 +77,8 @@ def output_file(path: str | Path) -> Iterator[IO[bytes]]:
 
 def check_output(path: str | Path) -> None:
     """See that an `output_file` can be written, before the work whose result it is to hold. Raises OSError."""
+    from pathlib import Path
+
     target = Path(path).resolve()
     if target.exists():
         with target.open("ab"):

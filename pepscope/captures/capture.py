@@ -6,7 +6,6 @@ import os
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from pepscope import _core
@@ -97,7 +96,7 @@ def open_capture(
                 )
     capture = Capture(name, core, capture_warnings(name, core))
     capture.filter = filter
-    if Path(name).is_dir():
+    if os.path.isdir(name):
         capture.files = core.part_begins or [(files[0], 0)]
     elif core.part_begins:
         capture.files = core.part_begins
@@ -123,7 +122,7 @@ def _as_python_names_it(sentence: str, files: Sequence[str]) -> CaptureError:
         if path == "-":
             continue
         try:
-            with Path(path).open("rb") as file:
+            with open(path, "rb") as file:
                 file.read(1)
         except FileNotFoundError:
             return MissingCaptureError(sentence)

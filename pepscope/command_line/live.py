@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -68,6 +67,8 @@ def given_or_captured(
         return
     if paths:
         raise UsageError(f"-i captures what is judged: give no {argument} with it, got {paths[0]}")
+    from pathlib import Path
+
     from pepscope.captures.live.bounded import MOST_BYTES, captured
 
     ends = "Ctrl-C ends it" if duration_s is None else f"for {duration_s:g} s"

@@ -8,14 +8,16 @@ import os
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pepscope.command_line.notes import is_quiet
 from pepscope.errors import UsageError
 from pepscope.whole_file import STANDARD_OUTPUT, write_output
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,7 +41,11 @@ class Destination(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path as it was given. Raises UsageError where its directory does not exist."""
         path = str(super().convert(value, param, ctx))
-        if path != STANDARD_OUTPUT and not Path(path).parent.is_dir():
+        if path == STANDARD_OUTPUT:
+            return path
+        from pathlib import Path  # which standard output does without
+
+        if not Path(path).parent.is_dir():
             raise UsageError(f"{path} cannot be written: {os.strerror(errno.ENOENT)}.")
         return path
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, TypeAlias
@@ -38,6 +36,9 @@ def readable_path(source: str | BinaryIO) -> Iterator[tuple[str, str]]:
         yield source, source
         return
     name = getattr(source, "name", None)
+    import shutil
+    import tempfile
+
     shown = name if isinstance(name, str) and name else f"unnamed-{next(_UNNAMED)}"
     with tempfile.NamedTemporaryFile(prefix="pepscope-") as copy:
         try:

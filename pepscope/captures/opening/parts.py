@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pepscope import _core
 from pepscope.errors import MalformedCaptureError, UnreadableCaptureError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NAMES = (".pcap", ".pcapng", ".cap", ".ntar", ".snoop")
 
@@ -20,7 +24,7 @@ def capture_files(given: Sequence[str]) -> list[str]:
     """
     if not given:
         raise UsageError("a capture must have at least one file, got none")
-    files = [file for each in given for file in (_of_directory(Path(each)) if Path(each).is_dir() else [each])]
+    files = [file for each in given for file in (_of_directory(each) if os.path.isdir(each) else [each])]
     if "-" in files and len(files) > 1:
         raise UsageError("standard input must be the only part of its capture, got further files")
     return files
@@ -40,7 +44,10 @@ def check_order(name: str, core: _core.Capture) -> None:
         )
 
 
-def _of_directory(directory: Path) -> list[str]:
+def _of_directory(given: str) -> list[str]:
+    from pathlib import Path
+
+    directory = Path(given)
     try:
         found = [str(file) for file in sorted(directory.iterdir()) if _is_capture(file)]
     except OSError as error:
