@@ -15,13 +15,14 @@ _OURS = "pepscope"
 
 
 class Offer:
-    """What an entry point names: a module, or an attribute of one."""
+    """What an entry point names: a module, or an attribute of one; `package` is the distribution that offers it."""
 
-    __slots__ = ("name", "value")
+    __slots__ = ("name", "package", "value")
 
-    def __init__(self, name: str, value: str) -> None:
+    def __init__(self, name: str, value: str, package: str) -> None:
         self.name = name
         self.value = value
+        self.package = package
 
     def load(self) -> Any:
         """Import it. Raises what importing raises, AttributeError where the module has no such attribute."""
@@ -40,10 +41,12 @@ def find(group: str, name: str) -> Offer | None:
     """
     value = _own_entry_points().get((group, name))
     if value is not None:
-        return Offer(name, value)
+        return Offer(name, value, _OURS)
     from importlib.metadata import entry_points
 
-    return next((Offer(entry.name, entry.value) for entry in entry_points(group=group, name=name)), None)
+    for entry in entry_points(group=group, name=name):
+        return Offer(entry.name, entry.value, "" if entry.dist is None else entry.dist.name)
+    return None
 
 
 def names(group: str) -> tuple[str, ...]:

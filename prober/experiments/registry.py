@@ -83,7 +83,7 @@ def experiment(name: str) -> Experiment[Any, Any] | None:
 def offering_package(name: str) -> str:
     """The distribution of another party that offers an experiment; empty for our own and for unknown ones."""
     entry = None if any(ours.name == name for ours in BUILT_IN) else find(GROUP, name)
-    return "" if entry is None or entry.dist is None else entry.dist.name
+    return "" if entry is None else entry.package
 
 
 def rule_for(name: str, version: int, package: str = "") -> Experiment[Any, Any]:
