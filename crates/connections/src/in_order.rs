@@ -6,7 +6,6 @@ use crate::connection::{Connection, FIRST_PACKETS};
 use crate::mark;
 use crate::reading::Reading;
 use crate::retransmission::PacketIdentity;
-use crate::side::NOWHERE;
 use pepscope_wire::PlainSegment;
 
 impl Connection {
@@ -43,8 +42,7 @@ impl Connection {
             !keeps_alive && acknowledged != other.acknowledged
         };
         let takes_both = own.sequence.takes(start) && other.sequence.takes(acknowledged);
-        let was_acknowledged = other.acknowledged != NOWHERE || acknowledged <= other.acknowledged;
-        if !follows || !takes_both || !was_acknowledged || window_bytes == 0 || own.packets == 0 {
+        if !follows || !takes_both || window_bytes == 0 || own.packets == 0 {
             return None;
         }
         if !own.recent.note_new(&PacketIdentity::from(segment), segment.time_ns) {

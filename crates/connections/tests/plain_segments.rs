@@ -169,7 +169,7 @@ fn samples(connections: &Connections) -> Vec<Vec<(i64, Vec<u8>)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn both_paths_give_the_same(
         manner in any::<Manner>(),
@@ -195,4 +195,15 @@ fn a_transfer_takes_the_short_path() {
         let expected = if manner.0 { 998 } else { 936 };
         assert!(taken >= expected, "{taken} of 1000 packets, {manner:?}");
     }
+}
+
+/// The first packet of a side says more than that it continues, however late it comes.
+#[test]
+fn a_side_may_be_seen_late() {
+    let mut steps = vec![(true, 10, Step::Data { length: 1000 }); 80];
+    steps.extend([(false, 10, Step::Acknowledge { back: 0 }), (false, 10, Step::Data { length: 10 })]);
+    let (long, short, taken) = both(&conversation((false, true, true), &steps));
+    assert!(taken > 10, "{taken} packets");
+    assert_eq!(long.summaries().collect::<Vec<_>>(), short.summaries().collect::<Vec<_>>());
+    assert_eq!(columns(&long), columns(&short));
 }
