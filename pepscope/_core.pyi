@@ -62,8 +62,10 @@ __all__ = [
     "header_kinds",
     "hop_limits",
     "is_release_build",
+    "last_arrivals",
     "least_changed",
     "longest_pause_ns",
+    "may_share_packets",
     "openings",
     "packet_keys",
     "packet_twins",
@@ -73,10 +75,12 @@ __all__ = [
     "read_frames",
     "reference_kinds",
     "round_trips_below",
+    "row_of_byte",
     "segment_counts",
     "sender_leads",
     "simulate",
     "sketch",
+    "strongest",
     "timestamp_steps",
     "transfer_spans",
     "vote",
@@ -547,6 +551,22 @@ class HostTicks:
 def clock_falls(packets: PacketColumns, least_ns: int) -> list[int]:
     """Rows before which a capture's clock fell by more than `least_ns`, without a packet that stands too late alone."""
 
+def strongest(score: npt.NDArray[np.float64], most: int, least: float) -> list[int]:
+    """Places of high scores above `least`, the highest first: of those above it in `most` stretches the highest of
+    each, of equal ones the first. NaN never counts."""
+
+def last_arrivals(
+    start: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    time_ns: npt.NDArray[np.int64],
+    acknowledged: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Which of the ascending, disjoint arrivals brought the last of the bytes below each of some places in a stream; -1
+    where that is not known."""
+
+def row_of_byte(packets: PacketColumns, direction: int, offset: int) -> int | None:
+    """The first packet that carries a byte of the stream of `direction`; None where there is none."""
+
 def longest_pause_ns(time_ns: npt.NDArray[np.int64], start_ns: float, end_ns: float) -> int | None:
     """The longest time between two successive packets of which one lies in a stretch of time; None where none does."""
 
@@ -689,6 +709,10 @@ class CommonPackets:
     @property
     def round_trips_ns(self) -> tuple[float, float, float] | None:
         """Round trips between the captures without odd ones: lowest, median, highest; None if all travel one way."""
+
+def may_share_packets(one: PacketColumns, two: PacketColumns) -> bool:
+    """Whether any packet of one capture may be one of the other, by fields that no router changes, whatever its stream
+    offset: where none may, `common_packets` finds nothing."""
 
 def common_packets(
     one: PacketColumns,

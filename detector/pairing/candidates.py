@@ -9,10 +9,12 @@ import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable
+from functools import cache
 
 from detector.pairing.match import Candidate, Ground
 from detector.pairing.packet_sketch import Connections, shared_packets
 from detector.pairing.start_times import near_in_time
+from pepscope.captures.capture import Capture
 from pepscope.captures.connection_source import ConnectionSource
 from pepscope.captures.connections import Connection
 
@@ -55,14 +57,25 @@ def lengths(connection: Connection) -> Hashable | None:
 
 def own_lengths(*captures: ConnectionSource) -> Key:
     """Lengths as a key, for connections whose lengths occur once in each capture, matched or not."""
-    alike = [Counter(lengths(connection) for connection in capture.connections) for capture in captures]
+
+    @cache
+    def alike() -> list[Counter[Hashable]]:
+        return [Counter(_all_lengths(capture)) for capture in captures]
 
     def key(connection: Connection) -> Hashable | None:
         found = lengths(connection)
         own = connection.up.stream_bytes + connection.down.stream_bytes >= TELLING_BYTES
-        return found if own and all(counts[found] == 1 for counts in alike) else None
+        return found if own and all(counts[found] == 1 for counts in alike()) else None
 
     return key
+
+
+def _all_lengths(capture: ConnectionSource) -> Iterable[Hashable]:
+    """The lengths of all connections of a capture, from its columns where it has them."""
+    if isinstance(capture, Capture):
+        columns = capture.connection_columns()
+        return zip(*(columns[f"{way}_stream_bytes"].tolist() for way in ("up", "down")), strict=True)
+    return map(lengths, capture.connections)
 
 
 def by_key(

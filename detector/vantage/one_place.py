@@ -56,6 +56,8 @@ def one_place(pair: Pair) -> OnePlace | None:
     one, two = pair.client_side, pair.server_side
     if one is None or two is None or not _may_be(one.connection, two.connection):
         return None
+    if not _core.may_share_packets(one.packets, two.packets):
+        return None
     common = packets_in_common(pair, one, two)
     if common.count < max(1.0, COMMON_SHARE * common.comparable):
         return None

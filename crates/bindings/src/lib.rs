@@ -29,6 +29,7 @@ mod sliding_mode;
 mod staircases;
 mod standard_input;
 mod summaries;
+mod telling;
 mod timestamps;
 
 use pyo3::prelude::*;
@@ -69,8 +70,8 @@ mod _core {
     use crate::packets::PacketColumns;
     #[pymodule_export]
     use crate::pair_numbers::{
-        common_packets, least_changed, packet_keys, packet_twins, sender_leads, transfer_spans, CommonPackets,
-        TransferSpans,
+        common_packets, least_changed, may_share_packets, packet_keys, packet_twins, sender_leads, transfer_spans,
+        CommonPackets, TransferSpans,
     };
     #[pymodule_export]
     use crate::pair_segments::{align_segments, segment_counts, PairSegments};
@@ -92,6 +93,8 @@ mod _core {
     use crate::sliding_mode::SlidingMode;
     #[pymodule_export]
     use crate::staircases::{acknowledgement_steps, data_ranges, first_arrivals};
+    #[pymodule_export]
+    use crate::telling::{last_arrivals, row_of_byte, strongest};
     #[pymodule_export]
     use crate::timestamps::{clock_falls, longest_pause_ns, timestamp_steps};
 

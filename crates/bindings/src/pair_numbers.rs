@@ -49,6 +49,13 @@ pub(crate) fn common_packets(
     Ok(py.detach(|| evidence::segments::common_packets::common_packets(&one, &two, shifts, comparison)).into())
 }
 
+/// Whether any packet of one capture may be one of the other.
+#[pyfunction]
+pub(crate) fn may_share_packets(py: Python<'_>, one: PacketArrays<'_>, two: PacketArrays<'_>) -> PyResult<bool> {
+    let (one, two) = (one.columns()?, two.columns()?);
+    Ok(py.detach(|| evidence::segments::common_packets::may_share_packets(&one, &two)))
+}
+
 /// How long one range of bytes took at its sender and at its receiver.
 #[pyfunction]
 pub(crate) fn transfer_spans(

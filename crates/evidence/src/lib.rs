@@ -14,3 +14,4 @@ pub mod packets;
 pub mod payload;
 pub mod segments;
 pub mod senders;
+pub mod telling;

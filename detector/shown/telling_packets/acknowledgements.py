@@ -12,7 +12,8 @@ from detector.clocks.sender_axis import SenderAxis, sender_axis
 from detector.pair import Vantage
 from detector.shown.telling_packets.rows import acknowledging_rows, first_copies, row_of_byte
 from detector.shown.telling_packets.telling import Scene, Telling, counted, duration, strongest
-from detector.streams.curves import NEVER, first_arrivals
+from detector.streams.curves import first_arrivals
+from pepscope import _core
 from pepscope.captures.packets import Direction, Int64Array
 from pepscope.results.verdicts import FloatArray
 
@@ -54,15 +55,7 @@ class _Held:
     @cached_property
     def _last(self) -> Int64Array:
         """Which of the arrivals brought the last of the bytes that each acknowledges; -1 where it is not known."""
-        start, end, time_ns = self._arrivals
-        if len(start) == 0:
-            return np.full(len(self.rows), -1, np.int64)
-        latest_ns = np.maximum.accumulate(time_ns)
-        brought = np.maximum.accumulate(np.where(time_ns == latest_ns, np.arange(len(time_ns)), 0))
-        place = np.searchsorted(start, self.acknowledged - 1, side="right") - 1
-        at = np.maximum(place, 0)
-        known = (place >= 0) & (self.acknowledged <= end[at]) & (latest_ns[at] != NEVER)
-        return np.where(known, brought[at], -1)
+        return _core.last_arrivals(*self._arrivals, self.acknowledged)
 
     @cached_property
     def arrived_s(self) -> FloatArray:
@@ -104,8 +97,14 @@ def _held(scene: Scene) -> _Held | None:
     sender, receiver = scene.pair.sender(direction), scene.pair.receiver(direction)
     if sender is None or receiver is None or direction not in scene.pair.alignment:
         return None
+    # Several findings on a connection ask for the same.
+    kept = scene.observed.kept.get((_Held, direction))
+    if isinstance(kept, _Held):
+        return kept
     axis = sender_axis(sender, receiver, clock, direction)
-    return _Held(direction, sender, receiver, scene.pair.receiver_shift(direction), axis)
+    held = _Held(direction, sender, receiver, scene.pair.receiver_shift(direction), axis)
+    scene.observed.kept[_Held, direction] = held
+    return held
 
 
 def before_data(scene: Scene) -> list[Telling]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
@@ -19,11 +19,13 @@ from pepscope.captures.capture import Capture
 @dataclass(frozen=True, slots=True)
 class Observed:
     """A connection as methods examined it, and with all vantage points at which it was seen: of two captures that were
-    taken at one place only one was examined. `clock` says how the clocks of those that were examined are related."""
+    taken at one place only one was examined. `clock` says how the clocks of those that were examined are related, and
+    `kept` is what pointing to the packets of one finding computed that others may ask for too."""
 
     examined: Observation
     seen: Observation
     clock: Callable[[], ClockRelation]
+    kept: dict[Hashable, object] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def at_every_vantage(self) -> Observed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from detector.pair import Vantage
+from pepscope import _core
 from pepscope.captures.packets import NO_ACKNOWLEDGEMENT, Direction, Int64Array, Mark, PacketColumns, TcpFlag
 
 # Members of enums are combined once: that takes longer than looking at the packets of a small connection.
@@ -52,7 +53,4 @@ def pure_acknowledgements(packets: PacketColumns, direction: Direction) -> Int64
 
 def row_of_byte(vantage: Vantage, direction: Direction, offset: int) -> int | None:
     """The first packet that carries a byte of a stream; None where the capture holds none."""
-    packets, rows = vantage.packets, vantage.derived(data_rows, direction)
-    start = packets.sequence_offset[rows]
-    holding = rows[(start <= offset) & (offset < start + packets.payload_bytes[rows])]
-    return int(holding[0]) if len(holding) else None
+    return _core.row_of_byte(vantage.packets, direction, offset)

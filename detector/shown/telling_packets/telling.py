@@ -11,6 +11,7 @@ import numpy.typing as npt
 from detector.clocks.relation import ClockRelation
 from detector.pair import Pair, Vantage
 from detector.shown.telling_packets.observing import Observed
+from pepscope import _core
 from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Direction
@@ -63,11 +64,7 @@ Pointer = Callable[[Scene], Sequence[Telling] | Sequence[Telling | EvidencePacke
 def strongest(score: FloatArray, most: int, least: float = -np.inf) -> list[int]:
     """Places of high scores above `least`, the highest first: the highest of all, and of each part of the others, so
     that they do not all come from one moment. NaN never counts."""
-    counting = np.flatnonzero(np.nan_to_num(score, nan=-np.inf) > least)
-    if len(counting) == 0:
-        return []
-    best = [int(part[score[part].argmax()]) for part in np.array_split(counting, min(most, len(counting)))]
-    return sorted(best, key=lambda place: -score[place])
+    return _core.strongest(score, most, least)
 
 
 def spread(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:

@@ -1,7 +1,5 @@
 //! Which emitted segments may be the packet that arrived.
 
-use std::collections::HashMap;
-
 use crate::segments::columns::Segment;
 
 /// For each of some arrived segments the places of candidates among the emitted ones, in order of preference.
@@ -25,22 +23,22 @@ impl Candidates {
 }
 
 /// Numbers in ascending order, looked up one after the other: mostly near the one before.
-pub(crate) struct Ascending<'a> {
-    sorted: &'a [i64],
+pub(crate) struct Ascending<'a, T> {
+    sorted: &'a [T],
     place: usize,
 }
 
 /// So many steps from the place before are made before the rest is searched.
 const STEPS: usize = 8;
 
-impl<'a> Ascending<'a> {
-    pub(crate) fn new(sorted: &'a [i64]) -> Self {
+impl<'a, T: Ord + Copy> Ascending<'a, T> {
+    pub(crate) fn new(sorted: &'a [T]) -> Self {
         Self { sorted, place: 0 }
     }
 
     /// How many are at most `value`.
-    pub(crate) fn up_to(&mut self, value: i64) -> usize {
-        let is_up_to = |&number: &i64| number <= value;
+    pub(crate) fn up_to(&mut self, value: T) -> usize {
+        let is_up_to = |&number: &T| number <= value;
         let (before, behind) = self.sorted.split_at(self.place);
         self.place = if before.last().is_some_and(|last| !is_up_to(last)) {
             before.partition_point(is_up_to)
@@ -54,9 +52,13 @@ impl<'a> Ascending<'a> {
     }
 
     /// Whether `value` is one of them.
-    pub(crate) fn has(&mut self, value: i64) -> bool {
-        let place = self.up_to(value);
-        place > 0 && self.sorted[place - 1] == value
+    pub(crate) fn has(&mut self, value: T) -> bool {
+        self.last_of(value).is_some()
+    }
+
+    /// The place of the last one that is `value`.
+    fn last_of(&mut self, value: T) -> Option<usize> {
+        self.up_to(value).checked_sub(1).filter(|&place| self.sorted[place] == value)
     }
 }
 
@@ -124,10 +126,26 @@ pub(crate) enum Discriminator {
 /// Places of the first and the last of some equal segments.
 type Ends = (usize, usize);
 
+/// Segments by some of their numbers, in order of these; of each the places of the first and the last that have them.
+struct Runs<T> {
+    numbers: Vec<T>,
+    ends: Vec<Ends>,
+}
+
+impl<T: Ord + Copy> Runs<T> {
+    /// From numbers and place, by ascending place.
+    fn new(mut placed: Vec<(T, usize)>) -> Self {
+        placed.sort_by_key(|&(numbers, _)| numbers);
+        let runs = placed.chunk_by(|one, next| one.0 == next.0);
+        let (numbers, ends) = runs.map(|run| (run[0].0, (run[0].1, run[run.len() - 1].1))).unzip();
+        Self { numbers, ends }
+    }
+}
+
 /// Emitted pure acknowledgements by their sequence and acknowledgement numbers.
 pub(crate) struct AcknowledgementIndex<'a> {
     emitted: &'a [Segment],
-    runs: HashMap<(i64, i64), Ends>,
+    runs: Runs<(i64, i64)>,
     /// The places of those that share their numbers with others.
     repeated: Vec<usize>,
 }
@@ -135,38 +153,33 @@ pub(crate) struct AcknowledgementIndex<'a> {
 /// Emitted pure acknowledgements that share their numbers with others, by these and one more field.
 pub(crate) struct Repeats {
     by: Discriminator,
-    runs: HashMap<(i64, i64, i64), Ends>,
+    runs: Runs<(i64, i64, i64)>,
 }
 
 impl<'a> AcknowledgementIndex<'a> {
     pub(crate) fn new(emitted: &'a [Segment]) -> Self {
-        let mut runs: HashMap<(i64, i64), Ends> = HashMap::with_capacity(emitted.len());
-        let mut repeated = Vec::new();
-        for (place, segment) in emitted.iter().enumerate() {
-            let run = runs.entry((segment.acknowledgement, segment.start)).or_insert((place, place));
-            if run.0 != place {
-                repeated.extend((run.0 == run.1).then_some(run.0));
-                repeated.push(place);
-                run.1 = place;
-            }
-        }
-        repeated.sort_unstable();
+        let numbers = |segment: &Segment| (segment.acknowledgement, segment.start);
+        let runs = Runs::new(emitted.iter().map(numbers).zip(0..).collect());
+        let mut ascending = Ascending::new(&runs.numbers);
+        let is_repeated = |&place: &usize| {
+            ascending.last_of(numbers(&emitted[place])).is_some_and(|run| runs.ends[run].0 != runs.ends[run].1)
+        };
+        let repeated = (0..emitted.len()).filter(is_repeated).collect();
         Self { emitted, runs, repeated }
     }
 
     pub(crate) fn repeats(&self, by: Discriminator) -> Repeats {
-        let mut runs = HashMap::with_capacity(self.repeated.len());
-        for &place in &self.repeated {
-            let segment = &self.emitted[place];
-            let run = runs.entry(by.key(segment, segment.tsval)).or_insert((place, place));
-            run.1 = place;
-        }
-        Repeats { by, runs }
+        let key = |&place: &usize| (by.key(&self.emitted[place], self.emitted[place].tsval), place);
+        Repeats { by, runs: Runs::new(self.repeated.iter().map(key).collect()) }
     }
 
     /// For each arrived pure acknowledgement the first and the last emitted one with its numbers.
     pub(crate) fn runs(&self, arrived: &[Segment]) -> Vec<Option<Ends>> {
-        arrived.iter().map(|segment| self.runs.get(&(segment.acknowledgement, segment.start)).copied()).collect()
+        let mut ascending = Ascending::new(&self.runs.numbers);
+        let mut ends = |segment: &Segment| {
+            ascending.last_of((segment.acknowledgement, segment.start)).map(|run| self.runs.ends[run])
+        };
+        arrived.iter().map(&mut ends).collect()
     }
 }
 
@@ -194,13 +207,14 @@ pub(crate) fn acknowledgement_candidates(
     repeats: &[&Repeats],
 ) -> Candidates {
     let mut found = Candidates::default();
+    let mut ascending: Vec<_> = repeats.iter().map(|Repeats { runs, .. }| Ascending::new(&runs.numbers)).collect();
     for ((run, segment), &tsval) in runs.iter().zip(arrived).zip(tsval) {
         match *run {
             Some((only, last)) if only == last => found.places.push(only),
             Some((first, last)) => {
-                for Repeats { by, runs } in repeats {
-                    let ends = runs.get(&by.key(segment, tsval));
-                    found.places.extend(ends.into_iter().flat_map(|&(first, last)| [first, last]));
+                for (Repeats { by, runs }, ascending) in repeats.iter().zip(&mut ascending) {
+                    let ends = ascending.last_of(by.key(segment, tsval)).map(|run| runs.ends[run]);
+                    found.places.extend(ends.into_iter().flat_map(|(first, last)| [first, last]));
                 }
                 found.places.extend([first, last]);
             }

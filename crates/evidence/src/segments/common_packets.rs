@@ -49,10 +49,7 @@ pub fn common_packets(
     shifts: [i64; 2],
     comparison: TimeComparison,
 ) -> CommonPackets {
-    let stamped = [one, two].iter().all(|packets| {
-        let stamps = packets.marks.iter().filter(|&&marks| marks & mark::HAS_TIMESTAMPS != 0).count();
-        2 * stamps > packets.len()
-    });
+    let stamped = are_stamped(one, two);
     let numbered =
         [one, two].iter().all(|packets| 2 * packets.ip_id.iter().filter(|&&id| id != 0).count() > packets.len());
     let (mut best, mut comparable) =
@@ -76,6 +73,54 @@ pub fn common_packets(
             .count(),
         round_trips_ns: spread(round_trips_ns(&best), comparison.odd_share),
     }
+}
+
+/// Whether any packet of one capture may be one of the other, whatever its stream offset: where none may, nothing is in
+/// common.
+pub fn may_share_packets(one: &Packets<'_>, two: &Packets<'_>) -> bool {
+    let stamped = are_stamped(one, two);
+    let (left, right) = (one.keys(stamped, None), two.keys(stamped, None));
+    let known = Bits::of(&left);
+    let mut found: Vec<u64> = right.into_iter().filter(|&key| known.may_hold(key)).collect();
+    found.sort_unstable();
+    let known = Bits::of(&found);
+    left.iter().any(|key| known.may_hold(*key) && found.binary_search(key).is_ok())
+}
+
+/// Which of many keys are surely not among some: sixteen bits for each of these, of which its highest bits name one.
+struct Bits {
+    words: Vec<u64>,
+    shift: u32,
+}
+
+impl Bits {
+    fn of(keys: &[u64]) -> Self {
+        let bits = (keys.len().max(4) * 16).ilog2();
+        let mut found = Self { words: vec![0; 1 << (bits - 6)], shift: u64::BITS - bits };
+        for &key in keys {
+            let (word, bit) = found.place(key);
+            found.words[word] |= bit;
+        }
+        found
+    }
+
+    fn place(&self, key: u64) -> (usize, u64) {
+        let place = key >> self.shift;
+        ((place >> 6) as usize, 1 << (place & 63))
+    }
+
+    fn may_hold(&self, key: u64) -> bool {
+        let (word, bit) = self.place(key);
+        self.words[word] & bit != 0
+    }
+}
+
+/// Whether most packets of both captures bear timestamps.
+fn are_stamped(one: &Packets<'_>, two: &Packets<'_>) -> bool {
+    [one, two].iter().all(|packets| {
+        let stamps = packets.marks.iter().filter(|&&marks| marks & mark::HAS_TIMESTAMPS != 0).count();
+        2 * stamps > packets.len()
+    })
 }
 
 impl Packets<'_> {
@@ -236,6 +281,25 @@ mod tests {
             let mut wanted: Vec<(u64, usize)> = keys.iter().copied().zip(0..).collect();
             wanted.sort_unstable();
             prop_assert_eq!(sorted(&keys), wanted);
+        }
+
+        #[test]
+        fn packets_are_shared_where_keys_are(
+            left in proptest::collection::vec(0u16..300, 0..60), right in proptest::collection::vec(0u16..300, 0..60),
+        ) {
+            let (zeros, words) = ([0; 60], [0; 60]);
+            let [one, two] = [&left, &right].map(|ip_id| Packets {
+                time_ns: &[0; 60][..ip_id.len()],
+                direction: &zeros[..ip_id.len()],
+                payload_bytes: &words[..ip_id.len()],
+                flags: &[0; 60][..ip_id.len()],
+                tsval: &words[..ip_id.len()],
+                tsecr: &words[..ip_id.len()],
+                ip_id,
+                marks: &[0; 60][..ip_id.len()],
+                ..Packets::default()
+            });
+            prop_assert_eq!(may_share_packets(&one, &two), left.iter().any(|id| right.contains(id)));
         }
 
         #[test]

@@ -52,7 +52,8 @@ impl Packets<'_> {
         let has_data = |&place: &usize| self.direction[place] == direction && self.payload_bytes[place] > 0;
         let mut found: Vec<(i64, usize)> =
             (0..self.len()).filter(has_data).map(|place| (self.sequence_offset[place], place)).collect();
-        found.sort_unstable();
+        // Mostly in order already, which a stable sort is quick at.
+        found.sort();
         found
     }
 

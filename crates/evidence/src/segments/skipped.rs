@@ -4,8 +4,6 @@
 //! capture beside it lacks packets, the counter skips, and what the far capture holds with a skipped number, of the
 //! same place in the order of acknowledgements, was sent by that host.
 
-use std::collections::BTreeMap;
-
 use crate::segments::columns::{Flow, Segment};
 
 /// Numbers are counted modulo this.
@@ -33,48 +31,51 @@ pub fn part_skipped(arrived: Vec<Segment>, emitted: &Flow, most: i64) -> (Vec<Se
     arrived.into_iter().partition(|segment| !is_held(segment) && counter.skipped(segment, most))
 }
 
-/// How a host's identifications ran over what it acknowledged, as its own capture shows it.
+/// How a host's identifications ran over what it acknowledged, as its own capture shows it: by ascending place.
 #[derive(Clone, Debug, Default)]
-struct Counter(BTreeMap<i64, Numbered>);
+struct Counter(Vec<(i64, Numbered)>);
 
 impl Counter {
     /// Reads the segments of one flow, in capture order.
     fn of(emitted: &Flow) -> Self {
-        let mut counted: BTreeMap<i64, Numbered> = BTreeMap::new();
-        for class in [&emitted.data, &emitted.acknowledgements] {
-            let mut own: BTreeMap<i64, Numbered> = BTreeMap::new();
-            for segment in class {
-                let id = segment.ip_id;
-                own.entry(segment.acknowledgement).or_insert(Numbered { first: id, last: id }).last = id;
+        let mut read: Vec<(i64, Numbered)> =
+            [&emitted.data, &emitted.acknowledgements].into_iter().flat_map(|class| numbered_places(class)).collect();
+        read.sort_by_key(|&(place, _)| place);
+        read.dedup_by(|(place, acknowledged), (same, with_data)| {
+            if place != same {
+                return false;
             }
-            for (place, read) in own {
-                counted
-                    .entry(place)
-                    .and_modify(|known| {
-                        if steps(read.first, known.first) < NUMBERS / 2 {
-                            known.first = read.first;
-                        }
-                        if steps(known.last, read.last) < NUMBERS / 2 {
-                            known.last = read.last;
-                        }
-                    })
-                    .or_insert(read);
+            if steps(acknowledged.first, with_data.first) < NUMBERS / 2 {
+                with_data.first = acknowledged.first;
             }
-        }
-        Self(counted)
+            if steps(with_data.last, acknowledged.last) < NUMBERS / 2 {
+                with_data.last = acknowledged.last;
+            }
+            true
+        });
+        Self(read)
     }
 
     fn skipped(&self, arrived: &Segment, most: i64) -> bool {
         let place = arrived.acknowledgement;
-        let before = self.0.range(..place).next_back();
-        let after = self.0.range(place..).find(|&(&other, _)| other > place);
-        let (Some((_, before)), Some((_, after))) = (before, after) else {
+        let before = self.0.partition_point(|&(other, _)| other < place);
+        let after = before + usize::from(self.0.get(before).is_some_and(|&(other, _)| other == place));
+        let (Some((_, before)), Some((_, after))) = (before.checked_sub(1).map(|at| self.0[at]), self.0.get(after))
+        else {
             return false;
         };
         let width = steps(before.last, after.first);
         let at = steps(before.last, arrived.ip_id);
         0 < at && at < width && width <= most
     }
+}
+
+/// The first and the last identification at each place that segments acknowledge, ascending.
+fn numbered_places(class: &[Segment]) -> Vec<(i64, Numbered)> {
+    let mut read: Vec<(i64, i64)> = class.iter().map(|segment| (segment.acknowledgement, segment.ip_id)).collect();
+    read.sort_by_key(|&(place, _)| place);
+    let places = read.chunk_by(|one, next| one.0 == next.0);
+    places.map(|ids| (ids[0].0, Numbered { first: ids[0].1, last: ids[ids.len() - 1].1 })).collect()
 }
 
 /// From one identification up to another.
