@@ -18,7 +18,7 @@ from detector.pairing.captures import PairedCaptures, pair_captures
 from detector.pairing.rivals import RivalJudge
 from detector.shown.asked import Asked
 from detector.shown.provenance import capture_summary
-from detector.verdict.judging import judge_pair
+from detector.verdict.judging import judge_pair, judge_pairs
 from detector.verdict.loading_order import LoadingOrder, loading_order
 from detector.verdict.parts import by_parts
 from detector.verdict.together import judge_together, loaded_together
@@ -111,7 +111,7 @@ def _judge_all(
     """What was judged, and its members, in the order of the matches; and how many bytes of temporary files other
     processes read for it."""
     absence = Absence(captures, paired, options, _is_split) if paired.has_both else None
-    rivals = RivalJudge(paired, judge_pair)
+    rivals = RivalJudge(paired, judge_pairs)
 
     def bytes_read() -> int:
         return sum(capture.temporary_bytes[1] for capture in captures)

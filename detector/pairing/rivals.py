@@ -8,7 +8,7 @@ are proven to be the same, so is the pairing, and no rival is judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -29,30 +29,56 @@ class Pairs(Protocol):
 
 
 class RivalJudge:
-    """Judges matches that have rivals; caches the results, since rivals are rivals of each other."""
+    """Judges matches that have rivals; caches the results, since rivals are rivals of each other.
 
-    def __init__(self, pairs: Pairs, judge: Callable[[Pair], PairResult]) -> None:
+    `judge` judges pairs, all that are given at once.
+    """
+
+    def __init__(self, pairs: Pairs, judge: Callable[[Sequence[Pair]], Sequence[PairResult]]) -> None:
         self._pairs = pairs
         self._judge = judge
         self._splits: dict[tuple[int | None, int | None], bool | None] = {}
 
-    def judge(self, match: Match) -> PairResult:
-        """The verdict on the match if its rivals give the same class, else what is left of it under doubt."""
-        result = self._judge(self._pairs.pair(match, certain=True))
-        self._splits[match.first, match.second] = splits = _splits(result)
-        proven = any(
-            (item.method, item.finding) == _PROOF and item.outcome is Outcome.INTACT for item in result.evidence
+    def judge(self, matches: Sequence[Match]) -> list[PairResult]:
+        """The verdict on each match if its rivals give the same class, else what is left of it under doubt."""
+        results = self._certain(matches)
+        proven = [
+            any((item.method, item.finding) == _PROOF and item.outcome is Outcome.INTACT for item in result.evidence)
+            for result in results
+        ]
+        self._look_at(
+            rival
+            for match, result, is_proven in zip(matches, results, proven, strict=True)
+            if not is_proven and _splits(result) is not None
+            for rival in match.rivals
         )
-        if splits is not None and (proven or all(self._class_of(rival) is splits for rival in match.rivals)):
-            sure = result.pairing_confidence if proven else result.pairing_confidence * logistic(match.margin)
-            return replace(result, pairing_confidence=sure)
-        return self._judge(self._pairs.pair(match))
+        doubted = []
+        for number, (match, is_proven) in enumerate(zip(matches, proven, strict=True)):
+            result = results[number]
+            splits = _splits(result)
+            if splits is None or not (is_proven or all(self._splits[_key(rival)] is splits for rival in match.rivals)):
+                doubted.append(number)
+                continue
+            sure = result.pairing_confidence if is_proven else result.pairing_confidence * logistic(match.margin)
+            results[number] = replace(result, pairing_confidence=sure)
+        left = self._judge([self._pairs.pair(matches[number]) for number in doubted])
+        for number, result in zip(doubted, left, strict=True):
+            results[number] = result
+        return results
 
-    def _class_of(self, match: Match) -> bool | None:
-        key = (match.first, match.second)
-        if key not in self._splits:
-            self._splits[key] = _splits(self._judge(self._pairs.pair(match, certain=True)))
-        return self._splits[key]
+    def _look_at(self, rivals: Iterable[Match]) -> None:
+        """Judge rivals of which the class is not known."""
+        self._certain(list({_key(rival): rival for rival in rivals if _key(rival) not in self._splits}.values()))
+
+    def _certain(self, matches: Sequence[Match]) -> list[PairResult]:
+        """Verdicts on matches as if their rivals were not the truth."""
+        results = list(self._judge([self._pairs.pair(match, certain=True) for match in matches]))
+        self._splits |= {_key(match): _splits(result) for match, result in zip(matches, results, strict=True)}
+        return results
+
+
+def _key(match: Match) -> tuple[int | None, int | None]:
+    return match.first, match.second
 
 
 def _splits(result: PairResult) -> bool | None:

@@ -60,7 +60,12 @@ class _Verdicts:
 
 def judge_pair(pair: Pair) -> PairResult:
     """Judge a connection by what the packets of its pair show."""
-    return judge_observations((Observation(pair),))[0]
+    return judge_pairs((pair,))[0]
+
+
+def judge_pairs(pairs: Sequence[Pair]) -> list[PairResult]:
+    """Judge connections, each by what the packets of its pair show."""
+    return judge_observations([Observation(pair) for pair in pairs]) if pairs else []
 
 
 def judge_observations(observations: Sequence[Observation]) -> list[PairResult]:

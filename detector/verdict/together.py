@@ -90,10 +90,9 @@ def judge_together(loaded: Sequence[Loaded], rivals: RivalJudge) -> tuple[PairTa
     )
     table.append_rows(judged.rows, judged.found.parts)
     rows[alone], doubtful[alone] = np.arange(len(alone)), judged.are_doubtful
-    for row, each in enumerate(loaded):
-        if each.has_rivals:
-            result = rivals.judge(each.match)
-            rows[row], doubtful[row] = table.append(result), is_doubtful(each.pair, result.evidence)
+    rivalled = [row for row, each in enumerate(loaded) if each.has_rivals]
+    for row, result in zip(rivalled, rivals.judge([loaded[row].match for row in rivalled]), strict=True):
+        rows[row], doubtful[row] = table.append(result), is_doubtful(loaded[row].pair, result.evidence)
     return table, rows, doubtful
 
 

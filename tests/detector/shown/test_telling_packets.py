@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import pepscope
 from detector.methods import METHODS
 from detector.shown.asked import AskedPackets
-from detector.shown.telling_packets.observing import OfTwoCaptures
+from detector.shown.telling_packets.observing import Observed, OfTwoCaptures
 from detector.shown.telling_packets.registry import POINTERS, WITHOUT_PACKETS
 from detector.shown.telling_packets.while_judging import NamedWhileJudging
 from pepscope.captures.capture import open_capture
@@ -72,8 +73,13 @@ def test_packets_are_the_same_whether_named_while_judging_or_behind_it(
 
 
 def test_no_connection_is_loaded_again_to_name_its_packets(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = list[int]()
-    monkeypatch.setattr(OfTwoCaptures, "observed", lambda _, places: iter(asked.extend(places) or ()))
+    asked: list[int] = []
+
+    def observed(_: OfTwoCaptures, places: Sequence[int]) -> Iterator[Observed]:
+        asked.extend(places)
+        return iter(())
+
+    monkeypatch.setattr(OfTwoCaptures, "observed", observed)
     result = pepscope.detect(*_paths("prx_ngx_par6"), packets=3)
     assert all(item.packets is not None for pair in result.pairs for item in pair.evidence)
     assert not asked
