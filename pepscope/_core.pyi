@@ -996,8 +996,8 @@ def simulate(
 ) -> Simulated:
     """Run a scenario (JSON), with captures in `directory` unless it is None.
 
-    Links and congestion controls in Python come from the methods `link` and `control` of `plug_ins`; what they raise ends
-    the run and is raised here.
+    Links and congestion controls in Python come from the methods `link` and `control` of `plug_ins`; what they raise
+    ends the run and is raised here.
 
     `progress` gets the simulated seconds and the events so far. Raises ScenarioError, SimulationError.
     """
