@@ -88,6 +88,7 @@ PARTS = (
     HOPS,
     *(part for kind in LINK_KINDS for part in (Part(4, kind.title, kind.file, "read"), *LINK_PARTS.get(kind.file, ()))),
     Part(4, "Middleboxes", "scenario/path", "read_rewriter"),
+    Part(4, "Links in Python", "scenario/path", "read_plug_in"),
     Part(4, "Proxies", "scenario/proxy", "read_proxy"),
     Part(4, "Control law of the window-adaptation proxy", "scenario/proxy", "read_adaptation"),
     Part(3, "Traffic", "scenario/traffic", "read"),

@@ -15,8 +15,8 @@ Row = TypeVar("Row", ObjectRow, LineRow)
 
 #: Server's control and split point's that the tables show; the CSV files have all of them.
 SHOWN = (
-    ("reno", "reno"), ("cubic", "cubic"), ("cubic", "bbr"), ("cubic", "bbr3"), ("bbr", "bbr"), ("bbr", "cubic"),
-    ("bbr3", "bbr3"), ("bbr3", "cubic"),
+    ("reno", "reno"), ("cubic", "cubic"), ("cubic", "bbr"), ("bbr", "bbr"), ("bbr", "cubic"), ("bbr3", "bbr3"),
+    ("bbr3", "cubic"),
 )  # fmt: skip
 CONTROLS = {"reno": "NewReno", "cubic": "CUBIC", "bbr": "BBR", "bbr3": "BBRv3"}
 ACCESSES = {"lte": "LTE", "nr": "NR", "satellite": "satellite", "wlan": "wireless LAN"}
