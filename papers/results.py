@@ -96,25 +96,26 @@ class Statement:
     elsewhere: tuple[OtherVerdict, ...] = ()
 
     def changes(self) -> dict[StatementOutcome, list[str]]:
-        """Other outcomes than that without a change, with the values that make them so."""
-        found: dict[StatementOutcome, list[str]] = {}
+        """Other outcomes than that without a change, with each parameter and the values that make them so."""
+        found: dict[StatementOutcome, dict[str, list[str]]] = {}
         for one in self.elsewhere[1:]:
             if one.outcome is not self.elsewhere[0].outcome:
-                found.setdefault(one.outcome, []).append(f"{one.parameter} = {one.value}")
-        return found
+                found.setdefault(one.outcome, {}).setdefault(one.parameter, []).append(one.value)
+        return {
+            outcome: [f"{parameter} = {' or '.join(values)}" for parameter, values in by_parameter.items()]
+            for outcome, by_parameter in found.items()
+        }
 
     def sensitivity_in_words(self) -> str:
         """Values of open parameters that give another verdict; empty where none was tried."""
         if not self.elsewhere:
             return ""
-        tried = f"{len(self.elsewhere) - 1} values of {len({one.parameter for one in self.elsewhere[1:]})} parameters"
-        words = [f"{outcome.value} with {'; '.join(values)}" for outcome, values in self.changes().items()]
-        head = (
-            f"{self.elsewhere[0].outcome.value} in these runs; "
-            if self.elsewhere[0].outcome is not self.outcome
-            else ""
-        )
-        return head + (f"{'. '.join(words)} (of {tried})" if words else f"the same with {tried}")
+        unchanged, *changed = self.elsewhere
+        tried = f"{len(changed)} values of {len({one.parameter for one in changed})} parameters"
+        words = [f"{outcome.value.capitalize()} with {'; '.join(values)}" for outcome, values in self.changes().items()]
+        head = f"{unchanged.outcome.value.capitalize()} without a change in these runs. "
+        rest = f"{'. '.join(words)} (of {tried})" if words else f"The same with {tried}"
+        return rest if unchanged.outcome is self.outcome else head + rest
 
     def __post_init__(self) -> None:
         plain = (StatementOutcome.REPRODUCED, StatementOutcome.UNDECIDED)

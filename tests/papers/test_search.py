@@ -36,7 +36,7 @@ SEARCHES = [search for name in PAPERS for search in load_paper(name).searches]
 RATE, WINDOW, SHAPE = "rate, kbit/s", "first window, segments", "shape"
 SIZES = (10_000, 100_000)
 #: Settings that the planted statements were made with.
-TRUTH = {RATE: 96.0, WINDOW: 1, SHAPE: "varying"}
+TRUTH: Settings = {RATE: 96.0, WINDOW: 1, SHAPE: "varying"}
 
 
 def experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
@@ -183,7 +183,7 @@ def test_a_verdict_is_shown_with_each_other_value_of_each_parameter(planted: Sea
         ("", ""), (RATE, "96.0"), (RATE, "150.0"), (WINDOW, "1"), (WINDOW, "10"), (SHAPE, "constant"),
     ]  # fmt: skip
     assert [one.outcome for one in found.elsewhere if one.value in ("", "96.0", "150.0")] == [R, N, R]
-    assert found.sensitivity_in_words().startswith(f"not reproduced with {RATE} = 96.0")
+    assert found.sensitivity_in_words().startswith(f"Not reproduced with {RATE} = 96.0")
     assert "of 5 values of 3 parameters" in found.sensitivity_in_words()
     assert len(found.to_dict()["other_values"]) == 6
     assert verdicts_of(Statement("elsewhere", "a throughput", "", R), verdicts) == ()
