@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,10 @@ UInt64Array = npt.NDArray[np.uint64]
 #: Keys kept of one connection. Where each of two captures lost 30 % of the packets, 54 % of all keys are in both, so
 #: about 25 of 48 are shared; where they overlap in a tenth of the connection, about five.
 SKETCH_SIZE = 48
+
+#: Of so many connections, whose packets are unpacked to make keys with IP IDs, those without are made at once: most
+#: connections that come here are split, and need both. Keys of a connection take 0.4 kB.
+MOST_KEPT = 10_000
 
 Connections = Mapping[int, Connection]
 
@@ -79,6 +83,10 @@ class SharedPackets:
     nats: float
 
 
+#: Keys by form and connection, made before they are asked for.
+_Kept: TypeAlias = dict[tuple[Form, int], tuple[UInt64Array, Int64Array]]
+
+
 @runtime_checkable
 class _Partitioned(Protocol):
     def partition_of(self, connection_id: int, /) -> int:
@@ -97,11 +105,13 @@ def shared_packets(
 ) -> list[SharedPackets]:
     """Pairs of connections, of these of each capture by id, that have packets in common."""
     left, right = dict(ones), dict(twos)
+    kept: tuple[_Kept, _Kept] = {}, {}
     found: list[SharedPackets] = []
     for form in Form:
         if not left or not right or _has_no_candidates(form.value, left, right):
             continue
-        here = _shared(_sketch_all(first, left, form.value), _sketch_all(second, right, form.value), form.value)
+        sketches = _sketch_all(first, left, form, kept[0]), _sketch_all(second, right, form, kept[1])
+        here = _shared(*sketches, form.value)
         if not form.value.stamps:
             # Where both captures hold stamps and these disagree, nothing else makes the packets the same.
             here = [pair for pair in here if not (_has_stamps(left[pair.first]) and _has_stamps(right[pair.second]))]
@@ -117,17 +127,24 @@ def _has_no_candidates(form: _Form, left: Connections, right: Connections) -> bo
     return not form.stamps and all(_has_stamps(each) for side in (left, right) for each in side.values())
 
 
-def _sketch_all(source: ConnectionSource, connections: Connections, form: _Form) -> _Sketches:
+def _sketch_all(source: ConnectionSource, connections: Connections, form: Form, kept: _Kept) -> _Sketches:
+    """The keys of connections; those of the next form that `kept` has are not made again."""
     order = sorted(connections)
     if isinstance(source, _Partitioned):
         order.sort(key=source.partition_of)
     values, holders, directions = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    beside = Form.STAMPS if form is Form.STAMPS_AND_IP_ID and len(connections) <= MOST_KEPT else None
     for number in order:
-        if form.stamps and not _has_stamps(connections[number]):
+        if form.value.stamps and not _has_stamps(connections[number]):
             continue
-        if form.places and not _has_places(connections[number]):
+        if form.value.places and not _has_places(connections[number]):
             continue
-        value, direction = packet_keys(source.packets(number), form)
+        if (form, number) in kept:
+            value, direction = kept.pop((form, number))
+        else:
+            value, direction = packet_keys(source.packets(number), form.value)
+        if beside is not None:
+            kept[beside, number] = packet_keys(source.packets(number), beside.value)
         values.append(value)
         holders.append(np.full(len(value), number, np.int64))
         directions.append(direction)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from detector.detection import detect
+from detector.pairing import packet_sketch
 from detector.pairing.match import Ground, Match
 from detector.pairing.matching import Matcher
 from detector.pairing.packet_sketch import shared_packets
@@ -163,6 +164,25 @@ def test_a_relay_with_one_clock_for_both_legs_shares_no_packets(tmp_path: Path) 
     found = shared_packets(first, second, ones, twos)
     assert len(ones) == len(twos) == 4
     assert [pair for pair in found if pair.first != pair.second] == []
+
+
+def test_keys_of_two_forms_made_at_once_are_those_made_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talks = [transfer(number, start_ms=3 * number, segments=40) for number in range(6)]
+    client = write(tmp_path / "client", talks)
+    server = write(tmp_path / "server", talks, renumbered(3), _other_ip_ids, at_server)
+    first, second = captures(client, server)
+    ones, twos = ({each.id: each for each in capture.connections} for capture in (first, second))
+    at_once = shared_packets(first, second, ones, twos)
+    monkeypatch.setattr(packet_sketch, "MOST_KEPT", 0)
+    assert at_once == shared_packets(first, second, ones, twos)
+    assert len(at_once) == len(talks)
+
+
+def _other_ip_ids(segment: Segment, _: int) -> Segment:
+    """A middlebox that gives IP IDs of its own."""
+    return replace(segment, ip_id=(segment.ip_id * 7 + 11) & 0xFFFF)
 
 
 def test_a_lost_answer_to_the_syn_leaves_the_clients_number(tmp_path: Path) -> None:
