@@ -43,7 +43,7 @@ class Priors:
     late_application: float  # of a member: late where an application answers, or a person
     balancer: float  # of a member: a leg inside the server's own site, which everything crosses
     front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
-    too_short: float  # of a member of a split group: a hidden leg that is shorter than the shortest that shows
+    too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
     shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
     common_leg: float  # of split groups: one leg for all members, rather than legs of their own
 
@@ -167,7 +167,7 @@ def member_nats(nats: ExchangeNats, by_data: ExchangeNats, priors: Priors, paths
     parts, legs = _end_parts(nats, priors, paths), _leg_nats(nats, priors, paths)
     answers = np.any(nats.handshake != 0, axis=1) | np.any(nats.application != 0, axis=1)
     passed = _passed(nats, by_data, parts, legs, priors, paths)
-    return MemberNats(parts, passed, np.where(priors.shortest_s <= HIDDEN_S, legs, -np.inf), answers)
+    return MemberNats(parts, passed, legs, answers)
 
 
 def joined_members(every: Sequence[MemberNats]) -> MemberNats:
@@ -196,8 +196,12 @@ def posterior(
     parts, legs = members.parts, members.legs + within
     member_end = sum_nats(parts.T) + without
     every_end = _by_group(member_end, group, groups)
-    common = alike.legs + _legs_by_group(within, group, groups)
-    split = _split_nats(legs, _any_leg(common), sum_nats(parts[:3].T) + without, group, groups, priors)
+    shows = priors.shortest_s <= HIDDEN_S
+    common = np.where(shows, alike.legs, -np.inf) + _legs_by_group(within, group, groups)
+    without_leg = sum_nats(parts[:3].T) + without
+    if not shows.all():
+        without_leg = np.logaddexp(without_leg, _any_leg(legs[:, ~shows])) - np.log(2.0)
+    split = _split_nats(np.where(shows, legs, -np.inf), _any_leg(common), without_leg, group, groups, priors)
     late = _by_group(parts[2] + without, group, groups)
     fleet = alike.parts[2] - _log(priors.late) + no_leg if priors.late else np.full(groups, -np.inf)
     busy = _by_group(_busy(parts, priors) + without, group, groups)
@@ -341,8 +345,8 @@ def _split_nats(
     """Log-likelihood of a split by group: legs of the members' own, or one leg that all have (`common`), as clients of
     one access network do.
 
-    Members whose leg is too short to show look end to end; but not all of a group, which then could not be told from
-    one that is.
+    Members whose leg is too short to show look end to end, or as behind a leg that alone would not be told from a busy
+    host; but not all of a group, which then could not be told from one that is.
     """
     too_short = priors.too_short
     short = _log(too_short) + without_leg
@@ -357,8 +361,8 @@ def _split_nats(
 
 
 def _any_leg(nats: Floats) -> Floats:
-    """Any leg of `HIDDEN_S`, one as probable as another."""
-    mean: Floats = sum_nats(nats) - np.log(len(HIDDEN_S))
+    """Any leg of the columns, one as probable as another."""
+    mean: Floats = sum_nats(nats) - np.log(nats.shape[1])
     return mean
 
 

@@ -196,7 +196,7 @@ def host_result(
     leg = float(members.leg_s[host])
     of_group = groups.explanation(group)
     explanation = of_group
-    if of_group is Explanation.END_TO_END and exchanges and site > 1 - _DECISIVE:
+    if of_group is Explanation.END_TO_END and site > 1 - _DECISIVE:
         explanation = Explanation.SITE if site >= _DECISIVE else Explanation.UNDECIDED
     verdict = verdict_of(explanation)
     return HostResult(

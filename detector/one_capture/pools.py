@@ -13,14 +13,20 @@ from detector.one_capture.members import Ints, quantiles
 from detector.one_capture.side_judgement import SideJudgement
 from pepscope.results.verdicts import GroupSide
 
+#: Answers that take longer beyond the transport (s) are people's doing as often as not.
+PEOPLE_S = 0.2
+
+#: Share of answers that are as fast as the fast ones, or faster.
+_FAST = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Pools:
     """Figures by pool; times in seconds, NaN where nothing was measured.
 
     `dialogues` are the exchanges of TLS handshakes and line protocols. `fast_excess_s` is the 20 % quantile of what
-    answers took beyond the transport's round trip; of groups `least_fast_s` and `most_fast_s` are its range over
-    members. `handshake_s` and `plain_s` are those of the member where they differ most, `reference_s` that of the
+    automatic answers took beyond the transport's round trip; of groups `least_fast_s` and `most_fast_s` are its range
+    over members. `handshake_s` and `plain_s` are those of the member where they differ most, `reference_s` that of the
     member where it exceeds the transport's round trip most. `leg_s` and its interval hold if there is a hidden leg.
     """
 
@@ -98,7 +104,10 @@ def of_connections(judged: SideJudgement, members: Pools) -> Pools:
 
 
 def _fast_s(judged: SideJudgement, pool: Ints, count: int) -> Floats:
-    return quantiles(judged.timing.excess_s, pool, count, 0.2)
+    """Of the answers that no person seems to have given, or else of all."""
+    excess_s = judged.timing.excess_s
+    automatic_s = quantiles(np.where(excess_s < PEOPLE_S, excess_s, np.nan), pool, count, _FAST)
+    return np.where(np.isnan(automatic_s), quantiles(excess_s, pool, count, _FAST), automatic_s)
 
 
 def _dialogues(timing: ExchangeTiming, pool: Ints, count: int) -> Ints:

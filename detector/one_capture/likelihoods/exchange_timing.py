@@ -1,10 +1,11 @@
 """The excess of every exchange: what its answer took beyond a round trip of the transport.
 
 An exchange is a burst of data (the question) and the first new byte of the other side that acknowledges all of it (the
-answer). The *near leg* reaches from the capture to whatever acknowledges; its least round trip, of data or handshake of
-the same connection, is taken from the exchange's time. What is left is the application's time, what the path varies,
-and the round trip of a hidden leg. It is at least zero: an answer that comes sooner than the transport's round trip
-found a faster path. Without a round trip it is the *gap*, from the acknowledgement of the question to the answer.
+answer). The *near leg* reaches from the capture to whatever acknowledges; its least round trip, of the same
+connection's handshake or of data that a packet without payload acknowledged, is taken from the exchange's time. What is
+left is the application's time, what the path varies, and the round trip of a hidden leg. It is at least zero: an answer
+that comes sooner than the transport's round trip found a faster path. An acknowledgement that rides on an answer is the
+exchange itself: where nothing else times the transport, an exchange says nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ _LOW, _MIDDLE = 0.1, 0.6
 
 #: Acknowledgements that receivers delay come later by so much and more (Linux: 40 ms, at 100 to 1,000 ticks a second).
 _SHORTEST_DELAY_S = 0.036
+
+#: Where answers come sooner than the handshake, by more than this (s), something held the handshake up (a radio that
+#: wakes up, a SYN that waits): it no longer says how near the near end is.
+_HELD_UP_S = 0.01
 
 #: The table that each kind of exchange is looked up in; what is not causal has none.
 _CLASS_OF = {
@@ -105,16 +110,13 @@ def exchange_timing(
         & ~exchanges.repeated
         & ~exchanges.crossed
     )
+    base_s = _base_s(data_s, np.fmin(plain_s, handshake_s), member, members)
+    rows = rows[~np.isnan(base_s[exchanges.connection[rows]])]
     rows = rows[np.argsort(places.member[exchanges.connection[rows]], kind="stable")]
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
-    gap_s = (exchanges.answered_ns[rows] - exchanges.acknowledged_ns[rows]) / 1e9
-
-    def excess_s(least_s: Floats) -> Floats:
-        of_member_s = quantiles(least_s, member, members, _LOW)[places.member]
-        base_s = np.where(np.isnan(least_s), of_member_s, least_s)[connection]
-        return np.maximum(np.where(np.isnan(base_s), gap_s, took_s - base_s), 0.0)
-
+    of_member_s = quantiles(data_s, member, members, _LOW)[places.member]
+    data_base_s = np.where(np.isnan(data_s), of_member_s, data_s)[connection]
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
@@ -131,8 +133,8 @@ def exchange_timing(
         connection=connection,
         member=places.member[connection],
         kind=kind + OPENING * opening,
-        excess_s=excess_s(least_s),
-        data_excess_s=excess_s(data_s),
+        excess_s=np.maximum(took_s - base_s[connection], 0.0),
+        data_excess_s=np.maximum(took_s - np.where(np.isnan(data_base_s), base_s[connection], data_base_s), 0.0),
         weight=connection_weights(connection),
         near_s=quantiles(least_s, member, members, 0.0),
         data_s=quantiles(data_s, member, members, 0.0),
@@ -141,6 +143,20 @@ def exchange_timing(
         handshake_s=quantiles(handshake_s, member, members, 0.0),
         variation_s=_variation_s(samples, member, members),
     )
+
+
+def _base_s(data_s: Floats, apart_s: Floats, member: Ints, members: int) -> Floats:
+    """The transport's round trip that exchanges of each connection are compared with; NaN where nothing tells it.
+
+    `apart_s` are round trips that hold no exchange: of handshakes, and of acknowledgements without payload. One that
+    rides on an answer (all of these are in `data_s`) is as late as the answer, and would hide any leg. Where a
+    connection has none of its own, or answers came sooner, its host's others stand for it.
+    """
+    in_time = ~(data_s < apart_s - _HELD_UP_S)
+    own_s = np.where(in_time, apart_s, np.nan)
+    others_s = quantiles(apart_s, member, members, 0.0)[member]
+    usable = (member >= 0) & ~(data_s < others_s - _HELD_UP_S)
+    return np.where(np.isnan(own_s), np.where(usable, others_s, np.nan), own_s)
 
 
 @dataclass(frozen=True, slots=True)

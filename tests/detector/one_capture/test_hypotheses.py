@@ -120,6 +120,22 @@ def test_many_answers_at_transport_speed_are_no_split(at_client: bool, kind: Exc
     assert judged(talks, at_client=at_client).groups.split[0] < 0.05
 
 
+def test_a_server_with_a_short_leg_stands_beside_others_with_longer_ones_and_not_alone() -> None:
+    """Servers that are 8 ms late are busy, unless others behind the same near end are late by legs of their own."""
+    kinds = (ExchangeKind.TLS_FINISHED, ExchangeKind.HTTP_REQUEST, ExchangeKind.COMMAND)
+
+    def split(legs_ms: tuple[float, ...]) -> float:
+        talks = [
+            Talk(host, [(kind, leg_ms + 0.3 * number) for kind in kinds])
+            for host, leg_ms in zip(HOSTS, legs_ms, strict=True)
+            for number in range(6)
+        ]
+        return float(judged(talks, at_client=True).groups.split[0])
+
+    assert split((8.0, 35.0, 70.0)) > 0.98
+    assert split((8.0, 8.0, 8.0)) < 0.5
+
+
 #: A host is prompt, or behind a split.
 PROMPT = Priors(
     split=0.2, fleet=0.0, busy=0.0, handshakes_answered=0.0, late=0.0, late_application=0.0, balancer=0.0,

@@ -39,22 +39,42 @@ class Path:
 
 def timed(asked: Sequence[Asked], trips: Sequence[Trips], member_of: Sequence[int], way: Direction) -> list[Found]:
     """The exchanges that are weighed, in the order of their rows."""
-    rows = [row for row, each in enumerate(asked) if _counts(each, way)]
+    rows = [
+        row
+        for row, each in enumerate(asked)
+        if _counts(each, way) and _base_s(each.connection, trips, member_of) is not None
+    ]
     found = []
     for row in rows:
         each = asked[row]
         member = member_of[each.connection]
         of_member = [trips[c] for c, number in enumerate(member_of) if number == member]
         mates = sum(asked[other].connection == each.connection for other in rows)
-        bases = []
-        for with_handshake in (True, False):
-            own = _least(trips[each.connection], with_handshake)
-            low = _low([_least(other, with_handshake) for other in of_member], 0.1)
-            bases.append(low if own is None else own)
+        base_s = _base_s(each.connection, trips, member_of)
+        assert base_s is not None
+        data_s = _least(trips[each.connection], False)
+        data_s = _low([_least(other, False) for other in of_member], 0.1) if data_s is None else data_s
         opens = way is Direction.UP and each.first and each.kind not in (ExchangeKind.GREETING, ExchangeKind.COMMAND)
         weight = 1 / (1 + CONNECTION_CORRELATION * (mates - 1))
-        found.append(Found(row, member, _excess(each, bases[0]), _excess(each, bases[1]), weight, opens))
+        excess_s, data_excess_s = _excess(each, base_s), _excess(each, base_s if data_s is None else data_s)
+        found.append(Found(row, member, excess_s, data_excess_s, weight, opens))
     return found
+
+
+def _base_s(connection: int, trips: Sequence[Trips], member_of: Sequence[int]) -> float | None:
+    """Of handshakes and plain acknowledgements: the connection's own, unless answers came 10 ms sooner, or else the
+    least of its member's, unless they did so, too."""
+    mates = [each for each, member in zip(trips, member_of, strict=True) if member == member_of[connection]]
+    data_s = _least(trips[connection], False)
+    for base_s in (_apart(trips[connection]), _low([_apart(each) for each in mates], 0.0)):
+        if base_s is not None and (data_s is None or data_s >= base_s - 0.01):
+            return base_s
+    return None
+
+
+def _apart(each: Trips) -> float | None:
+    known = [time for time in (_s(each.least_ms), _s(each.handshake_ms)) if time is not None]
+    return min(known, default=None)
 
 
 def path(trips: Sequence[Trips]) -> Path:
@@ -98,9 +118,8 @@ def _counts(each: Asked, way: Direction) -> bool:
     return each.asked is way and causal and not each.repeated and not each.crossed
 
 
-def _excess(each: Asked, base_s: float | None) -> float:
-    gap = (each.took_ms - each.acknowledged_ms) / 1e3
-    return max(gap if base_s is None else each.took_ms / 1e3 - base_s, 0.0)
+def _excess(each: Asked, base_s: float) -> float:
+    return max(each.took_ms / 1e3 - base_s, 0.0)
 
 
 def _least(each: Trips, with_handshake: bool) -> float | None:

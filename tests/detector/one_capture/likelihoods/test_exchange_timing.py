@@ -117,9 +117,18 @@ def test_the_other_sides_exchanges_say_nothing() -> None:
     assert found.excess_s.tolist() == pytest.approx([0.001])
 
 
-def test_without_any_round_trip_the_excess_is_the_gap() -> None:
-    found, _ = judged([Asked(0, 1020.0, 1019.0)], [Trips()], [], [0], at_client=True)
-    assert found.excess_s.tolist() == pytest.approx([0.001])
+def test_an_exchange_whose_transport_nothing_else_times_is_not_weighed() -> None:
+    """Acknowledgements that ride on answers are as late as these: compared with them, every leg would be hidden."""
+    for trips in (Trips(), Trips(least_of_all_ms=60.0)):
+        found, _ = judged([Asked(0, 1020.0, 1019.0)], [trips], [], [0], at_client=True)
+        assert not len(found.excess_s)
+
+
+def test_a_handshake_that_was_held_up_gives_way_to_the_hosts_others() -> None:
+    """A radio that wakes up makes a handshake longer than answers; the same host's other connections tell the path."""
+    woken, awake = Trips(handshake_ms=430.0, least_of_all_ms=60.0), Trips(handshake_ms=20.0)
+    found, _ = judged([Asked(0, 60.0, 60.0)], [woken, awake], [], [0, 0], at_client=True)
+    assert found.excess_s.tolist() == pytest.approx([0.04])
 
 
 def test_an_answer_sooner_than_any_known_round_trip_comes_at_the_transports_speed() -> None:
