@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -24,4 +22,9 @@ def tool_document(tool: Tool | None) -> dict[str, Any] | None:
 
 def time_text(time_ns: int | None) -> str | None:
     """A Unix time as RFC 3339 has it, in UTC and to the nanosecond."""
-    return None if time_ns is None else f"{np.datetime64(time_ns, 'ns')}Z"
+    if time_ns is None:
+        return None
+    # The client that needs Python alone reads this module, and never asks for a time.
+    import numpy as np
+
+    return f"{np.datetime64(time_ns, 'ns')}Z"
