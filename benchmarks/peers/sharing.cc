@@ -74,7 +74,9 @@ int main(int count, char* words[])
     if (queueName == "red")
     {
         managed.SetRootQueueDisc("ns3::RedQueueDisc", "MinTh", DoubleValue(10), "MaxTh", DoubleValue(30), "QW",
-                                 DoubleValue(0.002), "LInterm", DoubleValue(50), "Gentle", BooleanValue(true),
+                                 DoubleValue(0.002), "LInterm", DoubleValue(50), "Gentle", BooleanValue(true), "Wait",
+                                 BooleanValue(false),  // distances between drops as in the paper of 1993
+                                
                                  "LinkBandwidth", StringValue("10Mbps"), "MaxSize", StringValue("200p"),
                                  "MeanPktSize", UintegerValue(1500));
     }

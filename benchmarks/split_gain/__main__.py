@@ -1,4 +1,4 @@
-"""What a split gains today: both campaigns, their tables, and a dozen cells between real kernels.
+"""What a split gains today: four campaigns, their tables, and a dozen cells between real kernels.
 
 `python -m benchmarks.split_gain [--quick] [--live N] [--write]`. In full the campaigns take about five minutes of two
 cores; `--quick` takes fewer seeds and values, less than a minute. `--live N` repeats every live cell N times (root,
@@ -32,10 +32,15 @@ OBJECTS, LINES, LIVE = "split_gain.csv", "split_gain_lines.csv", "split_gain_liv
 
 _LIVE_SEEDS = 20
 _QUICK_REPEATS = 3
+#: The campaigns of each table.
+OBJECT_CAMPAIGNS = ("split-gain", "split-gain-bbr3")
+LINE_CAMPAIGNS = ("split-gain-lines", "split-gain-bbr3-lines")
+_QUICK_OBJECTS: Mapping[str, tuple[Any, ...]] = {"traffic[0].bytes": (10_000, 1_000_000, 10_000_000)}
+_QUICK_LINES: Mapping[str, tuple[Any, ...]] = {"path[0].down.delay_s": (0.025,), "path[2].down.queue_packets": (83,)}
 #: What `--quick` leaves of the campaigns' values.
-_QUICK: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "split-gain": {"traffic[0].bytes": (10_000, 1_000_000, 10_000_000)},
-    "split-gain-lines": {"path[0].down.delay_s": (0.025,), "path[2].down.queue_packets": (83,)},
+_QUICK = {
+    **dict.fromkeys(OBJECT_CAMPAIGNS, _QUICK_OBJECTS),
+    **dict.fromkeys(LINE_CAMPAIGNS, _QUICK_LINES),
 }
 
 
@@ -95,10 +100,14 @@ def main() -> None:
     directory = chosen.output or Path("build", "split-gain-quick" if chosen.quick else "split-gain")
     directory.mkdir(parents=True, exist_ok=True)
     target = MODELS if chosen.write else directory
-    objects = run("split-gain", directory, chosen.processes, is_quick=chosen.quick)
-    write_rows(list(object_rows(objects.runs)), target / OBJECTS)
-    lines = run("split-gain-lines", directory, chosen.processes, is_quick=chosen.quick)
-    write_rows(list(line_rows(lines.runs)), target / LINES)
+    objects: list[ObjectRow] = []
+    for name in OBJECT_CAMPAIGNS:
+        objects += object_rows(run(name, directory, chosen.processes, is_quick=chosen.quick).runs)
+    write_rows(objects, target / OBJECTS)
+    lines: list[LineRow] = []
+    for name in LINE_CAMPAIGNS:
+        lines += line_rows(run(name, directory, chosen.processes, is_quick=chosen.quick).runs)
+    write_rows(lines, target / LINES)
     if chosen.live:
         measured = live_rows(chosen.live, _LIVE_SEEDS, CELLS, lambda text: print(text, file=sys.stderr))
         write_rows(measured, target / LIVE)

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.split_gain.__main__ import LINES, LIVE, MODELS, OBJECTS, PAGE, campaign, filled, sections
+from benchmarks.split_gain.__main__ import (
+    LINE_CAMPAIGNS,
+    LINES,
+    LIVE,
+    MODELS,
+    OBJECT_CAMPAIGNS,
+    OBJECTS,
+    PAGE,
+    campaign,
+    filled,
+    sections,
+)
 from benchmarks.split_gain.closed_forms import line_gain
 from benchmarks.split_gain.csv_files import read_rows, write_rows
 from benchmarks.split_gain.gains import LineRow, ObjectRow, gain_of, line_rows, object_rows
@@ -91,13 +102,15 @@ def test_the_prober_has_the_cells_of_the_tables(tmp_path: Path) -> None:
 
 def test_the_tables_are_whole() -> None:
     objects, lines = read_rows(MODELS / OBJECTS, ObjectRow), read_rows(MODELS / LINES, LineRow)
-    for name, cells, repeats in (
-        ("split-gain", len(objects), {row.runs for row in objects}),
-        ("split-gain-lines", len(lines), {row.runs for row in lines}),
+    for names, cells, repeats in (
+        (OBJECT_CAMPAIGNS, len(objects), {row.runs for row in objects}),
+        (LINE_CAMPAIGNS, len(lines), {row.runs for row in lines}),
     ):
-        whole = campaign(name, is_quick=False)
-        assert repeats == {whole.repeats}
-        assert cells * whole.repeats == whole.runs * (len(whole.variants) - 1) // len(whole.variants)
+        wholes = [campaign(name, is_quick=False) for name in names]
+        assert {whole.repeats for whole in wholes} == repeats
+        assert cells * wholes[0].repeats == sum(
+            whole.runs * (len(whole.variants) - 1) // len(whole.variants) for whole in wholes
+        )
     assert [row.cell for row in read_rows(MODELS / LIVE, LiveRow)] == [cell.name for cell in CELLS]
 
 
