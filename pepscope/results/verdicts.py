@@ -179,12 +179,12 @@ class PairResult:
     verdict: Verdict
     probability: Mapping[Verdict, float]  # regular, split-tcp and tcp-proxy, summing to 1
     reason: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Evidence, ...] = field(repr=False)
     packets: int
     payload_bytes_up: int
     payload_bytes_down: int
     duration_s: float
-    series: tuple[FlowSeries, ...] = ()
+    series: tuple[FlowSeries, ...] = field(default=(), repr=False)
     pairing_confidence: float = 1.0  # that the vantages show the same transfer; 1 where there is only one
     pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
     mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
@@ -273,8 +273,8 @@ class GroupResult:
     hidden_round_trip_interval_s: tuple[float, float] | None
     reason: str
     #: What connections found, each finding once in its firmest form, and what all together show.
-    evidence: tuple[Evidence, ...]
-    by_host: tuple[HostResult, ...] = ()  # the far hosts one by one, where one capture was judged
+    evidence: tuple[Evidence, ...] = field(repr=False)
+    by_host: tuple[HostResult, ...] = field(default=(), repr=False)  # the far hosts, where one capture was judged
     series: GroupSeries | None = field(default=None, compare=False, repr=False)  # only where a page is to be drawn
 
 

@@ -95,6 +95,7 @@ def test_errors_cross_processes(kind):
 def test_a_result_is_short_in_words_and_a_table_in_a_notebook():
     result = pepscope.detect(SERVER, MOBILE)
     assert repr(result) == f"<DetectionResult of '{SERVER}' and '{MOBILE}': 1 split-tcp>"
+    assert len(repr(result.pairs[0])) < 1000
     table = result._repr_html_()
     assert table.count("<tr>") == 2
     assert "split-tcp" in table
