@@ -68,7 +68,7 @@ def _base_s(connection: int, trips: Sequence[Trips], member_of: Sequence[int]) -
     data_s = _least(trips[connection], False)
     for base_s in (_apart(trips[connection]), _low([_apart(each) for each in mates], 0.0)):
         if base_s is not None and (data_s is None or data_s >= base_s - 0.01):
-            return base_s
+            return base_s if data_s is None else min(base_s, data_s)
     return None
 
 
