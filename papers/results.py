@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class StatementOutcome(StrEnum):
-    """How the simulated result compares with the published one (`papers.comparing` has the rule)."""
+    """How the simulated result compares with the published one (`papers.statements.comparing` has the rule)."""
 
     #: The whole interval of ours lies inside what counts as the published value: equivalent to it.
     REPRODUCED = "reproduced"

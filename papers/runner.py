@@ -14,7 +14,7 @@ from papers.library import load_paper
 from papers.results import Assessment, Reproduction, Table
 from papers.run_count import RunCount
 from papers.search.sensitivity import Verdicts, runs_of, sensitivity, verdicts_of
-from papers.statement_page import statements_text
+from papers.statements.page import statements_text
 from pepscope.whole_file import write_whole
 
 RESULT_FILE = "reproduction.json"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.evaluation import evaluate
 from papers.experiment import Measurements
 from papers.hu.assumptions import assumptions
 from papers.hu.charts import charts
 from papers.hu.quantities import quantities
 from papers.hu.tables import tables
 from papers.results import Assessment
+from papers.statements.evaluation import evaluate
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
 

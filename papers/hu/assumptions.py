@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from papers.comparing import written
 from papers.experiment import Measurements
 from papers.hu.reading import Files
 from papers.results import Assumption
+from papers.statements.comparing import written
 from reference_sim.intervals import mean_interval
 
 

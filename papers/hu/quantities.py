@@ -9,12 +9,12 @@ import itertools
 import math
 from typing import Any
 
-from papers.comparing import combined, compare_value, written
 from papers.experiment import Measurements
 from papers.hu.model_check import model_frame
 from papers.hu.reading import Files
 from papers.hu.settings import BLOCK_ERRORS, SENDINGS
 from papers.results import StatementOutcome
+from papers.statements.comparing import combined, compare_value, written
 from reference_sim.intervals import Interval, mean_interval
 
 _KB = 1000

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.evaluation import evaluate, joined
 from papers.experiment import Effort, Measurements
-from papers.grouping import rows_of
 from papers.jersey import experiments as runs_of
 from papers.jersey import figures
 from papers.jersey.assumptions import assumptions
 from papers.jersey.estimates import estimate_quantities
 from papers.jersey.quantities import quantities_of
 from papers.results import Assessment
+from papers.statements.evaluation import evaluate, joined
+from papers.statements.grouping import rows_of
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from papers.comparing import written
-from papers.grouping import Row, chosen, grouped, mean_of
 from papers.jersey.experiments import DISCARD_AGES_S
 from papers.jersey.gains import gain_of_jersey, judged_wrong
 from papers.results import Assumption
+from papers.statements.comparing import written
+from papers.statements.grouping import Row, chosen, grouped, mean_of
 
 
 def assumptions(warning: Sequence[Row], open_parameters: Sequence[Row]) -> tuple[Assumption, ...]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from papers.grouping import Row, chosen, grouped
 from papers.jersey.gains import NAMES
+from papers.statements.grouping import Row, chosen, grouped
 from reference_sim.intervals import mean_interval
 from reference_sim.run import Run
 

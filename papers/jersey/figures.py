@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from papers.grouping import Row, chosen, grouped, mean_of
 from papers.jersey import experiments as runs_of
 from papers.jersey.gains import NAMES, gain_of_jersey
 from papers.results import Table
+from papers.statements.grouping import Row, chosen, grouped, mean_of
 from pepscope.results.charts import Chart, Line
 
 

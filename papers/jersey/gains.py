@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from papers.grouping import Row, chosen, ratio_gain, values_of
+from papers.statements.grouping import Row, chosen, ratio_gain, values_of
 from reference_sim.intervals import Interval
 
 NAMES = {"tahoe": "Tahoe", "reno": "Reno", "new-reno": "NewReno", "sack": "SACK", "jersey": "Jersey"}

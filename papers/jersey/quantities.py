@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from papers.comparing import compare_positive, written
-from papers.grouping import Row, chosen, grouped, mean_of, ratio_gain, values_of
 from papers.jersey import experiments as runs_of
 from papers.jersey.gains import NAMES, gain_of_jersey, goodput_of, judged_wrong
 from papers.results import StatementOutcome
+from papers.statements.comparing import compare_positive, written
+from papers.statements.grouping import Row, chosen, grouped, mean_of, ratio_gain, values_of
 from reference_sim.intervals import Interval, mean_interval
 
 #: Where the paper shows a load, by speech terminals a cell.

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from papers.experiment import Experiment, sweep
-from papers.grouping import Row, rows_of
 from papers.jersey.experiments import (
     LOSS,
     LOSS_BEHIND,
@@ -22,6 +21,7 @@ from papers.jersey.experiments import (
 )
 from papers.jersey.quantities import MIDDLE_THRESHOLD, quantities_of
 from papers.search.space import OpenParameter, Results, Search, Settings
+from papers.statements.grouping import Row, rows_of
 
 QUEUE, WARNING, WEIGHT = "Node-B queue, packets", "threshold of the warning over the queue", "weight of its average"
 DISCARD, SHADOWING, SPEECH_CHANNEL = "SDU discard after, s", "shadowing, dB", "channel of speech"

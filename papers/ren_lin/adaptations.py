@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from papers.comparing import written
-from papers.grouping import Row, chosen, mean_of, ratio_gain
 from papers.ren_lin.experiments import ADAPTED, LARGER_BUFFER
 from papers.ren_lin.links import ADAPTATIONS, SCHEDULERS, TERMINALS
 from papers.ren_lin.model_rows import of_scheduler
 from papers.results import Table
+from papers.statements.comparing import written
+from papers.statements.grouping import Row, chosen, mean_of, ratio_gain
 from reference_sim.intervals import Interval
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.evaluation import evaluate, joined
 from papers.experiment import Effort, Measurements
-from papers.grouping import rows_of
 from papers.ren_lin import adaptations, model_rows, over_time, scheme_rows, stability, starts, variation
 from papers.ren_lin import experiments as runs_of
 from papers.ren_lin.assumptions import assumptions
 from papers.results import Assessment
+from papers.statements.evaluation import evaluate, joined
+from papers.statements.grouping import rows_of
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
 

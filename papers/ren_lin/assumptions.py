@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from papers.comparing import written
-from papers.grouping import Row, grouped, mean_of
 from papers.ren_lin.adaptations import driven_gains, in_the_cell, over_links
 from papers.ren_lin.fast_links import PERIOD
 from papers.ren_lin.links import SCHEDULERS, TERMINALS
 from papers.ren_lin.model_rows import errors, of_scheduler
 from papers.results import Assumption
+from papers.statements.comparing import written
+from papers.statements.grouping import Row, grouped, mean_of
 from reference_sim.intervals import mean_interval
 
 

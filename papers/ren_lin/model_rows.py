@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from papers.comparing import compare_positive, differences
-from papers.grouping import Row, mean_of
 from papers.published import published_table
 from papers.ren_lin.links import SCHEDULER, SCHEDULERS, TERMINALS
 from papers.results import StatementOutcome, Table
+from papers.statements.comparing import compare_positive, differences
+from papers.statements.grouping import Row, mean_of
 from reference_sim.intervals import mean_interval
 from reference_sim.models.variable_bandwidth import relative_error
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from papers.comparing import differences, written
-from papers.grouping import Row, chosen, grouped, paired_gains, values_of
 from papers.published import published_table
 from papers.ren_lin.experiments import CHOSEN
 from papers.ren_lin.links import SCHEDULERS, TERMINALS
 from papers.ren_lin.model_rows import of_scheduler
 from papers.results import Table
+from papers.statements.comparing import differences, written
+from papers.statements.grouping import Row, chosen, grouped, paired_gains, values_of
 from reference_sim.intervals import Interval, mean_interval
 
 _MEASURES = {"tcp": "tcp_kbit_s", "split": "split_kbit_s", "adaptation": "adaptation_kbit_s"}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from papers.experiment import Experiment, sweep
-from papers.grouping import Row, rows_of
 from papers.ren_lin import model_rows, scheme_rows, variation
 from papers.ren_lin.fast_links import DELAY_S, LONG_STEP_S, PERIOD, STEP_S, fast_link
 from papers.ren_lin.links import SATURATED, SCHEDULER, SCHEDULERS, TERMINALS
@@ -19,6 +18,7 @@ from papers.ren_lin.measuring import (
     measure_utilisation,
 )
 from papers.search.space import OpenParameter, Results, Search, Settings
+from papers.statements.grouping import Row, rows_of
 from reference_sim.sweep import Campaign
 
 STATEMENTS = Path(__file__).with_name("statements.toml")

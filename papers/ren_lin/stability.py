@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from papers.comparing import written
-from papers.grouping import Row, chosen, grouped, mean_of
 from papers.ren_lin.experiments import LAWS, VARIATIONS
 from papers.results import Table
+from papers.statements.comparing import written
+from papers.statements.grouping import Row, chosen, grouped, mean_of
 from reference_sim.intervals import Interval
 from reference_sim.models import window_parameters
 

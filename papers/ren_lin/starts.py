@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from statistics import stdev
 from typing import Any
 
-from papers.grouping import Row, mean_of
 from papers.published import published_table
 from papers.ren_lin.links import TERMINALS, driven, profile_of
 from papers.ren_lin.model_rows import of_scheduler
+from papers.statements.grouping import Row, mean_of
 from reference_sim.run import Run
 from reference_sim.simulation import simulate
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from papers.comparing import differences
-from papers.grouping import Row, chosen, grouped, mean_of, values_of
 from papers.ren_lin.fast_links import FASTER, LONG_STEPS, PERIOD
 from papers.results import Table
 from papers.search.space import ONE_SETTING
+from papers.statements.comparing import differences
+from papers.statements.grouping import Row, chosen, grouped, mean_of, values_of
 from pepscope.results.charts import Chart, Line
 from reference_sim.intervals import Interval, mean_interval
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from papers.comparing import written
-from papers.evaluation import Judged
 from papers.results import Comparison, StatementOutcome
 from papers.search.scoring import held
 from papers.search.space import Search, Value
+from papers.statements.comparing import written
+from papers.statements.evaluation import Judged
 from reference_sim.intervals import Interval
 
 #: Numbers that a cell of the table of statements shows.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from papers.evaluation import Judged
 from papers.results import Comparison, StatementOutcome
+from papers.statements.evaluation import Judged
 
 #: Of the score of a statement, what its comparisons give one by one: a statement with several holds only if all do, and
 #: a search from afar needs a slope to follow.

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from papers.evaluation import Judged, judged
 from papers.run_count import RunCount
 from papers.search.outcome import Candidate, SearchResult
 from papers.search.scoring import held, score
 from papers.search.space import OpenParameter, Search, Settings, Value, rounded
+from papers.statements.evaluation import Judged, judged
 from pepscope.errors import UsageError
 from pepscope.extras import needed
 from pepscope.whole_file import write_whole

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from papers.evaluation import Judged
 from papers.results import OtherVerdict, Statement
 from papers.run_count import RunCount
 from papers.search.searching import FINAL_SEED, evaluate_settings
 from papers.search.space import ONE_SETTING, Search
+from papers.statements.evaluation import Judged
 
 #: Verdicts of a statement under other values, by where it is made and its words.
 Verdicts = Mapping[tuple[str, str], tuple[OtherVerdict, ...]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from papers.experiment import Experiment
-from papers.statement_table import StatementError
+from papers.statements.table import StatementError
 from reference_sim.campaign import CampaignResult
 
 Value: TypeAlias = str | int | float

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from papers.evaluation import evaluate
 from papers.experiment import Measurements
 from papers.results import Assessment
+from papers.statements.evaluation import evaluate
 from papers.wei.assumptions import assumptions
 from papers.wei.characteristics import SCENARIOS, characteristics
 from papers.wei.charts import charts

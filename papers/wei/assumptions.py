@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from papers.comparing import written
 from papers.experiment import Measurements
 from papers.results import Assumption
+from papers.statements.comparing import written
 from papers.wei.reading import CampaignRuns
 
 #: Name of the runs whose split point connects to the server first, beside the others.

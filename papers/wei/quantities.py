@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from papers.comparing import differences
 from papers.experiment import Measurements
 from papers.published import published_table, recorded_table
+from papers.statements.comparing import differences
 from papers.wei.characteristics import (
     Characteristics,
     cached_downloads_kb,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from papers.comparing import gains_percent
 from papers.experiment import Measurements
+from papers.statements.comparing import gains_percent
 from papers.wei.experiments import SIZE, SIZES
 from reference_sim.intervals import Interval, mean_interval
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from papers.comparing import compare_value
 from papers.experiment import Measurements
 from papers.published import published_table
 from papers.results import Table
+from papers.statements.comparing import compare_value
 from papers.wei.experiments import COASTS, SIZES
 from papers.wei.reading import SLOW_START, CampaignRuns, table_runs
 from reference_sim.models.split_gain import split_gain

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, Mechanism, PairResult, Verdict
+from pepscope.writers import writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,9 +162,8 @@ class AuditResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `audit-1` (see `pepscope/schemas`) as plain dictionaries and lists."""
-        from pepscope.results.encoding.audits import audit_document
-
-        return audit_document(self)
+        document: dict[str, Any] = writer("audit-document")(self)
+        return document
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""
@@ -173,9 +173,8 @@ class AuditResult:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a run and cell: verdict, probabilities, numbers of tasks and connections, and the reason."""
-        from pepscope.results.encoding.audits import audit_frame
-
-        return audit_frame(self)
+        frame: pd.DataFrame = writer("audit-frame")(self)
+        return frame
 
 
 def _changes(runs: Sequence[AuditRun], application: str, direction: Direction) -> list[AuditChange]:

@@ -337,25 +337,16 @@ class DetectionResult:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `detect-2` (see `pepscope/schemas`) as plain dictionaries and lists."""
-        from pepscope.results.encoding.detections import detection_document
-
-        return detection_document(self)
+        document: dict[str, Any] = writer("document")(self)
+        return document
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """`to_dict` as JSON text."""
-        import json
-
-        from pepscope.results.encoding.detections import json_chunks
-
-        if indent is None or indent < 1:
-            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-        return b"".join(json_chunks(self, indent=indent)).decode("utf-8", "surrogatepass")
+        return str(writer("json-text")(self, indent))
 
     def to_json_lines(self) -> str:
         """The JSON contract `detect-lines-2`: a line with the captures, then one a pair, then one a group."""
-        from pepscope.results.encoding.detections import line_chunks
-
-        return b"".join(line_chunks(self)).decode("utf-8", "surrogatepass")
+        return str(writer("jsonl-text")(self))
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
         """The page of `detect --html` as text, or written to `path`. Raises ReportError, an OSError, where it cannot.

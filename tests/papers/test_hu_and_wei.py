@@ -12,12 +12,12 @@ from click.testing import CliRunner
 
 from benchmarks.table_1 import table as audited_table
 from papers.command import reproduce as command
-from papers.comparing import gains_percent, written
 from papers.experiment import Effort
 from papers.library import load_paper
 from papers.published import published_table
 from papers.results import Reproduction, Statement, StatementOutcome
 from papers.runner import reproduce
+from papers.statements.comparing import gains_percent, written
 from pepscope.errors import UsageError
 from reference_sim.intervals import Interval, mean_interval
 from reports.simulation.reproduction_page import reproduction_page_text, write_figures

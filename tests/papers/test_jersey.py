@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from papers.experiment import Effort
-from papers.grouping import ratio_gain
 from papers.jersey import PAPER
 from papers.jersey.estimates import INTERVAL_S, estimate_error
 from papers.jersey.quantities import greatest_share
 from papers.results import Reproduction, StatementOutcome
 from papers.runner import reproduce
+from papers.statements.grouping import ratio_gain
 
 
 @pytest.fixture(scope="module")

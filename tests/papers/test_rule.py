@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from papers.comparing import Accepted, combined, compare_positive, compare_value, judge, tolerance_of
 from papers.results import Assessment, Reproduction, Statement, StatementOutcome
+from papers.statements.comparing import Accepted, combined, compare_positive, compare_value, judge, tolerance_of
 from reference_sim.intervals import Interval, mean_interval
 
 R, U, D, N = (

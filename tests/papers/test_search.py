@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import papers.search.command as search_command
 from papers.command import reproduce as command
-from papers.evaluation import Judged
 from papers.experiment import Experiment, Paper, sweep
 from papers.library import PAPERS, load_paper
 from papers.ren_lin.search import CELL, INTERFERENCE, PATH_LOSS
@@ -25,7 +24,8 @@ from papers.search.scoring import score
 from papers.search.searching import CHOICE_SEED, FILE, FINAL_SEED, SEARCH_SEED, evaluate_settings, run_search
 from papers.search.sensitivity import runs_of, sensitivity, verdicts_of
 from papers.search.space import OpenParameter, Results, Search, Settings, rounded
-from papers.statement_table import StatementError
+from papers.statements.evaluation import Judged
+from papers.statements.table import StatementError
 from papers.wei.experiments import radio
 from papers.wei.measuring import measure_transfer
 from pepscope.errors import UsageError

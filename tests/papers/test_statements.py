@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import papers
-from papers.evaluation import evaluate, joined
 from papers.library import PAPERS
 from papers.results import Assumption, Statement, StatementOutcome
-from papers.statement_table import StatementError, read_statements
+from papers.statements.evaluation import evaluate, joined
+from papers.statements.table import StatementError, read_statements
 from reference_sim.intervals import Interval
 
 R, D, N = StatementOutcome.REPRODUCED, StatementOutcome.DIRECTION, StatementOutcome.NOT

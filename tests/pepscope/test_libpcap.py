@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pepscope.captures import libpcap
 from pepscope.captures.live.one_file import LiveCapture
+from pepscope.captures.opening import libpcap
 from pepscope.captures.opening.filters import compile_filter
 from pepscope.command_line.doctor.checks import all_checks
 from pepscope.errors import CaptureError, FilterError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pepscope.captures import libpcap
+from pepscope.captures.opening import libpcap
 from pepscope.errors import CaptureError, FilterError
 
 BUFFER_BYTES = 16 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from pepscope.captures import libpcap
+from pepscope.captures.opening import libpcap
 from pepscope.errors import FilterError
 
 Instruction = tuple[int, int, int, int]

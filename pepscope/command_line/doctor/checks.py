@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from pepscope.captures import libpcap
+from pepscope.captures.opening import libpcap
 from pepscope.extras import requirements
 
 _BASE = "base"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from pepscope.results.encoding.detections import json_chunks, line_chunks
+from pepscope.results.encoding.detections import detection_document, json_chunks, line_chunks
 from pepscope.whole_file import output_file
 
 if TYPE_CHECKING:
@@ -25,6 +26,18 @@ def write_json_lines(result: DetectionResult, destination: str | Path | TextIO) 
     Raises OSError.
     """
     _write(line_chunks(result), destination)
+
+
+def json_text(result: DetectionResult, indent: int | None) -> str:
+    """The JSON contract `detect-2` as text, indented by so many spaces."""
+    if indent is None or indent < 1:
+        return json.dumps(detection_document(result), indent=indent, ensure_ascii=False, allow_nan=False)
+    return b"".join(json_chunks(result, indent=indent)).decode("utf-8", "surrogatepass")
+
+
+def json_lines_text(result: DetectionResult) -> str:
+    """The JSON contract `detect-lines-2` as text."""
+    return b"".join(line_chunks(result)).decode("utf-8", "surrogatepass")
 
 
 def _write(chunks: Iterable[bytes], destination: str | Path | TextIO) -> None:

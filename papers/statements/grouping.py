@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from papers.comparing import gains_percent
+from papers.statements.comparing import gains_percent
 from reference_sim.intervals import Interval, mean_interval
 
 if TYPE_CHECKING:

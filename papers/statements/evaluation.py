@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from papers.comparing import RELATIVE_TOLERANCE, Accepted, combined, judge, tolerance_of, written
 from papers.results import Assumption, Comparison, Statement, StatementOutcome
-from papers.statement_table import Check, Row, StatementError, read_statements
+from papers.statements.comparing import RELATIVE_TOLERANCE, Accepted, combined, judge, tolerance_of, written
+from papers.statements.table import Check, Row, StatementError, read_statements
 from reference_sim.intervals import Interval
 
 #: Measured quantities by name: an Interval, a number, a condition, words, or a list of these.
