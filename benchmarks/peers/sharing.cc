@@ -76,7 +76,7 @@ int main(int count, char* words[])
         managed.SetRootQueueDisc("ns3::RedQueueDisc", "MinTh", DoubleValue(10), "MaxTh", DoubleValue(30), "QW",
                                  DoubleValue(0.002), "LInterm", DoubleValue(50), "Gentle", BooleanValue(true), "Wait",
                                  BooleanValue(false),  // distances between drops as in the paper of 1993
-                                
+
                                  "LinkBandwidth", StringValue("10Mbps"), "MaxSize", StringValue("200p"),
                                  "MeanPktSize", UintegerValue(1500));
     }
