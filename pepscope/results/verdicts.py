@@ -177,7 +177,7 @@ class PairResult:
 
     vantages: tuple[VantageName, ...]
     verdict: Verdict
-    probability: Mapping[Verdict, float]  # regular, split-tcp and tcp-proxy, summing to 1
+    probability: Mapping[Verdict, float] = field(repr=False)  # regular, split-tcp and tcp-proxy, of sum 1
     reason: str
     evidence: tuple[Evidence, ...] = field(repr=False)
     packets: int
@@ -189,7 +189,8 @@ class PairResult:
     pairing_ground: str = ""  # what they were paired on, in words; empty where there is only one
     mechanism: Mechanism | None = None  # of a split; None where the verdict is no split
     started_ns: int | None = None  # first packet at the first vantage, Unix time by its capture's clock
-    stretch: Stretch | None = None  # what two captures cover of the path; None unless both hold the connection in TCP
+    #: What two captures cover of the path; None unless both hold the connection in TCP.
+    stretch: Stretch | None = field(default=None, repr=False)
 
 
 class GroupSide(StrEnum):
