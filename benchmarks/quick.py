@@ -62,8 +62,8 @@ def comparisons(work: Path) -> list[Comparison]:
     short = work / "web.pcap"
     parquet = pepscope("detect", "--csv", "--parquet", work / "web.parquet", *web)
     return [
-        Comparison("inspect, 16 connections", pepscope("inspect", "--json", bulk[0]), tcptrace(bulk[0]), 5.0, 1.4),
-        Comparison("inspect, 47,000 connections", pepscope("inspect", "--json", short), tcptrace(short), 25.0, 5.8),
+        Comparison("inspect, 16 connections", pepscope("inspect", "--json", bulk[0]), tcptrace(bulk[0]), 5.0, 4.3),
+        Comparison("inspect, 47,000 connections", pepscope("inspect", "--json", short), tcptrace(short), 25.0, 10.0),
         Comparison("detect a pair, 16 connections", pepscope("detect", "--json", *bulk), tcptrace(*bulk), 3.0, 0.46),
         Comparison("detect a pair, 300 split", pepscope("detect", "--json", *split), tcptrace(*split), 1.0, 0.25),
         Comparison("detect a pair, 150 mixed", pepscope("detect", "--json", *mixed), tcptrace(*mixed), 1.0, 0.08),

@@ -31,6 +31,7 @@ DRAWN_CONNECTIONS = 50
 @report_option("csv", "Write CSV, one row a connection.", alone=True)
 @report_option("parquet", "Write Parquet, one row a connection.", alone=True)
 @click.option("--exchanges", is_flag=True, help="List questions and answers: CSV and Parquet have one row for each.")
+@click.option("--digest", "is_digested", is_flag=True, help="Write the file's SHA-256 into JSON, which reads it twice.")
 @report_option(
     "html",
     "Write a page that draws the 50 connections with most payload: time and sequence, round trips, windows, data in "
@@ -57,6 +58,7 @@ def inspect(
     csv_to: str | None,
     parquet_to: str | None,
     exchanges: bool,
+    is_digested: bool,
     html_to: str | None,
     filter_expression: str | None,
     memory_bytes: int | None,
@@ -90,7 +92,7 @@ def inspect(
     from pepscope.command_line.progress import Progress
 
     # A series has one for each file, and no one digest.
-    digest = FileDigest(captures[0]) if len(captures) == 1 and (html_to or json_to) else None
+    digest = FileDigest(captures[0]) if len(captures) == 1 and (html_to or is_digested) else None
     with Progress() as progress:
         opened = open_capture(
             captures[0] if len(captures) == 1 else captures,
