@@ -109,7 +109,7 @@ def test_what_cannot_be_copied_gets_one_sentence(tmp_path: Path) -> None:
 def test_a_name_that_is_no_unicode_is_copied(tmp_path: Path) -> None:
     odd = os.fsencode(tmp_path) + b"/\xff.pcap.gz"
     Path(os.fsdecode(odd)).write_bytes(RECEIVER.read_bytes())
-    command = [sys.executable, "-m", "pepscope", "annotate", odd, "-o", tmp_path / "out"]
+    command: list[str | bytes] = [sys.executable, "-m", "pepscope", "annotate", odd, "-o", str(tmp_path / "out")]
     subprocess.run(command, capture_output=True, check=True)
     assert [os.fsencode(path.name) for path in (tmp_path / "out").iterdir()] == [b"\xff.pcapng"]
 

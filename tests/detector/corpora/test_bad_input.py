@@ -161,7 +161,7 @@ def test_ends_whose_clocks_are_years_apart_are_named(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_no_unicode_is_judged_as_any_other(tmp_path: Path) -> None:
-    shutil.copy(SPLIT, os.fsencode(tmp_path) + b"/\xff.pcap.gz")
+    shutil.copy(os.fsencode(SPLIT), os.fsencode(tmp_path) + b"/\xff.pcap.gz")
     summary = audit_captures([str(tmp_path)], tmp_path / "out", processes=1)
     assert (summary.captures, summary.errors) == (1, ())
     assert set(tables(tmp_path / "out")["capture_a"]) == {f"{tmp_path}/?.pcap.gz"}
