@@ -2,7 +2,7 @@
 
 Root. Each run draws delays of eight hosts and of the access line, puts one kind of box, or none, on the path, and
 checks two ports of each host. Results go to a file, a JSON line each; runs that it holds are not made again, so that a
-campaign can be interrupted, bounded in time, and continued. A false alarm is a port called split that is not; found is
+campaign can be interrupted, bounded in time, and continued. What is called split and is not counts against it; found is
 a split called split.
 """
 
@@ -119,11 +119,11 @@ def _print(rows: Iterable[dict[str, Any]]) -> int:
     alarms = 0
     for truth, what, wanted in (
         (True, "splits found", "split-tcp"), (True, "splits called regular", "regular"),
-        (False, "false alarms", "split-tcp"), (False, "regular ports called so", "regular"),
+        (False, "falsely called split", "split-tcp"), (False, "regular ports called so", "regular"),
     ):  # fmt: skip
         of = sum(count for (_, split, _), count in counts.items() if split is truth)
         said = sum(count for (_, split, verdict), count in counts.items() if split is truth and verdict == wanted)
-        alarms += said if what == "false alarms" else 0
+        alarms += said if what == "falsely called split" else 0
         print(f"\n{what}: {Share(said, of)}")
     print(f"\n{runs} runs")
     return 1 if alarms else 0
