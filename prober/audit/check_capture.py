@@ -18,6 +18,7 @@ from detector.detection import detect_vantage
 from pepscope.captures.live.one_file import LiveCapture
 from pepscope.errors import PepscopeError
 from pepscope.results.verdicts import GroupResult, SplitPlace, Verdict
+from prober.audit.check_stacks import stack_findings
 from prober.check.experiment import PlaceObservation
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
@@ -63,6 +64,8 @@ class CheckCapture:
             for finding in _findings(group, names):
                 family = ipaddress.ip_address(group.hosts[0]).version
                 found.setdefault((family, group.port), []).append(finding)
+        for key, finding in stack_findings(self.live.path, observations):
+            found.setdefault(key, []).append(finding)
         return found
 
     def abandon(self) -> None:

@@ -25,8 +25,11 @@ class Says(StrEnum):
 
     #: Decides alone that the port is split.
     SPLIT = "split"
-    #: Decides the same together with one of another experiment: hosts of one site may answer from several places.
+    #: Decides the same together with one of another experiment: hosts of one site may answer from several places. All
+    #: findings of a capture are one experiment's here, since one harmless cause may explain them together.
     SPLIT_SUPPORT = "split-support"
+    #: Several machines answer these hosts' connections: that they take one time accuses no middlebox.
+    SEVERAL = "several"
     #: Connections of these hosts are end to end as far as the sentence says.
     REGULAR = "regular"
     #: It must be out of the way before the network can be judged.

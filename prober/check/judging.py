@@ -8,7 +8,7 @@ end say that it is regular where nothing speaks for a split.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from prober.check.experiment import PortMaterial
 from prober.check.experiments.hop_limits import LEAST_HOSTS
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
+from prober.check.experiments.round_trips import ONE_TIME
 from prober.check.finding import Cause, CheckFinding, Says
 from prober.check.measuring import Observations
 from prober.check.registry import check_experiments
@@ -78,8 +79,10 @@ def judge(
 
 def judge_port(port: PortMaterial, further: Sequence[CheckFinding] = ()) -> PortVerdict:
     """The verdict on one port, by all experiments' findings and further ones."""
-    findings = (*(found for experiment in check_experiments() for found in experiment.examine(port)), *further)
-    verdict, reason = _verdict(port, findings)
+    sources = [*(tuple(experiment.examine(port)) for experiment in check_experiments()), tuple(further)]
+    findings = _guarded([found for source in sources for found in source])
+    supported = sum(any(each.says is Says.SPLIT_SUPPORT for each in source) for source in sources)
+    verdict, reason = _verdict(port, findings, supported)
     box = next((each for each in findings if each.box_hops is not None), None)
     is_split = verdict is CheckVerdict.SPLIT_TCP
     # Behind a split the leg that it hides explains late answers.
@@ -95,7 +98,17 @@ def judge_port(port: PortMaterial, further: Sequence[CheckFinding] = ()) -> Port
     )  # fmt: skip
 
 
-def _verdict(port: PortMaterial, findings: Sequence[CheckFinding]) -> tuple[CheckVerdict, str]:
+def _guarded(findings: Sequence[CheckFinding]) -> tuple[CheckFinding, ...]:
+    """Findings of which none rests on equal times of hosts that several machines answer for."""
+    several = _of(findings, Says.SEVERAL)
+    if not several:
+        return tuple(findings)
+    why = f"Hosts at different distances acknowledge data after one time, but no middlebox does. {several[0].sentence}"
+    return tuple(replace(each, says=Says.NAMED, sentence=why) if each.name == ONE_TIME else each for each in findings)
+
+
+def _verdict(port: PortMaterial, findings: Sequence[CheckFinding], supported: int) -> tuple[CheckVerdict, str]:
+    """The verdict with its reason; so many experiments `supported` a split."""
     reached = {each.host for each in port.places if QUESTIONS in each.measured}
     if not reached:
         return CheckVerdict.INCONCLUSIVE, "No host could be reached on this port."
@@ -103,7 +116,7 @@ def _verdict(port: PortMaterial, findings: Sequence[CheckFinding]) -> tuple[Chec
     if first:
         return CheckVerdict.INCONCLUSIVE, first[0].sentence
     decisive, support = _of(findings, Says.SPLIT), _of(findings, Says.SPLIT_SUPPORT)
-    if decisive or len({each.name for each in support}) > 1:
+    if decisive or supported > 1:
         return CheckVerdict.SPLIT_TCP, _sentences((*decisive, *support))
     regular = _of(findings, Says.REGULAR)
     if not support and len(_hosts(findings, Says.REGULAR)) >= min(LEAST_HOSTS, len(reached)):
@@ -123,6 +136,9 @@ def _open_reason(port: PortMaterial, support: Sequence[CheckFinding], findings: 
     if support:
         why = "Nothing else shows the same, and a site may answer from another place: more targets would decide."
         return f"{support[0].sentence} {why}"
+    guarded = next((each for each in findings if each.name == ONE_TIME), None)
+    if guarded:
+        return guarded.sentence
     reached = [each for each in port.places if QUESTIONS in each.measured]
     late = next((each.sentence for each in findings if each.cause is Cause.SLOW_SERVER), "")
     if all(not each.distance.beyond_hops for each in reached):

@@ -25,15 +25,17 @@ from prober.host.echo_request import least_echo_s
 from prober.host.reference_datagrams import least_dns_s, least_quic_s
 
 NAME = "round-trips"
+#: The finding that hosts at different distances take one time.
+ONE_TIME = "one-time-for-all-distances"
 _WAIT_S = 1.0
 #: An echo request, a DNS query and a QUIC packet with their headers.
 _REFERENCES_BYTES = 60 + 60 + 1_230
 #: Hosts of one time at different distances before a middlebox is said to answer for them.
-_LEAST_ALIKE = 3
+LEAST_ALIKE = 3
 #: Hosts that must be as far by TCP as by references.
 _LEAST_REGULAR = 2
 #: References this far apart are very different distances, s: more than radio schedules and queues add to least times.
-_LEAST_SPREAD_S = 0.02
+LEAST_SPREAD_S = 0.02
 _SAME_TIME_S = 0.003
 _SAME_SHARE = 0.15
 #: By how much a reference must exceed TCP's time before a leg is hidden behind it, s and as a factor.
@@ -92,9 +94,9 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
         known = list(self.observed(port))
         hidden = [item for item in known if item[1].is_hidden]
         if (
-            len(_hosts(hidden)) >= _LEAST_ALIKE
-            and _are_alike([each.acknowledged_s for _, each in known])
-            and _spread_s([each.reference_s for _, each in hidden]) >= _LEAST_SPREAD_S
+            len(_hosts(hidden)) >= LEAST_ALIKE
+            and are_alike([each.acknowledged_s for _, each in known])
+            and spread_s([each.reference_s for _, each in hidden]) >= LEAST_SPREAD_S
             and not _are_several([each for _, each in known])
         ):
             yield _one_time(known, hidden)
@@ -102,7 +104,7 @@ class RoundTripReferences(CheckExperiment[RoundTrips]):
         if (
             not hidden
             and len(_hosts(equal)) >= _LEAST_REGULAR
-            and _spread_s([each.reference_s for _, each in equal]) >= _LEAST_SPREAD_S
+            and spread_s([each.reference_s for _, each in equal]) >= LEAST_SPREAD_S
         ):
             most_s = max(each.reference_s - each.near_s for _, each in equal)
             yield CheckFinding(
@@ -149,7 +151,7 @@ def _one_time(
     near = [each.acknowledged_s for _, each in known]
     far = [each.reference_s for _, each in known]
     return CheckFinding(
-        "one-time-for-all-distances", Says.SPLIT,
+        ONE_TIME, Says.SPLIT,
         f"{len(_hosts(known))} hosts acknowledge data after {min(near) * 1e3:.0f} to {max(near) * 1e3:.0f} ms, "
         f"although their answers to datagrams and echo requests take {min(far) * 1e3:.0f} to {max(far) * 1e3:.0f} ms: "
         "a middlebox acknowledges for them.",
@@ -157,16 +159,18 @@ def _one_time(
     )  # fmt: skip
 
 
-def _are_alike(times_s: Sequence[float]) -> bool:
-    return _spread_s(times_s) <= max(_SAME_TIME_S, _SAME_SHARE * min(times_s))
+def are_alike(times_s: Sequence[float]) -> bool:
+    """Whether times of several hosts are one time."""
+    return spread_s(times_s) <= max(_SAME_TIME_S, _SAME_SHARE * min(times_s))
 
 
 def _are_several(known: Sequence[RoundTrips]) -> bool:
     """Whether handshakes that take one time come from several stacks, thus not from one middlebox."""
-    return _are_alike([each.handshake_s for each in known]) and len({each.offered for each in known}) > 1
+    return are_alike([each.handshake_s for each in known]) and len({each.offered for each in known}) > 1
 
 
-def _spread_s(times_s: Sequence[float]) -> float:
+def spread_s(times_s: Sequence[float]) -> float:
+    """The largest less the least."""
     return max(times_s) - min(times_s) if times_s else 0.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from prober.audit import check_capture
 from prober.audit.check_capture import CheckCapture
 from prober.check.experiment import PlaceObservation
 from prober.check.experiments.questions import NAME, Questions
-from prober.check.finding import Says
+from prober.check.finding import CheckFinding, Says
+from prober.check.judging import CheckVerdict, judge
 from prober.check.measuring import Observations
 from prober.check.probes.data_probe import DataAnswer
 from prober.check.probes.distances import Distance
@@ -42,7 +44,11 @@ def group(verdict: Verdict, where: SplitPlace | None = None, host: str = PLACE.a
     )  # fmt: skip
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *groups: GroupResult) -> tuple[Any, dict[str, Any]]:
+def found(
+    monkeypatch: pytest.MonkeyPatch,
+    *groups: GroupResult,
+    stacks: Sequence[tuple[tuple[int, int], CheckFinding]] = (),
+) -> tuple[Any, dict[str, Any]]:
     asked: dict[str, Any] = {}
 
     def detect(files: Any, **options: Any) -> Any:
@@ -50,6 +56,7 @@ def found(monkeypatch: pytest.MonkeyPatch, *groups: GroupResult) -> tuple[Any, d
         return type("Result", (), {"groups": groups})
 
     monkeypatch.setattr(check_capture, "detect_vantage", detect)
+    monkeypatch.setattr(check_capture, "stack_findings", lambda path, observations: stacks)
     live = Recorded()
     capture = CheckCapture(live)  # type: ignore[arg-type]
     further = capture.finish(OBSERVED)
@@ -68,6 +75,13 @@ def test_a_hidden_leg_supports_and_decides_nothing_alone(monkeypatch):
     ((key, (finding,)),) = further.items()
     assert (key, finding.says, finding.hosts) == ((4, 80), Says.SPLIT_SUPPORT, ("host.example",))
     assert finding.numbers["capture_hidden_round_trip_s"] == pytest.approx(0.05)
+
+
+def test_one_stack_and_a_hidden_leg_of_one_capture_decide_nothing(monkeypatch):
+    one = CheckFinding("capture-shows-one-stack", Says.SPLIT_SUPPORT, "One machine answers.", ("host.example",))
+    further, _ = found(monkeypatch, group(Verdict.SPLIT_TCP, SplitPlace.NETWORK), stacks=[((4, 80), one)])
+    assert [each.says for each in further[4, 80]] == [Says.SPLIT_SUPPORT] * 2
+    assert judge(OBSERVED, further=further)[0].verdict is CheckVerdict.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
