@@ -29,7 +29,7 @@ from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
 from prober.check.experiments.round_trips import LEAST_ALIKE, LEAST_SPREAD_S, RoundTrips, are_alike, spread_s
 from prober.check.experiments.round_trips import NAME as ROUND_TRIPS
-from prober.check.finding import CheckFinding, Says
+from prober.check.finding import CheckFinding, Says, milliseconds
 from prober.check.measuring import Observations
 
 #: A host of whose time more than half is hidden may be slow to answer references; two at once rarely are.
@@ -157,12 +157,12 @@ def _points(senders: Senders, far: Sequence[int]) -> list[tuple[int, int]]:
 def _findings(hosts: Sequence[_HostStack]) -> Iterator[CheckFinding]:
     alike = max(([each for each in hosts if each.is_same(first)] for first in hosts), key=len)
     if _answers_for_all(alike):
-        handshakes_s, far_s = ([each.times.handshake_s for each in alike], [each.times.reference_s for each in alike])
+        far_s = [each.times.reference_s for each in alike]
         yield CheckFinding(
             "capture-shows-one-stack", Says.SPLIT_SUPPORT,
-            f"{len(alike)} hosts that are {min(far_s) * 1e3:.0f} to {max(far_s) * 1e3:.0f} ms away by echo requests or "
-            f"datagrams answer handshakes after {min(handshakes_s) * 1e3:.0f} to {max(handshakes_s) * 1e3:.0f} ms with "
-            "one stack, one hop limit and one timestamp clock: one machine answers for them.",
+            f"{len(alike)} hosts that are {milliseconds(far_s)} away by echo requests or datagrams answer handshakes "
+            f"after {milliseconds([each.times.handshake_s for each in alike])} with one stack, one hop "
+            "limit and one timestamp clock: one machine answers for them.",
             tuple(sorted({each.host for each in alike})), numbers={"capture_hosts_of_one_clock": len(alike)},
         )  # fmt: skip
     seen = [each for each in hosts if each.hop_limit >= 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -59,3 +59,9 @@ class CheckFinding:
 def counted(count: int, noun: str, ending: str = "s") -> str:
     """A number with its noun."""
     return f"{count} {noun}{'' if count == 1 else ending}"
+
+
+def milliseconds(times_s: Sequence[float]) -> str:
+    """Times in whole milliseconds, from the least to the largest; one where both are the same."""
+    least, most = f"{min(times_s) * 1e3:.0f}", f"{max(times_s) * 1e3:.0f}"
+    return f"{least} ms" if least == most else f"{least} to {most} ms"

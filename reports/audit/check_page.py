@@ -91,8 +91,8 @@ def _section(port: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def _also_seen(port: Mapping[str, Any]) -> str:
-    """What was recognised and moved no verdict, a sentence each."""
-    named = (each["sentence"] for each in port.get("findings", ()) if each["says"] == "named")
+    """What was recognised and decides no verdict, a sentence each."""
+    named = (each["sentence"] for each in port.get("findings", ()) if each["says"] in ("named", "several"))
     return "".join(f'<p class="limits">Also seen: {escape(each)}</p>' for each in named if each not in port["reason"])
 
 

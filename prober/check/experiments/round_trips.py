@@ -19,7 +19,7 @@ from typing import Any
 from prober.check.experiment import Asked, CheckExperiment, Cost, PlaceObservation, PortMaterial
 from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
-from prober.check.finding import CheckFinding, Says
+from prober.check.finding import CheckFinding, Says, milliseconds
 from prober.check.probes.distances import ECHOES
 from prober.host.echo_request import least_echo_s
 from prober.host.reference_datagrams import least_dns_s, least_quic_s
@@ -148,13 +148,11 @@ def _again_s(asked: Asked) -> float | None:
 def _one_time(
     known: Sequence[tuple[PlaceObservation, RoundTrips]], hidden: Sequence[tuple[PlaceObservation, RoundTrips]]
 ) -> CheckFinding:
-    near = [each.acknowledged_s for _, each in known]
-    far = [each.reference_s for _, each in known]
+    near_s, far_s = ([each.acknowledged_s for _, each in known], [each.reference_s for _, each in known])
     return CheckFinding(
         ONE_TIME, Says.SPLIT,
-        f"{len(_hosts(known))} hosts acknowledge data after {min(near) * 1e3:.0f} to {max(near) * 1e3:.0f} ms, "
-        f"although their answers to datagrams and echo requests take {min(far) * 1e3:.0f} to {max(far) * 1e3:.0f} ms: "
-        "a middlebox acknowledges for them.",
+        f"{len(_hosts(known))} hosts acknowledge data after {milliseconds(near_s)}, although their answers to "
+        f"datagrams and echo requests take {milliseconds(far_s)}: a middlebox acknowledges for them.",
         _hosts(hidden), numbers={"most_hidden_s": max(each.reference_s - each.near_s for _, each in hidden)},
     )  # fmt: skip
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,15 +19,18 @@ from prober.check.experiments.questions import NAME as QUESTIONS
 from prober.check.experiments.questions import Questions
 from prober.check.experiments.round_trips import NAME as ROUND_TRIPS
 from prober.check.experiments.round_trips import RoundTrips
-from prober.check.finding import Says
+from prober.check.finding import CheckFinding, Says
 from prober.check.judging import CheckVerdict, judge
 from prober.check.measuring import Observations
 from prober.check.probes.data_probe import DataAnswer
 from prober.check.probes.distances import Distance
+from prober.check.report import document, json_text
 from prober.check.targets import Place, Target
+from reports.audit.check_page import check_page_text
 from tests.captures.containers import LINK_RAW, Frame, write_pcap
 from tests.captures.conversation import Conversation, Endpoint
 
+SCHEMA = json.loads((Path(__file__).parents[3] / "pepscope/schemas/check-1.json").read_text(encoding="utf-8"))
 #: Offsets of timestamp clocks that are minutes apart.
 APART = (7, 500_007, 3_000_000_007)
 
@@ -90,7 +96,7 @@ def test_one_box_with_one_clock_answers_for_hosts_far_apart(tmp_path):
     assert (key, finding.says) == ((4, 80), Says.SPLIT_SUPPORT)
     assert finding.hosts == ("host0.example", "host1.example", "host2.example")
     assert finding.sentence == (
-        "3 hosts that are 20 to 90 ms away by echo requests or datagrams answer handshakes after 6 to 6 ms with one "
+        "3 hosts that are 20 to 90 ms away by echo requests or datagrams answer handshakes after 6 ms with one "
         "stack, one hop limit and one timestamp clock: one machine answers for them."
     )
 
@@ -142,21 +148,28 @@ def test_several_stacks_are_said(tmp_path, other, what):
 def test_one_time_decides_unless_several_stacks_answer(tmp_path):
     def verdict(hosts):
         path, observations = observed(tmp_path, hosts)
-        further: dict[tuple[int, int], list[object]] = {}
+        further: dict[tuple[int, int], list[CheckFinding]] = {}
         for key, finding in stack_findings(path, observations):
             further.setdefault(key, []).append(finding)
-        return judge(observations, further=further)[0]
+        (judged,) = judge(observations, further=further)
+        said = json.loads(json_text(document((judged,), observations)))
+        jsonschema.validate(said, SCHEMA)
+        return judged, check_page_text(said)
 
-    split = verdict(ONE_BOX)
+    split, _ = verdict(ONE_BOX)
     assert split.verdict is CheckVerdict.SPLIT_TCP
     assert "one timestamp clock" in split.reason
-    several = verdict([dataclasses.replace(each, ttl=60 - n) for n, each in enumerate(ONE_BOX)])
+    several, _ = verdict([dataclasses.replace(each, ttl=60 - n) for n, each in enumerate(ONE_BOX)])
     assert several.verdict is CheckVerdict.INCONCLUSIVE
     assert several.reason == (
         "Hosts at different distances acknowledge data after one time, but no middlebox does. "
         "The quickest handshakes of 3 hosts differ in the hop limit: more than one machine answers them."
     )
     assert several.hosts_split == 0
+    _, page = verdict(
+        [dataclasses.replace(each, near_s=each.reference_s, ttl=60 - n) for n, each in enumerate(ONE_BOX)]
+    )
+    assert "Also seen: The quickest handshakes of 3 hosts differ in the hop limit" in page
 
 
 @given(
