@@ -41,16 +41,27 @@ class Host:
 
     reference_s: float
     near_s: float = 0.006
+    #: Of the handshake, where that takes another time than data.
+    handshake_s: float | None = None
     ttl: int = 63
     stamp: int = 7
     #: What is added to the stamp with each connection.
     stamp_step: int = 0
     later_ttl: int | None = None
     scale: int | None = 7
+    #: By how much every second connection is slower; its packets then have another hop limit.
+    other_s: float = 0.0
     address: str = ""
 
 
 ONE_BOX = tuple(Host(far_s) for far_s in (0.02, 0.05, 0.09))
+
+
+def answered_by(host: Host, turn: int) -> Host:
+    """What answers this connection of several."""
+    if not host.other_s or turn % 2:
+        return host
+    return dataclasses.replace(host, near_s=host.near_s + host.other_s, ttl=host.ttl - 9)
 
 
 def talk(host: Host, number: int, local_port: int, start_ms: float) -> Conversation:
@@ -59,7 +70,7 @@ def talk(host: Host, number: int, local_port: int, start_ms: float) -> Conversat
     server = Endpoint(host.address or f"203.0.113.{number + 1}", 80, 9000, ttl=host.ttl, window_scale=host.scale)
     said = Conversation(client, server)
     said._stamp_offset[Direction.DOWN] = host.stamp + host.stamp_step * (local_port % 10)
-    said.wait(start_ms).handshake(host.near_s * 1e3)
+    said.wait(start_ms).handshake((host.handshake_s or host.near_s) * 1e3)
     if host.later_ttl is not None:
         said.server = dataclasses.replace(server, ttl=host.later_ttl)
     said.send(Direction.UP, 0, 0, b"q" * 100).wait(host.near_s * 1e3).send(Direction.DOWN, 0, 100)
@@ -73,13 +84,16 @@ def observed(tmp_path, hosts):
     for number, host in enumerate(hosts):
         ports = [40_000 + 10 * number + each for each in range(4)]
         for turn, port in enumerate(ports):
-            segments += talk(host, number, port, 17.0 * number + 300.0 * turn).segments
+            segments += talk(answered_by(host, turn), number, port, 17.0 * number + 300.0 * turn).segments
+        near_s = [answered_by(host, turn).near_s for turn in range(4)]
         plain = tuple(
-            DataAnswer(None, host.near_s, host.near_s, host.near_s + 0.1, b"", False, host.near_s, port)
-            for port in ports
+            DataAnswer(None, late_s, late_s, late_s + 0.1, b"", False, late_s, port)
+            for late_s, port in zip(near_s, ports, strict=True)
         )
         where = Place(Target(f"host{number}.example", 80, False), host.address or f"203.0.113.{number + 1}")
-        times = RoundTrips(host.near_s, host.near_s, host.reference_s, host.near_s, (7, host.scale or 0))
+        times = RoundTrips(
+            host.near_s, host.near_s, host.reference_s, host.handshake_s or host.near_s, (7, host.scale or 0)
+        )
         places.append(PlaceObservation(where, Distance.unknown(), {QUESTIONS: Questions(plain), ROUND_TRIPS: times}))
     segments.sort(key=lambda each: each.time_ns)
     path = tmp_path / "check.pcap"
@@ -123,15 +137,29 @@ def test_the_hosts_of_one_box_beside_others_are_named_alone(tmp_path):
         [dataclasses.replace(each, later_ttl=50) for each in ONE_BOX],
         [dataclasses.replace(each, near_s=each.reference_s) for each in ONE_BOX],
         [dataclasses.replace(each, reference_s=0.02 + n / 1e3) for n, each in enumerate(ONE_BOX)],
+        [dataclasses.replace(each, handshake_s=each.reference_s) for each in ONE_BOX],
+        [dataclasses.replace(each, handshake_s=0.006, near_s=0.4 * each.reference_s) for each in ONE_BOX],
         [Host(0.006), Host(0.006), Host(0.09)],
         ONE_BOX[:2],
         [dataclasses.replace(each, address="203.0.113.1") for each in ONE_BOX],
     ],
     ids=["a clock each", "an offset for each connection", "a SYN proxy", "times of their own", "equally far",
-         "one slow reference", "two hosts", "one address"],
+         "handshakes of their own", "acknowledgements of their own", "one slow reference", "two hosts", "one address"],
 )  # fmt: skip
 def test_what_may_be_harmless_says_nothing(tmp_path, hosts):
     assert found(tmp_path, *hosts) == {}
+
+
+def test_the_quickest_connections_are_compared(tmp_path):
+    said = found(tmp_path, dataclasses.replace(ONE_BOX[0], other_s=0.03), *ONE_BOX[1:])
+    assert list(said) == [Says.SPLIT_SUPPORT]
+
+
+def test_delays_longer_than_any_are_no_clock():
+    points = [(seconds * 10**9, seconds * 1000) for seconds in range(9)]
+    assert timestamp_clock(points) == TimestampClock(1000.0, 0.0)
+    # The middle one bends no slope.
+    assert timestamp_clock([*points[:4], (4 * 10**9, 2000), *points[5:]]) is None
 
 
 @pytest.mark.parametrize(
