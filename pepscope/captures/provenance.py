@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
+
+_EPOCH = datetime(1970, 1, 1)  # the text names the zone
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,5 @@ def time_text(time_ns: int | None) -> str | None:
     """A Unix time as RFC 3339 has it, in UTC and to the nanosecond."""
     if time_ns is None:
         return None
-    # The client that needs Python alone reads this module, and never asks for a time.
-    import numpy as np
-
-    return f"{np.datetime64(time_ns, 'ns')}Z"
+    seconds, rest_ns = divmod(int(time_ns), 1_000_000_000)
+    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{rest_ns:09d}Z"
