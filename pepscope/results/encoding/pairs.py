@@ -135,6 +135,12 @@ class PairTexts:
         self._evidence = EvidenceReader(table.columns.evidence, self._pieces)
         self._templates: dict[Shape, Template] = {}
         self._unnamed = self._pieces.members(UNNAMED)
+        within, inside = layout.line(level + 1), layout.line(level + 2)
+        self._closing = layout.line(level) + b"}"
+        #: Before, between and behind the pieces of evidence of a pair.
+        name = b"," + within + b'"evidence"' + layout.after_name
+        self._around = name + b"[" + inside, b"," + inside, within + b"]" + self._closing
+        self._without = name + b"[]" + self._closing
 
     def batches(self) -> Iterator[list[bytes]]:
         """The texts of all pairs, some at a time."""
@@ -165,15 +171,12 @@ class PairTexts:
             self._templates[shape] = Template(_head(shape, lambda: VALUE), self._layout, self._level)
         template = self._templates[shape]
         (text,) = template.filled([tuple(islice(texts, template.values))])
-        return text.removesuffix(self._layout.line(self._level) + b"}")
+        return text.removesuffix(self._closing)
 
     def _list(self, pieces: Sequence[bytes]) -> bytes:
         """The member with the evidence, and the last bracket of the pair."""
-        line = self._layout.line
-        name = b"," + line(self._level + 1) + b'"evidence"' + self._layout.after_name
-        inside = line(self._level + 2)
-        listed = b"[" + inside + (b"," + inside).join(pieces) + line(self._level + 1) + b"]" if pieces else b"[]"
-        return name + listed + line(self._level) + b"}"
+        before, between, behind = self._around
+        return before + between.join(pieces) + behind if pieces else self._without
 
 
 def packets_document(packets: Sequence[EvidencePacket] | None) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class PieceTexts:
         self._level = level
         self._templates: dict[int, tuple[Form, Template]] = {}  # by object: forms of a table are one for each kind
         self._caveats: dict[tuple[str, ...], bytes] = {}
+        self._closing = layout.line(level) + b"}"
 
     def __call__(self, form: Form, strengths: Sequence[float], columns: Sequence[Sequence[Any]]) -> list[PieceText]:
         """The texts of pieces of evidence of one form, each without its last bracket."""
@@ -80,11 +81,8 @@ class PieceTexts:
             self._templates[id(form)] = form, Template(_piece(form, lambda: VALUE), self._layout, self._level)
         _, template = self._templates[id(form)]
         values = zip(*map(json_texts, columns), map(self._list, caveats), strict=True)
-        return [text.removesuffix(self._closing) for text in template.filled(values)]
-
-    @property
-    def _closing(self) -> bytes:
-        return self._layout.line(self._level) + b"}"
+        closing = self._closing
+        return [text.removesuffix(closing) for text in template.filled(values)]
 
     def _list(self, caveats: Sequence[str]) -> bytes:
         key = tuple(caveats)
