@@ -120,10 +120,11 @@ def _judge_all(
         part, before = JudgedPart(), bytes_read()
         for loaded in loaded_together(captures[0].path, paired, absence, numbers):
             table, rows, are_doubtful = judge_together(loaded, rivals)
+            places = numbers[len(part.pairs) : len(part.pairs) + len(loaded)]
             if naming is not None:
-                naming.add(loaded, table, rows)
+                naming.add(loaded, table, rows, places)
             members = Members.of([each.pair for each in loaded], are_doubtful)
-            part.add(numbers[len(part.pairs) : len(part.pairs) + len(loaded)], table, rows, members)
+            part.add(places, table, rows, members)
         part.bytes_read = bytes_read() - before
         return part
 

@@ -17,6 +17,9 @@ from pepscope.captures.packets import Int64Array
 from pepscope.results.attention import ATTENTION
 from pepscope.results.pair_table import PairTable
 
+#: The rank of what deserves least attention.
+_LAST = max(ATTENTION.values())
+
 
 class NamedWhileJudging:
     """Names packets of the connections that may be among those asked for, by what this process has judged so far.
@@ -31,17 +34,21 @@ class NamedWhileJudging:
         # Connections that a user picks are few, and known when all are judged.
         named = asked.moments and asked.choose is None and can_be_named(captures)
         self._connections = asked.connections if named else 0
-        self._judged = [0] * (max(ATTENTION.values()) + 1)
+        self._judged = [0] * (_LAST + 1)
 
-    def add(self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array) -> None:
-        """Give connections that were judged just now their packets, in a table where they stand in `rows`."""
+    def add(self, loaded: Sequence[Loaded], table: PairTable, rows: Int64Array, places: Sequence[int]) -> None:
+        """Give connections that were judged just now their packets, in a table where they stand in `rows`.
+
+        `places` are theirs among all connections. Processes that judge know nothing of each other: of the verdict that
+        most connections have, only the first ones may be among those asked for.
+        """
         if not self._connections:
             return
-        for each, row in zip(loaded, rows.tolist(), strict=True):
+        for each, row, place in zip(loaded, rows.tolist(), places, strict=True):
             rank = ATTENTION[table.verdict(row)]
             before = sum(self._judged[: rank + 1])
             self._judged[rank] += 1
-            if before < self._connections:
+            if before < self._connections and (place < self._connections or rank < _LAST):
                 self._add(each, table, row)
 
     def _add(self, loaded: Loaded, table: PairTable, row: int) -> None:
