@@ -145,6 +145,6 @@ def _answered_as_named(port: PortMaterial, heads: Mapping[str, bytes]) -> list[s
 
 
 def _signature(head: bytes) -> tuple[object, ...] | None:
-    """What an HTTP answer tells of its host; None where it is none."""
+    """What an HTTP answer says of its host; None where it is none."""
     status = http_status(head)
     return None if status is None else (status, *(http_field(head, name) for name in _TELLING))

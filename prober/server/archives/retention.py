@@ -34,7 +34,7 @@ def overdue(
                 yield own.pop(0), f"those of the client {client} must take at most {rules.client_bytes} bytes"
     if rules.total_bytes is not None:
         while sum(map(_bytes, kept.values())) > rules.total_bytes:
-            # Of the client that takes most: whoever uploads a lot deletes nothing of the others.
+            # Of the client that takes most, so that a client that uploads a lot deletes nothing of the others.
             largest = max(kept.values(), key=_bytes)
             yield largest.pop(0), f"all together must take at most {rules.total_bytes} bytes"
 

@@ -1,7 +1,7 @@
 """Verdicts on stored archives: each archive is judged once, by `pepscope audit` in a process of its own.
 
 Archives come from anywhere. Whatever one of them does to its judge, it does to a process that may take only so long and
-so much memory, and that nobody waits for; the dashboard reads the JSON that comes of it, by its contract.
+so much memory, and that no page waits for; the dashboard reads the JSON that comes of it, by its contract.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger("prober")
 #: What judging one archive may take.
 MOST_TIME_S = 900.0
 MOST_MEMORY_BYTES = 4 << 30
-#: Pages of runs that are kept; the others are made again when somebody asks for them.
+#: Pages of runs that are kept; the others are made again when a reader asks for them.
 MOST_PAGE_BYTES = 1 << 30
 _MOST_SUMMARY_BYTES = 16 << 20
 _SCHEMA = "pepscope-judged-1"

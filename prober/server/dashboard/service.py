@@ -88,7 +88,7 @@ def dashboard(
         tls = _tls(settings)
         port = listen("dashboard", [settings.address], settings.port)
         closing.callback(port.close)
-        # A revoked default key has no token; nobody knows this one.
+        # A revoked default key has no token; no client has this one.
         token = default_token(settings.state) or secrets.token_urlsafe(32)
         keys = KeyRing(KeyFile(settings.state), token)
         try:
