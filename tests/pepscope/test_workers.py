@@ -53,7 +53,7 @@ def test_the_server_of_processes_imports_before_there_is_work() -> None:
         "from tests.pepscope.test_workers import is_imported\n"
         "if __name__ == '__main__':\n"
         "    start_server(['wave'])\n"
-        "    print(list(over_workers(is_imported, ['wave', 'aifc'], processes=1, scheduler=None)))\n"
+        "    print(sorted(over_workers(is_imported, ['wave', 'aifc'], processes=1, scheduler=None)))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[(0, True), (1, False)]\n"
