@@ -92,7 +92,8 @@ def one_run(made: World, number: int, seed: int) -> dict[str, Any]:
         if chance.random() < 0.5:
             let_users_echo(made)
         kind.put(made, chance)
-        said = made.check(targets(ipv6=kind.ipv6))
+        is_captured = chance.random() < 0.5
+        said = made.check(targets(ipv6=kind.ipv6), is_captured)
     finally:
         made.stack.close()
     return {
@@ -100,17 +101,28 @@ def one_run(made: World, number: int, seed: int) -> dict[str, Any]:
         "said": {f"{each['family']}/{each['port']}": each["verdict"] for each in said["ports"]},
         "reasons": {f"{each['family']}/{each['port']}": each["reason"] for each in said["ports"]},
         "causes": {f"{each['family']}/{each['port']}": each["causes"] for each in said["ports"]},
+        "captured": is_captured, "shown": {
+            f"{each['family']}/{each['port']}": [
+                found["name"] for found in each["findings"] if found["name"].startswith("capture-")
+            ]
+            for each in said["ports"]
+        },
         "delays_s": delays_s, "seconds": time.monotonic() - begun, "load": os.getloadavg()[0],
     }  # fmt: skip
 
 
 def _print(rows: Iterable[dict[str, Any]]) -> int:
     counts: Counter[tuple[str, bool, str]] = Counter()
+    shown: Counter[tuple[bool, str]] = Counter()
+    captured: Counter[bool] = Counter()
     runs = 0
     for row in rows:
         runs += 1
         for name, said in row["said"].items():
-            counts[row["kind"], list(map(int, name.split("/"))) in row["split"], said] += 1
+            is_split = list(map(int, name.split("/"))) in row["split"]
+            counts[row["kind"], is_split, said] += 1
+            captured[is_split] += row["captured"]
+            shown.update((is_split, each) for each in set(row["shown"][name]))
     print("| path | ports split | called split | called regular | inconclusive | ports not split | called split "
           "| called regular | inconclusive |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
     for kind in KINDS:
@@ -125,6 +137,9 @@ def _print(rows: Iterable[dict[str, Any]]) -> int:
         said = sum(count for (_, split, verdict), count in counts.items() if split is truth and verdict == wanted)
         alarms += said if what == "falsely called split" else 0
         print(f"\n{what}: {Share(said, of)}")
+    for name in ("capture-shows-hidden-leg", "capture-shows-one-stack"):
+        for truth, what in ((True, "split"), (False, "not split")):
+            print(f"\n{name} of captured ports that are {what}: {Share(shown[truth, name], captured[truth])}")
     print(f"\n{runs} runs")
     return 1 if alarms else 0
 

@@ -12,6 +12,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from typing import Any
 
 from benchmarks.check_campaign.hosts import PLAIN, TLS
 from benchmarks.check_campaign.inside import enter
+from prober.audit.check_capture import CheckCapture
 from prober.check.report import document
 from prober.check.session import places_of, run
 from prober.check.targets import Target
@@ -102,10 +104,11 @@ class World:
         """How long each host thinks from now on, from and to."""
         _command(self.servers, {"think": seconds})
 
-    def check(self, targets: Sequence[Target]) -> dict[str, Any]:
-        """What a check at the client says. Raises RuntimeError where it fails."""
+    def check(self, targets: Sequence[Target], is_captured: bool) -> dict[str, Any]:
+        """What a check at the client says, with a capture beside it or without. Raises RuntimeError where it fails."""
         receiving, sending = multiprocessing.get_context("fork").Pipe(duplex=False)
-        child = multiprocessing.get_context("fork").Process(target=_checked, args=(self.names[0], targets, sending))
+        arguments = (self.names[0], targets, is_captured, sending)
+        child = multiprocessing.get_context("fork").Process(target=_checked, args=arguments)
         child.start()
         sending.close()
         try:
@@ -127,11 +130,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _checked(namespace: str, targets: Sequence[Target], sending: Any) -> None:
+def _checked(namespace: str, targets: Sequence[Target], is_captured: bool, sending: Any) -> None:
     try:
         enter(namespace)
         places, unresolved = places_of(targets)
-        verdicts, observations = run(places, unresolved, _CHECK_S)
+        with tempfile.TemporaryDirectory(prefix="pepscope-campaign-") as directory:
+            begun = CheckCapture.begin(places, Path(directory, "check.pcap")) if is_captured else None
+            verdicts, observations = run(places, unresolved, _CHECK_S, further=begun and begun.finish)
         sending.send(json.loads(json.dumps(document(verdicts, observations))))
     except Exception as error:  # what the parent reports
         sending.send(f"{type(error).__name__}: {error}")
