@@ -136,7 +136,7 @@ def _checked(namespace: str, targets: Sequence[Target], is_captured: bool, sendi
         places, unresolved = places_of(targets)
         with tempfile.TemporaryDirectory(prefix="pepscope-campaign-") as directory:
             begun = CheckCapture.begin(places, Path(directory, "check.pcap")) if is_captured else None
-            verdicts, observations = run(places, unresolved, _CHECK_S, further=begun and begun.finish)
+            verdicts, observations = run(places, unresolved, _CHECK_S, further=begun.finish if begun else None)
         sending.send(json.loads(json.dumps(document(verdicts, observations))))
     except Exception as error:  # what the parent reports
         sending.send(f"{type(error).__name__}: {error}")
