@@ -46,7 +46,7 @@ def key() -> None:
     "--archive-bytes", type=SizeType(), metavar="SIZE", help="What archives that it uploads take.  [as the server]"
 )
 @click.option("--reads-all", is_flag=True, help="The dashboard shows its holder the archives of all clients.")
-@click.option("--json", "as_json", is_flag=True, help="Write the key as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Write the key as JSON (schema probe-keys-1).")
 def add(name: str, state: str, reads_all: bool, as_json: bool, **quotas: int | None) -> None:
     """Make a key for the client NAME, with quotas, and print it; it is shown this once, and not stored as it is."""
     from pepscope.strict_reading import read_as
@@ -65,7 +65,7 @@ def add(name: str, state: str, reads_all: bool, as_json: bool, **quotas: int | N
 
 @key.command("list", short_help="List keys with their quotas.")
 @_state_option
-@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON (schema probe-keys-1).")
 def list_keys(state: str, as_json: bool) -> None:
     """List keys with their quotas, those that were revoked too; never the keys themselves."""
     from prober.server.identity import known_keys

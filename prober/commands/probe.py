@@ -21,11 +21,13 @@ from prober.commands.options import (
     upload_option,
 )
 from prober.commands.upload import upload
+from prober.commands.withdraw import withdraw
 
 #: Exit status of a run that left something unmeasured which could have been measured.
 NOT_WHOLE = 1
 #: Parts of the server, and what they are for.
 _LOADED_WHEN_RUN = {
+    "archives": "Archives of clients: list, delete.",
     "dashboard": "Show the archives of a server's clients as a web page.",
     "key": "Keys of clients: add, list, revoke.",
     "serve": "Be the wired end: offer what a plan measures.",
@@ -45,6 +47,10 @@ class _ProbeGroup(click.Group):
             from prober.commands.serve import serve
 
             return serve
+        if cmd_name == "archives":
+            from prober.commands.archives import archives
+
+            return archives
         if cmd_name == "dashboard":
             from prober.commands.dashboard import dashboard
 
@@ -73,6 +79,7 @@ def probe() -> None:
 
 probe.add_command(anonymise)
 probe.add_command(upload)
+probe.add_command(withdraw)
 
 
 @probe.command("plan", short_help="Write a commented plan of a full audit.")

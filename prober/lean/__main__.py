@@ -12,6 +12,7 @@ _USAGE = f"""usage: {NAME} check ...        is this network splitting TCP, from 
        {NAME} probe plan ...   write a commented plan of a full audit
        {NAME} probe run ...    run a plan against `pepscope probe serve`, and write an archive
        {NAME} probe upload ... upload archives to that server
+       {NAME} probe withdraw ... have that server delete them
 Each has --help. The archive is judged where pepscope is installed: pepscope audit ARCHIVE
 """
 
@@ -56,8 +57,13 @@ def _command(words: Sequence[str]) -> int:
         from prober.lean.probe import upload
 
         return upload(words[2:])
+    if list(words[:2]) == ["probe", "withdraw"]:
+        from prober.lean.probe import withdraw
+
+        return withdraw(words[2:])
     sys.stderr.write(_USAGE)
-    return _complain(f"a command must be check, probe plan, probe run or probe upload, got {' '.join(words[:2])}", 2)
+    known = "check, probe plan, probe run, probe upload or probe withdraw"
+    return _complain(f"a command must be {known}, got {' '.join(words[:2])}", 2)
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -13,6 +13,7 @@ from pepscope.command_line.signals import ending_by_signal
 from prober.commands.default_plan import default_plan
 from prober.plan import Plan
 from prober.run.archive_uploads import archives_to_upload, outcomes_document, upload_after_run, upload_all
+from prober.run.archive_withdrawals import digests_to_withdraw, withdraw_all, withdrawals_document
 from prober.run.chosen_plan import choose_plan
 from prober.run.dry_run import dry_run
 from prober.run.run_metadata import parse_notes
@@ -80,6 +81,21 @@ def upload(words: Sequence[str]) -> int:
     outcomes = list(upload_all(plan, archives_to_upload(given.archives)))
     _write(outcomes_document(outcomes) if given.json else (outcome.sentence() for outcome in outcomes))
     return int(any(outcome.uploaded is None for outcome in outcomes))
+
+
+def withdraw(words: Sequence[str]) -> int:
+    """Have the server delete archives; exit status 1 where some are not. Raises PepscopeError."""
+    parser = argparse.ArgumentParser(
+        prog="pepscope-client probe withdraw", description="Have the server delete archives that were uploaded."
+    )
+    parser.add_argument("archives", nargs="+", metavar="ARCHIVE", help="files that were uploaded, or their SHA-256")
+    _add_server(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON to standard output")
+    given = parser.parse_args(words)
+    digests = digests_to_withdraw(given.archives)
+    outcomes = list(withdraw_all(with_server(Plan(), given.server, given.key), digests))
+    _write(withdrawals_document(outcomes) if given.json else (outcome.sentence() for outcome in outcomes))
+    return int(any(outcome.reason for outcome in outcomes))
 
 
 def _plan(path: str | None, server: str | None, key: str | None) -> Plan:

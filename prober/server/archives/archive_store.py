@@ -22,8 +22,8 @@ from prober.server.archives.stored_archive import (
     DIRECTORY,
     ArchiveRecord,
     archive_path,
+    delete_archive,
     part_path,
-    record_path,
     stored_archives,
     unfinished_parts,
     write_record,
@@ -82,8 +82,8 @@ class ArchiveStore:
         """Begin an upload, or take one up; what is there of it. Raises RefusedError."""
         name = (key.name, offered.sha256)
         with self._lock:
-            if name in self._whole:
-                return _state(offered.sha256, self._whole[name].size_bytes, None)
+            if record := self._stored(name):
+                return _state(offered.sha256, record.size_bytes, None)
             upload = self._coming.get(name)
             if upload is None:
                 self._check_room(key, offered.size_bytes)
@@ -96,8 +96,8 @@ class ArchiveStore:
 
     def append(self, key: ClientKey, sha256: str, offset: int, piece: bytes) -> None:
         """Store a piece; nothing where the archive is whole. Raises RefusedError."""
-        upload = self._coming_in(key, sha256)
-        if upload is None:
+        upload = self._announced(key, sha256)
+        if isinstance(upload, ArchiveRecord):
             return
         if shutil.disk_usage(self.root).free < self._limits.free_disk_bytes + len(piece):
             raise RefusedError(507, "the server's disk is nearly full")
@@ -106,13 +106,31 @@ class ArchiveStore:
 
     def finish(self, key: ClientKey, sha256: str, network: str) -> ArchiveState:
         """Store the archive where all of it is there; what is there of it. Raises RefusedError, ServerError."""
-        upload = self._coming_in(key, sha256)
-        if upload is None:
-            return _state(sha256, self._whole[key.name, sha256].size_bytes, None)
+        upload = self._announced(key, sha256)
+        if isinstance(upload, ArchiveRecord):
+            return _state(sha256, upload.size_bytes, None)
         if upload.stored_bytes == upload.size_bytes and not self._finish(key.name, upload, network):
             # Another connection stores it, which takes as long as the disk needs.
             upload.settled.wait(_STORING_S)
         return _state(sha256, upload.size_bytes, None if (key.name, sha256) in self._whole else upload)
+
+    def withdraw(self, key: ClientKey, sha256: str) -> None:
+        """Delete an archive of this client, or what came of it so far. Raises RefusedError, OSError."""
+        name = (key.name, sha256)
+        with self._lock:
+            upload = self._coming.get(name)
+        why = "its client withdrew it"
+        if upload is not None:
+            if upload.drop():
+                self._forget(key.name, sha256, upload)
+                _log("upload-dropped", key.name, sha256, why=why)
+                return
+            upload.settled.wait(_STORING_S)
+        with self._lock:
+            record = self._stored(name)
+        if record is None:
+            raise RefusedError(404, "the server has no such archive of this key")
+        self._delete(record, why)
 
     def sweep(self) -> None:
         """Apply the rules, and drop uploads that went on no more for long. Raises ServerError, OSError."""
@@ -122,6 +140,8 @@ class ArchiveStore:
         self._applied_s = now
         self._running.store()
         with self._lock:
+            for name in list(self._whole):
+                self._stored(name)
             over = list(overdue(self._whole.values(), self._rules, self._running()))
             stale = [
                 (name, upload)
@@ -131,9 +151,9 @@ class ArchiveStore:
         for record, why in over:
             self._delete(record, why)
         for (client, sha256), upload in stale:
-            self._forget(client, sha256, upload)
-            upload.drop()
-            _log("upload-dropped", client, sha256, why="no bytes came for long")
+            if upload.drop():
+                self._forget(client, sha256, upload)
+                _log("upload-dropped", client, sha256, why="no bytes came for long")
 
     def close(self) -> None:
         """Write down how long it ran. Raises ServerError."""
@@ -174,15 +194,23 @@ class ArchiveStore:
             upload.settled.set()
         return True
 
-    def _coming_in(self, key: ClientKey, sha256: str) -> Upload | None:
-        """The upload; `None` where the archive is whole. Raises RefusedError."""
+    def _announced(self, key: ClientKey, sha256: str) -> Upload | ArchiveRecord:
+        """The upload, or the archive where it is whole. Raises RefusedError."""
         with self._lock:
-            if (key.name, sha256) in self._whole:
-                return None
+            if record := self._stored((key.name, sha256)):
+                return record
             upload = self._coming.get((key.name, sha256))
         if upload is None:
             raise RefusedError(404, "no such archive was announced; it may have been dropped")
         return upload
+
+    def _stored(self, name: _Name) -> ArchiveRecord | None:
+        """A whole archive; none where others deleted its file. To be called with the lock held."""
+        record = self._whole.get(name)
+        if record is not None and not archive_path(self.root, record).is_file():
+            del self._whole[name]
+            return None
+        return record
 
     def _check_room(self, key: ClientKey, size_bytes: int) -> None:
         limits = self._limits
@@ -253,9 +281,7 @@ class ArchiveStore:
                 self._moved_s.pop((client, sha256), None)
 
     def _delete(self, record: ArchiveRecord, why: str) -> None:
-        # The archive first: a record without it counts for nothing, an archive without record is never found again.
-        archive_path(self.root, record).unlink(missing_ok=True)
-        record_path(self.root, record).unlink(missing_ok=True)
+        delete_archive(self.root, record)
         with self._lock:
             self._whole.pop((record.client, record.sha256), None)
         _log("archive-deleted", record.client, record.sha256, why=why)

@@ -64,6 +64,13 @@ def write_record(root: Path, record: ArchiveRecord) -> None:
     write_private(record_path(root, record), msgspec.json.encode(record))
 
 
+def delete_archive(root: Path, record: ArchiveRecord) -> None:
+    """Delete a stored archive; one that is gone already is no error. Raises OSError."""
+    # The archive first: a record without it counts for nothing, an archive without record is never found again.
+    archive_path(root, record).unlink(missing_ok=True)
+    record_path(root, record).unlink(missing_ok=True)
+
+
 def stored_archives(root: Path) -> Iterator[ArchiveRecord]:
     """All whole archives, in no order. Raises ServerError for a record that cannot be used."""
     for directory in client_directories(root):

@@ -112,8 +112,11 @@ class Upload:
                 return "an upload must be an archive of a run"
         return ""
 
-    def drop(self) -> None:
-        """Forget it, and remove what arrived. Raises OSError."""
+    def drop(self) -> bool:
+        """Remove what arrived; whether this ended it, and not a call before. Raises OSError."""
         with self._lock:
+            if self._is_over:
+                return False
             self._is_over = True
             self.path.unlink(missing_ok=True)
+            return True

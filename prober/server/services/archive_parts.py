@@ -11,7 +11,7 @@ from prober.server.archives.archive_store import ArchiveStore
 from prober.server.keys.client_key import ClientKey
 from prober.server.refusal import RefusedError
 
-PART_PATH = re.compile(r"/v1/archives/([0-9a-f]{64})")
+ARCHIVE_PATH = re.compile(r"/v1/archives/([0-9a-f]{64})")
 #: What a file's name may hold: it is shown, and offered when the archive is downloaded.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 

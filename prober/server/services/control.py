@@ -36,7 +36,7 @@ from prober.server.keys.client_key import ClientKey
 from prober.server.keys.key_ring import KeyRing
 from prober.server.refusal import RefusedError
 from prober.server.services.answers import Answers
-from prober.server.services.archive_parts import PART_PATH, offer_archive, take_part
+from prober.server.services.archive_parts import ARCHIVE_PATH, offer_archive, take_part
 from prober.server.services.http_connection import HttpConnection, MalformedHeadError, Request
 from prober.server.services.http_objects import secure
 from prober.server.sessions import Session
@@ -91,7 +91,7 @@ class Control:
         http, request = asked.http, asked.request
         try:
             self.context.know(asked.connection, asked.key)
-            part = PART_PATH.fullmatch(asked.path)
+            part = ARCHIVE_PATH.fullmatch(asked.path)
             if request.method == "PUT" and part:
                 status, data = asked.answer(b"", lambda: asked.take_part(part[1]))
                 _answer(http, request, status, data)
@@ -162,6 +162,9 @@ class _Asked:
                 return self._session().log.page(self._whole("after")).to_json()
             case "POST", "/v1/captures" | "/v1/holds" | "/v1/silences":
                 return self._begin(parse_json(body, "the request"))
+            case "DELETE", path if archive := ARCHIVE_PATH.fullmatch(path):
+                control.archives.withdraw(self.key, archive[1])
+                return {}
         return self._continue(control.instruments)
 
     def _begin(self, document: Mapping[str, Any]) -> dict[str, Any]:

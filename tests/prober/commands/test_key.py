@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
@@ -16,6 +17,8 @@ from prober.server.identity import StateDirectory
 from prober.server.keys.key_file import KeyFile
 from prober.server.keys.key_ring import KeyRing
 from tests.prober.serving import PEPSCOPE
+
+SCHEMAS = Path(__file__).parents[3] / "pepscope" / "schemas"
 
 
 def run(*words: str) -> Result:
@@ -30,7 +33,7 @@ def added(state: Path, name: str, *options: str) -> Key:
 
 def listed(state: Path) -> dict[str, Any]:
     document = json.loads(run("list", "--json", "--state", str(state)).stdout)
-    assert document["schema"] == "pepscope-probe-keys-1"
+    jsonschema.validate(document, json.loads((SCHEMAS / "probe-keys-1.json").read_text()))
     return {entry["name"]: entry for entry in document["keys"]}
 
 
