@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+import sys
+import textwrap
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,8 @@ from pepscope.errors import UsageError
 from pepscope.whole_file import write_output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from detector.corpora.audit import CorpusSummary
     from detector.corpora.query import Answer
 
@@ -144,15 +149,26 @@ def query(result: str, sql: str, json_to: str | None, csv_to: str | None) -> Non
         write_output(csv_to, text.getvalue())
         announce(csv_to)
     if json_to is None and csv_to is None:
-        _show(answer)
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo("\n".join(_shown(answer, columns)))
 
 
-def _show(answer: Answer) -> None:
-    """A table whose columns are as wide as their widest cell."""
-    cells = [answer.columns, *([_cell(value) for value in row] for row in answer.rows)]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(answer.columns))]
-    for row in cells:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+def _shown(answer: Answer, terminal_columns: int | None) -> Iterator[str]:
+    """A table whose columns are as wide as their widest cell; on a terminal that is narrower, a paragraph a row."""
+    rows = [[_cell(value) for value in row] for row in answer.rows]
+    widths = [max(map(len, cells)) for cells in zip(answer.columns, *rows, strict=True)]
+    if not rows or terminal_columns is None or sum(widths) + 2 * (len(widths) - 1) <= terminal_columns:
+        for cells in (answer.columns, *rows):
+            yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        return
+    name_width = max(map(len, answer.columns))
+    for number, cells in enumerate(rows):
+        if number:
+            yield ""
+        for name, cell in zip(answer.columns, cells, strict=True):
+            yield from textwrap.wrap(
+                f"{name:<{name_width}}  {cell}", terminal_columns, subsequent_indent=" " * (name_width + 2)
+            )
 
 
 def _cell(value: object) -> str:

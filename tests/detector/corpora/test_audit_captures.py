@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 from detector.commands import corpora as command
 from detector.corpora.audit import CorpusSummary, audit_captures
-from detector.corpora.query import query
+from detector.corpora.query import Answer, query
 from detector.detection import detect
 from pepscope.errors import UsageError
 from pepscope.results.verdicts import Verdict
@@ -319,6 +319,16 @@ def test_commands_say_what_they_did(tmp_path: Path) -> None:
     answer = json.loads(runner.invoke(command.query, [result, sql, "--json"]).output)
     assert table[0].split() == listed[0].split(",") == answer["columns"] == ["port", "p"]
     assert len(table) == len(listed) == 1 + len(answer["rows"])
+
+
+def test_answers_wider_than_the_terminal_are_paragraphs() -> None:
+    answer = Answer(("port", "reason"), [(80, "No exchange can be timed."), (443, None)])
+    assert list(command._shown(answer, None))[1] == "80    No exchange can be timed."
+    assert list(command._shown(answer, 31)) == list(command._shown(answer, None))
+    assert list(command._shown(answer, 30)) == [
+        "port    80", "reason  No exchange can be", "        timed.", "", "port    443", "reason  -",
+    ]  # fmt: skip
+    assert list(command._shown(Answer(("port", "reason"), []), 5)) == ["port  reason"]
 
 
 def test_a_file_that_cannot_be_read_is_named_once_by_the_name_that_its_user_knows(tmp_path: Path) -> None:
