@@ -1,4 +1,7 @@
-"""One TCP flow over 100 Mbit/s and 40 ms: RECOVERY SECONDS [DIRECTORY]. Prints how many data packets arrived."""
+"""One TCP flow over 100 Mbit/s and 40 ms: RECOVERY SECONDS [DIRECTORY]. Prints how many data packets arrived.
+
+RECOVERY is that of the ends, or `linux`: both are then kernels, which take time, tune their buffers and repair by RACK.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,14 @@ from typing import Any
 
 from pepscope import _core
 
+LINUX = "linux"
+
 
 def scenario(recovery: str, duration_s: float) -> dict[str, Any]:
     """What the peers simulate too: 1500-byte packets without timestamps, 333 of them in the queue, delayed ACKs."""
     host = {"control": "reno", "recovery": recovery, "timestamps": False, "sack": recovery == "sack"}
+    if recovery == LINUX:
+        host = {"host": LINUX, "control": "reno", "timestamps": False}
     line = {"rate_bit_s": 100_000_000, "delay_s": 0.02}
     return {
         "name": "bulk-100mbit-40ms",
