@@ -81,8 +81,8 @@ def reproduce(
         return
     effort = Effort.QUICK if is_quick else Effort.FULL
     results = []
-    for paper in [load_paper(name) for name in names]:
-        with Progress(f"reproducing {paper.name}") as progress:
+    for number, paper in enumerate([load_paper(name) for name in names], start=1):
+        with Progress(f"reproducing {paper.name} ({number} of {len(names)})") as progress:
             directory = Path(output) / paper.name
             result = run_again(
                 paper,

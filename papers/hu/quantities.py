@@ -38,13 +38,13 @@ def quantities(m: Measurements) -> dict[str, Any]:
         **by_rate(gain),
         **by_size(Files(m["hu-file-size"].runs), first, gain),
         **phases(losses),
-        **_file_size(Files(m["hu-file-size-first-table"].runs)),
-        **_pipe_use(Files(m["hu-file-size-first-table"].runs)),
+        **file_size(Files(m["hu-file-size-first-table"].runs)),
+        **pipe_use(Files(m["hu-file-size-first-table"].runs)),
         **block_errors(Files(m["hu-block-errors"].runs)),
-        **_initial_window(Files(m["hu-initial-window"].runs)),
-        **_internet_loss(losses),
-        **_max_dat(Files(m["hu-max-dat"].runs)),
-        **_recovery(Files(m["hu-max-dat"].runs)),
+        **initial_window(Files(m["hu-initial-window"].runs)),
+        **internet_loss(losses),
+        **max_dat(Files(m["hu-max-dat"].runs)),
+        **recovery(Files(m["hu-max-dat"].runs)),
         **_model(m),
     }
 
@@ -88,7 +88,7 @@ def block_errors(files: Files) -> dict[str, Any]:
     }
 
 
-def _pipe_use(files: Files) -> dict[str, Any]:
+def pipe_use(files: Files) -> dict[str, Any]:
     """Share of the channel that files of 50 kB use, in percent, at the smallest and the largest rate."""
     low, high = (
         [100.0 * value / (rate * 1e3) for value in files.values(rate=rate * 1000, size=50 * _KB)] for rate in (64, 384)
@@ -96,7 +96,7 @@ def _pipe_use(files: Files) -> dict[str, Any]:
     return {"used_64": mean_interval(low), "used_384": mean_interval(high), "used_64_over_384": _points(low, high)}
 
 
-def _recovery(files: Files) -> dict[str, Any]:
+def recovery(files: Files) -> dict[str, Any]:
     """Throughput in kbit/s that ten retransmissions by RLC add to what one has."""
     group = files.only(BLOCK_ERRORS, 0.1)
     much, little = (
@@ -164,7 +164,7 @@ def phases(losses: Files) -> dict[str, Any]:
     return found
 
 
-def _file_size(files: Files) -> dict[str, Any]:
+def file_size(files: Files) -> dict[str, Any]:
     """Throughput of 200 kB over that of 50 kB."""
     ratios = {}
     for rate in (64, 256, 384):
@@ -180,7 +180,7 @@ def _file_size(files: Files) -> dict[str, Any]:
     }
 
 
-def _initial_window(files: Files) -> dict[str, Any]:
+def initial_window(files: Files) -> dict[str, Any]:
     """Gains of the server's initial window over one of 1."""
 
     def gain(window: int, rate: int) -> Interval:
@@ -208,7 +208,7 @@ def _initial_window(files: Files) -> dict[str, Any]:
     }
 
 
-def _internet_loss(losses: Files) -> dict[str, Any]:
+def internet_loss(losses: Files) -> dict[str, Any]:
     """Throughput that 1 % of loss costs, in percent."""
 
     def costs(rate: int) -> list[float]:
@@ -223,7 +223,7 @@ def _internet_loss(losses: Files) -> dict[str, Any]:
     }
 
 
-def _max_dat(files: Files) -> dict[str, Any]:
+def max_dat(files: Files) -> dict[str, Any]:
     """Where throughput levels off by MaxDAT (sendings of a PDU less one), and what more of it costs."""
     least: list[str] = []
     is_level: list[bool] = []

@@ -10,6 +10,7 @@ import pandas as pd
 
 from papers.experiment import Experiment, sweep
 from papers.hu.measuring import measure_files
+from papers.hu.one_connection import one_connection_experiments, one_connection_quantities
 from papers.hu.quantities import block_errors, by_rate, by_size, phases, windows
 from papers.hu.reading import Files
 from papers.hu.settings import (
@@ -113,6 +114,24 @@ def _values(settings: Settings, size: int, window: int) -> dict[str, Any]:
     }
 
 
+def further_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
+    """Connections without a proxy: what the first table gives, or names none of, is changed only where it differs."""
+    changed = {name for name, value in settings.items() if value != SEARCH.chosen[name]}
+    first = {**settings, TABLE: "first"}
+
+    def values(size: int) -> dict[str, Any]:
+        found = _values(first, size * _KB, 0)
+        if ROUND_TRIP not in changed:
+            found |= {name: FIRST_TABLE[name] for name in found if name.startswith("path[2]") and name in FIRST_TABLE}
+            del found["path[2].up.delay_s"]
+        if LOSS_NAME not in changed:
+            found[LOSS] = FIRST_TABLE[LOSS]
+        return found
+
+    comparison = _values(settings, 50 * _KB, 0)
+    return one_connection_experiments({size: values(size) for size in (50, 200)}, comparison, repeats, seed)
+
+
 def quantities(settings: Settings, results: Results) -> dict[str, Any]:
     """What the statements on the comparison compare; the headline is that of its file."""
     by_file = {50: results["hu-search-rate"].runs}
@@ -145,6 +164,7 @@ def quantities(settings: Settings, results: Results) -> dict[str, Any]:
         **by_size(at_256, None, gain),
         **phases(Files(phased)),
         **block_errors(Files(pd.concat([errors, usual], ignore_index=True))),
+        **one_connection_quantities(results),
     }
 
 
@@ -165,4 +185,5 @@ SEARCH = Search(
     quantities=quantities,
     repeats=(3, 8, 24),
     sensitivity_repeats=8,
+    further_experiments=further_experiments,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.experiment import Experiment, sweep
+from papers.jersey import estimates
 from papers.jersey.experiments import (
     LOSS,
     LOSS_BEHIND,
@@ -28,6 +29,8 @@ DISCARD, SHADOWING, SPEECH_CHANNEL = "SDU discard after, s", "shadowing, dB", "c
 NEVER = "never"
 #: The lightest load that the paper has: radio of many terminals is what a run takes its time for.
 LOAD = 9
+#: The other loads, for the sensitivity of verdicts.
+HEAVY_LOADS = (19, 29)
 #: A third of the scenario's time: a drop of the terminals matters far more than how long it is watched.
 DURATION_S = 40.0
 #: Share of packets that link errors take where nothing hides them, and the senders that are then compared.
@@ -98,6 +101,28 @@ def experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experim
     )
 
 
+def further_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
+    """Goodput of the five senders beside more speech, and what senders estimate."""
+    cell = _cell(settings)
+    senders = {name: {**cell, **values} for name, values in SENDERS.items()}
+    record = {"series_interval_s": estimates.INTERVAL_S, "taps": []}
+    estimating = {name: {**senders[name], "record": record} for name in estimates.SENDERS}
+    scenario = ("jersey-hsdpa",)
+    return (
+        Experiment(
+            sweep(_HEAVY, scenario, grid={SPEECH: HEAVY_LOADS}, variants=senders, repeats=repeats, seed=seed),
+            measure_data_terminal,
+        ),
+        Experiment(
+            sweep(_ESTIMATES, scenario, grid={SPEECH: (LOAD,)}, variants=estimating, repeats=repeats, seed=seed),
+            estimates.measure_estimates,
+        ),
+    )
+
+
+_HEAVY, _ESTIMATES = "jersey-search-heavy", "jersey-search-estimates"
+
+
 def _cell(settings: Settings) -> dict[str, Any]:
     queue = int(settings[QUEUE])
     values: dict[str, Any] = {
@@ -123,7 +148,11 @@ def quantities(_settings: Settings, results: Results) -> Mapping[str, Any]:
     )
     hidden: list[Row] = [{**row, LOSS: 0.0} for row in goodput if row["variant"] in COMPARED]
     middle: list[Row] = [{**row, THRESHOLD: MIDDLE_THRESHOLD} for row in fairness]
-    return quantities_of(goodput, [*hidden, *errors], middle, [])
+    if _HEAVY not in results:
+        return quantities_of(goodput, [*hidden, *errors], middle, [])
+    every = [*goodput, *rows_of(results[_HEAVY].runs)]
+    found = quantities_of(every, [*hidden, *errors], middle, [])
+    return {**found, **estimates.estimate_quantities(rows_of(results[_ESTIMATES].runs))}
 
 
 SEARCH = Search(
@@ -134,6 +163,7 @@ SEARCH = Search(
     leads={"queue of 10, threshold 5": {QUEUE: 10}},
     experiments=experiments,
     quantities=quantities,
-    repeats=(3, 5, 8),
+    repeats=(3, 5, 12),
     sensitivity_repeats=5,
+    further_experiments=further_experiments,
 )

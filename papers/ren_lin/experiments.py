@@ -26,6 +26,7 @@ PERIODS = "ren-lin-periods"
 LINK_CHOICES = "ren-lin-link-choices"
 STABILITY = "ren-lin-stability"
 STARTS = "ren-lin-starts"
+UNSTABLE = "ren-lin-link-unstable"
 
 #: The proxy as in table 3, and with twice the Node-B's buffer.
 CHOSEN, LARGER_BUFFER = "as chosen", "400 frames"
@@ -69,19 +70,6 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
     ends = ["ren-lin-hsdpa-tcp", "ren-lin-hsdpa-split"]
     adapted = {name: values for name, values in ADAPTED.items() if not reduced or name in (CHOSEN, LARGER_BUFFER)}
     periods = shipped("fig11", repeats=few, grid={PERIOD: (0.02, 0.2, 8.0)} if reduced else None)
-    stability = {
-        f"{law}; {variation}": {
-            "path[1].control.step_s": step_s,
-            "path[1].control.approach_per_s": approach,
-            "path[1].control.spreads_packets": spreads,
-            "path[3].reports.period_s": step_s,
-            RATES: rates,
-            **_for(60.0),
-            "record": _SERIES,
-        }
-        for law, (step_s, approach, spreads) in LAWS.items()
-        for variation, rates in VARIATIONS.items()
-    }
     cell_s = 60.0 if reduced else 300.0
     saturated = sweep(
         PROFILES,
@@ -126,12 +114,30 @@ def experiments(effort: Effort) -> Sequence[Experiment]:
             ),
             measure_utilisation,
         ),
-        Experiment(sweep(STABILITY, ["ren-lin-link-unstable"], variants=stability, repeats=few), measure_stability),
+        Experiment(sweep(STABILITY, [UNSTABLE], variants=laws(), repeats=few), measure_stability),
         Experiment(
             sweep(STARTS, ["ren-lin-hsdpa-tcp"], grid=schedulers, variants={"": SATURATED}, repeats=few),
             measure_starts,
         ),
     )
+
+
+def laws(more: Mapping[str, Any] | None = None) -> dict[str, Mapping[str, Any]]:
+    """Each law under each variation of the rate, with `more` values over the scenario `UNSTABLE`."""
+    return {
+        f"{law}; {variation}": {
+            "path[1].control.step_s": step_s,
+            "path[1].control.approach_per_s": approach,
+            "path[1].control.spreads_packets": spreads,
+            "path[3].reports.period_s": step_s,
+            RATES: rates,
+            **_for(60.0),
+            "record": _SERIES,
+            **(more or {}),
+        }
+        for law, (step_s, approach, spreads) in LAWS.items()
+        for variation, rates in VARIATIONS.items()
+    }
 
 
 def _for(duration_s: float) -> dict[str, Any]:

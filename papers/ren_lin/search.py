@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from papers.experiment import Experiment, sweep
-from papers.ren_lin import model_rows, scheme_rows, variation
+from papers.ren_lin import model_rows, scheme_rows, stability, starts, variation
+from papers.ren_lin.experiments import UNSTABLE, laws
 from papers.ren_lin.fast_links import DELAY_S, LONG_STEP_S, PERIOD, STEP_S, fast_link
 from papers.ren_lin.links import SATURATED, SCHEDULER, SCHEDULERS, TERMINALS
 from papers.ren_lin.measuring import (
     SCHEMES,
+    measure_stability,
     measure_tables,
     measure_tables_patiently,
     measure_terminals,
@@ -30,6 +32,7 @@ DRIVEN, IN_THE_CELL = "driven links", "the cell"
 #: Of the cell behind table 3.
 CELL_S = 150.0
 IN_CELL = "ren-lin-search-cell"
+_STARTS = "ren-lin-search-starts"
 LONG_QUEUE, SHORT_QUEUE = "2000 packets", "200 frames"
 
 CELL_PARAMETERS = (
@@ -60,6 +63,30 @@ CELL_PARAMETERS = (
 
 def cell_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
     """The cell whose profiles drive the links of tables 2 and 3."""
+    radio, values = _cell(settings)
+    is_patient = settings[LEAST_TIMER] == 1.0
+    profiles = _of_cell("ren-lin-search-profiles", ["ren-lin-hsdpa-tcp"], values, repeats, seed)
+    found = [Experiment(profiles, measure_tables_patiently if is_patient else measure_tables)]
+    if settings[PLACE] == IN_THE_CELL:
+        short = {**radio, "duration_s": CELL_S, "traffic[0].duration_s": CELL_S}
+        campaign = _of_cell(IN_CELL, list(scheme_rows.SCENARIOS.values()), short, repeats, seed)
+        found.append(Experiment(campaign, measure_terminals))
+    return found
+
+
+def further_cell_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
+    """Starts within the first second, over the links that the cell's profiles drive."""
+    _, values = _cell(settings)
+    return (Experiment(_of_cell(_STARTS, ["ren-lin-hsdpa-tcp"], values, repeats, seed), starts.measure_starts),)
+
+
+def _of_cell(name: str, scenarios: Sequence[str], values: Mapping[str, Any], repeats: int, seed: int) -> Campaign:
+    schedulers = {SCHEDULER: tuple(SCHEDULERS)}
+    return sweep(name, scenarios, grid=schedulers, variants={"": values}, repeats=repeats, seed=seed)
+
+
+def _cell(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values of the radio, and of a saturated cell with them."""
     radio: dict[str, Any] = {
         "path[3].radio": {
             "kind": "single-cell",
@@ -72,24 +99,7 @@ def cell_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Ex
     values = {**SATURATED, **radio}
     if settings[QUEUE] == SHORT_QUEUE:
         values |= {"path[3].queue_packets": None, "path[3].queue_frames": 200}
-    is_patient = settings[LEAST_TIMER] == 1.0
-
-    def campaign(name: str, scenarios: Sequence[str], given: dict[str, Any]) -> Campaign:
-        return sweep(
-            name,
-            scenarios,
-            grid={SCHEDULER: tuple(SCHEDULERS)},
-            variants={"": given},
-            repeats=repeats,
-            seed=seed,
-        )
-
-    profiles = campaign("ren-lin-search-profiles", ["ren-lin-hsdpa-tcp"], values)
-    found = [Experiment(profiles, measure_tables_patiently if is_patient else measure_tables)]
-    if settings[PLACE] == IN_THE_CELL:
-        short = {**radio, "duration_s": CELL_S, "traffic[0].duration_s": CELL_S}
-        found.append(Experiment(campaign(IN_CELL, list(scheme_rows.SCENARIOS.values()), short), measure_terminals))
-    return found
+    return radio, values
 
 
 def cell_quantities(_settings: Settings, results: Results) -> dict[str, Any]:
@@ -100,7 +110,13 @@ def cell_quantities(_settings: Settings, results: Results) -> dict[str, Any]:
     driven = scheme_rows.driven_rows(rows)
     if IN_CELL in results:
         driven = scheme_rows.rows_in_cell(rows_of(results[IN_CELL].runs))
-    return {**model_rows.quantities(rows), **scheme_rows.driven_quantities(driven), **scheme_rows.jitter(rows)}
+    deviations = starts.quantities(rows_of(results[_STARTS].runs)) if _STARTS in results else {}
+    return {
+        **model_rows.quantities(rows),
+        **scheme_rows.driven_quantities(driven),
+        **scheme_rows.jitter(rows),
+        **deviations,
+    }
 
 
 def _serves_all(rows: Sequence[Row]) -> bool:
@@ -132,6 +148,7 @@ CELL = Search(
     quantities=cell_quantities,
     repeats=(2, 3, 5),
     sensitivity_repeats=4,
+    further_experiments=further_cell_experiments,
 )
 
 RATE, AMPLITUDE, BUFFER = "mean rate, packets/s", "change of the rate", "buffer, packets"
@@ -139,6 +156,9 @@ SERVICE, STEP, MORE_DELAY = "service", "Ts, s", "more one-way delay, s"
 LINK_TIMER = "least retransmission timer, s"
 EXACT, FROZEN = "exact", "frozen"
 _PACKET_BITS = 4000
+_LAWS = "ren-lin-search-laws"
+#: From the proxy to the Node-B in section 5.1.
+_LAWS_DELAY_S = 0.025
 #: Of fig. 11, and that of fig. 12; three are slow ones.
 PERIODS_S = (0.02, 0.04, 0.1, 0.2, 0.4, 1.0, 4.0, 6.0, 8.0)
 #: Seconds of each run.
@@ -213,11 +233,21 @@ def link_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Ex
     )
 
 
+def further_link_experiments(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
+    """The laws of figs 13 to 16, whose link differs by service and delay: the paper names its rates, buffer and Ts."""
+    more = {
+        "path[2].down.delay_s": _LAWS_DELAY_S + float(settings[MORE_DELAY]),
+        "path[3].down.service": str(settings[SERVICE]),
+    }
+    return (Experiment(sweep(_LAWS, [UNSTABLE], variants=laws(more), repeats=repeats, seed=seed), measure_stability),)
+
+
 def link_quantities(_settings: Settings, results: Results) -> dict[str, Any]:
     """Figs 11 and 12 under one setting, and what longer steps do."""
     rows = rows_of(results["ren-lin-search-link"].runs)
     steps = rows_of(results["ren-lin-search-steps"].runs)
-    return variation.quantities_of_one(rows, "all", steps)
+    held = stability.quantities(rows_of(results[_LAWS].runs)) if _LAWS in results else {}
+    return {**variation.quantities_of_one(rows, "all", steps), **held}
 
 
 LINK = Search(
@@ -234,4 +264,5 @@ LINK = Search(
     quantities=link_quantities,
     repeats=(2, 4, 6),
     sensitivity_repeats=3,
+    further_experiments=further_link_experiments,
 )

@@ -59,12 +59,17 @@ def evaluate_settings(
     directory: Path,
     processes: int | None = None,
     count: RunCount | None = None,
+    is_further: bool = False,
 ) -> tuple[Judged, ...]:
     """Run a search's experiments in `directory` and judge the statements that they measure; `count` counts the runs.
 
+    With `is_further` those of further statements run, too.
+
     Raises ScenarioError, SimulationError, StatementError, UsageError (another campaign's runs in the way), OSError.
     """
-    experiments = search.experiments(settings, repeats, seed)
+    experiments = list(search.experiments(settings, repeats, seed))
+    if is_further:
+        experiments += search.further_experiments(settings, repeats, seed)
     results = (count or RunCount(0)).run(experiments, directory, processes)
     return judged(search.statements, search.quantities(settings, results))
 

@@ -19,7 +19,8 @@ def runs_of(search: Search) -> int:
     """Runs that the sensitivity of one search takes."""
     repeats = search.sensitivity_repeats
     every = [search.chosen, *(settings for _, _, settings in search.one_at_a_time())]
-    return sum(one.campaign.runs for settings in every for one in search.experiments(settings, repeats, FINAL_SEED))
+    make = (search.experiments, search.further_experiments)
+    return sum(one.campaign.runs for settings in every for some in make for one in some(settings, repeats, FINAL_SEED))
 
 
 def sensitivity(
@@ -44,6 +45,7 @@ def sensitivity(
             directory=directory / place,
             processes=processes,
             count=count,
+            is_further=True,
         )
 
     found: dict[tuple[str, str], list[OtherVerdict]] = {}

@@ -68,6 +68,10 @@ def rounded(value: float) -> float:
     return 0.0 if value == 0.0 else round(value, _DIGITS - 1 - math.floor(math.log10(abs(value))))
 
 
+def _none(_settings: Settings, _repeats: int, _seed: int) -> Sequence[Experiment]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Search:
     """One inverse problem: a paper may have several that share no parameter."""
@@ -88,6 +92,8 @@ class Search:
     repeats: tuple[int, int, int]
     #: Repeats for the sensitivity of verdicts.
     sensitivity_repeats: int
+    #: As `experiments`, of further statements: for the sensitivity of verdicts, trials have no time for them.
+    further_experiments: Callable[[Settings, int, int], Sequence[Experiment]] = _none
 
     @property
     def chosen(self) -> dict[str, Value]:

@@ -10,6 +10,8 @@ from papers.results import Reproduction, Statement, StatementOutcome
 _COLUMNS = ("where", "published", "found", "accepted", "verdict")
 #: Of statements whose open parameters were changed one at a time.
 _SENSITIVITY = "with other values of open parameters"
+#: Of a statement that no run with other values measures.
+_NOT_VARIED = "not varied"
 
 
 def statements_text(result: Reproduction) -> str:
@@ -31,7 +33,17 @@ def _row(statement: Statement, *, has_sensitivity: bool) -> str:
     if statement.outcome is StatementOutcome.NOT_MEASURED:
         found = statement.reason
     cells = [statement.where, statement.published, found, statement.tolerance, statement.outcome.value]
-    return _line([*cells, statement.sensitivity_in_words()] if has_sensitivity else cells)
+    return _line([*cells, statement.sensitivity_in_words() or _untried(statement)] if has_sensitivity else cells)
+
+
+def _untried(statement: Statement) -> str:
+    """Nothing where no value could change what is shown."""
+    is_fixed = statement.outcome in (StatementOutcome.BY_CONSTRUCTION, StatementOutcome.NOT_MEASURED)
+    return "" if is_fixed or _is_calculated(statement) else _NOT_VARIED
+
+
+def _is_calculated(statement: Statement) -> bool:
+    return bool(statement.comparisons) and all(one.half_width == 0.0 for one in statement.comparisons)
 
 
 def _line(cells: Sequence[str]) -> str:

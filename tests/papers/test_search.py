@@ -189,6 +189,24 @@ def test_a_verdict_is_shown_with_each_other_value_of_each_parameter(planted: Sea
     assert verdicts_of(Statement("elsewhere", "a throughput", "", R), verdicts) == ()
 
 
+def test_further_statements_are_judged_for_sensitivity_and_in_no_trial(planted: Search, tmp_path: Path) -> None:
+    def more(settings: Settings, repeats: int, seed: int) -> Sequence[Experiment]:
+        return [
+            Experiment(replace(one.campaign, name="further"), one.measure)
+            for one in experiments(settings, repeats, seed)[:1]
+        ]
+
+    def found(settings: Settings, results: Results) -> Mapping[str, Any]:
+        unseen = {"unseen": 1.0} if "further" in results else {}
+        return {**quantities(settings, results), **unseen}
+
+    search = replace(planted, further_experiments=more, quantities=found)
+    assert runs_of(search) == 6 * (len(SIZES) + 1) * search.sensitivity_repeats
+    assert len(sensitivity(search, tmp_path / "alone", processes=1)["conclusion", "unseen"]) == 6
+    trial = run_search(search, tmp_path / "search", trials=2, processes=1)
+    assert "unseen" not in [one.published for one in trial.chosen.statements]
+
+
 def test_the_command_searches_and_says_what_it_costs(
     planted: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,3 +274,14 @@ def test_every_search_measures_statements_of_its_paper(search: Search, tmp_path:
     assert len({one.key for one in found}) == len(found)
     published = search.statements.read_text(encoding="utf-8")
     assert all(one.published in published or "Table" in one.where or "<" in published for one in found)
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_further_runs_add_statements_to_those_of_the_search(name: str, tmp_path: Path) -> None:
+    for search in load_paper(name).searches:
+        if not search.further_experiments(search.chosen, 1, 5):
+            continue
+        directory = tmp_path / search.name
+        wide = evaluate_settings(search, search.chosen, repeats=1, seed=5, directory=directory, is_further=True)
+        narrow = evaluate_settings(search, search.chosen, repeats=1, seed=5, directory=directory)
+        assert {statement.key for statement in narrow} < {statement.key for statement in wide}
