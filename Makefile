@@ -17,7 +17,7 @@ PACKAGING := setup.cfg pyproject.toml
 EXAMPLE_CAPTURES := examples/split/server.pcap.gz examples/split/mobile.pcap.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel check-targets deb man clean system-packages
+.PHONY: help client install rebuild demo test lint python-tests rust-tests fuzz fuzz-short bench split-gain papers validate validate-fresh validate-simulated validate-metamorphic calibrate docs docs-site wheel check-targets deb man clean system-packages
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  %-20s %s\n", $$1, $$2 }'
@@ -102,6 +102,10 @@ bench: install ## Run side by side with tcptrace and tshark
 
 split-gain: install ## Simulate what a split gains today and print the tables (five minutes)
 	$(BIN)/python -m benchmarks.split_gain
+
+papers: install ## Run the seed papers' experiments again in full (under an hour of two cores) and write their pages' tables
+	$(BIN)/pepscope reproduce all --full -o build/papers
+	$(BIN)/python docs/paper_tables.py build/papers
 
 bench-quick: install ## The speed of detect and inspect beside tcptrace, in five minutes; fails where one fell behind
 	$(BIN)/python -m benchmarks.quick

@@ -16,6 +16,7 @@ from reference_sim.intervals import Interval
 
 #: Numbers that a cell of the table of statements shows.
 _SHOWN_NUMBERS = 4
+_FAILED = (StatementOutcome.DIRECTION, StatementOutcome.NOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,12 @@ class SearchResult:
         """Statements that hold under the settings of the reproduction and not under these."""
         return _only_in(self.chosen, candidate)
 
+    def lost(self, candidate: Candidate) -> list[Judged]:
+        """Statements that more seeds may decide under the settings of the reproduction and that fail under these."""
+        failed = {one.key for one in candidate.statements if one.outcome in _FAILED}
+        is_open = StatementOutcome.UNDECIDED
+        return [one for one in self.chosen.statements if one.outcome is is_open and one.key in failed]
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -90,6 +97,7 @@ class SearchResult:
                     "reproduced": one.held,
                     "gained": [_named(statement) for statement in self.gained(one)],
                     "price": [_named(statement) for statement in self.price(one)],
+                    "lost": [_named(statement) for statement in self.lost(one)],
                     "statements": [_statement(statement) for statement in one.statements],
                 }
                 for one in self.candidates
@@ -143,12 +151,18 @@ def _prices(result: SearchResult) -> list[str]:
     """What each of the other settings gains, and what fails with them of what holds as chosen."""
     return [
         textwrap.fill(
-            f"- {one.origin}: gained {in_words(result.gained(one))}. Price: {in_words(result.price(one))}.",
+            f"- {one.origin}: gained {in_words(result.gained(one))}. Price: {in_words(result.price(one))}."
+            f"{_losses(result, one)}",
             120,
             subsequent_indent="  ",
         )
         for one in result.different()[1:]
     ]
+
+
+def _losses(result: SearchResult, candidate: Candidate) -> str:
+    lost = result.lost(candidate)
+    return f" Undecided as chosen, not reproduced here: {in_words(lost)}." if lost else ""
 
 
 def in_words(statements: Sequence[Judged]) -> str:

@@ -19,7 +19,7 @@ from papers.experiment import Experiment, Paper, sweep
 from papers.library import PAPERS, load_paper
 from papers.ren_lin.search import CELL, INTERFERENCE, PATH_LOSS
 from papers.results import Assessment, Comparison, Statement, StatementOutcome
-from papers.search.outcome import search_text
+from papers.search.outcome import Candidate, SearchResult, search_text
 from papers.search.scoring import score
 from papers.search.searching import CHOICE_SEED, FILE, FINAL_SEED, SEARCH_SEED, evaluate_settings, run_search
 from papers.search.sensitivity import runs_of, sensitivity, verdicts_of
@@ -124,6 +124,27 @@ def test_a_planted_truth_is_found_with_its_price(planted: Search, tmp_path: Path
     text = search_text(result)
     assert "- found: gained 10000 bytes: a throughput; 100000 bytes: a throughput. Price: conclusion: fast." in text
     assert text.count("\n| ") == 2 + len(planted.parameters) + 1 + 3
+
+
+def test_what_was_undecided_and_now_fails_is_no_price_but_said(planted: Search) -> None:
+    def candidate(origin: str, *outcomes: StatementOutcome) -> Candidate:
+        comparison = Comparison("x", 1.0, 0.5, 5, 0.0, None, R)
+        return Candidate(
+            origin,
+            {**planted.chosen, RATE: len(origin)},
+            tuple(Judged(name, "it", one, (comparison,)) for name, one in zip("abcd", outcomes, strict=True)),
+        )
+
+    is_open, same = StatementOutcome.UNDECIDED, StatementOutcome.DIRECTION
+    chosen = candidate("as chosen", is_open, is_open, R, is_open)
+    found = candidate("found", N, same, N, is_open)
+    result = SearchResult(planted, 2, (chosen, found))
+    assert [one.where for one in result.lost(found)] == ["a", "b"]
+    assert [one.where for one in result.price(found)] == ["c"]
+    assert result.lost(chosen) == []
+    text = " ".join(search_text(result).split())
+    assert "Price: c: it. Undecided as chosen, not reproduced here: a: it; b: it." in text
+    assert [one["where"] for one in result.to_dict()["candidates"][1]["lost"]] == ["a", "b"]
 
 
 def test_an_interrupted_search_goes_on_as_if_it_had_not_been(planted: Search, tmp_path: Path) -> None:
