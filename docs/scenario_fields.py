@@ -90,6 +90,8 @@ PARTS = (
     Part(4, "Middleboxes", "scenario/path", "read_rewriter"),
     Part(4, "Links in Python", "scenario/path", "read_plug_in"),
     Part(4, "Proxies", "scenario/proxy", "read_proxy"),
+    Part(4, "Machines of proxies", "scenario/machine", "read_machine"),
+    Part(4, "Local acknowledgers", "scenario/acknowledger", "read_acknowledger"),
     Part(4, "Control law of the window-adaptation proxy", "scenario/proxy", "read_adaptation"),
     Part(3, "Traffic", "scenario/traffic", "read"),
     Part(4, "How a side reads and gives up", "scenario/traffic", "read_manner"),

@@ -1,17 +1,19 @@
 //! Builds the simulation that a scenario describes: hosts, hops and taps.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pepscope_path::{Direction, Random};
 use pepscope_tcp::control::ControlFactory;
-use pepscope_tcp::{FlowSettings, Host, HostError, ProcessingSettings, Role, Settings};
+use pepscope_tcp::{ContentId, FlowSettings, Host, HostError, ProcessingSettings, Role, Settings, Step};
 
 use crate::capture::file::CaptureFile;
 use crate::capture::tap::Tap;
 use crate::element::PathElement;
 use crate::fields::{Read, ScenarioError};
+use crate::scenario::machine::shared_server;
 use crate::scenario::path::HopDescription;
 use crate::scenario::Scenario;
 use crate::simulation::{PlacedTap, RunError, RunSettings, Simulation};
@@ -102,6 +104,17 @@ impl Scenario {
         PathElement::new(description, self.seed, &self.traffic, self.fast_path, self.plug_ins.as_ref())
     }
 
+    /// Requests that a single flow sends, and that flow.
+    fn distinct_requests(&self) -> BTreeMap<ContentId, u32> {
+        let mut requests: BTreeMap<ContentId, Option<u32>> = BTreeMap::new();
+        for (number, flow) in (0..).zip(&self.traffic.flows) {
+            if let (Some(_), Some(Step::Send { content, .. })) = (shared_server(flow), flow.mobile.steps.first()) {
+                requests.entry(*content).and_modify(|other| *other = None).or_insert(Some(number));
+            }
+        }
+        requests.into_iter().filter_map(|(content, flow)| Some((content, flow?))).collect()
+    }
+
     /// One end of all flows.
     fn host(&self, name: &str, role: Role) -> Result<Host, HostError> {
         let mut host = Host::new(self.seed, name);
@@ -131,6 +144,11 @@ impl Scenario {
                 connection,
                 script: if role == Role::Server { flow.server.clone() } else { flow.mobile.clone() },
             })?;
+        }
+        if role == Role::Server && self.path.iter().any(HopDescription::reuses_connections) {
+            for (content, flow) in self.distinct_requests() {
+                host.serve_content(content, flow);
+            }
         }
         for (direction, speaker) in &self.traffic.speakers {
             if *direction == speaks {

@@ -1,7 +1,7 @@
 //! What is between the hosts: links, middleboxes and proxies, called by enum dispatch for every packet.
 
 use pepscope_tcp::proxy::Proxy;
-use pepscope_tcp::{Packet, Rewriter};
+use pepscope_tcp::{Acknowledger, Packet, Rewriter};
 
 use crate::enum_dispatch::hop_by_enum_dispatch;
 use crate::fields::{Fields, Read, ScenarioError};
@@ -16,10 +16,11 @@ pub enum PathElement {
     Link(LinkElement<Packet>),
     Rewriter(Box<Rewriter>),
     Proxy(Box<Proxy>),
+    Acknowledger(Box<Acknowledger>),
     PlugIn(PlugInHop),
 }
 
-hop_by_enum_dispatch!([] PathElement, Packet: Link, Rewriter, Proxy, PlugIn);
+hop_by_enum_dispatch!([] PathElement, Packet: Link, Rewriter, Proxy, Acknowledger, PlugIn);
 
 impl PathElement {
     /// The hop of a scenario in the run of `traffic` with `seed`; without `header_prediction`, the connections of a proxy
@@ -51,6 +52,9 @@ impl PathElement {
                 let factory = plug_ins.ok_or_else(|| refuse("absent where scenarios run without Python".to_owned()))?;
                 Self::PlugIn(factory.build(described, seed, &hop.name).map_err(refuse)?)
             }
+            HopSettings::Acknowledger(described) => {
+                Self::Acknowledger(Box::new(Acknowledger::new(described.settings(traffic), seed, &hop.name)))
+            }
             HopSettings::Proxy(proxy) => {
                 let mut settings = proxy.settings(traffic);
                 settings.server_leg.header_prediction = header_prediction;
@@ -66,12 +70,19 @@ impl PathElement {
         matches!(self, Self::Proxy(_))
     }
 
+    /// Whether data are acknowledged here in the place of the far end.
+    #[must_use]
+    pub fn acknowledges(&self) -> bool {
+        matches!(self, Self::Proxy(_) | Self::Acknowledger(_))
+    }
+
     #[inline]
     pub(crate) fn dispatch<C: HopCall<Packet>>(&mut self, call: C) -> C::Output {
         match self {
             Self::Link(link) => link.dispatch(call),
             Self::Rewriter(rewriter) => call.call(rewriter.as_mut()),
             Self::Proxy(proxy) => call.call(proxy.as_mut()),
+            Self::Acknowledger(acknowledger) => call.call(acknowledger.as_mut()),
             Self::PlugIn(hop) => call.call(hop),
         }
     }

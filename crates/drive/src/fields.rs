@@ -70,6 +70,12 @@ impl Fields {
         self.given.get(name)?.as_str()
     }
 
+    /// The value of a field that is there, without reading it.
+    #[must_use]
+    pub fn given_value(&self, name: &str) -> Option<Value> {
+        self.given.get(name).filter(|value| !value.is_null()).cloned()
+    }
+
     fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.given.remove(name).filter(|value| !value.is_null())

@@ -179,6 +179,12 @@ impl Connection {
         self.receiver.readable_bytes()
     }
 
+    /// The content of the next byte to be read.
+    #[must_use]
+    pub fn next_content(&self) -> Option<ContentId> {
+        self.receiver.next_content()
+    }
+
     /// Takes up to `limit` received bytes that belong to one content. The room is offered to the peer with the next
     /// segment, or at once if that is worth one.
     #[inline]

@@ -1,5 +1,6 @@
 //! A machine at an end of the path: connections with an application each, and speakers.
 
+mod attribution;
 mod error;
 mod fast_path;
 mod flow;
@@ -21,11 +22,12 @@ use crate::segment::Segment;
 use crate::statistics::Statistics;
 use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
 
+use attribution::Attribution;
 pub use error::HostError;
 use fast_path::FastFlow;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
-use processing::Processing;
+pub(crate) use processing::{News, Processing};
 pub use processing::{ProcessingSettings, ProcessingTime};
 
 /// The machine. Calls come in the order that [`pepscope_path::Hop`] describes.
@@ -50,6 +52,8 @@ pub struct Host {
     /// Flows whose outcome is open.
     open_flows: usize,
     stray_packets: u64,
+    /// Which application answers on which connection, where that changes.
+    attribution: Attribution,
     /// `None` where nothing takes time.
     processing: Option<Processing>,
 }
@@ -73,6 +77,7 @@ impl Host {
             heard: Vec::new(),
             open_flows: 0,
             stray_packets: 0,
+            attribution: Attribution::default(),
             processing: None,
         }
     }
@@ -232,6 +237,11 @@ impl Host {
                 return;
             }
         }
+        if self.attribution.is_used() {
+            self.hand_over(now, place);
+        }
+        let flow = &mut self.flows[place];
+        let was_open = flow.is_open();
         flow.take_events(now);
         flow.application.advance(now, &mut flow.connection);
         self.finish_advance(now, place, was_open);
@@ -330,10 +340,13 @@ impl Host {
 
     /// What became of each flow so far, in the order in which they were added.
     pub fn flows(&self) -> impl Iterator<Item = FlowResult> + '_ {
-        self.flows.iter().map(|flow| FlowResult {
-            application: flow.application.counts(),
-            statistics: *flow.connection.statistics(),
-            ..flow.result
+        self.flows.iter().enumerate().map(|(place, flow)| {
+            let holder = &self.flows[self.attribution.place_of(place)];
+            FlowResult {
+                application: holder.application.counts(),
+                statistics: *flow.connection.statistics(),
+                ..holder.result
+            }
         })
     }
 

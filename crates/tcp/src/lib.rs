@@ -3,6 +3,7 @@
 //! What they exchange is a [`Segment`]: the header fields that matter, with the real 32-bit sequence space, and the name
 //! of the content that a payload is cut from instead of its bytes.
 
+mod acknowledger;
 mod application;
 mod connection;
 mod content_digest;
@@ -34,6 +35,7 @@ mod test_path;
 mod timestamp_clock;
 mod voice;
 
+pub use acknowledger::{Acknowledger, AcknowledgerCounts, AcknowledgerSettings};
 pub use application::ApplicationCounts;
 pub use connection::Connection;
 pub use content_digest::ContentDigest;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::run::{PlacedRun, Run};
+use crate::segment::ContentId;
 
 /// Runs held out of order at most; what would make one more is dropped, as if it had not arrived. With full segments it
 /// takes a window of twice as many, half of them lost, to get here.
@@ -45,6 +46,11 @@ impl Reassembly {
     #[inline]
     pub fn ready_bytes(&self) -> u64 {
         self.ready_bytes
+    }
+
+    /// The content of the next byte to be read.
+    pub fn next_content(&self) -> Option<ContentId> {
+        self.ready.front().map(|run| run.content)
     }
 
     #[inline]

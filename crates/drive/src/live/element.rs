@@ -38,7 +38,9 @@ pub fn live_element(description: &HopDescription, seed: u64) -> Result<LiveEleme
         HopSettings::Rewriter(settings) => {
             return Ok(LiveElement::Rewriter(Box::new(FrameRewriter::new(settings.clone(), seed, name))));
         }
-        HopSettings::Proxy(_) | HopSettings::PlugIn(_) => return not_live(description.kind),
+        HopSettings::Proxy(_) | HopSettings::PlugIn(_) | HopSettings::Acknowledger(_) => {
+            return not_live(description.kind);
+        }
     };
     let refused = |error: SettingsError| {
         LiveError::Scenario(ScenarioError::Refused {

@@ -13,8 +13,10 @@
 //!
 //! An unknown field is refused, and null counts as absent.
 
+pub mod acknowledger;
 pub mod endpoint;
 mod http;
+pub(crate) mod machine;
 pub mod path;
 pub mod proxy;
 pub mod record;
@@ -86,8 +88,10 @@ impl Scenario {
         }
         let mut traffic = Traffic::behind(path.iter().find_map(HopDescription::recompression_ratio));
         fields.sections("traffic", |entry| traffic.read(entry))?;
+        let largest_segment = server.maximum_segment_size.min(mobile.maximum_segment_size);
         for hop in &path {
             hop.check_users(traffic.users())?;
+            hop.check_traffic(&traffic, largest_segment)?;
         }
         let record = fields.section("record", |record| Record::read(record, path.len()))?;
         Ok(Self {
@@ -107,7 +111,7 @@ impl Scenario {
         })
     }
 
-    /// What a detector should say of the path: `regular`, or the kind of its first proxy.
+    /// What a detector should say of the path: `regular`, or the class of the first hop that acknowledges in the place of an end.
     #[must_use]
     pub fn class(&self) -> &'static str {
         self.path.iter().find_map(HopDescription::class).unwrap_or("regular")

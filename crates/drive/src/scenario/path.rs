@@ -2,7 +2,9 @@
 
 use pepscope_tcp::{AcknowledgementThinning, RewriterSettings};
 
+use super::acknowledger::{read_acknowledger, AcknowledgerDescription, KIND as ACKNOWLEDGER};
 use super::proxy::{read_proxy, ProxyDescription, KINDS as PROXY_KINDS};
+use super::traffic::Traffic;
 use crate::fields::{Fields, Read, ScenarioError};
 use crate::links::{FrameRate, LinkSettings, LINK_KINDS};
 use crate::plug_ins::PlugInDescription;
@@ -13,7 +15,7 @@ const PLUG_IN: &str = "plug-in";
 /// Every `kind` of hop, links first.
 fn kinds() -> Vec<&'static str> {
     let proxies = PROXY_KINDS.iter().map(|(kind, _)| *kind);
-    LINK_KINDS.iter().copied().chain([REWRITER, PLUG_IN]).chain(proxies).collect()
+    LINK_KINDS.iter().copied().chain([REWRITER, PLUG_IN, ACKNOWLEDGER]).chain(proxies).collect()
 }
 
 /// One hop: what it is and what it is called. Its random numbers depend on its name and the seed alone.
@@ -32,6 +34,7 @@ pub enum HopSettings {
     Link(LinkSettings),
     Rewriter(RewriterSettings),
     Proxy(Box<ProxyDescription>),
+    Acknowledger(AcknowledgerDescription),
     PlugIn(PlugInDescription),
 }
 
@@ -42,6 +45,7 @@ impl HopDescription {
     /// |---|---|
     /// | `rewriter` | a harmless middlebox, see [`read_rewriter`] |
     /// | `plug-in` | a link written in Python, see [`read_plug_in`] |
+    /// | `local-acknowledger` | acknowledges data in the receiver's name, see [`read_acknowledger`] |
     /// | `split-proxy`, `store-and-forward-proxy`, `window-adaptation-proxy` | what ends TCP connections, see [`read_proxy`] |
     ///
     /// `name` is by default its kind and which one of that kind it is: `wired-1`.
@@ -56,6 +60,7 @@ impl HopDescription {
             Some(link) => HopSettings::Link(link),
             None if kind == REWRITER => HopSettings::Rewriter(read_rewriter(fields)?),
             None if kind == PLUG_IN => HopSettings::PlugIn(read_plug_in(fields)?),
+            None if kind == ACKNOWLEDGER => HopSettings::Acknowledger(read_acknowledger(fields)?),
             None => HopSettings::Proxy(Box::new(read_proxy(fields, kind)?)),
         };
         Ok(Self { kind, name, settings, place: fields.place().to_owned() })
@@ -66,6 +71,7 @@ impl HopDescription {
     pub fn class(&self) -> Option<&'static str> {
         match &self.settings {
             HopSettings::Proxy(_) => PROXY_KINDS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, class)| *class),
+            HopSettings::Acknowledger(_) => Some("split-tcp"),
             _ => None,
         }
     }
@@ -90,6 +96,23 @@ impl HopDescription {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses settings that have no sense with the traffic.
+    ///
+    /// # Errors
+    /// See [`ProxyDescription::check_traffic`] and [`AcknowledgerDescription::check_segments`].
+    pub(super) fn check_traffic(&self, traffic: &Traffic, largest_segment_bytes: u16) -> Read<()> {
+        match &self.settings {
+            HopSettings::Proxy(proxy) => proxy.check_traffic(traffic),
+            HopSettings::Acknowledger(acknowledger) => acknowledger.check_segments(largest_segment_bytes),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether connections with the server may serve several flows.
+    pub(crate) fn reuses_connections(&self) -> bool {
+        matches!(&self.settings, HopSettings::Proxy(proxy) if proxy.reuses_connections())
     }
 
     fn frame_rate(&self) -> Option<FrameRate> {

@@ -1,11 +1,13 @@
 //! `[[path]]` entries that end TCP connections.
 
 use pepscope_tcp::proxy::{
-    AbortPropagation, AdaptationSettings, Forwarding, Opening, ProxySettings, RateSource, SlidingModeSettings,
-    StoreSettings,
+    AbortPropagation, AdaptationSettings, Forwarding, MachineSettings, Opening, ProxySettings, RateSource,
+    SlidingModeSettings, StoreSettings,
 };
+use pepscope_tcp::Settings;
 
 use super::endpoint::read_endpoint;
+use super::machine::{read_machine, shared_server, MachineDescription};
 use super::traffic::Traffic;
 use crate::fields::{Fields, Read, ScenarioError};
 use crate::links::FrameRate;
@@ -19,6 +21,9 @@ pub struct ProxyDescription {
     /// Length of an HTTP response's body behind the proxy, as a share of what it was.
     pub(super) recompression_ratio: Option<f64>,
     allows_wrong_parameters: bool,
+    machine: MachineDescription,
+    /// The whole name of its table, for refusals.
+    place: String,
 }
 
 /// Kinds of proxy, and what a detector should say of them.
@@ -30,10 +35,13 @@ pub(super) const KINDS: [(&str, &str); 3] =
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
 /// | `server_leg`, `mobile_leg` | tables | hosts of today | [`super::endpoint`], of the connection with either side |
-/// | `opening` | `at-once`, `far-end-first`, `with-data` | `at-once` | when it connects to the far end: with its own SYN-ACK, before it, or with the first data |
+/// | `opening` | `at-once`, `after-accept`, `far-end-first`, `with-data` | `at-once` | when it connects to the far end: with its own SYN-ACK; when the client's connection is established, as programs do that accept it; before it answers the client; with the first data |
 /// | `aborts` | `at-once`, `delayed`, `never` | `at-once` | what a reset of one leg does to the other |
 /// | `abort_delay_s` | 0-1e7 | 10 | after which a delayed one follows |
 /// | `server_ports` | list of 1-65535 | all | which connections it takes |
+///
+/// Legs follow the rules of whatever `host` they name, whatever the hosts of the scenario do; `takes_time` stands at the
+/// proxy, which is one machine. What its program and machine are like: see [`super::machine::read_machine`].
 ///
 /// `split-proxy`: `buffer_bytes` (1024-2^30, default 262144) waiting or unacknowledged a direction.
 ///
@@ -46,11 +54,16 @@ pub(super) const KINDS: [(&str, &str); 3] =
 /// # Errors
 /// If a field is outside its range.
 pub(super) fn read_proxy(fields: &mut Fields, kind: &str) -> Read<ProxyDescription> {
-    let server_leg = fields.section("server_leg", read_endpoint)?;
-    let mobile_leg = fields.section("mobile_leg", read_endpoint)?;
+    let server_leg = fields.section("server_leg", read_leg)?;
+    let mobile_leg = fields.section("mobile_leg", read_leg)?;
     let opening = fields.choice(
         "opening",
-        &[("at-once", Opening::AtOnce), ("far-end-first", Opening::FarEndFirst), ("with-data", Opening::WithData)],
+        &[
+            ("at-once", Opening::AtOnce),
+            ("after-accept", Opening::AfterAccept),
+            ("far-end-first", Opening::FarEndFirst),
+            ("with-data", Opening::WithData),
+        ],
     )?;
     let delay_ns = fields.seconds("abort_delay_s", 0.0..=1e7, 10.0)?;
     let aborts = fields.choice(
@@ -84,8 +97,30 @@ pub(super) fn read_proxy(fields: &mut Fields, kind: &str) -> Read<ProxyDescripti
             Forwarding::Adapt { buffer_bytes, adaptation }
         }
     };
-    let settings = ProxySettings { server_leg, mobile_leg, forwarding, opening, aborts, bypassed_flows: Vec::new() };
-    Ok(ProxyDescription { settings, server_ports, recompression_ratio, allows_wrong_parameters })
+    let buffer_bytes = match &forwarding {
+        Forwarding::Relay { buffer_bytes } | Forwarding::Adapt { buffer_bytes, .. } => Some(*buffer_bytes),
+        Forwarding::Store(_) => None,
+    };
+    let machine = read_machine(fields, buffer_bytes, !matches!(forwarding, Forwarding::Adapt { .. }))?;
+    let settings = ProxySettings {
+        server_leg,
+        mobile_leg,
+        forwarding,
+        opening,
+        aborts,
+        bypassed_flows: Vec::new(),
+        machine: MachineSettings::default(),
+    };
+    let place = fields.place().to_owned();
+    Ok(ProxyDescription { settings, server_ports, recompression_ratio, allows_wrong_parameters, machine, place })
+}
+
+/// One leg's connection. Its machine is the proxy's.
+fn read_leg(fields: &mut Fields) -> Read<Settings> {
+    match fields.given_value("takes_time") {
+        Some(value) => Err(fields.refuse("takes_time", value, "absent: it stands at the proxy, which is one machine")),
+        None => read_endpoint(fields),
+    }
 }
 
 fn read_buffer(fields: &mut Fields) -> Read<u64> {
@@ -150,17 +185,35 @@ impl ProxyDescription {
         })
     }
 
+    /// Whether a connection with the server may serve several flows.
+    pub(crate) fn reuses_connections(&self) -> bool {
+        self.machine.reuses()
+    }
+
+    /// Refuses to keep connections with servers for traffic that shares none.
+    ///
+    /// # Errors
+    /// A sentence that says which traffic would.
+    pub(super) fn check_traffic(&self, traffic: &Traffic) -> Read<()> {
+        let shares = traffic.flows.iter().any(|flow| shared_server(flow).is_some());
+        if self.machine.reuses() && !shares {
+            return Err(ScenarioError::Refused {
+                field: format!("{}.reuse_idle_s", self.place),
+                value: "given".to_owned(),
+                allowed: "absent where no traffic is of kind http".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// What the proxy is to do in a run with `traffic`.
     pub(crate) fn settings(&self, traffic: &Traffic) -> ProxySettings {
         let mut settings = self.settings.clone();
+        settings.machine = self.machine.settings(traffic);
         if let Forwarding::Store(store) = &mut settings.forwarding {
             store.objects.clone_from(&traffic.objects);
         }
-        if let Some(ports) = &self.server_ports {
-            let numbered = (0..).zip(&traffic.flows);
-            let bypassed = numbered.filter(|(_, flow)| !ports.contains(&u64::from(flow.server_port)));
-            settings.bypassed_flows = bypassed.map(|(number, _)| number).collect();
-        }
+        settings.bypassed_flows = traffic.flows_beside(self.server_ports.as_deref());
         settings
     }
 }

@@ -154,9 +154,14 @@ impl Traffic {
 
     /// One more than the number of the last mobile.
     pub(super) fn users(&self) -> usize {
-        let flows = self.flows.iter().map(|flow| flow.user);
-        let speakers = self.speakers.iter().map(|(_, speaker)| speaker.user);
-        flows.chain(speakers).max().map_or(0, |last| usize::from(last) + 1)
+        let users = self.flows.iter().map(|flow| flow.user).chain(self.speakers.iter().map(|(_, one)| one.user));
+        users.max().map_or(0, |last| usize::from(last) + 1)
+    }
+
+    /// The flows to none of the `ports`, in order.
+    pub(super) fn flows_beside(&self, ports: Option<&[u64]>) -> Vec<u32> {
+        let is_beside = |port: u16| ports.is_some_and(|ports| !ports.contains(&u64::from(port)));
+        (0..).zip(&self.flows).filter(|(_, flow)| is_beside(flow.server_port)).map(|(number, _)| number).collect()
     }
 
     fn new_content(&mut self, head: Option<&Head>) -> ContentId {

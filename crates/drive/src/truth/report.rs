@@ -6,6 +6,7 @@ use serde_json::{json, Value};
 
 use super::delays::{DelaySummary, Delays};
 use crate::capture::addresses::{AddressBook, Endpoint, FlowKind};
+use crate::element::PathElement;
 use crate::scenario::Scenario;
 use crate::simulation::Simulation;
 
@@ -23,6 +24,8 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
     let ends: Vec<&str> = simulation.hops().filter(|(_, hop)| hop.ends_connections()).map(|(name, _)| name).collect();
     let mut stations = vec!["server"];
     stations.extend(&ends);
+    let acknowledging: Vec<&str> =
+        simulation.hops().filter(|(_, hop)| hop.acknowledges()).map(|(name, _)| name).collect();
     stations.push("mobile");
     let flows: Vec<Value> = simulation
         .server()
@@ -36,13 +39,9 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
         "scenario": scenario.resolved,
         "simulated_s": seconds(simulation.now()),
         "events": simulation.events(),
-        "split_at": ends,
+        "split_at": acknowledging,
         "flows": flows,
-        "hops": simulation.hops().map(|(name, hop)| json!({
-            "name": name,
-            "down": counts(&hop.counts(Direction::Down), hop.capacity_bits(simulation.now(), Direction::Down)),
-            "up": counts(&hop.counts(Direction::Up), hop.capacity_bits(simulation.now(), Direction::Up)),
-        })).collect::<Vec<_>>(),
+        "hops": simulation.hops().map(|(name, hop)| hop_report(simulation, name, hop)).collect::<Vec<_>>(),
         "captures": simulation.captures().iter().map(|(name, path, counts)| json!({
             "tap": name,
             "file": path.file_name().map(|file| file.to_string_lossy()),
@@ -56,6 +55,39 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
             "heard_by_mobile": heard(simulation.mobile().heard()),
         },
     })
+}
+
+fn hop_report(simulation: &Simulation, name: &str, hop: &PathElement) -> Value {
+    let now = simulation.now();
+    let mut report = json!({
+        "name": name,
+        "down": counts(&hop.counts(Direction::Down), hop.capacity_bits(now, Direction::Down)),
+        "up": counts(&hop.counts(Direction::Up), hop.capacity_bits(now, Direction::Up)),
+    });
+    match hop {
+        PathElement::Proxy(proxy) if proxy.tells_clients_apart() => {
+            let counts = proxy.admissions();
+            report["connections"] = json!({
+                "served": counts.served,
+                "most_at_once": counts.most_at_once,
+                "waited": counts.waited,
+                "refused": counts.refused,
+                "dropped": counts.dropped,
+                "bypassed": counts.bypassed,
+                "reused": counts.reused,
+            });
+        }
+        PathElement::Acknowledger(acknowledger) => {
+            let totals = acknowledger.totals();
+            report["acknowledged"] = json!({
+                "acknowledgements": totals.acknowledgements,
+                "retransmitted_segments": totals.retransmitted_segments,
+                "most_held_bytes": totals.most_held_bytes,
+            });
+        }
+        _ => {}
+    }
+    report
 }
 
 fn flow(scenario: &Scenario, server: &FlowResult, mobile: &FlowResult, stations: &[&str], delays: &Delays) -> Value {

@@ -8,7 +8,7 @@ impl Host {
     /// Calls `record` with each quantity worth plotting now: the flow, its name (with unit) and its value.
     pub fn observe(&self, record: &mut dyn FnMut(u32, &'static str, f64)) {
         for flow in &self.flows {
-            let (number, connection) = (flow.result.flow, &flow.connection);
+            let (number, connection) = (flow.connection.flow(), &flow.connection);
             let seconds = |time: Nanoseconds| time as f64 / SECOND as f64;
             record(number, "retransmission_timeout_s", seconds(connection.retransmission_timeout()));
             if let Some(round_trip_time) = connection.smoothed_round_trip_time() {

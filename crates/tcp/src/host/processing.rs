@@ -84,7 +84,7 @@ impl Default for ProcessingSettings {
 
 /// What a program wakes up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(crate) enum News {
     /// A connection that is new to it.
     Connection(Role),
     /// Data, or their end, for one that only reads.
@@ -94,7 +94,7 @@ pub(super) enum News {
 
 /// Packets between the network and the kernel of a machine that takes time.
 #[derive(Debug)]
-pub(super) struct Processing {
+pub(crate) struct Processing {
     settings: ProcessingSettings,
     random: Random,
     machine_factor: f64,

@@ -1,12 +1,18 @@
 //! The proxy as a hop: which flows it takes, and when each of them has something to do.
 
+mod clients;
+
 use std::collections::VecDeque;
 
 use pepscope_path::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, Random};
 
+use super::admission::{Admission, AdmissionCounts, Decision};
 use super::gate::{AdaptationSettings, Gate};
+use super::leg::Leg;
+use super::machine::{Machine, MachineSettings};
 use super::pipe::Pipe;
 use super::relay::{AbortPropagation, Manners, Opening, Relay, RelayResult};
+use super::reuse::{IdleLegs, ReuseSettings};
 use super::store::{Catalogue, StoreSettings};
 use crate::connection::Connection;
 use crate::control::UNLIMITED;
@@ -41,6 +47,7 @@ pub struct ProxySettings {
     pub aborts: AbortPropagation,
     /// Flows that it leaves alone, in order.
     pub bypassed_flows: Vec<u32>,
+    pub machine: MachineSettings,
 }
 
 /// The hop. It does not change addresses; taps can translate them.
@@ -59,6 +66,11 @@ pub struct Proxy {
     /// The places of each user's relays, the one whose turn it is first.
     turns: FlowTable<VecDeque<usize>>,
     passing: VecDeque<(Direction, Packet)>,
+    machine: Machine,
+    admission: Admission,
+    idle_legs: IdleLegs,
+    /// The places of relays that took over the server's connection of another flow, by that flow.
+    adopters: FlowTable<usize>,
     counts: [HopCounts; 2],
 }
 
@@ -76,6 +88,10 @@ impl Proxy {
         };
         settings.bypassed_flows.sort_unstable();
         Self {
+            machine: Machine::new(&settings.machine, seed, name),
+            admission: Admission::new(settings.machine.limit),
+            idle_legs: IdleLegs::default(),
+            adopters: FlowTable::default(),
             settings,
             random: Random::new(seed, name),
             relays: Vec::new(),
@@ -96,9 +112,26 @@ impl Proxy {
         self.relays.iter().map(Relay::result)
     }
 
+    /// A packet that the kernel has.
+    fn take_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
+        match &packet {
+            Packet::Tcp(segment) if self.settings.bypassed_flows.binary_search(&segment.flow).is_err() => {
+                self.handle_segment(now, direction, segment);
+            }
+            Packet::Report { user, report } if matches!(self.settings.forwarding, Forwarding::Adapt { .. }) => {
+                self.handle_report(now, *user, report);
+            }
+            _ => self.passing.push_back((direction, packet)),
+        }
+    }
+
     fn handle_segment(&mut self, now: Nanoseconds, direction: Direction, segment: &Segment) {
-        let Some(place) = self.place_of(direction, segment) else {
-            self.counts[direction.index()].lost_packets += 1;
+        let Some(place) = self.place_of(now, direction, segment) else {
+            if self.settings.bypassed_flows.binary_search(&segment.flow).is_ok() {
+                self.passing.push_back((direction, Packet::Tcp(*segment)));
+            } else {
+                self.counts[direction.index()].lost_packets += 1;
+            }
             return;
         };
         if self.is_ready[place] {
@@ -109,19 +142,35 @@ impl Proxy {
         }
         self.relays[place].handle_segment(now, direction, segment);
         self.advance(now, place);
+        self.serve_waiting(now);
     }
 
     /// The relay of a segment's flow; a SYN makes one.
-    fn place_of(&mut self, direction: Direction, segment: &Segment) -> Option<usize> {
-        if let Some(place) = self.places.get(segment.flow) {
+    fn place_of(&mut self, now: Nanoseconds, direction: Direction, segment: &Segment) -> Option<usize> {
+        let adopter = self.adopters.get(segment.flow).filter(|place| self.relays[**place].request != direction);
+        if let Some(place) = adopter.or_else(|| self.places.get(segment.flow)) {
             return Some(*place);
         }
         if !segment.flags.has(Flags::SYN) || segment.flags.has(Flags::ACK) {
             return None;
         }
+        let decision = self.admission.decide();
+        match decision {
+            Decision::Serve | Decision::Wait => {}
+            Decision::Refuse | Decision::Drop | Decision::Bypass => {
+                self.turn_away(now, decision, direction, segment);
+                return None;
+            }
+        }
         let place = self.relays.len();
         self.places.get_or_make(segment.flow, || place)?;
-        let relay = self.new_relay(direction, segment);
+        let mut relay = self.new_relay(direction, segment);
+        relay.is_served = decision == Decision::Serve;
+        if relay.is_served {
+            self.admission.serve();
+        } else {
+            self.admission.wait(place);
+        }
         self.relays.push(relay);
         self.is_ready.push(false);
         self.times.reserve(self.relays.len());
@@ -139,13 +188,26 @@ impl Proxy {
         let (near, far) = if request == Direction::Up { (mobile_leg, server_leg) } else { (server_leg, mobile_leg) };
         let near = Connection::server(near, syn.flow, syn.user);
         let far = Connection::client(far, syn.flow, syn.user);
-        let new_pipe = || match &self.settings.forwarding {
-            Forwarding::Relay { buffer_bytes } | Forwarding::Adapt { buffer_bytes, .. } => {
-                Pipe::relaying(*buffer_bytes)
+        let machine = &self.settings.machine;
+        let reuse = machine.reuse.as_ref().filter(|reuse| reuse.server_of(syn.flow).is_some());
+        let new_pipe = || {
+            let pipe = match &self.settings.forwarding {
+                Forwarding::Relay { buffer_bytes } | Forwarding::Adapt { buffer_bytes, .. } => {
+                    Pipe::relaying(*buffer_bytes)
+                }
+                Forwarding::Store(store) => Pipe::storing(store.storage_bytes),
+            };
+            let pipe = pipe.read_by(machine);
+            match reuse {
+                Some(reuse) => pipe.counting(reuse),
+                None => pipe,
             }
-            Forwarding::Store(store) => Pipe::storing(store.storage_bytes),
         };
-        let manners = Manners { opening: self.settings.opening, aborts: self.settings.aborts };
+        let manners = Manners {
+            opening: self.settings.opening,
+            aborts: self.settings.aborts,
+            keeps_server_ns: reuse.map(|reuse| reuse.idle_ns),
+        };
         Relay::new(manners, request, near, far, [new_pipe(), new_pipe()])
     }
 
@@ -185,7 +247,41 @@ impl Proxy {
         }
     }
 
+    /// Has the program do what it may do now for a relay, and its connections send.
     fn advance(&mut self, now: Nanoseconds, place: usize) {
+        if self.acts_now(now, place) {
+            self.act(now, place);
+            while !self.machine.delays_program() && self.relays[place].has_piece_to_read() {
+                self.act(now, place);
+            }
+            self.acts_now(now, place); // when it acts again
+        }
+        self.note_end(place);
+        if !self.is_ready[place] {
+            self.is_ready[place] = true;
+            self.ready.push_back(place);
+        }
+    }
+
+    fn acts_now(&mut self, now: Nanoseconds, place: usize) -> bool {
+        let relay = &mut self.relays[place];
+        if !self.machine.delays_program() {
+            return relay.is_served;
+        }
+        let gate = self.gates.get(u32::from(relay.leg(Direction::Up).user()));
+        relay.wakes(now, self.catalogue.as_ref(), gate, |is_new| self.machine.waking_time(is_new))
+    }
+
+    /// One turn of the program.
+    fn act(&mut self, now: Nanoseconds, place: usize) {
+        self.turn(now, place);
+        if self.relays[place].takes_leg_request() {
+            self.find_leg(now, place);
+            self.turn(now, place);
+        }
+    }
+
+    fn turn(&mut self, now: Nanoseconds, place: usize) {
         let relay = &mut self.relays[place];
         let user = u32::from(relay.leg(Direction::Up).user());
         if let Forwarding::Adapt { adaptation, .. } = self.settings.forwarding {
@@ -194,10 +290,10 @@ impl Proxy {
         } else {
             relay.advance(now, &mut self.catalogue, None);
         }
-        if !self.is_ready[place] {
-            self.is_ready[place] = true;
-            self.ready.push_back(place);
-        }
+    }
+
+    fn poll_kernel(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
+        self.passing.pop_front().or_else(|| self.poll_relays(now))
     }
 
     fn next_time(&self, place: usize) -> Nanoseconds {
@@ -225,27 +321,34 @@ impl Hop<Packet> for Proxy {
         let counts = &mut self.counts[direction.index()];
         counts.offered_packets += 1;
         counts.offered_bytes += u64::from(packet.length_bytes());
-        match &packet {
-            Packet::Tcp(segment) if self.settings.bypassed_flows.binary_search(&segment.flow).is_err() => {
-                self.handle_segment(now, direction, segment);
-            }
-            Packet::Report { user, report } if matches!(self.settings.forwarding, Forwarding::Adapt { .. }) => {
-                self.handle_report(now, *user, report);
-            }
-            _ => self.passing.push_back((direction, packet)),
+        if self.machine.delays_packets() {
+            self.machine.push_arriving(now, direction, &packet);
+        } else {
+            self.take_packet(now, direction, packet);
         }
     }
 
     fn handle_timeout(&mut self, now: Nanoseconds) {
+        while let Some((direction, packet)) = self.machine.pop_arriving(now) {
+            self.take_packet(now, direction, packet);
+        }
         while let Some(place) = self.times.due(now) {
             self.relays[place].handle_timeout(now);
             self.times.set(place, pepscope_path::NEVER); // set anew once it has nothing more to send
             self.advance(now, place);
         }
+        self.serve_waiting(now);
     }
 
     fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
-        let (direction, packet) = self.passing.pop_front().or_else(|| self.poll_relays(now))?;
+        let (direction, packet) = if self.machine.delays_packets() {
+            while let Some((direction, packet)) = self.poll_kernel(now) {
+                self.machine.push_leaving(now, direction, packet);
+            }
+            self.machine.pop_leaving(now)?
+        } else {
+            self.poll_kernel(now)?
+        };
         let counts = &mut self.counts[direction.index()];
         counts.delivered_packets += 1;
         counts.delivered_bytes += u64::from(packet.length_bytes());
@@ -253,7 +356,7 @@ impl Hop<Packet> for Proxy {
     }
 
     fn poll_timeout(&self) -> Nanoseconds {
-        self.times.earliest()
+        self.times.earliest().min(self.machine.next_time())
     }
 
     /// `offered` counts what entered and `delivered` what left in that direction: a proxy makes packets of its own, so

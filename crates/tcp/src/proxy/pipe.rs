@@ -5,6 +5,8 @@ use std::collections::VecDeque;
 use pepscope_path::{Nanoseconds, NEVER};
 
 use super::gate::Gate;
+use super::machine::MachineSettings;
+use super::reuse::{Messages, ReuseSettings};
 use super::store::{Catalogue, Released, Store, StoredObject};
 use crate::connection::Connection;
 use crate::run::Run;
@@ -17,6 +19,13 @@ pub(crate) struct Pipe {
     ready: VecDeque<Run>,
     ready_bytes: u64,
     limit_bytes: u64,
+    /// The most that is read at a time.
+    read_bytes: u64,
+    /// What a pipe that was full holds at most before it is read into again.
+    resume_bytes: u64,
+    is_full: bool,
+    /// Messages that came in, and those that may leave, where the connection may serve another client later.
+    messages: Option<[Messages; 2]>,
     store: Option<Store>,
     released: VecDeque<Released>,
     taken_bytes: u64,
@@ -31,6 +40,10 @@ impl Pipe {
             ready: VecDeque::new(),
             ready_bytes: 0,
             limit_bytes,
+            read_bytes: u64::MAX,
+            resume_bytes: limit_bytes,
+            is_full: false,
+            messages: None,
             store: None,
             released: VecDeque::new(),
             taken_bytes: 0,
@@ -42,6 +55,29 @@ impl Pipe {
     /// A pipe that holds objects until they are whole.
     pub fn storing(storage_bytes: u64) -> Self {
         Self { store: Some(Store::default()), ..Self::relaying(storage_bytes) }
+    }
+
+    /// The same pipe, read as the program of `machine` reads.
+    pub fn read_by(mut self, machine: &MachineSettings) -> Self {
+        self.read_bytes = machine.read_bytes;
+        self.resume_bytes = (machine.resume_share * self.limit_bytes as f64) as u64;
+        self
+    }
+
+    /// The same pipe, which counts messages.
+    pub fn counting(mut self, reuse: &ReuseSettings) -> Self {
+        self.messages = Some([Messages::new(reuse), Messages::new(reuse)]);
+        self
+    }
+
+    /// How many messages came in, if there was nothing else.
+    pub fn whole_taken(&self) -> Option<u64> {
+        self.messages.as_ref()?[0].whole()
+    }
+
+    /// How many messages were let go, if there was nothing else.
+    pub fn whole_passed(&self) -> Option<u64> {
+        self.messages.as_ref()?[1].whole()
     }
 
     pub fn held_bytes(&self) -> u64 {
@@ -72,7 +108,22 @@ impl Pipe {
         }
     }
 
-    /// Reads from a leg what there is room for beside the `outstanding_bytes` that the other leg has yet to deliver.
+    /// Whether [`Pipe::take`] would read from a leg with something to read.
+    pub fn may_take(&self, outstanding_bytes: u64) -> bool {
+        let held_bytes = self.held_bytes() + outstanding_bytes;
+        if self.is_full {
+            held_bytes <= self.resume_bytes
+        } else {
+            held_bytes < self.limit_bytes
+        }
+    }
+
+    /// Whether the program reads by pieces, and may have more to read once it has done the rest.
+    pub fn reads_by_pieces(&self) -> bool {
+        self.read_bytes < u64::MAX
+    }
+
+    /// Reads from a leg, at most as much as the program reads at a time, what there is room for beside the `outstanding_bytes` that the other leg has yet to deliver.
     pub fn take(
         &mut self,
         now: Nanoseconds,
@@ -80,13 +131,23 @@ impl Pipe {
         outstanding_bytes: u64,
         catalogue: Option<&Catalogue>,
     ) {
+        if self.is_full && !self.may_take(outstanding_bytes) {
+            return;
+        }
+        self.is_full = false;
+        let mut left = self.read_bytes;
         loop {
             let held_bytes = self.held_bytes() + outstanding_bytes;
             let room = self.limit_bytes.saturating_sub(held_bytes);
-            let Some(run) = from.read(room) else {
+            self.is_full = room == 0 && self.resume_bytes < self.limit_bytes;
+            let Some(run) = from.read(room.min(left)) else {
                 break;
             };
+            left -= run.bytes;
             self.taken_bytes += run.bytes;
+            if let Some([taken, _]) = &mut self.messages {
+                taken.note(run);
+            }
             match (&mut self.store, catalogue) {
                 (Some(store), Some(catalogue)) => store.push(now, run, catalogue, &mut self.released),
                 _ => self.add(run),
@@ -113,6 +174,9 @@ impl Pipe {
 
     /// Bytes that may leave.
     pub fn add(&mut self, run: Run) {
+        if let Some([_, passed]) = &mut self.messages {
+            passed.note(run);
+        }
         self.ready_bytes += run.bytes;
         match self.ready.back_mut() {
             Some(last) if last.content == run.content && last.content_offset + last.bytes == run.content_offset => {

@@ -1,8 +1,12 @@
 //! One flow through a proxy: two connections, and what happens between them.
 
+mod keeping;
+mod turns;
+
 use pepscope_path::{Direction, Nanoseconds, NEVER};
 
 use super::gate::Gate;
+use super::leg::Leg;
 use super::pipe::Pipe;
 use super::store::{Catalogue, Released};
 use crate::connection::Connection;
@@ -16,6 +20,8 @@ pub enum Opening {
     /// Together with its own answer to the client's SYN.
     #[default]
     AtOnce,
+    /// When the client's connection is established, as a program does that accepts it.
+    AfterAccept,
     /// It connects before it answers the client, which it does once the far end has accepted.
     FarEndFirst,
     /// It connects with the first data to be forwarded.
@@ -48,33 +54,13 @@ pub struct RelayResult {
     pub mobile_leg: Statistics,
 }
 
-#[derive(Debug)]
-struct Leg {
-    connection: Connection,
-    is_connected: bool,
-    peer_finished: bool,
-    /// Closed, reset, given up or aborted.
-    is_over: bool,
-    abort_at: Nanoseconds,
-}
-
-impl Leg {
-    fn new(connection: Connection) -> Self {
-        Self { connection, is_connected: false, peer_finished: false, is_over: false, abort_at: NEVER }
-    }
-
-    fn abort(&mut self, now: Nanoseconds) {
-        self.connection.abort(now);
-        self.is_over = true;
-        self.abort_at = NEVER;
-    }
-}
-
 /// How a relay behaves, the same for all flows of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manners {
     pub opening: Opening,
     pub aborts: AbortPropagation,
+    /// How long a connection with the server is kept for another client; `None` ends it with its own.
+    pub keeps_server_ns: Option<Nanoseconds>,
 }
 
 /// A flow at the proxy. Legs and pipes are indexed by the direction of what they receive: what travels down arrives at
@@ -85,13 +71,25 @@ pub(crate) struct Relay {
     pipes: [Pipe; 2],
     manners: Manners,
     /// The direction in which the client's SYN came.
-    request: Direction,
+    pub request: Direction,
     /// The client's SYN while the far end is asked first.
     held_syn: Option<Segment>,
     far_leg_opened_ns: Option<Nanoseconds>,
     /// Requests passed on whose answers have not come.
     unanswered: u32,
     cache_hits: u32,
+    /// The program serves it, and does not only let it wait.
+    pub is_served: bool,
+    /// It no longer counts as served.
+    pub has_ended: bool,
+    /// When the program acts on what happened; [`NEVER`] where nothing did.
+    wake_ns: Nanoseconds,
+    /// When the connection with the server, which waits for another client, is closed; [`NEVER`] while it is in use.
+    idle_until: Nanoseconds,
+    /// It was not used for so long that it is closed.
+    is_expired: bool,
+    /// The far leg is wanted, and one that another client left would do.
+    asks_for_leg: bool,
 }
 
 impl Relay {
@@ -99,7 +97,22 @@ impl Relay {
     pub fn new(manners: Manners, request: Direction, near: Connection, far: Connection, pipes: [Pipe; 2]) -> Self {
         let (near, far) = (Leg::new(near), Leg::new(far));
         let legs = if request == Direction::Down { [near, far] } else { [far, near] };
-        Self { legs, pipes, manners, request, held_syn: None, far_leg_opened_ns: None, unanswered: 0, cache_hits: 0 }
+        Self {
+            legs,
+            pipes,
+            manners,
+            request,
+            held_syn: None,
+            far_leg_opened_ns: None,
+            unanswered: 0,
+            cache_hits: 0,
+            is_served: true,
+            has_ended: false,
+            wake_ns: NEVER,
+            idle_until: NEVER,
+            is_expired: false,
+            asks_for_leg: false,
+        }
     }
 
     /// Takes a segment that travels in `direction`.
@@ -107,7 +120,6 @@ impl Relay {
         let waits = self.manners.opening == Opening::FarEndFirst && !self.far_leg().is_connected;
         if direction == self.request && waits && !self.far_leg().is_over {
             self.held_syn = Some(*segment);
-            self.open_far_leg(now);
         } else {
             self.legs[direction.index()].connection.handle_segment(now, segment);
         }
@@ -121,20 +133,35 @@ impl Relay {
                 leg.abort(now);
             }
         }
+        if self.idle_until <= now {
+            self.idle_until = NEVER;
+            self.is_expired = true;
+        }
     }
 
-    /// Moves everything on that can move.
+    /// Moves everything on that can move in one turn of the program: at most one read from either leg.
     pub fn advance(&mut self, now: Nanoseconds, catalogue: &mut Option<Catalogue>, mut gate: Option<&mut Gate>) {
         for side in [Direction::Down, Direction::Up] {
             self.take_events(now, side);
         }
-        if self.manners.opening == Opening::AtOnce {
+        if self.opens_now() {
             self.open_far_leg(now);
         }
         for direction in [self.request, self.request.opposite()] {
             self.fill(now, direction, catalogue);
             let gate = gate.as_deref_mut().filter(|_| direction == Direction::Down);
             self.drain(now, direction, gate);
+        }
+    }
+
+    /// Whether the program connects to the far end now, whatever there is to forward.
+    fn opens_now(&self) -> bool {
+        let near = self.near_leg();
+        match self.manners.opening {
+            Opening::AtOnce => true,
+            Opening::AfterAccept => near.is_connected && !near.is_over,
+            Opening::FarEndFirst => self.held_syn.is_some(),
+            Opening::WithData => false,
         }
     }
 
@@ -153,7 +180,10 @@ impl Relay {
                 Event::Closed => leg.is_over = true,
                 Event::Reset | Event::TimedOut => {
                     leg.is_over = true;
-                    self.propagate_abort(now, side.opposite());
+                    if !self.is_idle() {
+                        self.propagate_abort(now, side.opposite());
+                    }
+                    self.idle_until = NEVER;
                 }
             }
         }
@@ -178,18 +208,28 @@ impl Relay {
         &self.legs[self.request.opposite().index()]
     }
 
+    fn near_leg(&self) -> &Leg {
+        &self.legs[self.request.index()]
+    }
+
     fn open_far_leg(&mut self, now: Nanoseconds) {
         if self.far_leg_opened_ns.is_none() {
             self.far_leg_opened_ns = Some(now);
-            self.legs[self.request.opposite().index()].connection.connect(now);
+            self.asks_for_leg = self.manners.keeps_server_ns.is_some();
+            if !self.asks_for_leg {
+                self.connect_far_leg(now);
+            }
         }
+    }
+
+    fn connect_far_leg(&mut self, now: Nanoseconds) {
+        self.legs[self.request.opposite().index()].connection.connect(now);
     }
 
     /// Takes what arrived into the pipe, and decides about what a store hands on.
     fn fill(&mut self, now: Nanoseconds, direction: Direction, catalogue: &mut Option<Catalogue>) {
         loop {
-            let to = &self.legs[direction.opposite().index()].connection;
-            let outstanding_bytes = to.queued_bytes() + to.unacknowledged_bytes();
+            let outstanding_bytes = self.legs[direction.opposite().index()].outstanding_bytes();
             let leg = &mut self.legs[direction.index()];
             let pipe = &mut self.pipes[direction.index()];
             pipe.take(now, &mut leg.connection, outstanding_bytes, catalogue.as_ref());
@@ -230,6 +270,9 @@ impl Relay {
         if direction == self.request && has_something && self.manners.opening == Opening::WithData {
             self.open_far_leg(now);
         }
+        if self.asks_for_leg {
+            return; // what comes in its place takes the bytes
+        }
         let pipe = &mut self.pipes[direction.index()];
         let to = &mut self.legs[direction.opposite().index()].connection;
         pipe.give(now, to, gate);
@@ -239,7 +282,11 @@ impl Relay {
         let source_ended = from.peer_finished && from.connection.readable() == 0;
         let other_ended = never_opened && self.legs[self.request.index()].peer_finished;
         if is_drained && (source_ended || other_ended) {
-            self.legs[direction.opposite().index()].connection.close(now);
+            if direction == self.request && self.keeps_far_leg(now) {
+                self.legs[self.request.index()].connection.close(now);
+            } else {
+                self.legs[direction.opposite().index()].connection.close(now);
+            }
         }
     }
 
@@ -249,17 +296,6 @@ impl Relay {
             let segment = self.legs[side.index()].connection.poll_transmit(now)?;
             Some((side.opposite(), segment))
         })
-    }
-
-    /// When [`Relay::handle_timeout`] or [`Relay::advance`] has something to do.
-    pub fn poll_timeout(&self, catalogue: Option<&Catalogue>, gate: Option<&Gate>) -> Nanoseconds {
-        let legs = self.legs.iter().map(|leg| leg.connection.poll_timeout().min(leg.abort_at));
-        let pipes = self.pipes.iter().map(|pipe| pipe.deadline(catalogue));
-        let mobile_leg = &self.legs[Direction::Up.index()];
-        let has_more = !self.pipes[Direction::Down.index()].is_empty() || mobile_leg.connection.wants_repeat();
-        let is_waiting = has_more && !mobile_leg.is_over;
-        let gate = gate.filter(|_| is_waiting).map_or(NEVER, Gate::next_release);
-        legs.chain(pipes).fold(gate, Nanoseconds::min)
     }
 
     /// Bytes held in `direction`.
@@ -275,7 +311,7 @@ impl Relay {
     pub fn result(&self) -> RelayResult {
         let by_direction = |count: fn(&Pipe) -> u64| [count(&self.pipes[0]), count(&self.pipes[1])];
         RelayResult {
-            flow: self.legs[0].connection.flow(),
+            flow: self.near_leg().connection.flow(),
             far_leg_opened_ns: self.far_leg_opened_ns,
             taken_bytes: by_direction(Pipe::taken_bytes),
             given_bytes: by_direction(Pipe::given_bytes),

@@ -8,8 +8,8 @@ use pepscope_path::{
 };
 
 use super::{
-    AbortPropagation, AdaptationSettings, Forwarding, Opening, Proxy, ProxySettings, RateSource, RelayResult,
-    SlidingModeSettings, StoreSettings, StoredObject,
+    AbortPropagation, AdaptationSettings, Forwarding, MachineSettings, Opening, Proxy, ProxySettings, RateSource,
+    RelayResult, SlidingModeSettings, StoreSettings, StoredObject,
 };
 use crate::host::Outcome;
 use crate::packet::Packet;
@@ -18,13 +18,13 @@ use crate::segment::ContentId;
 use crate::settings::Settings;
 use crate::test_path::{wired, TestPath};
 
-const FILE: ContentId = ContentId(1);
-const REQUEST: ContentId = ContentId(2);
+pub(super) const FILE: ContentId = ContentId(1);
+pub(super) const REQUEST: ContentId = ContentId(2);
 const SMALLER_FILE: ContentId = ContentId(3);
-const FILE_BYTES: u64 = 2_000_000;
+pub(super) const FILE_BYTES: u64 = 2_000_000;
 
 /// A hop that the test can still look into once it is a part of the path.
-struct Watched<T>(Rc<RefCell<T>>);
+pub(super) struct Watched<T>(pub(super) Rc<RefCell<T>>);
 
 impl<T> Clone for Watched<T> {
     fn clone(&self) -> Self {
@@ -59,12 +59,12 @@ impl<T: Hop<Packet>> Hop<Packet> for Watched<T> {
 }
 
 impl<T: Hop<Packet>> Watched<T> {
-    fn new(hop: T) -> Self {
+    pub(super) fn new(hop: T) -> Self {
         Self(Rc::new(RefCell::new(hop)))
     }
 
     /// The quantity `name` that the hop records now.
-    fn observed(&self, now: Nanoseconds, name: &str) -> f64 {
+    pub(super) fn observed(&self, now: Nanoseconds, name: &str) -> f64 {
         let mut found = None;
         self.observe(now, &mut |recorded, value| {
             if recorded == name {
@@ -76,12 +76,12 @@ impl<T: Hop<Packet>> Watched<T> {
 }
 
 impl Watched<Proxy> {
-    fn result(&self, place: usize) -> RelayResult {
+    pub(super) fn result(&self, place: usize) -> RelayResult {
         self.0.borrow().relays().nth(place).expect("a relayed flow")
     }
 }
 
-fn settings(forwarding: Forwarding) -> ProxySettings {
+pub(super) fn settings(forwarding: Forwarding) -> ProxySettings {
     ProxySettings {
         server_leg: Settings::default(),
         mobile_leg: Settings::default(),
@@ -89,14 +89,15 @@ fn settings(forwarding: Forwarding) -> ProxySettings {
         opening: Opening::AtOnce,
         aborts: AbortPropagation::AtOnce,
         bypassed_flows: Vec::new(),
+        machine: MachineSettings::default(),
     }
 }
 
-fn relay() -> ProxySettings {
+pub(super) fn relay() -> ProxySettings {
     settings(Forwarding::Relay { buffer_bytes: 100_000 })
 }
 
-fn store(cache_bytes: u64, forwarded_as: Option<(ContentId, u64)>) -> ProxySettings {
+pub(super) fn store(cache_bytes: u64, forwarded_as: Option<(ContentId, u64)>) -> ProxySettings {
     let file = StoredObject { content: FILE, bytes: FILE_BYTES, forwarded_as, answer_to: Some(REQUEST) };
     let request = StoredObject { content: REQUEST, bytes: 300, forwarded_as: None, answer_to: None };
     settings(Forwarding::Store(StoreSettings {
@@ -108,7 +109,7 @@ fn store(cache_bytes: u64, forwarded_as: Option<(ContentId, u64)>) -> ProxySetti
 }
 
 /// A fast wired leg, the proxy, a slow leg to the mobile.
-fn path(proxy: ProxySettings) -> (TestPath, Watched<Proxy>) {
+pub(super) fn path(proxy: ProxySettings) -> (TestPath, Watched<Proxy>) {
     let proxy = Watched::new(Proxy::new(proxy, 1, "proxy"));
     let hops = vec![wired(100_000_000, 20, 300, 0.0), Box::new(proxy.clone()), wired(4_000_000, 40, 60, 0.0)];
     (TestPath::new(hops), proxy)

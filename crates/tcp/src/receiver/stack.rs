@@ -2,6 +2,8 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
+use crate::segment::ContentId;
+
 use super::{Due, Receiver, SenderTimes};
 
 impl Receiver {
@@ -72,6 +74,11 @@ impl Receiver {
             }
             _ => self.due = Due::Yes,
         }
+    }
+
+    /// The content of the next byte to be read.
+    pub fn next_content(&self) -> Option<ContentId> {
+        self.buffer.next_content()
     }
 
     /// Drops what was not read.
