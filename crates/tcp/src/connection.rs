@@ -40,6 +40,8 @@ pub struct Connection {
     time_wait_until: Nanoseconds,
     reset_due: Option<Segment>,
     ip_identification: u16,
+    /// What each packet adds: nothing with XNU, none of whose packets may be fragmented (RFC 6864).
+    identification_step: u16,
     events: Events,
     statistics: Statistics,
 }
@@ -69,7 +71,8 @@ impl Connection {
             last_acknowledgement: 0,
             time_wait_until: NEVER,
             reset_due: None,
-            ip_identification: settings.ip_identification,
+            ip_identification: if settings.stack == Stack::Darwin { 0 } else { settings.ip_identification },
+            identification_step: u16::from(settings.stack != Stack::Darwin),
             events: Events::default(),
             statistics: Statistics::default(),
             settings,
@@ -130,7 +133,9 @@ impl Connection {
         }
         if now >= self.handshake.deadline() {
             self.statistics.timeouts += 1;
-            self.sender.timer.back_off();
+            if !self.handshake.keeps_interval(self.settings.stack) {
+                self.sender.timer.back_off();
+            }
             if !self.handshake.retry(now, self.sender.timer.timeout(), self.settings.handshake_retries) {
                 self.give_up();
                 return;

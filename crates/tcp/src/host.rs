@@ -4,6 +4,7 @@ mod attribution;
 mod error;
 mod fast_path;
 mod flow;
+mod identifications;
 mod observing;
 mod processing;
 
@@ -27,6 +28,7 @@ pub use error::HostError;
 use fast_path::FastFlow;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
+use identifications::Identifications;
 pub(crate) use processing::{News, Processing};
 pub use processing::{ProcessingSettings, ProcessingTime};
 
@@ -54,6 +56,7 @@ pub struct Host {
     stray_packets: u64,
     /// Which application answers on which connection, where that changes.
     attribution: Attribution,
+    identifications: Identifications,
     /// `None` where nothing takes time.
     processing: Option<Processing>,
 }
@@ -78,6 +81,7 @@ impl Host {
             open_flows: 0,
             stray_packets: 0,
             attribution: Attribution::default(),
+            identifications: Identifications::default(),
             processing: None,
         }
     }
@@ -195,7 +199,7 @@ impl Host {
         let flow = &mut self.flows[place];
         if flow.is_ready {
             // Segments that arrive at one time are answered one by one: sharing ACKs is for the path to do.
-            while let Some(answer) = flow.connection.poll_transmit(now) {
+            while let Some(answer) = flow.poll_transmit(now, &mut self.identifications) {
                 self.leaving.push_back(Packet::Tcp(answer));
             }
         }
@@ -296,7 +300,7 @@ impl Host {
         }
         while let Some(place) = self.ready.front().copied() {
             let flow = &mut self.flows[place];
-            if let Some(segment) = flow.connection.poll_transmit(now) {
+            if let Some(segment) = flow.poll_transmit(now, &mut self.identifications) {
                 return Some(Packet::Tcp(segment));
             }
             flow.is_ready = false;
@@ -320,7 +324,7 @@ impl Host {
         }
         while let Some(place) = self.ready.front().copied() {
             let flow = &mut self.flows[place];
-            while let Some(segment) = flow.connection.poll_transmit(now) {
+            while let Some(segment) = flow.poll_transmit(now, &mut self.identifications) {
                 sink.send(Packet::Tcp(segment));
             }
             flow.is_ready = false;
@@ -380,6 +384,8 @@ impl Host {
     }
 }
 
+#[cfg(test)]
+mod kernel_tests;
 #[cfg(test)]
 mod linux_tests;
 #[cfg(test)]

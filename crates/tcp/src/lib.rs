@@ -47,7 +47,8 @@ pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
 pub use run::Run;
 pub use script::{Pause, Reading, Script, ScriptError, Step};
 pub use segment::{
-    ContentId, Ecn, Flags, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES,
+    ContentId, Ecn, Flags, OptionLayout, SackBlocks, Segment, Timestamps, IPV4_HEADER_BYTES, IPV6_HEADER_BYTES,
+    TCP_HEADER_BYTES,
 };
 pub use settings::{
     DelayedAcknowledgement, EcnMode, Recovery, RetransmissionEstimator, RetransmissionSettings, Settings, Stack,

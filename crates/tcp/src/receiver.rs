@@ -1,8 +1,11 @@
 //! The receiving half: what it takes, what it acknowledges and when, and the window that it offers.
 
 mod blocks;
+mod darwin;
+mod kernel;
 mod linux;
 mod stack;
+mod windows;
 
 use pepscope_path::{Nanoseconds, NEVER};
 
@@ -10,11 +13,11 @@ use crate::reassembly::Reassembly;
 use crate::run::{PlacedRun, Run};
 use crate::segment::{Ecn, Flags, Segment};
 use crate::sequence::{number, position};
-use crate::settings::{DelayedAcknowledgement, EcnMode, Settings, Stack};
+use crate::settings::{DelayedAcknowledgement, EcnMode, Settings};
 use crate::statistics::Statistics;
 
-use linux::LinuxReceiver;
-pub(crate) use linux::SenderTimes;
+use kernel::KernelReceiver;
+pub(crate) use kernel::SenderTimes;
 
 /// Which acknowledgement waits to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +65,8 @@ pub(crate) struct Receiver {
     duplicate: Option<(u64, u64)>,
     pub ecn: EcnMode,
     echo: bool,
-    /// Decides on windows and delayed ACKs with [`Stack::Linux`].
-    linux: Option<LinuxReceiver>,
+    /// Decides on windows and delayed ACKs where the stack is a kernel's.
+    kernel: Option<KernelReceiver>,
 }
 
 impl Receiver {
@@ -92,7 +95,7 @@ impl Receiver {
             duplicate: None,
             ecn: EcnMode::Off,
             echo: false,
-            linux: (settings.stack == Stack::Linux).then(|| LinuxReceiver::new(settings)),
+            kernel: KernelReceiver::new(settings),
         }
     }
 
@@ -159,7 +162,7 @@ impl Receiver {
         let had = self.buffer.next();
         if segment.flags.has(Flags::FIN) && self.fin.is_none() && payload_end <= edge {
             self.fin = Some(payload_end);
-            if self.linux.is_some() && payload_end > had {
+            if self.kernel.is_some() && payload_end > had {
                 self.due = Due::Alone; // it is held and reported as data are
             }
         }
@@ -175,16 +178,16 @@ impl Receiver {
                 if start <= had {
                     let had_gaps = self.buffer.has_gaps();
                     self.buffer.append(run);
-                    if let Some(linux) = &mut self.linux {
-                        linux.take(segment.payload_bytes.into(), segment.flags.has(Flags::PSH));
+                    if let Some(kernel) = &mut self.kernel {
+                        kernel.take(segment.payload_bytes.into(), segment.flags.has(Flags::PSH));
                     }
                     self.acknowledge_in_order(now, had_gaps);
                 } else {
                     statistics.out_of_order_segments += 1;
                     if !self.buffer.hold(run) {
                         self.note_duplicate(start, end, statistics);
-                    } else if let Some(linux) = &mut self.linux {
-                        linux.hold(segment.payload_bytes.into(), end);
+                    } else if let Some(kernel) = &mut self.kernel {
+                        kernel.hold(segment.payload_bytes.into(), end);
                     }
                     self.acknowledge_out_of_order(now);
                 }
@@ -224,12 +227,8 @@ impl Receiver {
 
     #[inline(always)]
     fn acknowledge_in_order(&mut self, now: Nanoseconds, had_gaps: bool) {
-        if let (Some(linux), true) = (&self.linux, self.delayed.is_some()) {
-            if had_gaps || linux.acknowledges_now(self.next(), self.read, self.window_shift) {
-                self.due = Due::Yes;
-            } else {
-                self.deadline = linux.deadline(now, self.deadline);
-            }
+        if self.kernel.is_some() && self.delayed.is_some() {
+            self.acknowledge_as_kernel(now, had_gaps);
             return;
         }
         self.unacknowledged_segments += 1;
@@ -251,8 +250,8 @@ impl Receiver {
         if self.report_duplicates && self.sack && start < end {
             self.duplicate = Some((start, end));
         }
-        if let Some(linux) = &mut self.linux {
-            linux.take_duplicate();
+        if let Some(kernel) = &mut self.kernel {
+            kernel.take_duplicate();
         }
         self.due = Due::Alone;
     }
@@ -315,8 +314,8 @@ impl Receiver {
         if now >= self.deadline {
             self.deadline = NEVER;
             self.acknowledge_now();
-            if let Some(linux) = &mut self.linux {
-                linux.delay_passed();
+            if let Some(kernel) = &mut self.kernel {
+                kernel.delay_passed();
             }
         }
     }
@@ -334,8 +333,8 @@ impl Receiver {
     #[inline(always)]
     fn make_room(&mut self, bytes: u64, is_open: bool) {
         self.read += bytes;
-        if self.linux.is_some() {
-            self.make_room_as_linux(bytes, is_open);
+        if self.kernel.is_some() {
+            self.make_room_as_kernel(bytes, is_open);
             return;
         }
         // An ACK that is due announces the window, too.
@@ -353,8 +352,8 @@ impl Receiver {
     #[inline(always)]
     pub fn offer_window(&mut self, shift: u8) -> u16 {
         let next = self.next();
-        if let Some(linux) = &mut self.linux {
-            self.offered_window = linux.offer(next, shift);
+        if let Some(kernel) = &mut self.kernel {
+            self.offered_window = kernel.offer(next, self.read, shift);
             self.offered_edge = self.offered_edge.max(next + self.offered_window);
             return (self.offered_window >> shift) as u16;
         }
@@ -385,8 +384,8 @@ impl Receiver {
     /// A segment that leaves carries the acknowledgement.
     #[inline]
     pub fn acknowledged(&mut self) {
-        if let Some(linux) = &mut self.linux {
-            linux.acknowledged(self.buffer.next() + u64::from(self.fin_taken));
+        if let Some(kernel) = &mut self.kernel {
+            kernel.acknowledged(self.buffer.next() + u64::from(self.fin_taken));
         }
         self.due = Due::No;
         (self.deadline, self.compressed_until) = (NEVER, NEVER);

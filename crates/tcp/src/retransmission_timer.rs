@@ -28,13 +28,13 @@ impl RetransmissionTimer {
     /// Whether each ACK's sample counts, not only one a round trip.
     #[inline]
     pub fn takes_every_sample(&self) -> bool {
-        self.settings.estimator == RetransmissionEstimator::Linux
+        self.settings.estimator != RetransmissionEstimator::Rfc6298
     }
 
     /// Takes one sample (RFC 6298, section 2 with alpha = 1/8 and beta = 1/4), the first of a round trip if `is_new_round`;
     /// ends backoff.
     pub fn sample(&mut self, round_trip_time: Nanoseconds, is_new_round: bool) {
-        if self.takes_every_sample() {
+        if self.settings.estimator == RetransmissionEstimator::Linux {
             self.sample_as_linux(round_trip_time, is_new_round);
             self.reset_backoff();
             return;
@@ -93,6 +93,7 @@ impl RetransmissionTimer {
                     self.variation.saturating_mul(4).max(self.settings.clock_granularity)
                 }
                 RetransmissionEstimator::Linux => self.variation,
+                RetransmissionEstimator::Darwin => self.variation.saturating_mul(4) + self.settings.minimum,
             };
             self.timeout = smoothed
                 .saturating_add(margin)
@@ -171,6 +172,18 @@ mod tests {
         assert_eq!(timer.timeout(), 1800 * MILLISECOND);
         for _ in 0..200 {
             timer.sample(600 * MILLISECOND, true);
+        }
+        assert_eq!((timer.timeout() + MILLISECOND / 2) / MILLISECOND, 800);
+    }
+
+    #[test]
+    fn darwin_adds_two_hundred_milliseconds_to_the_sum() {
+        let estimator = RetransmissionEstimator::Darwin;
+        let mut timer = RetransmissionTimer::new(RetransmissionSettings { estimator, ..Default::default() });
+        timer.sample(600 * MILLISECOND, true);
+        assert_eq!(timer.timeout(), 2000 * MILLISECOND);
+        for _ in 0..200 {
+            timer.sample(600 * MILLISECOND, false);
         }
         assert_eq!((timer.timeout() + MILLISECOND / 2) / MILLISECOND, 800);
     }

@@ -106,6 +106,18 @@ impl SackBlocks {
     }
 }
 
+/// The order of the options in a SYN behind the maximum segment size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OptionLayout {
+    /// SACK permitted and timestamps, window scale (Linux).
+    #[default]
+    ScaleLast,
+    /// Window scale, SACK permitted and timestamps (Windows).
+    ScaleSecond,
+    /// Window scale, timestamps, SACK permitted and the end of the list (macOS, iOS).
+    SackLast,
+}
+
 /// A TCP segment and the fields of the IP header that carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
@@ -128,6 +140,7 @@ pub struct Segment {
     pub maximum_segment_size: Option<u16>,
     pub window_scale: Option<u8>,
     pub sack_permitted: bool,
+    pub option_layout: OptionLayout,
     pub ecn: Ecn,
     pub ip_identification: u16,
     pub time_to_live: u8,
@@ -150,6 +163,7 @@ impl Segment {
             bytes += 4; // with a NOP
         }
         match (self.sack_permitted, self.timestamps.is_some()) {
+            (true, true) if self.option_layout == OptionLayout::SackLast => bytes += TIMESTAMPS_OPTION_BYTES + 4,
             (true, true) | (false, true) => bytes += TIMESTAMPS_OPTION_BYTES, // SACK permitted takes the NOPs' place
             (true, false) => bytes += 4,
             (false, false) => {}
@@ -184,7 +198,7 @@ impl Segment {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flags, Segment, Timestamps};
+    use super::{Flags, OptionLayout, Segment, Timestamps};
 
     #[test]
     fn options_take_the_room_that_linux_gives_them() {
@@ -195,6 +209,14 @@ mod tests {
         segment.timestamps = Some(Timestamps::default());
         segment.window_scale = Some(7);
         assert_eq!(segment.option_bytes(), 20);
+    }
+
+    #[test]
+    fn darwin_gives_sack_permitted_a_word_of_its_own() {
+        let mut segment = Segment { sack_permitted: true, option_layout: OptionLayout::SackLast, ..Segment::default() };
+        assert_eq!(segment.option_bytes(), 4);
+        segment.timestamps = Some(Timestamps::default());
+        assert_eq!(segment.option_bytes(), 16);
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::run::Run;
 use crate::segment::{ContentId, SackBlocks};
 use crate::send_queue::SendQueue;
 use crate::sequence::number;
-use crate::settings::{EcnMode, Recovery, Settings, Stack};
+use crate::settings::{EcnMode, Recovery, Settings};
 use crate::statistics::Statistics;
 
 pub(crate) use header_prediction::Burst;
@@ -119,8 +119,8 @@ pub(crate) struct Sender {
     /// It is requested, but not on the data that may leave before.
     fin_waits: bool,
     fin_sent: bool,
-    /// The burst under way, with [`Stack::Linux`].
-    offload: Option<Offload>,
+    /// The burst under way, where the stack is a kernel's.
+    pub(crate) offload: Option<Offload>,
     /// What Linux's recovery keeps.
     pub(crate) linux: Option<Box<LinuxRecovery>>,
 }
@@ -178,7 +178,7 @@ impl Sender {
             fin_requested: false,
             fin_waits: false,
             fin_sent: false,
-            offload: (settings.stack == Stack::Linux).then(Offload::default),
+            offload: Offload::new(settings.stack),
             linux: None,
         }
     }

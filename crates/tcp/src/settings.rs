@@ -3,6 +3,7 @@
 use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
 
 use crate::control::ControlKind;
+use crate::segment::OptionLayout;
 
 /// How congestion marks are echoed and answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,6 +42,22 @@ pub enum Stack {
     /// Linux's: windows and delayed ACKs ([`Settings::receive_buffer_bytes`] is tcp_rmem\[2\]), Nagle's algorithm in
     /// Minshall's form, segmentation offload with its pushes, the retransmission timer's variance, IP identifications.
     Linux,
+    /// Windows 10 and 11: the order of its options, windows, delayed ACKs, IP identifications that count by destination.
+    Windows,
+    /// macOS and iOS: likewise, from the sources of xnu; no IP identifications.
+    Darwin,
+}
+
+impl Stack {
+    /// The order of its options in a SYN.
+    #[must_use]
+    pub const fn option_layout(self) -> OptionLayout {
+        match self {
+            Self::Ideal | Self::Linux => OptionLayout::ScaleLast,
+            Self::Windows => OptionLayout::ScaleSecond,
+            Self::Darwin => OptionLayout::SackLast,
+        }
+    }
 }
 
 /// Acknowledging less often than every segment (RFC 5681, section 4.2).
@@ -67,6 +84,8 @@ pub enum RetransmissionEstimator {
     Rfc6298,
     /// From each ACK's; the least timeout bounds what is added to the smoothed round-trip time.
     Linux,
+    /// From each ACK's; the least timeout is added to the sum.
+    Darwin,
 }
 
 /// Bounds of the retransmission timeout (RFC 6298).
@@ -127,6 +146,8 @@ pub struct Settings {
     /// Offered in the SYN (RFC 7323, section 2) up to [`Settings::offered_window_scale`]; `None` offers none.
     pub window_scale: Option<u8>,
     pub timestamps: bool,
+    /// They are offered in a SYN, too, not only where the peer offers them.
+    pub timestamps_offered: bool,
     /// Selective acknowledgements are offered and, if both ends offer them, sent.
     pub sack: bool,
     /// Duplicates are reported in the first SACK block (RFC 2883).
@@ -180,6 +201,7 @@ impl Default for Settings {
             initial_slow_start_threshold_bytes: u64::MAX,
             window_scale: Some(7),
             timestamps: true,
+            timestamps_offered: true,
             sack: true,
             duplicate_sack: true,
             ecn: EcnMode::Off,

@@ -149,7 +149,7 @@ impl Connection {
     #[inline(always)]
     pub(super) fn next_identification(&mut self) -> u16 {
         let identification = self.ip_identification;
-        self.ip_identification = identification.wrapping_add(1);
+        self.ip_identification = identification.wrapping_add(self.identification_step);
         identification
     }
 

@@ -12,6 +12,7 @@ use crate::state::{Event, State};
 const DEFAULT_SEGMENT_BYTES_V4: u16 = 536;
 const DEFAULT_SEGMENT_BYTES_V6: u16 = 1220;
 const TIMESTAMPS_OPTION_BYTES: u64 = 12;
+const DARWIN_EVEN_RETRIES: u32 = 4;
 
 /// Progress of the opening.
 #[derive(Clone, Debug)]
@@ -76,6 +77,11 @@ impl Handshake {
         self.repeat();
         self.deadline = now.saturating_add(timeout);
         true
+    }
+
+    /// Whether the next wait is as long as this one: XNU sends a SYN five times a timeout apart (tcp_syn_backoff).
+    pub fn keeps_interval(&self, stack: Stack) -> bool {
+        stack == Stack::Darwin && self.retries < DARWIN_EVEN_RETRIES
     }
 
     /// Sends again because the peer did.
@@ -165,7 +171,7 @@ impl Connection {
         if !self.handshake.is_ambiguous {
             let round_trip_time = now - self.handshake.sent_at;
             self.sender.timer.sample(round_trip_time, true);
-            if self.settings.stack == Stack::Linux {
+            if self.settings.stack != Stack::Ideal {
                 self.sender.shortest_round_trip = round_trip_time;
             }
         }
@@ -205,13 +211,15 @@ impl Connection {
         if offers(self.settings.ecn != EcnMode::Off, peer.ecn) {
             flags |= if is_reply { Flags::ECE } else { Flags::ECE | Flags::CWR };
         }
-        let timestamps = offers(self.settings.timestamps, peer.timestamps).then(|| self.timestamps.option(now));
+        let has_timestamps =
+            self.settings.timestamps && if is_reply { peer.timestamps } else { self.settings.timestamps_offered };
+        let timestamps = has_timestamps.then(|| self.timestamps.option(now));
         self.handshake.is_due = false;
         if self.handshake.is_ambiguous {
             self.statistics.retransmitted_segments += 1;
         }
         self.receiver.acknowledged();
-        let window = self.receiver.opening_window(is_reply && timestamps.is_some());
+        let window = self.receiver.opening_window(is_reply, timestamps.is_some());
         Segment {
             flags,
             sequence: number(0, self.sender.initial),
@@ -221,6 +229,7 @@ impl Connection {
             maximum_segment_size: Some(self.settings.announced_segment_size()),
             window_scale: self.settings.offered_window_scale().filter(|_| offers(true, peer.window_scale.is_some())),
             sack_permitted: offers(self.settings.sack, peer.sack),
+            option_layout: self.settings.stack.option_layout(),
             ecn: Ecn::NotCapable,
             ..self.blank_segment()
         }

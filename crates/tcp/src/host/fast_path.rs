@@ -60,7 +60,7 @@ impl Host {
         let place = self.fast_flow.place;
         let flow = &mut self.flows[place];
         if flow.connection.handle_mispredicted(now, segment) && flow.application.has_nothing_to_do(now) {
-            while let Some(segment) = flow.connection.poll_transmit(now) {
+            while let Some(segment) = flow.poll_transmit(now, &mut self.identifications) {
                 sink.send(Packet::Tcp(segment));
             }
             self.earliest_ns = self.earliest_ns.min(flow.connection.poll_timeout());

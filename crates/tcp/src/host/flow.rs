@@ -2,12 +2,13 @@
 
 use pepscope_path::{Nanoseconds, NEVER};
 
+use super::identifications::Identifications;
 use super::processing::News;
 use crate::application::{Application, ApplicationCounts, Socket};
 use crate::connection::Connection;
 use crate::run::Run;
 use crate::script::Script;
-use crate::segment::ContentId;
+use crate::segment::{ContentId, Segment};
 use crate::settings::Settings;
 use crate::state::{Event, State};
 use crate::statistics::Statistics;
@@ -104,6 +105,13 @@ impl Flow {
         }
         self.wake_ns = NEVER;
         true
+    }
+
+    /// The next segment that leaves at `now`.
+    #[inline]
+    pub(super) fn poll_transmit(&mut self, now: Nanoseconds, identifications: &mut Identifications) -> Option<Segment> {
+        let segment = self.connection.poll_transmit(now)?;
+        Some(identifications.assign(self.connection.settings().stack, segment))
     }
 
     #[inline]

@@ -23,8 +23,10 @@ pub(super) fn ends() -> impl Strategy<Value = Settings> {
         prop_oneof![Just(RetransmissionSettings::CLASSIC), Just(RetransmissionSettings::default())],
     );
     let sizes = (200u16..1461, 3_000u64..200_000, 3_000u64..200_000, 1u32..12, option::of(0u8..8), any::<u32>());
-    (kinds, sizes, any::<[bool; 5]>()).prop_map(|(kinds, sizes, flags)| Settings {
-        stack: if flags[4] { Stack::Linux } else { Stack::Ideal },
+    let stacks = sample::select(vec![Stack::Ideal, Stack::Linux, Stack::Windows, Stack::Darwin]);
+    (kinds, sizes, any::<[bool; 5]>(), stacks).prop_map(|(kinds, sizes, flags, stack)| Settings {
+        stack,
+        timestamps_offered: flags[4],
         control: kinds.0,
         recovery: kinds.1,
         ecn: kinds.2,

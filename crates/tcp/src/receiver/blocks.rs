@@ -13,7 +13,7 @@ impl Receiver {
 
     /// Where a FIN is that arrived before what precedes it; only a kernel reports it.
     fn held_fin(&self) -> Option<u64> {
-        self.fin.filter(|fin| self.linux.is_some() && *fin > self.buffer.next())
+        self.fin.filter(|fin| self.kernel.is_some() && *fin > self.buffer.next())
     }
 
     /// Blocks for a pure ACK, at most `limit` (RFC 2018, section 4; RFC 2883, section 4).

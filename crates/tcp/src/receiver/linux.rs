@@ -12,6 +12,8 @@ use pepscope_path::{Nanoseconds, MILLISECOND};
 use crate::segment::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, TCP_HEADER_BYTES};
 use crate::settings::Settings;
 
+use super::kernel::SenderTimes;
+
 /// The buffer at first (tcp_rmem[1]).
 const INITIAL_MEMORY_BYTES: u64 = 131_072;
 /// Shares of memory are in units of 1/256 (TCP_RMEM_TO_WIN_SCALE).
@@ -30,13 +32,6 @@ const LEAST_OPENING_BYTES: u64 = 128;
 const INITIAL_WINDOW_SEGMENTS: u64 = 10;
 /// TCP_ATO_MIN and TCP_DELACK_MIN.
 const LEAST_DELAY: Nanoseconds = 40 * MILLISECOND;
-
-/// What the sending half of the connection knows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SenderTimes {
-    pub smoothed_round_trip: Option<Nanoseconds>,
-    pub timeout: Nanoseconds,
-}
 
 /// State of the receiving half; the names in brackets are the kernel's.
 #[derive(Clone, Debug)]
@@ -133,10 +128,10 @@ impl LinuxReceiver {
     }
 
     /// The window of a SYN, or of a SYN-ACK where timestamps are agreed: whole segments (tcp_select_initial_window).
-    pub fn opening_window(&mut self, has_timestamps: bool) -> u16 {
+    pub fn opening_window(&mut self, is_reply: bool, has_timestamps: bool) -> u16 {
         let segment_bytes = self
             .announced_segment_bytes
-            .saturating_sub(if has_timestamps { TIMESTAMPS_OPTION_BYTES } else { 0 })
+            .saturating_sub(if is_reply && has_timestamps { TIMESTAMPS_OPTION_BYTES } else { 0 })
             .max(1);
         let space = self.window_of(self.memory_bytes);
         let whole = if space > segment_bytes { space - space % segment_bytes } else { space };

@@ -1,24 +1,24 @@
-//! Where the receiving half asks Linux's rules, and how it ends.
+//! Where the receiving half asks a kernel's rules, and how it ends.
 
 use pepscope_path::{Nanoseconds, NEVER};
 
 use crate::segment::ContentId;
 
-use super::{Due, Receiver, SenderTimes};
+use super::{Due, KernelReceiver, Receiver, SenderTimes};
 
 impl Receiver {
     /// Both ends agreed on the options.
     pub fn establish(&mut self, now: Nanoseconds, has_timestamps: bool) {
-        if let Some(linux) = &mut self.linux {
-            linux.establish(now, has_timestamps);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.establish(now, has_timestamps, self.window_shift);
         }
     }
 
-    /// The window of a SYN, or of a SYN-ACK where timestamps are agreed.
-    pub fn opening_window(&mut self, has_timestamps: bool) -> u16 {
-        match &mut self.linux {
-            Some(linux) => {
-                let window = linux.opening_window(has_timestamps);
+    /// The window of a SYN, or of a SYN-ACK if it `is_reply`, with timestamps or without.
+    pub fn opening_window(&mut self, is_reply: bool, has_timestamps: bool) -> u16 {
+        match &mut self.kernel {
+            Some(kernel) => {
+                let window = kernel.opening_window(is_reply, has_timestamps);
                 self.offered_window = window.into();
                 self.offered_edge = self.offered_edge.max(self.next() + self.offered_window);
                 window
@@ -35,10 +35,10 @@ impl Receiver {
         round_trip: impl FnOnce() -> Option<Nanoseconds>,
         sender: impl FnOnce() -> SenderTimes,
     ) {
-        if let Some(linux) = &mut self.linux {
-            linux.note_sender(now, sender());
+        if let Some(kernel) = &mut self.kernel {
+            kernel.note_sender(now, sender());
             if let Some(sample) = round_trip() {
-                linux.note_round_trip(sample);
+                kernel.note_round_trip(sample);
             }
         }
     }
@@ -46,25 +46,40 @@ impl Receiver {
     /// Payload leaves.
     #[inline]
     pub fn note_data_sent(&mut self, now: Nanoseconds) {
-        if let Some(linux) = &mut self.linux {
-            linux.note_data_sent(now);
+        if let Some(kernel) = &mut self.kernel {
+            kernel.note_data_sent(now);
+        }
+    }
+
+    /// Data arrived in order: whether the ACK leaves now, or when at the latest.
+    pub(super) fn acknowledge_as_kernel(&mut self, now: Nanoseconds, had_gaps: bool) {
+        let next = self.next();
+        let Some(kernel) = &mut self.kernel else { return };
+        if kernel.acknowledges_data(next, self.read, self.window_shift) || had_gaps {
+            self.due = Due::Yes;
+        } else {
+            self.deadline = kernel.deadline(now, self.deadline);
         }
     }
 
     /// Data arrived out of order: the ACK leaves at once, but Linux's wait for one another where there are many.
     pub(super) fn acknowledge_out_of_order(&mut self, now: Nanoseconds) {
         let next = self.buffer.next();
-        let wait = self.linux.as_mut().and_then(|linux| linux.compresses(next, self.read, self.window_shift));
+        let wait = match &mut self.kernel {
+            Some(KernelReceiver::Linux(linux)) => linux.compresses(next, self.read, self.window_shift),
+            _ => None,
+        };
         match wait {
             None => self.due = Due::Alone,
             Some(wait) => self.compressed_until = self.compressed_until.min(now.saturating_add(wait)),
         }
     }
 
-    /// Linux expects its application to close, too, and has the ACK of the FIN wait for that (tcp_fin).
+    /// Linux expects its application to close, too, and has the ACK of the FIN wait for that (tcp_fin). Others' leaves at
+    /// once.
     pub(super) fn acknowledge_fin(&mut self, now: Nanoseconds, is_open: bool) {
-        match &mut self.linux {
-            Some(linux) if is_open && self.due == Due::No && self.delayed.is_some() => {
+        match &mut self.kernel {
+            Some(KernelReceiver::Linux(linux)) if is_open && self.due == Due::No && self.delayed.is_some() => {
                 linux.expect_answer();
                 if linux.acknowledges_now(self.buffer.next() + 1, self.read, self.window_shift) {
                     self.due = Due::Yes;
@@ -88,10 +103,10 @@ impl Receiver {
         (self.deadline, self.compressed_until) = (NEVER, NEVER);
     }
 
-    pub(super) fn make_room_as_linux(&mut self, bytes: u64, is_open: bool) {
+    pub(super) fn make_room_as_kernel(&mut self, bytes: u64, is_open: bool) {
         let (next, has_gaps) = (self.buffer.next(), self.buffer.has_gaps());
-        let Some(linux) = &mut self.linux else { return };
-        let is_due = linux.read(bytes, self.read, next, has_gaps, self.window_shift);
+        let Some(kernel) = &mut self.kernel else { return };
+        let is_due = kernel.read(bytes, self.read, next, has_gaps, self.window_shift);
         if is_due && is_open && !self.fin_taken {
             self.acknowledge_now();
         }

@@ -2,7 +2,8 @@
 //! losses at the tail (TLP; both RFC 8985), timeouts that prove spurious (F-RTO, RFC 5682; Eifel, RFC 3522) and reductions
 //! that duplicate reports undo (D-SACK, RFC 3708).
 //!
-//! The rules are those of net/ipv4/tcp_recovery.c, tcp_input.c and tcp_output.c of 6.18. Left out: after a timeout all
+//! The rules are those of net/ipv4/tcp_recovery.c, tcp_input.c and tcp_output.c of 6.18; other kernels' hosts, which have
+//! the same RFCs, follow them, too, but for how long a probe waits (docs/models/hosts.md). Left out: after a timeout all
 //! that was not reported counts as lost, where Linux spares what was sent within the last round trip.
 
 mod probe;
@@ -65,7 +66,7 @@ pub(crate) struct LinuxRecovery {
 impl LinuxRecovery {
     /// For a connection whose ends both have SACK.
     pub fn new(settings: &Settings, sack: bool) -> Option<Box<Self>> {
-        (settings.stack == Stack::Linux && settings.recovery == Recovery::Rack && sack).then(Box::default)
+        (settings.stack != Stack::Ideal && settings.recovery == Recovery::Rack && sack).then(Box::default)
     }
 
     /// Whether retransmissions wait while new data tells whether the timeout was spurious.

@@ -1,10 +1,13 @@
-//! Bursts of segments as Linux sends them: Nagle's algorithm in Minshall's form, and segmentation offload, whose bursts end
-//! in a pushed segment (net/ipv4/tcp_output.c: `tcp_write_xmit`, `tcp_tso_autosize`, `tcp_tso_should_defer`).
+//! Bursts of segments as kernels send them. Linux's: Nagle's algorithm in Minshall's form, and segmentation offload, whose
+//! bursts end in a pushed segment (net/ipv4/tcp_output.c: `tcp_write_xmit`, `tcp_tso_autosize`, `tcp_tso_should_defer`).
+//! XNU's and Windows's are as long as the windows allow.
 
 use pepscope_path::{Nanoseconds, MICROSECOND, MILLISECOND, SECOND};
 
 use super::Sender;
 use crate::control::CongestionControl;
+use crate::send_queue::SendQueue;
+use crate::settings::Stack;
 
 /// The largest burst with its headers (sk_gso_max_size), and the fewest segments where there are as many (tcp_min_tso_segs).
 const MOST_BYTES: u64 = 65_536;
@@ -19,16 +22,29 @@ const ROUND_TRIP_SHIFT: u32 = 9;
 const WINDOW_DIVISOR: u64 = 3;
 
 /// The burst under way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Offload {
+    stack: Stack,
     start: u64,
     end: u64,
     is_joined: bool,
     /// Where the last segment ended that was shorter than a full one (snd_sml).
     short_end: u64,
+    /// The last segment was (the opposite of XNU's TF_MAXSEGSNT).
+    is_last_short: bool,
 }
 
 impl Offload {
+    /// `None` for a host that follows no kernel.
+    pub fn new(stack: Stack) -> Option<Self> {
+        let new = Self { stack, start: 0, end: 0, is_joined: false, short_end: 0, is_last_short: false };
+        (stack != Stack::Ideal).then_some(new)
+    }
+
+    pub fn stack(&self) -> Stack {
+        self.stack
+    }
+
     /// Whether a segment that begins at `start` belongs to the burst.
     pub fn continues(&self, start: u64) -> bool {
         self.start <= start && start < self.end
@@ -44,12 +60,18 @@ impl Offload {
         self.end
     }
 
-    /// Whether PSH is set on the segment up to `end` for the burst's sake, and where the writes begin that may set it.
-    pub fn push(&self, end: u64) -> Option<(bool, u64)> {
-        (end == self.end).then_some((self.is_joined, self.start))
+    /// Whether the segment from `start` to `end` has PSH: with Linux the last one of a burst that has several or in which a
+    /// write ends, with XNU the one behind which nothing waits, with Windows the end of each write (an assumption).
+    pub fn pushes(&self, start: u64, end: u64, queue: &SendQueue) -> bool {
+        match self.stack {
+            Stack::Darwin => start < end && end == queue.end(),
+            Stack::Windows | Stack::Ideal => queue.has_write_end(start, end),
+            Stack::Linux => end == self.end && (self.is_joined || queue.has_write_end(self.start, end)),
+        }
     }
 
     pub fn note_sent(&mut self, end: u64, is_short: bool) {
+        self.is_last_short = is_short;
         if is_short {
             self.short_end = end;
         }
@@ -76,14 +98,14 @@ impl Sender {
         if room == 0 {
             return false;
         }
-        let most_bytes = self.most_burst_segments() * segment_bytes;
+        let most_bytes = self.most_burst_segments(offload.stack) * segment_bytes;
         let limit = room.min(offered);
-        if written > segment_bytes && self.defers(now, limit, written, most_bytes) {
+        if offload.stack == Stack::Linux && written > segment_bytes && self.defers(now, limit, written, most_bytes) {
             return false;
         }
         let mut bytes = written.min(limit).min(most_bytes);
         let short = bytes % segment_bytes;
-        if short > 0 && (bytes < written || self.waits_for_short(offload.short_end, start + bytes)) {
+        if short > 0 && (bytes < written || self.waits_for_short(&offload, start + bytes)) {
             bytes -= short;
         }
         if bytes == 0 {
@@ -101,13 +123,23 @@ impl Sender {
         }
     }
 
-    /// tcp_nagle_check: a short segment waits while an earlier short one is not acknowledged, unless a FIN goes with it.
-    fn waits_for_short(&self, short_end: u64, end: u64) -> bool {
+    /// Whether a short segment waits, unless a FIN goes with it: with Linux while an earlier short one is not acknowledged
+    /// (tcp_nagle_check), with XNU while anything is not and the last one was short, with Windows while anything is not
+    /// (RFC 896; an assumption).
+    fn waits_for_short(&self, offload: &Offload, end: u64) -> bool {
         let has_fin = self.fin_requested && end == self.queue.end();
-        !has_fin && self.flight.outstanding_bytes() > 0 && short_end > self.flight.unacknowledged()
+        let is_held = match offload.stack {
+            Stack::Linux | Stack::Ideal => offload.short_end > self.flight.unacknowledged(),
+            Stack::Darwin => offload.is_last_short,
+            Stack::Windows => true,
+        };
+        !has_fin && self.flight.outstanding_bytes() > 0 && is_held
     }
 
-    fn most_burst_segments(&self) -> u64 {
+    fn most_burst_segments(&self, stack: Stack) -> u64 {
+        if stack != Stack::Linux {
+            return ((MOST_BYTES - 1) / self.segment_bytes).max(1);
+        }
         let rate = if self.needs.pacing { self.control.pacing_rate_bytes_s() } else { self.window_rate_bytes_s() };
         let mut bytes = rate.map_or(MOST_BYTES, |rate| rate >> PACING_SHIFT);
         if self.shortest_round_trip < SECOND {

@@ -176,7 +176,7 @@ impl Sender {
         let has_push = match &mut self.offload {
             Some(burst) => {
                 burst.note_sent(end, payload < self.segment_bytes && payload > 0);
-                burst.push(end).is_some_and(|(is_joined, from)| is_joined || self.queue.has_write_end(from, end))
+                burst.pushes(start, end, &self.queue)
             }
             None => self.queue.has_write_end(start, end),
         };

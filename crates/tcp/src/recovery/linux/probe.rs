@@ -1,16 +1,19 @@
 //! Tail loss probes: where no acknowledgement comes for two round trips, one segment tells whether the last ones were lost
 //! (RFC 8985, section 7; tcp_schedule_loss_probe, tcp_send_loss_probe and tcp_process_tlp_ack of Linux).
 
-use pepscope_path::{Nanoseconds, SECOND};
+use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
 
 use super::{Reading, Timer, LEAST_WAIT};
 use crate::control::{Cause, CongestionControl};
 use crate::flight::Released;
 use crate::sender::{Outgoing, Sender};
+use crate::settings::Stack;
 use crate::statistics::Statistics;
 
 /// The wait where no round trip is known (TCP_TIMEOUT_INIT).
 const WITHOUT_SAMPLE: Nanoseconds = SECOND;
+const DARWIN_DELAY: Nanoseconds = 100 * MILLISECOND;
+const WINDOWS_DELAY: Nanoseconds = 200 * MILLISECOND;
 
 /// A probe that waits to leave or to be acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +55,7 @@ impl Sender {
             return false;
         }
         // A receiver may delay its acknowledgement of a single segment.
-        let margin = if self.flight.is_single() { self.timer.minimum() } else { LEAST_WAIT };
+        let margin = if self.flight.is_single() { self.delay_of_a_single_segment() } else { LEAST_WAIT };
         let wait = self.timer.smoothed().map_or(WITHOUT_SAMPLE, |smoothed| 2 * smoothed + margin);
         let from = if restarts { now } else { self.flight.oldest_sent_at().unwrap_or(now) };
         let expiry = from.saturating_add(self.timer.timeout());
@@ -60,6 +63,16 @@ impl Sender {
         self.deadline = if expiry > now { deadline.min(expiry) } else { deadline };
         self.set_timer(Timer::TailProbe);
         true
+    }
+
+    /// What the peer's delayed ACK may add: the least timeout with Linux (tcp_rto_min), its own delay with XNU (tcp_delack),
+    /// and the worst of RFC 8985 (TLP.max_ack_delay) with Windows.
+    fn delay_of_a_single_segment(&self) -> Nanoseconds {
+        match self.offload.map(|offload| offload.stack()) {
+            Some(Stack::Darwin) => DARWIN_DELAY,
+            Some(Stack::Windows) => WINDOWS_DELAY,
+            _ => self.timer.minimum(),
+        }
     }
 
     /// The time has come; one probe at most is outstanding.
