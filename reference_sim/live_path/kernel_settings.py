@@ -45,6 +45,8 @@ def kernel_settings(place: str, endpoint: Mapping[str, Any]) -> KernelSettings:
     decides itself (delayed ACKs, initial timeouts) stays as it is. Raises ScenarioError for what no kernel, or not this
     one, does.
     """
+    if endpoint["host"] not in ("ideal", "linux"):
+        raise ScenarioError(f"{place}.host must be ideal or linux on a live path, got {endpoint['host']}")
     recovery = endpoint["recovery"]
     if recovery not in ("sack", "rack", "new-reno"):
         raise ScenarioError(f"{place}.recovery must be sack, rack or new-reno on a live path, got {recovery}")

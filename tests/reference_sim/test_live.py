@@ -117,6 +117,8 @@ def test_kernels_acknowledge_one_by_one_while_their_window_grows(monkeypatch: py
         ({"control": "cubic-hystart-plus-plus"}, "mobile.control must be .*, got cubic-hystart-plus-plus"),
         ({"recovery": "tahoe"}, "mobile.recovery must be .*, got tahoe"),
         ({"ecn": "every-packet"}, "mobile.ecn must be off or standard .*, got every-packet"),
+        ({"host": "windows"}, "mobile.host must be ideal or linux on a live path, got windows"),
+        ({"host": "darwin", "control": "cubic"}, "mobile.host must be ideal or linux .*, got darwin"),
     ],
 )
 def test_what_no_kernel_does_is_refused(endpoint: dict[str, Any], words: str) -> None:

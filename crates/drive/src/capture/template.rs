@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use pepscope_path::Direction;
-use pepscope_tcp::{Ecn, Segment};
+use pepscope_tcp::{Ecn, OptionLayout, Segment};
 
 use super::addresses::{AddressBook, FlowKind};
 use super::content::{fold, words_sum};
@@ -177,7 +177,7 @@ struct IpFields {
     behind_bytes: u64,
 }
 
-/// Writes the options in the order that Linux gives them; every one fills whole words.
+/// Writes the options in the order that the sender's kernel gives them; every one fills whole words.
 fn write_options(segment: &Segment, out: &mut [u8]) {
     let mut places = out.chunks_exact_mut(4);
     let mut put = |word: u32| {
@@ -188,7 +188,12 @@ fn write_options(segment: &Segment, out: &mut [u8]) {
     if let Some(size) = segment.maximum_segment_size {
         put(0x0204_0000 | u32::from(size));
     }
-    match (segment.timestamps, segment.sack_permitted) {
+    let scale = segment.window_scale.map(|shift| 0x0103_0300 | u32::from(shift));
+    if segment.option_layout != OptionLayout::ScaleLast {
+        scale.map(&mut put);
+    }
+    let has_sack_last = segment.option_layout == OptionLayout::SackLast && segment.sack_permitted;
+    match (segment.timestamps, segment.sack_permitted && !has_sack_last) {
         (Some(timestamps), permitted) => {
             put(if permitted { 0x0402_080a } else { 0x0101_080a });
             put(timestamps.value);
@@ -197,8 +202,11 @@ fn write_options(segment: &Segment, out: &mut [u8]) {
         (None, true) => put(0x0101_0402),
         (None, false) => {}
     }
-    if let Some(shift) = segment.window_scale {
-        put(0x0103_0300 | u32::from(shift));
+    if has_sack_last {
+        put(0x0402_0000); // with the end of the list, twice
+    }
+    if segment.option_layout == OptionLayout::ScaleLast {
+        scale.map(&mut put);
     }
     let blocks = segment.sack.as_slice();
     if !blocks.is_empty() {
@@ -214,5 +222,50 @@ fn octets_6(address: IpAddr) -> [u8; 16] {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
         IpAddr::V6(address) => address.octets(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pepscope_tcp::{Flags, OptionLayout, Segment, Timestamps};
+
+    use super::write_options;
+
+    /// Kinds of the options up to the end of the list, and how many bytes stand behind it; `None` if a length is wrong.
+    fn kinds(options: &[u8]) -> Option<(Vec<u8>, usize)> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while let Some(kind) = options.get(at) {
+            match kind {
+                0 => return options[at..].iter().all(|byte| *byte == 0).then_some((found, options.len() - at)),
+                1 => at += 1,
+                _ => at += usize::from(*options.get(at + 1).filter(|length| **length > 1)?),
+            }
+            found.push(*kind);
+        }
+        (at == options.len()).then_some((found, 0))
+    }
+
+    #[test]
+    fn every_layout_fills_the_length_that_the_segment_has() {
+        for layout in [OptionLayout::ScaleLast, OptionLayout::ScaleSecond, OptionLayout::SackLast] {
+            for choice in 0..8_u8 {
+                let segment = Segment {
+                    flags: Flags::SYN,
+                    maximum_segment_size: Some(1460),
+                    window_scale: (choice & 1 > 0).then_some(8),
+                    sack_permitted: choice & 2 > 0,
+                    timestamps: (choice & 4 > 0).then_some(Timestamps { value: 7, echo_reply: 9 }),
+                    option_layout: layout,
+                    ..Segment::default()
+                };
+                let mut options = vec![0xff; segment.option_bytes() as usize];
+                write_options(&segment, &mut options);
+                let (found, padding) = kinds(&options).expect("options that can be read");
+                assert!(padding == 0 || layout == OptionLayout::SackLast && padding == 2, "{layout:?} {options:?}");
+                for (kind, is_there) in [(3, choice & 1 > 0), (4, choice & 2 > 0), (8, choice & 4 > 0)] {
+                    assert_eq!(found.contains(&kind), is_there, "{layout:?} {options:?}");
+                }
+            }
+        }
     }
 }

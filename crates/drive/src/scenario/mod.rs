@@ -15,6 +15,7 @@
 
 pub mod acknowledger;
 pub mod endpoint;
+mod host_defaults;
 mod http;
 pub(crate) mod machine;
 pub mod path;
