@@ -75,8 +75,8 @@ _WIRED = 2
 #: Of busy hosts, those that are late; half of them in all answers.
 _BUSY_SHARE = 0.7
 
-#: Of late applications, those where a person answers.
-_PERSONS = 0.5
+#: Of late applications, those where a person answers; of split points, those where TLS ends and begins anew.
+_PERSONS, _ENDS_TLS = 0.5, 0.1
 
 #: Of split points, those that hold their acknowledgements back until the far end's have come, to look far away: then
 #: only the handshake comes from the split point, as where something answers handshakes for others.
@@ -85,8 +85,9 @@ _HOLDS_ACKS = 0.005
 #: Of what answers handshakes for others, the share that makes first answers wait for its own handshake with the host.
 _CONNECTS_LATE = 0.2
 
-#: Of split points, those where TLS ends and begins anew.
-_ENDS_TLS = 0.1
+#: Of split points, those that close towards the server by themselves, and of those where TLS ends; of clients that are
+#: late, those that close at once, as nothing is left to think about.
+_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES, _CLOSES_AT_ONCE = 0.2, 0.6, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,15 +254,16 @@ def _busy(parts: Floats, priors: Priors) -> Floats:
 def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by way of being end to end (rows: prompt, late where an application answers, late in all, behind
     the site's front) and member, priors included."""
-    every, application = (_by_nature(each) + paths.natures[:, None] for each in (nats.all, nats.application))
+    with_close = nats.all + nats.close
+    every, application = (_by_nature(each) + paths.natures[:, None] for each in (with_close, nats.application))
     balancer = _any_leg(sum_nats(_by_nature(nats.all)[..., :_WIRED]) - np.log(_WIRED))
     prompt_handshakes = _end_nats(nats.handshake, paths)
     prompt = 1.0 - priors.late - priors.late_application - priors.balancer - priors.front_end
     return np.stack([
         _log(prompt)
-        + _prompt(_end_nats(nats.all, paths), sum_nats(every), paths.shifts),
-        _log(priors.late_application) + prompt_handshakes + _late_application(nats),
-        _log(priors.late) + _late(nats),
+        + _prompt(_end_nats(with_close, paths), sum_nats(every), paths.shifts),
+        _log(priors.late_application) + prompt_handshakes + _late_application(nats, paths),
+        _log(priors.late) + _late(nats, paths),
         np.logaddexp(
             _log(priors.balancer) + balancer,
             _log(priors.front_end) + prompt_handshakes + _any_leg(sum_nats(application)),
@@ -269,18 +271,26 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     ])  # fmt: skip
 
 
-def _late(nats: ExchangeNats) -> Floats:
+def _late(nats: ExchangeNats, paths: Paths) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
     where applications answer."""
-    apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats)
-    alike = sum_nats(nats.all[:, TimingTables.LATE] + np.log(LATE_SHARES))
+    apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats, paths)
+    alike = sum_nats(nats.all[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
     return either
 
 
-def _late_application(nats: ExchangeNats) -> Floats:
-    by_delay = sum_nats(nats.application[:, TimingTables.LATE] + np.log(LATE_SHARES))
-    return np.logaddexp(_log(1 - _PERSONS) + by_delay, _log(_PERSONS) + nats.application[:, TimingTables.PERSON])
+def _late_application(nats: ExchangeNats, paths: Paths) -> Floats:
+    by_delay = sum_nats(nats.application[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
+    by_person = nats.application[:, TimingTables.PERSON] + _end_nats(nats.close, paths)
+    return np.logaddexp(_log(1 - _PERSONS) + by_delay, _log(_PERSONS) + by_person)
+
+
+def _late_close(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods by member and delay of the closes of hosts that are late: late by the same, or at once."""
+    at_once = _log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None]
+    late: Floats = np.logaddexp(_log(1 - _CLOSES_AT_ONCE) + nats.close[:, TimingTables.LATE], at_once)
+    return late
 
 
 def _passed(
@@ -294,9 +304,8 @@ def _passed(
     of a connection wait for its own handshake, too, as a relay does.
     """
     summed = sum_nats(parts.T)
-    (other,) = np.nonzero(
-        np.any(nats.handshake != by_data.handshake, axis=1) | np.any(nats.application != by_data.application, axis=1)
-    )
+    both = ((nats.handshake, by_data.handshake), (nats.application, by_data.application), (nats.close, by_data.close))
+    (other,) = np.nonzero(np.any([np.any(one != another, axis=1) for one, another in both], axis=0))
     if len(other):
         by_data_nats = sum_nats(_end_parts(by_data.of(other), priors, paths.of(other)).T)
         by_leg_nats = _any_leg(legs[other])
@@ -309,11 +318,16 @@ def _passed(
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     """Log-likelihoods by member and leg: all exchanges cross it, or applications are late too, or TLS ends there."""
     handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
-    late = _log(priors.late_application) + _late_application(nats)[:, None, None]
-    prompt = _log(1.0 - priors.late_application) + application
+    at_once = _end_nats(nats.close, paths)[:, None, None]
+    close, tls_close = (
+        np.logaddexp(_log(1 - share) + _by_nature(nats.close), _log(share) + at_once)
+        for share in (_CLOSES_ITSELF, _ENDS_TLS_AND_CLOSES)
+    )
+    late = _log(priors.late_application) + _late_application(nats, paths)[:, None, None]
+    prompt = _log(1.0 - priors.late_application) + application + close
     crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
-    any_way = np.logaddexp(crossing, _log(_ENDS_TLS) + _end_nats(nats.handshake, paths)[:, None, None] + application)
-    return sum_nats(any_way + paths.natures[:, None])
+    tls_ends = _log(_ENDS_TLS) + _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
+    return sum_nats(np.logaddexp(crossing, tls_ends) + paths.natures[:, None])
 
 
 def _by_nature(rows: Floats) -> Floats:

@@ -22,6 +22,8 @@ from detector.one_capture.hypotheses import (
     posterior,
 )
 from detector.one_capture.likelihoods.answered_handshakes import Acknowledged, HandshakeNats, handshake_nats
+from detector.one_capture.likelihoods.client_stacks import client_stack_nats
+from detector.one_capture.likelihoods.closes import Closes, closes, no_closes
 from detector.one_capture.likelihoods.equal_members import equal_members
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
@@ -29,7 +31,7 @@ from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.near_ends import near_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
-from detector.one_capture.likelihoods.timing_tables import Floats, TimingTables, excess_bin, timing_tables
+from detector.one_capture.likelihoods.timing_tables import CLOSE, Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
@@ -80,7 +82,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     groups, members, connections = len(where.network), len(where.member_group), len(where.member)
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
     shown = _Shown(
-        timing_tables(side), timing, timing_tables(side).variation_class(variation_s)[where.member_group],
+        timing_tables(side), timing, no_closes() if at_client else closes(vantage.columns, where, timing),
+        timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
             Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
@@ -88,9 +91,10 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         ),
         PRIORS[side],
     )  # fmt: skip
+    form = form_codes(vantage.senders, vantage.columns, far)
     if at_client:
         stacks = group_stacks(
-            form_codes(vantage.senders, vantage.columns, far),
+            form,
             vantage.senders.hop_limit[far.value :: 2].astype(np.int64), where.member, where.member_group, groups,
         )  # fmt: skip
         measured = np.bincount(where.member, minlength=members)
@@ -101,11 +105,13 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
         near_s = timing.of_groups(timing.near_s, where.member_group, groups)
         end, split = _variation_nats(shown.tables, variation_s, near_s, answered)
+        split = split + answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
     every, alone = np.arange(members), np.arange(connections)
     nothing = np.zeros(connections)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
     if not at_client:
         of_groups = _by_other_ports(of_groups, answered, where, PRIORS[side])
+    shown = replace(shown, closes=no_closes())  # one close of one connection tells little
     of_connections = shown.weighed(timing.connection, where.member, alone, connections, (nothing, nothing))
     return SideJudgement(
         side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_groups,
@@ -151,6 +157,7 @@ class _Shown:
 
     tables: TimingTables
     timing: ExchangeTiming
+    closes: Closes
     variation: Ints  # class of each member's group
     reference: ReferenceNats
     handshakes: HandshakeNats
@@ -159,11 +166,11 @@ class _Shown:
     def weighed(self, unit: Ints, member: Ints, group: Ints, groups: int, seen: tuple[Floats, Floats]) -> Posterior:
         """The posterior of groups of units; `unit` is that of each exchange, `member` and `group` those of each unit,
         `seen` what else is seen of each group, end to end and split."""
-        units = self._units(unit, self.variation[member])
+        units = self._units(unit, self.variation[member], self.closes.member)
         alike = units
         if groups < len(group):
             first = np.searchsorted(group, np.arange(groups))
-            alike = self._units(group[unit], self.variation[member[first]])
+            alike = self._units(group[unit], self.variation[member[first]], group[self.closes.member])
         parts = []
         for begin, end in _together(group, groups):
             inside = slice(*np.searchsorted(group, [begin, end]))
@@ -175,11 +182,17 @@ class _Shown:
             )
         return joined(parts)
 
-    def _units(self, unit: Ints, variation: Ints) -> _Units:
-        """What the exchanges of each unit say; `variation` is the class of each unit."""
-        timing, tables = self.timing, self.tables
-        bins = [excess_bin(excess_s) for excess_s in (timing.excess_s, timing.data_excess_s)]
-        equal = equal_members(unit, codes([timing.kind, *bins, timing.weight]), variation)
+    def _units(self, unit: Ints, variation: Ints, close_unit: Ints) -> _Units:
+        """What the exchanges and closes of each unit say; `variation` is the class of each unit."""
+        tables, timing, closes = self.tables, self.timing, self.closes
+        unit = np.concatenate([unit, close_unit])
+        kind = np.concatenate([timing.kind, np.full(len(close_unit), CLOSE)])
+        weight = np.concatenate([timing.weight, closes.weight])
+        beyond = [
+            np.concatenate(each)
+            for each in ((timing.excess_s, closes.excess_s), (timing.data_excess_s, closes.data_excess_s))
+        ]
+        equal = equal_members(unit, codes([kind, *(excess_bin(excess_s) for excess_s in beyond), weight]), variation)
         is_first = np.zeros(len(variation), np.bool_)
         is_first[equal.first] = True
         order = np.flatnonzero(is_first[unit])
@@ -193,10 +206,9 @@ class _Shown:
             of_unit = of_kind[inside] - start
             nats = [
                 exchange_nats(
-                    tables, of_unit, timing.kind[rows], classes[of_unit], excess_s[rows], timing.weight[rows],
-                    stop - start,
+                    tables, of_unit, kind[rows], classes[of_unit], excess_s[rows], weight[rows], stop - start,
                 )
-                for excess_s in (timing.excess_s, timing.data_excess_s)
+                for excess_s in beyond
             ]  # fmt: skip
             paths = Paths(tables.nature_nats[classes], tables.end_nature_nats[classes], tables.shift_nats[classes])
             found.append(member_nats(nats[0], nats[1], self.priors, paths))

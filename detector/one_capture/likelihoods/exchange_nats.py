@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from detector.one_capture.likelihoods.timing_tables import OPENING, Floats, TimingTables, excess_bin
+from detector.one_capture.likelihoods.timing_tables import CLOSE, OPENING, Floats, TimingTables, excess_bin
 from detector.one_capture.members import Ints, codes
 
 #: Correlation of the log-likelihoods of two exchanges of one connection: n of them count as n / (1 + r (n - 1)).
@@ -24,38 +24,42 @@ _MANY = 16
 class ExchangeNats:
     """Sums by member (rows) and hypothesis of `TimingTables` (columns).
 
-    `handshake` sums over TLS handshake flights, `application` over all other exchanges.
+    `handshake` sums over TLS handshake flights, `application` over all other exchanges, `close` over closes.
     """
 
     handshake: Floats
     application: Floats
+    close: Floats
 
     @property
     def all(self) -> Floats:
-        """Of all exchanges."""
+        """Of all exchanges; closes are none."""
         return self.handshake + self.application
 
     def of(self, members: Ints) -> ExchangeNats:
         """The rows of some members."""
-        return ExchangeNats(self.handshake[members], self.application[members])
+        return ExchangeNats(self.handshake[members], self.application[members], self.close[members])
 
 
 def exchange_nats(
     tables: TimingTables, member: Ints, kind: Ints, variation: Ints, excess_s: Floats, weight: Floats, members: int
 ) -> ExchangeNats:
     """Sums of log-likelihoods by member; `member` counts from 0 and ascends, all arrays have one length."""
-    sums = np.zeros((2, members, TimingTables.HYPOTHESES))
+    sums = np.zeros((3, members, TimingTables.HYPOTHESES))
     bins = excess_bin(excess_s)
     if len(member) > _MANY * members:
         member, kind, variation, bins, weight = _once(member, kind, variation, bins, weight)
-    by_library = kind % OPENING == 0
+    is_close = kind == CLOSE
+    by_library = ~is_close & (kind % OPENING == 0)
+    parts = (by_library, ~by_library & ~is_close, is_close)
     for start in range(0, len(member), _TOGETHER):
         part = slice(start, start + _TOGETHER)
         nats = _looked_up(tables, kind[part], variation[part], bins[part]) * weight[part, None]
-        for table, wanted in ((sums[0], by_library[part]), (sums[1], ~by_library[part])):
+        for table, counted in zip(sums, parts, strict=True):
+            wanted = counted[part]
             if wanted.any():
                 _add_by(table, member[part][wanted], nats[wanted])
-    return ExchangeNats(sums[0], sums[1])
+    return ExchangeNats(*sums)
 
 
 def _once(
@@ -82,7 +86,7 @@ def _add_by(table: Floats, ascending: Ints, rows: Floats) -> None:
 
 
 def connection_weights(connection: Ints) -> Floats:
-    """The weight of each exchange, by how many its connection has."""
+    """The weight of each exchange, by how many its connection has; or of each close, by how many its member has."""
     _, place, count = np.unique(connection, return_inverse=True, return_counts=True)
     weight: Floats = 1.0 / (1.0 + CONNECTION_CORRELATION * (count[place].astype(np.float64) - 1.0))
     return weight

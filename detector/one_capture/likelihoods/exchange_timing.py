@@ -64,7 +64,8 @@ class ExchangeTiming:
     that of its data alone, and `weight`. One element a member, NaN where nothing was measured: `near_s`, its least
     round trip, of what kind ever; `plain_s`, the least of `plain_counts` of data that packets without payload
     acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low
-    ones.
+    ones. One element a connection, NaN where nothing tells it: `base_s` and `data_base_s`, the round trips that both
+    excesses are beyond.
     """
 
     row: Ints
@@ -80,6 +81,8 @@ class ExchangeTiming:
     prompt_s: Floats
     handshake_s: Floats
     variation_s: Floats
+    base_s: Floats
+    data_base_s: Floats
 
     def of_groups(self, values: Floats, member_group: Ints, groups: int) -> Floats:
         """The middle value of the members of each group; NaN where none is known."""
@@ -116,7 +119,8 @@ def exchange_timing(
     connection = exchanges.connection[rows].astype(np.int64)
     took_s = (exchanges.answered_ns[rows] - exchanges.question_ns[rows]) / 1e9
     of_member_s = quantiles(data_s, member, members, _LOW)[places.member]
-    data_base_s = np.where(np.isnan(data_s), of_member_s, data_s)[connection]
+    data_base_s = np.where(np.isnan(data_s), of_member_s, data_s)
+    data_base_s = np.where(np.isnan(data_base_s), base_s, data_base_s)
     least_s = np.fmin(data_s, handshake_s)
     kind = _CLASS_CODES[exchanges.kind[rows]]
     opening = exchanges.first[rows] & (kind != _LINE) if at_client else np.zeros(len(rows), np.bool_)
@@ -134,7 +138,7 @@ def exchange_timing(
         member=places.member[connection],
         kind=kind + OPENING * opening,
         excess_s=np.maximum(took_s - base_s[connection], 0.0),
-        data_excess_s=np.maximum(took_s - np.where(np.isnan(data_base_s), base_s[connection], data_base_s), 0.0),
+        data_excess_s=np.maximum(took_s - data_base_s[connection], 0.0),
         weight=connection_weights(connection),
         near_s=quantiles(least_s, member, members, 0.0),
         data_s=quantiles(data_s, member, members, 0.0),
@@ -142,6 +146,8 @@ def exchange_timing(
         prompt_s=quantiles(prompt_s, member, members, 0.0),
         handshake_s=quantiles(handshake_s, member, members, 0.0),
         variation_s=_variation_s(samples, member, members),
+        base_s=base_s,
+        data_base_s=data_base_s,
     )
 
 

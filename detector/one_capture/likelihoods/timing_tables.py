@@ -33,6 +33,14 @@ CLASSES = ("handshake", "line", "http", "encrypted", "turn")
 #: What is added to the code of a class where the exchange is the first that a server answers in its connection.
 OPENING = len(CLASSES)
 
+#: The code of closes, which have no table of their own: they take as long as answers in line protocols.
+CLOSE = 2 * OPENING
+_LIKE_CLOSES = CLASSES.index("line")
+
+#: Share of closes that have nothing to do with the other side's last words: timers, persons, connections that are kept.
+#: They take anything, log-uniform (s). Of simulated clients that are end to end 32 % close more than 0.1 s late.
+_UNRELATED_SHARE, _UNRELATED_S = 0.4, (0.001, 300.0)
+
 #: How often the first answer crosses the hidden leg, and the share of split points where it does. Once where the split
 #: point connects to the server beside the client's handshake, twice where it does so afterwards, and once more where it
 #: sends a head and waits before it sends the rest.
@@ -106,16 +114,22 @@ class TimingTables:
         self.variation_nats: Floats = np.log([self._learned["variation"][of] for of in ("end", "hidden")])
 
     def nats(self, kind: int, variation: int) -> Floats:
-        """Log densities of a class (`CLASSES`, then the same as `OPENING`) and variation: a row a bin of
+        """Log densities of a class (`CLASSES`, then the same as `OPENING`, or `CLOSE`) and variation: a row a bin of
         `excess_bin`, a column a hypothesis; made when they are first asked for."""
         key = (kind, variation)
         if key not in self._made:
-            self._made[key] = self._hypotheses(kind, variation)
+            self._made[key] = self._of_closes(variation) if kind == CLOSE else self._hypotheses(kind, variation)
         return self._made[key]
 
     def variation_class(self, variation_s: Floats) -> npt.NDArray[np.intp]:
         """The class of each variation; the last one, of all paths together, where nothing is known (NaN)."""
         return variation_class(self.variation_edges_s, variation_s)
+
+    def _of_closes(self, variation: int) -> Floats:
+        related = np.exp(self.nats(_LIKE_CLOSES, variation))
+        unrelated = _log_uniform(*_UNRELATED_S)[:, None]
+        nats: Floats = np.log((1 - _UNRELATED_SHARE) * related + _UNRELATED_SHARE * unrelated)
+        return nats
 
     def _hypotheses(self, kind: int, variation: int) -> Floats:
         opening, name = kind >= OPENING, CLASSES[kind % OPENING]
@@ -136,7 +150,7 @@ class TimingTables:
         above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density()
         shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
         late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
-        late_or_person = np.concatenate([late, _by_person()[None]])
+        late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S)[None]])
         mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density()
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
         end_by_nature = np.stack([_Histogram.of(self._edges_s, table).density() for table in tables])
@@ -188,8 +202,7 @@ def timing_tables(side: GroupSide) -> TimingTables:
     return TimingTables(json.loads(files(__package__).joinpath("timing_tables.json").read_text("ascii")), side)
 
 
-def _by_person() -> Floats:
-    """The density of what people take, log-uniform."""
-    least_s, most_s = _PERSON_S
+def _log_uniform(least_s: float, most_s: float) -> Floats:
+    """The density of what takes anything between these, as people do."""
     taken = np.clip(_MIDDLES_S, least_s, None)
     return np.where((taken > least_s) & (taken <= most_s), 1 / (taken * np.log(most_s / least_s)), 0.0)

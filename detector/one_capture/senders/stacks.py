@@ -43,7 +43,7 @@ _SAME_HOP_LIMIT = 0.08
 _BOX_OTHER_FORM, _BOX_OTHER_HOP_LIMIT = 0.05, 0.03
 
 #: Initial hop limits that stacks use: a packet comes from the next one above what arrives.
-_INITIAL_HOP_LIMITS = np.asarray([32, 64, 128, 255])
+INITIAL_HOP_LIMITS = (32, 64, 128, 255)
 
 
 def form_codes(senders: Senders, columns: Mapping[str, npt.NDArray[Any]], far: Direction) -> Ints:
@@ -145,7 +145,7 @@ def systems_of(option_kinds: Sequence[int], hop_limit: int) -> frozenset[str]:
     knows no such SYN, which says nothing."""
     if hop_limit < 0:
         return frozenset()
-    initial = int(_INITIAL_HOP_LIMITS[np.searchsorted(_INITIAL_HOP_LIMITS, min(hop_limit, 255))])
+    initial = next(limit for limit in INITIAL_HOP_LIMITS if limit >= min(hop_limit, 255))
     kinds = tuple(int(kind) for kind in option_kinds if kind)
     fitting = [stack for stack in known_stacks() if (stack.initial_hop_limit, stack.option_kinds) == (initial, kinds)]
     return frozenset().union(*(stack.systems for stack in fitting))

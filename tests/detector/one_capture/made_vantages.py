@@ -23,13 +23,15 @@ from tests.detector.one_capture.made_exchanges import Asked, Trips, addresses, e
 from tests.detector.one_capture.senders.made_senders import senders
 
 HERE = "10.0.0.1"
+_LAST_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Talk:
     """A connection with a far host: what its exchanges took beyond the least round trip, by kind, in milliseconds.
 
-    `round_trip_ms` is the transport's, of its handshake and its data alike unless `handshake_ms` is given.
+    `round_trip_ms` is the transport's, of its handshake and its data alike unless `handshake_ms` is given. At the
+    server's side the client closes `close_ms` later than a round trip after the server's last byte, if that is given.
     """
 
     host: str = "192.0.2.1"
@@ -41,6 +43,7 @@ class Talk:
     port: int = 80
     round_trips: int = 8
     more: Sequence[Asked] = field(default=())
+    close_ms: float | None = None
 
     def asked(self, connection: int, way: Direction) -> list[Asked]:
         """Its exchanges; acknowledgements take one round trip."""
@@ -101,6 +104,8 @@ def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray
     far, near = addresses([talk.host for talk in talks]), addresses([talk.near for talk in talks])
     to_far = np.asarray([round(talk.trips().handshake_ms * 1e6) for talk in talks], np.int64)
     to_near = np.full(len(talks), 50_000)
+    closes = [None if talk.close_ms is None else talk.round_trip_ms + talk.close_ms for talk in talks]
+    fin_ns = [-1 if took_ms is None else _LAST_NS + round(took_ms * 1e6) for took_ms in closes]
     return {
         "client_address": near if at_client else far,
         "server_address": far if at_client else near,
@@ -109,6 +114,11 @@ def _columns(talks: Sequence[Talk], *, at_client: bool) -> dict[str, npt.NDArray
         **{f"{way}_maximum_segment_size": np.full(len(talks), -1) for way in ("up", "down")},
         **{f"{way}_window_scale": np.full(len(talks), -1) for way in ("up", "down")},
         "first_time_ns": np.arange(len(talks), dtype=np.int64),
+        "up_last_data_time_ns": np.full(len(talks), _LAST_NS - 1),
+        "up_fin_time_ns": np.asarray(fin_ns, np.int64),
+        "down_last_data_time_ns": np.full(len(talks), _LAST_NS),
+        "down_fin_time_ns": np.full(len(talks), -1),
+        "down_retransmitted_packets": np.zeros(len(talks), np.int64),
         "handshake_syn_ack_ns": to_far if at_client else to_near,
         "handshake_ack_ns": to_near if at_client else to_far,
         "up_round_trip_time_min_ns": to_far if at_client else to_near,

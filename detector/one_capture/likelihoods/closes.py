@@ -1,0 +1,65 @@
+"""Closes: how long clients take to close a connection when its server has said its last.
+
+Once the server's last byte, or its FIN, has arrived, many clients close at once, and nothing more is asked of them:
+curl closes when it has the page, and others when they read the server's end. That FIN crosses a hidden leg as answers
+do, so that one at the transport's speed speaks against a leg, and one that is as late as the answers speaks for it. It
+is no exchange, and is not counted as one: a client may keep a connection as long as it likes, and a split point may
+close its own side by itself.
+
+Clients alone are judged by it. Servers keep connections open for later requests, and close when a timer says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from detector.one_capture.likelihoods.exchange_nats import connection_weights
+from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming
+from detector.one_capture.likelihoods.timing_tables import Floats
+from detector.one_capture.members import Ints
+from detector.one_capture.networks import Places
+
+
+@dataclass(frozen=True, slots=True)
+class Closes:
+    """One element a close, in the order of members: what it took beyond the round trips of its `connection`, and beyond
+    those of data alone; and its `weight`, as the closes of one member are one program's habit."""
+
+    connection: Ints
+    member: Ints
+    excess_s: Floats
+    data_excess_s: Floats
+    weight: Floats
+
+
+def closes(columns: Mapping[str, npt.NDArray[Any]], places: Places, timing: ExchangeTiming) -> Closes:
+    """The closes of clients; `columns` are those of `Capture.connection_columns`.
+
+    The time runs from the server's last data, or from its FIN where that came before the client's. Where data were sent
+    again it is unknown when the client had the last. A FIN that comes sooner than a round trip was under way already.
+    """
+    fin_ns, server_fin_ns = columns["up_fin_time_ns"], columns["down_fin_time_ns"]
+    data_ns = columns["down_last_data_time_ns"]
+    asked_first = (server_fin_ns >= 0) & (server_fin_ns < fin_ns)
+    last_ns = np.where(asked_first, np.maximum(data_ns, server_fin_ns), data_ns)
+    took_s = (fin_ns - last_ns) / 1e9
+    is_answer = (fin_ns >= 0) & (data_ns >= 0) & (columns["up_last_data_time_ns"] <= last_ns)
+    is_answer &= (columns["down_retransmitted_packets"] == 0) & (took_s >= timing.base_s)  # not where it is unknown
+    connection = np.flatnonzero(is_answer)
+    connection = connection[np.argsort(places.member[connection], kind="stable")]
+    member = places.member[connection]
+    excess_s, data_excess_s = (
+        np.maximum(took_s[connection] - base_s[connection], 0.0) for base_s in (timing.base_s, timing.data_base_s)
+    )
+    return Closes(connection, member, excess_s, data_excess_s, connection_weights(member))
+
+
+def no_closes() -> Closes:
+    """None, where they are not weighed."""
+    none, nothing = np.zeros(0, np.int64), np.zeros(0)
+    return Closes(none, none, nothing, nothing, nothing)
