@@ -67,7 +67,8 @@ class SideJudgement:
     timing: ExchangeTiming
     variation_s: Floats  # by group
     reference_s: Floats  # by member, NaN without
-    near_nats: Floats  # by group: of the members' near ends, for one box against none
+    near_nats: Floats  # by group: of the members' near ends (of clients: how they vary, and their stacks), for one box
+    stack_nats: Floats  # by group: of clients' stacks alone; 0 for servers
     groups: Posterior
     connections: Posterior
 
@@ -91,7 +92,7 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         ),
         PRIORS[side],
     )  # fmt: skip
-    form = form_codes(vantage.senders, vantage.columns, far)
+    form, of_stacks = form_codes(vantage.senders, vantage.columns, far), np.zeros(groups)
     if at_client:
         stacks = group_stacks(
             form,
@@ -105,7 +106,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         answered = np.bincount(where.member_group[timing.member], minlength=groups) > 0
         near_s = timing.of_groups(timing.near_s, where.member_group, groups)
         end, split = _variation_nats(shown.tables, variation_s, near_s, answered)
-        split = split + answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
+        of_stacks = answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
+        split = split + of_stacks
     every, alone = np.arange(members), np.arange(connections)
     nothing = np.zeros(connections)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))
@@ -114,8 +116,8 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     shown = replace(shown, closes=no_closes())  # one close of one connection tells little
     of_connections = shown.weighed(timing.connection, where.member, alone, connections, (nothing, nothing))
     return SideJudgement(
-        side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_groups,
-        of_connections,
+        side, vantage.servers, where, timing, variation_s, shown.reference.round_trip_s, split - end, of_stacks,
+        of_groups, of_connections,
     )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from detector.one_capture.members import Ints
 from detector.one_capture.reasons.findings import (
     NAME,
     AnsweredHandshakeFinding,
+    ClientStackFinding,
     ExchangeFinding,
     NearEndFinding,
     ReferenceFinding,
@@ -41,6 +42,9 @@ _CERTAIN_NATS = 8.0
 
 #: Near ends are evidence for one box from so many nats, and against one.
 _ONE_END_NATS, OWN_ENDS_NATS = 0.7, -3.0
+
+#: Clients' stacks are evidence against a box from so many nats.
+_OWN_STACKS_NATS = -1.5
 
 #: A reference this much longer than the transport's round trip (s) shows a leg; a shorter one shows that there is none.
 _LONGER_S = 0.008
@@ -123,6 +127,13 @@ def group_evidence(
     found = [exchange_evidence(figures, explanation)]
     if judged.side is GroupSide.CLIENT and figures.hosts > 1:
         found += _near_ends(float(judged.near_nats[number]), figures)
+    if (nats := float(judged.stack_nats[number])) < _OWN_STACKS_NATS:
+        text = "SYNs are of several stacks, or of a system that middleboxes do not run: the clients' own."
+        found.append(
+            ClientStackFinding.CLIENTS_OWN_STACKS.evidence(
+                "client_stacks", -nats / _CERTAIN_NATS, text, {"nats": round(nats, 2)}
+            )
+        )
     if not math.isnan(figures.reference_s) and not math.isnan(figures.near_s):
         found.append(_reference(figures, explanation))
     if explanation is Explanation.HANDSHAKES_ANSWERED:

@@ -48,6 +48,18 @@ class NearEndFinding(Finding):
     )  # fmt: skip
 
 
+class ClientStackFinding(Finding):
+    """Whose stacks made the SYNs that a server sees."""
+
+    CLIENTS_OWN_STACKS = intact(
+        "clients-own-stacks",
+        Weight(
+            "client-stacks", 0.0, -3.0, -3.0, -3.0,
+            "SYNs of several stacks, or of systems that no middlebox runs, are clients' own; few boxes copy them.",
+        ),
+    )  # fmt: skip
+
+
 class ReferenceFinding(Finding):
     """Round trips that no TCP split shortens."""
 

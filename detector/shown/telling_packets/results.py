@@ -22,6 +22,7 @@ from pepscope.results.verdicts import Evidence, GroupResult, GroupSide
 _FINDERS: Mapping[str, tuple[Callable[[Capture, Sequence[int], GroupSide, int], list[EvidencePacket]], ...]] = {
     "exchange_timing": (fastest_exchanges,),
     "near_ends": (fastest_handshakes,),
+    "client_stacks": (fastest_handshakes,),
     "reference": (fastest_references, fastest_handshakes),
     "handshake": (fastest_handshakes,),
 }

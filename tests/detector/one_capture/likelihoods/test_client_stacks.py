@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from detector.one_capture import pools
+from detector.one_capture.judging import judged_groups
 from detector.one_capture.likelihoods.client_stacks import COPIES, client_stack_nats
+from detector.one_capture.networks import NetworkTable
+from detector.one_capture.reasons.evidence import group_evidence
+from detector.one_capture.reasons.findings import ClientStackFinding
 from detector.one_capture.senders.stacks import known_stacks
+from detector.one_capture.side_judgement import judge_side
+from pepscope.captures.exchanges import ExchangeKind
 from pepscope.captures.packets import Direction
+from pepscope.results.verdicts import GroupSide
+from tests.detector.one_capture.made_vantages import Talk, vantage
 from tests.detector.one_capture.senders.made_senders import senders
 
 LINUX, WINDOWS, APPLE = (2, 4, 8, 1, 3), (2, 1, 3, 1, 1, 4), (2, 1, 3, 1, 1, 8, 4)
@@ -69,3 +79,17 @@ def test_stacks_say_a_few_nats_at_most_whatever_their_order(made: list[tuple]) -
     # Of several forms that are equally frequent any may stand for the network.
     several = [each for each in ratios(made[::-1]) if each == pytest.approx(math.log(COPIES))]
     assert len(several) == sum(each == pytest.approx(math.log(COPIES)) for each in found)
+
+
+def test_clients_own_stacks_are_evidence_of_their_network() -> None:
+    talks = [Talk(excess_ms=((ExchangeKind.COMMAND, 0.5),) * 4, host=host) for host in ("192.0.2.1", "192.0.2.2")]
+    made = vantage(talks, at_client=False)
+    for kinds, shown in (((LINUX, WINDOWS), True), ((LINUX, LINUX), False)):
+        sent = senders(
+            2, Direction.UP.value, option_kinds=kinds, syn_hop_limit=[60, 60], hop_limit=[60, 60], syn_window=[1, 1]
+        )
+        columns = {**made.columns, "up_options_captured": np.ones(2, np.bool_)}
+        found = judge_side(replace(made, senders=sent, columns=columns), GroupSide.SERVER, NetworkTable())
+        groups = judged_groups(found, pools.of_members(found), 0.0)
+        evidence = group_evidence(found, 0, groups.figures(0, 2), groups.explanation(0))
+        assert (ClientStackFinding.CLIENTS_OWN_STACKS in [each.finding for each in evidence]) is shown
