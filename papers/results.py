@@ -43,6 +43,11 @@ class Comparison:
     highest: float | None
     outcome: StatementOutcome
 
+    @property
+    def is_condition(self) -> bool:
+        """Whether it is true (1), false (0) or open (0.5) instead of a number."""
+        return (self.lowest, self.highest, self.count) == (1.0, None, 1) and self.mean in (0.0, 0.5, 1.0)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {

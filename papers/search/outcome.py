@@ -182,9 +182,10 @@ def _statements(result: SearchResult) -> list[str]:
 
 def _found(one: Judged) -> str:
     """Verdict, and the numbers behind it."""
-    numbers = ", ".join(dict.fromkeys(_number(comparison) for comparison in one.comparisons[:_SHOWN_NUMBERS]))
-    rest = ", ..." if len(one.comparisons) > _SHOWN_NUMBERS else ""
-    return f"{one.outcome.value}: {numbers}{rest}"
+    measured = [comparison for comparison in one.comparisons if not comparison.is_condition]
+    numbers = ", ".join(dict.fromkeys(_number(comparison) for comparison in measured[:_SHOWN_NUMBERS]))
+    rest = ", ..." if len(measured) > _SHOWN_NUMBERS else ""
+    return f"{one.outcome.value}: {numbers}{rest}" if measured else one.outcome.value
 
 
 def _number(one: Comparison) -> str:

@@ -43,7 +43,9 @@ def _untried(statement: Statement) -> str:
 
 
 def _is_calculated(statement: Statement) -> bool:
-    return bool(statement.comparisons) and all(one.half_width == 0.0 for one in statement.comparisons)
+    return bool(statement.comparisons) and all(
+        one.half_width == 0.0 and not one.is_condition for one in statement.comparisons
+    )
 
 
 def _line(cells: Sequence[str]) -> str:
