@@ -71,9 +71,9 @@ def reproduce(
     """
     from papers.experiment import Effort
     from papers.library import PAPERS, load_paper
+    from papers.progress import shown_progress
     from papers.runner import reproduce as run_again
     from papers.search.command import search_papers
-    from pepscope.command_line.progress import Progress
 
     names = PAPERS if not papers or "all" in papers else tuple(dict.fromkeys(papers))
     if is_search:
@@ -82,7 +82,7 @@ def reproduce(
     effort = Effort.QUICK if is_quick else Effort.FULL
     results = []
     for number, paper in enumerate([load_paper(name) for name in names], start=1):
-        with Progress(f"reproducing {paper.name} ({number} of {len(names)})") as progress:
+        with shown_progress(f"reproducing {paper.name} ({number} of {len(names)})") as progress:
             directory = Path(output) / paper.name
             result = run_again(
                 paper,

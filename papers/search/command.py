@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from papers.library import load_paper
+from papers.progress import shown_progress
 from papers.search.outcome import SearchResult, in_words, search_text
 from papers.search.searching import run_search
-from pepscope.command_line.progress import Progress
 from pepscope.whole_file import write_whole
 
 SCHEMA = 1
@@ -28,7 +28,7 @@ def search_papers(names: Sequence[str], output: Path, *, trials: int, processes:
     for paper in map(load_paper, names):
         for search in paper.searches:
             directory = output / paper.name / "search"
-            with Progress(f"searching {search.name}") as progress:
+            with shown_progress(f"searching {search.name}") as progress:
                 result = run_search(
                     search, directory / search.name, trials=trials, processes=processes, progress=progress
                 )
