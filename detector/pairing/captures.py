@@ -188,7 +188,7 @@ def pair_captures(
     """Match the connections of two captures (in either order), or list those of one."""
     chosen = options or DetectOptions()
     if second is None:
-        alone = [Match(connection.id, None, Ground.ALONE) for connection in first.connections]
+        alone = [Match(number, None, Ground.ALONE) for number in range(len(first.connections))]
         return PairedCaptures(first, None, alone, chosen)
     matches = Matcher(first, second).run()
     legs = _encrypted_legs(first, second, matches)
