@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1)  # the text names the zone
@@ -28,4 +29,10 @@ def time_text(time_ns: int | None) -> str | None:
     if time_ns is None:
         return None
     seconds, rest_ns = divmod(int(time_ns), 1_000_000_000)
-    return f"{(_EPOCH + timedelta(seconds=seconds)).isoformat()}.{rest_ns:09d}Z"
+    return f"{_second_text(seconds)}.{rest_ns:09d}Z"
+
+
+@lru_cache(maxsize=1024)
+def _second_text(seconds: int) -> str:
+    """A whole second: packets that are named one after the other often share it."""
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pepscope.captures.files.named_packets import EvidencePacket, connection_filter, locators
 from pepscope.captures.provenance import time_text
-from pepscope.results.encoding.pieces import UNNAMED, PieceTexts, piece_documents
+from pepscope.results.encoding.pieces import UNNAMED, PieceText, PieceTexts, piece_documents
 from pepscope.results.encoding.templates import VALUE, Layout, Template, json_texts
 from pepscope.results.evidence.named import PairPackets
 from pepscope.results.evidence.reading import EvidenceReader
 from pepscope.results.pair_table import PairTable
 from pepscope.results.pairs.columns import JUDGED, OWN
+from pepscope.results.pairs.stretch import STRETCH
 
 #: Pairs that are turned into text at once: some hundred kilobytes.
 _BATCH = 64
@@ -57,52 +59,57 @@ def _head(shape: Shape, value: Callable[[], Any]) -> dict[str, Any]:
     }
 
 
-#: The members of a stretch.
-STRETCH = (
-    "one_place",
-    "client_hops_beyond",
-    "server_hops_beyond",
-    "client_round_trip_beyond_s",
-    "server_round_trip_beyond_s",
-    "hops_between",
-    "round_trip_between_s",
-)
-
-
 def _values(
-    table: PairTable, row: int, leading: str, packets: PairPackets | None, place: int | None
-) -> tuple[Shape, list[Any]]:
-    """What `_head` asks for; `leading` is what the piece of evidence says that gives the reason, `place` that of a
-    line."""
+    table: PairTable,
+    rows: Sequence[int],
+    leading: Sequence[str],
+    packets: Sequence[PairPackets | None],
+    places: Sequence[int] | None,
+) -> list[tuple[Shape, list[Any]]]:
+    """What `_head` asks for of each of some pairs; `leading` is what the piece of evidence says that gives the reason,
+    `places` those of lines."""
     columns = table.columns
-    frames: Mapping[str, tuple[int, int]] = {} if packets is None else packets.frames
-    values: list[Any] = [] if place is None else [place]
-    has_frames = []
-    for column in columns.vantages:
-        capture = column.capture[row]
-        if capture is None:
-            continue
-        client, server, transport = column.client[row], column.server[row], column.transport[row]
-        span = frames.get(capture)
-        has_frames.append(span is not None)
-        shown = connection_filter(client, server, transport, span)
-        values += [capture, client, server, transport, *(span or ()), shown]
-    stretch = columns.stretch.values(row)
-    values += [
-        columns.verdict[row],
-        columns.mechanism[row],
-        *[0.0 if math.isnan(share := column[row]) else share for column in columns.probability],
-        columns.reason_with(row, leading),
-        columns.pairing_confidence[row],
-        columns.pairing_ground[row] or None,
-        *([] if stretch is None else stretch.values()),
-        columns.packets[row],
-        columns.payload_bytes[0][row],
-        columns.payload_bytes[1][row],
-        time_text(columns.started(row)),
-        columns.duration_s[row],
-    ]
-    return Shape(tuple(has_frames), stretch is not None, place is not None), values
+    vantages = [column.of(rows) for column in columns.vantages]
+    stretches = columns.stretch.of(rows)
+    probability = (np.asarray(column)[rows] for column in columns.probability)
+    first = zip(
+        columns.verdict.of(rows),
+        columns.mechanism.of(rows),
+        *(np.where(np.isnan(shares), 0.0, shares).tolist() for shares in probability),
+        map(columns.reason_with, rows, leading),
+        np.asarray(columns.pairing_confidence)[rows].tolist(),
+        [ground or None for ground in columns.pairing_ground.of(rows)],
+        strict=True,
+    )
+    last = zip(
+        np.asarray(columns.packets)[rows].tolist(),
+        *(np.asarray(sizes)[rows].tolist() for sizes in columns.payload_bytes),
+        [time_text(columns.started(row)) for row in rows],
+        np.asarray(columns.duration_s)[rows].tolist(),
+        strict=True,
+    )
+    made = list[tuple[Shape, list[Any]]]()
+    for at, (one, two, named, stretch) in enumerate(zip(*vantages, packets, stretches, strict=True)):
+        frames = _NO_FRAMES if named is None else named.frames
+        values: list[Any] = [] if places is None else [places[at]]
+        has_frames = []
+        for seen in (one, two):
+            if seen is None:
+                continue
+            capture, client, server, transport = seen
+            span = frames.get(capture)
+            has_frames.append(span is not None)
+            shown = connection_filter(client, server, transport, span)
+            values += (*seen, *(span or ()), shown)
+        values += next(first)
+        if stretch is not None:
+            values += stretch
+        values += next(last)
+        made.append((Shape(tuple(has_frames), stretch is not None, places is not None), values))
+    return made
+
+
+_NO_FRAMES: Mapping[str, tuple[int, int]] = {}
 
 
 class PairDocuments:
@@ -116,7 +123,8 @@ class PairDocuments:
         """The document of one pair; texts and numbers may be of any type that an encoder knows."""
         table, evidence = self._table, self._evidence.on(row)
         packets, item = table.packets_of_row(row), table.columns.reason_item[row]
-        shape, values = _values(table, row, "" if item == OWN else evidence[item]["summary"], packets, None)
+        leading = "" if item == OWN else evidence[item]["summary"]
+        ((shape, values),) = _values(table, [row], [leading], [packets], None)
         if packets is not None:
             named = map(packets_document, packets.evidence)
             evidence = [{**document, **shown} for document, shown in zip(evidence, named, strict=True)]
@@ -150,21 +158,22 @@ class PairTexts:
 
     def _of(self, batch: Sequence[tuple[int, int]]) -> list[bytes]:
         """The texts of the pairs at some places, in these rows."""
-        shapes, flat, evidence = list[Shape](), list[Any](), list[bytes]()
-        for place, row in batch:
-            pieces, item = self._evidence.on(row), self._table.columns.reason_item[row]
-            packets = self._table.packets_of_row(row)
-            leading = "" if item == OWN else pieces[item].summary
-            shape, values = _values(self._table, row, leading, packets, place if self._are_lines else None)
-            shapes.append(shape)
-            flat += values
-            if packets is None:
-                evidence.append(self._list([text + self._unnamed for _, text in pieces]))
-            else:
-                named = [self._pieces.members(packets_document(shown)) for shown in packets.evidence]
-                evidence.append(self._list([text + members for (_, text), members in zip(pieces, named, strict=True)]))
-        texts = iter(json_texts(flat))
-        return [self._head(shape, texts) + each for shape, each in zip(shapes, evidence, strict=True)]
+        places, rows = [place for place, _ in batch], [row for _, row in batch]
+        found = [*map(self._evidence.on, rows)]
+        packets = [*map(self._table.packets_of_row, rows)]
+        items = np.asarray(self._table.columns.reason_item)[rows].tolist()
+        leading = ["" if item == OWN else pieces[item].summary for pieces, item in zip(found, items, strict=True)]
+        heads = _values(self._table, rows, leading, packets, places if self._are_lines else None)
+        evidence = [*map(self._evidence_text, found, packets)]
+        texts = iter(json_texts([value for _, values in heads for value in values]))
+        return [self._head(shape, texts) + each for (shape, _), each in zip(heads, evidence, strict=True)]
+
+    def _evidence_text(self, pieces: Sequence[PieceText], packets: PairPackets | None) -> bytes:
+        """The member with the evidence, and the last bracket of the pair."""
+        if packets is None:
+            return self._list([text + self._unnamed for _, text in pieces])
+        named = [self._pieces.members(packets_document(shown)) for shown in packets.evidence]
+        return self._list([text + members for (_, text), members in zip(pieces, named, strict=True)])
 
     def _head(self, shape: Shape, texts: Iterator[bytes]) -> bytes:
         if shape not in self._templates:

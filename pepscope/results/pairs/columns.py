@@ -83,6 +83,14 @@ class VantageColumns:
             return None
         return VantageName(capture, self.client[row], self.server[row], self.transport[row])
 
+    def of(self, rows: Sequence[int]) -> list[tuple[str, str, str, str] | None]:
+        """Capture, client, server and transport of some connections; None where there is no such vantage point."""
+        transports = self.transport.of(rows)
+        return [
+            None if capture is None else (capture, self.client[row], self.server[row], transport)
+            for row, capture, transport in zip(rows, self.capture.of(rows), transports, strict=True)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class PairColumns:

@@ -20,6 +20,17 @@ NEAR_ANSWER_S = 0.010
 #: Codes of `StretchRows.place`: no stretch is known; something may lie between the captures; both are at one place.
 NO_STRETCH, APART, ONE_PLACE = -1, 0, 1
 
+#: The members of a stretch in results: the fields of `Stretch`.
+STRETCH = (
+    "one_place",
+    "client_hops_beyond",
+    "server_hops_beyond",
+    "client_round_trip_beyond_s",
+    "server_round_trip_beyond_s",
+    "hops_between",
+    "round_trip_between_s",
+)
+
 #: Stands for a number of hops that is not known, as NaN does for a time.
 UNKNOWN_HOPS = -1
 
@@ -108,26 +119,17 @@ class StretchColumns:
         for seconds, more in zip(self._round_trips_s, other._round_trips_s, strict=True):
             seconds.extend(more)
 
-    def values(self, row: int) -> dict[str, Any] | None:
-        """The fields of a stretch by name; None where there is none."""
-        place = self.place[row]
-        if place == NO_STRETCH:
-            return None
+    def of(self, rows: Sequence[int]) -> list[tuple[Any, ...] | None]:
+        """The values of the stretches of some pairs in the order of `STRETCH`; None where there is none."""
+        return [self._values(row) if self.place[row] != NO_STRETCH else None for row in rows]
+
+    def _values(self, row: int) -> tuple[Any, ...]:
         client, server, between = [None if (value := hops[row]) < 0 else value for hops in self._hops]
         near_s, far_s, between_s = [None if math.isnan(time_s := s[row]) else time_s for s in self._round_trips_s]
-        return {
-            "one_place": place == ONE_PLACE,
-            "client_hops_beyond": client,
-            "server_hops_beyond": server,
-            "client_round_trip_beyond_s": near_s,
-            "server_round_trip_beyond_s": far_s,
-            "hops_between": between,
-            "round_trip_between_s": between_s,
-        }
+        return self.place[row] == ONE_PLACE, client, server, near_s, far_s, between, between_s
 
     def __getitem__(self, row: int) -> Stretch | None:
-        values = self.values(row)
-        return None if values is None else Stretch(**values)
+        return None if self.place[row] == NO_STRETCH else Stretch(*self._values(row))
 
 
 def coverage(stretch: Stretch | None) -> str:
