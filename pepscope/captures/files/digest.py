@@ -9,10 +9,12 @@ import threading
 from pathlib import Path
 from typing import BinaryIO
 
-from pepscope.captures.files.named_packets import STANDARD_INPUT
+from pepscope.captures.opening.capture_files import STANDARD_INPUT
 
-#: Read at once; between two pieces the thread looks whether it was stopped.
-_PIECE_BYTES = 1 << 20
+#: Read at once, into one buffer that stays in the second-level cache; then the thread looks whether it was stopped.
+#: Larger buffers begin 16 bytes behind that of a page, to where some processors copy the pages of a file at a
+#: third of the speed.
+_PIECE_BYTES = 64 << 10
 
 
 class FileDigest:
@@ -52,9 +54,10 @@ class FileDigest:
 
     def _run(self) -> None:
         try:
+            piece = memoryview(bytearray(_PIECE_BYTES))
             with Path(self.path).open("rb", buffering=0) as file:
-                while not self._stopped and (piece := file.read(_PIECE_BYTES)):
-                    self._hash.update(piece)
+                while not self._stopped and (count := file.readinto(piece)):
+                    self._hash.update(piece[:count])
         except OSError:
             self._state = None  # what reads the packets says what is wrong with the file
 

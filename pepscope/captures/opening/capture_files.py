@@ -12,6 +12,9 @@ from pepscope.errors import UsageError
 
 CaptureFile: TypeAlias = str | os.PathLike[str] | BinaryIO
 
+#: Name of a capture that comes from standard input.
+STANDARD_INPUT = "-"
+
 #: Numbers of file objects without a name, in the order in which they were given.
 _UNNAMED = itertools.count(1)
 
