@@ -3,6 +3,7 @@
 //! Nothing here decides: there is no verdict, and what a method may want to choose otherwise (limits, counts, shares) is
 //! an argument. Columns come in as slices and go out as vectors.
 
+mod ascending;
 pub mod clocks;
 mod columns;
 mod distinct;

@@ -1,5 +1,6 @@
 //! Which packets of a connection show something best.
 
+use crate::ascending::Ascending;
 use crate::flows::byte_times::NEVER;
 use crate::flows::staircase::ByteRanges;
 use crate::packets::Packets;
@@ -34,8 +35,9 @@ pub fn last_arrivals(arrivals: &ByteRanges, acknowledged: &[i64]) -> Vec<i64> {
         last = Some(latest);
         brought.push(latest);
     }
-    let last_of = |&value: &i64| {
-        let place = arrivals.start.partition_point(|&start| start < value).checked_sub(1)?;
+    let mut starts = Ascending::new(&arrivals.start);
+    let mut last_of = |&value: &i64| {
+        let place = starts.below(value).checked_sub(1)?;
         let is_known = value <= arrivals.end[place] && arrivals.time_ns[brought[place]] != NEVER;
         is_known.then(|| i64::try_from(brought[place]).ok())?
     };

@@ -26,9 +26,10 @@ impl Packets<'_> {
     /// Delays of the acknowledgements of `direction`'s data, at its receiver.
     pub fn ack_delays(&self, direction: u8) -> AckDelays {
         let arrived = self.first_arrivals(direction);
+        let mut arrival_times = arrived.times();
         let mut found = AckDelays::default();
         for (value, sent_ns) in plain(&self.acknowledgement_times(direction)) {
-            let arrival_ns = arrived.at(value.wrapping_sub(1));
+            let arrival_ns = arrival_times.at(value.wrapping_sub(1));
             if arrival_ns != NEVER {
                 let delay_ns = sent_ns.wrapping_sub(arrival_ns);
                 found.count += 1;
@@ -43,9 +44,10 @@ impl Packets<'_> {
     pub fn plain_round_trips(&self, direction: u8, limit_s: f64) -> RoundTrips {
         let (first_copies, repeats) = self.data_ranges(direction);
         let again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
+        let mut left_times = first_copies.times();
         let mut timed = Vec::new();
         for (value, came_ns) in plain(&self.acknowledgement_times(direction)) {
-            let left_ns = first_copies.at(value.wrapping_sub(1));
+            let left_ns = left_times.at(value.wrapping_sub(1));
             if left_ns != NEVER && !again.holds(value.wrapping_sub(1)) {
                 timed.push((came_ns, came_ns.wrapping_sub(left_ns) as f64 / 1e9));
             }

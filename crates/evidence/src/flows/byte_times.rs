@@ -1,5 +1,6 @@
 //! When a byte was captured and when it was acknowledged: lookups in the staircases of one flow at one vantage.
 
+use crate::ascending::Ascending;
 use crate::flows::staircase::{AcknowledgementSteps, ByteRanges};
 use crate::packets::{flag, Packets};
 use std::cmp::Reverse;
@@ -11,13 +12,28 @@ pub const NEVER: i64 = i64::MAX;
 /// The SYN is looked for in so many first packets.
 const OPENING_PACKETS: usize = 64;
 
-impl ByteRanges {
-    /// Time of a byte; `NEVER` where no range holds it. The ranges are disjoint and ascending.
-    pub fn at(&self, offset: i64) -> i64 {
-        match self.start.partition_point(|&start| start <= offset).checked_sub(1) {
-            Some(place) if offset < self.end[place] => self.time_ns[place],
+/// Looks up the times of bytes in disjoint, ascending ranges.
+#[derive(Clone, Debug)]
+pub struct TimesOfBytes<'a> {
+    ranges: &'a ByteRanges,
+    starts: Ascending<'a, i64>,
+}
+
+impl TimesOfBytes<'_> {
+    /// Time of a byte; `NEVER` where no range holds it.
+    #[inline]
+    pub fn at(&mut self, offset: i64) -> i64 {
+        match self.starts.up_to(offset).checked_sub(1) {
+            Some(place) if offset < self.ranges.end[place] => self.ranges.time_ns[place],
             _ => NEVER,
         }
+    }
+}
+
+impl ByteRanges {
+    /// Lookups, each of which begins where the one before ended.
+    pub fn times(&self) -> TimesOfBytes<'_> {
+        TimesOfBytes { ranges: self, starts: Ascending::new(&self.start) }
     }
 
     /// Bytes that disjoint ranges hold.
@@ -58,18 +74,34 @@ pub struct AckTimes {
 }
 
 impl AckTimes {
+    /// Lookups, each of which begins where the one before ended.
+    pub fn times(&self) -> TimesOfAcks<'_> {
+        TimesOfAcks { acks: self, values: Ascending::new(&self.steps.value) }
+    }
+}
+
+/// Looks up when acknowledgements were seen.
+#[derive(Clone, Debug)]
+pub struct TimesOfAcks<'a> {
+    acks: &'a AckTimes,
+    values: Ascending<'a, i64>,
+}
+
+impl TimesOfAcks<'_> {
     /// When an acknowledgement of at least `value` was first seen; `NEVER` where unknown.
-    pub fn reaching(&self, value: i64) -> i64 {
-        let place = self.steps.value.partition_point(|&reached| reached < value);
-        match self.steps.time_ns.get(place) {
-            Some(&time_ns) if value > self.floor => time_ns,
+    #[inline]
+    pub fn reaching(&mut self, value: i64) -> i64 {
+        match self.acks.steps.time_ns.get(self.values.below(value)) {
+            Some(&time_ns) if value > self.acks.floor => time_ns,
             _ => NEVER,
         }
     }
 
     /// Whether one of exactly this value was seen that carried no payload, SYN, FIN or RST.
-    pub fn has_plain(&self, value: i64) -> bool {
-        value > self.floor && self.steps.value.binary_search(&value).is_ok_and(|place| self.steps.plain[place])
+    #[inline]
+    pub fn has_plain(&mut self, value: i64) -> bool {
+        let (steps, place) = (&self.acks.steps, self.values.below(value));
+        value > self.acks.floor && steps.value.get(place) == Some(&value) && steps.plain[place]
     }
 }
 
@@ -210,15 +242,17 @@ mod tests {
         };
         let arrived = packets.first_arrivals(1);
         let offsets = [-1, 0, 100, 149, 150, 219, 249, 250, 299, 300, 400];
-        assert_eq!(offsets.map(|offset| arrived.at(offset)), [NEVER, 1, 4, 4, 3, 3, 3, 5, 5, 2, NEVER]);
+        let mut times = arrived.times();
+        assert_eq!(offsets.map(|offset| times.at(offset)), [NEVER, 1, 4, 4, 3, 3, 3, 5, 5, 2, NEVER]);
     }
 
     #[test]
     fn values_from_before_the_capture_have_no_time() {
         let steps = AcknowledgementSteps { value: vec![500, 600], time_ns: vec![1, 2], plain: vec![true, true] };
         let acks = AckTimes { steps, floor: 500 };
-        assert_eq!([400, 500, 501, 600, 601].map(|value| acks.reaching(value)), [NEVER, NEVER, 2, 2, NEVER]);
-        assert_eq!([500, 550, 600].map(|value| acks.has_plain(value)), [false, false, true]);
+        let mut times = acks.times();
+        assert_eq!([400, 500, 501, 600, 601].map(|value| times.reaching(value)), [NEVER, NEVER, 2, 2, NEVER]);
+        assert_eq!([500, 550, 600].map(|value| times.has_plain(value)), [false, false, true]);
     }
 
     #[test]
@@ -239,10 +273,12 @@ mod tests {
             rows.sort_unstable();
             let found = ranges(&earliest(&rows));
             let coverage = Coverage::of(rows.iter().map(|&(start, end, _)| (start, end)));
+            let mut found = found.times();
             for byte in -1..90 {
+                let time_ns = found.at(byte);
                 let times = rows.iter().filter(|&&(start, end, _)| start <= byte && byte < end).map(|row| row.2);
-                prop_assert_eq!(found.at(byte), times.min().unwrap_or(NEVER));
-                prop_assert_eq!(coverage.holds(byte), found.at(byte) != NEVER);
+                prop_assert_eq!(time_ns, times.min().unwrap_or(NEVER));
+                prop_assert_eq!(coverage.holds(byte), time_ns != NEVER);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! How far one flow's sender is ahead of its receiver: bytes acknowledged to the one that have not reached the other.
 
+use crate::ascending::Ascending;
 use crate::clocks::lines::ClockLines;
 use crate::flows::byte_times::NEVER;
 use crate::flows::times::FlowTimes;
@@ -61,7 +62,11 @@ impl FlowTimes {
         let begin = delivery.begin;
         let (arrived, reached) = (*delivery.time_ns.first()?, *delivery.reached.last()?);
         let acknowledged = *self.ack_value.last()?;
-        let delivered_at = |seen_ns: i64| delivery.reached_by(seen_ns.wrapping_add(comparison.error_ns));
+        let mut arrivals = Ascending::new(&delivery.time_ns);
+        let mut delivered_at = |seen_ns: i64| match arrivals.up_to(seen_ns.wrapping_add(comparison.error_ns)) {
+            0 => begin,
+            came => delivery.reached[came - 1],
+        };
         let done = self.ack_value.partition_point(|&value| value < acknowledged.min(reached));
         let done_ns = *self.ack_seen_ns.get(done)?;
         let before = self.ack_seen_ns.partition_point(|&seen_ns| seen_ns < arrived);
@@ -125,13 +130,6 @@ struct Delivery {
     begin: i64,
     time_ns: Vec<i64>,
     reached: Vec<i64>,
-}
-
-impl Delivery {
-    fn reached_by(&self, time_ns: i64) -> i64 {
-        let came = self.time_ns.partition_point(|&came_ns| came_ns <= time_ns);
-        came.checked_sub(1).map_or(self.begin, |place| self.reached[place])
-    }
 }
 
 /// Bytes that can wait unread behind the windows that one end advertises: by how much each is below the largest so far.

@@ -63,18 +63,20 @@ impl FlowCaptures<'_> {
         self.add_data(&mut times, &sent, &repeats, &arrived, points_limit);
         let again = SentAgain::of(&sent, &repeats, same_copy_ns);
         let first = seen.steps.value.partition_point(|&value| value <= seen.floor.max(0));
+        let (mut sent_times, mut arrival_times) = (sent.times(), arrived.times());
+        let mut returned_times = returned.times();
         // Values that were reached before the sender's capture began are late there, which is harmless.
         for place in evenly(seen.steps.value.len() - first, points_limit).map(|place| first + place) {
             let (value, seen_ns) = (seen.steps.value[place], seen.steps.time_ns[place]);
             let last_byte = value.wrapping_sub(1);
             let there = value.wrapping_sub(self.shift);
-            let sent_ns = sent.at(last_byte);
+            let sent_ns = sent_times.at(last_byte);
             let measured = sent_ns != NEVER && !again.before(last_byte, seen_ns);
             times.ack_value.push(value);
             times.ack_seen_ns.push(seen_ns);
-            times.ack_sent_ns.push(returned.reaching(there));
-            times.arrival_ns.push(arrived.at(last_byte.wrapping_sub(self.shift)));
-            times.own_ack.push(seen.steps.plain[place] && returned.has_plain(there));
+            times.ack_sent_ns.push(returned_times.reaching(there));
+            times.arrival_ns.push(arrival_times.at(last_byte.wrapping_sub(self.shift)));
+            times.own_ack.push(seen.steps.plain[place] && returned_times.has_plain(there));
             times.round_trip_ns.push(if measured { seen_ns.wrapping_sub(sent_ns) } else { NEVER });
         }
         Some(times)
@@ -92,10 +94,11 @@ impl FlowCaptures<'_> {
     ) {
         let left_again = Coverage::of(repeats.start.iter().copied().zip(repeats.end.iter().copied()));
         let came_again = self.receiver.copies(self.direction);
+        let mut arrival_times = arrived.times();
         for place in evenly(sent.start.len(), points_limit) {
             let start = sent.start[place];
             let there = start.wrapping_sub(self.shift);
-            let arrived_ns = arrived.at(there);
+            let arrived_ns = arrival_times.at(there);
             if arrived_ns != NEVER && (left_again.holds(start) || !came_again.holds(there)) {
                 times.data_sent_ns.push(sent.time_ns[place]);
                 times.data_arrived_ns.push(arrived_ns);
@@ -127,8 +130,10 @@ struct SentAgain {
 
 impl SentAgain {
     fn of(sent: &ByteRanges, repeats: &ByteRanges, same_copy_ns: i64) -> Self {
+        let mut sent_times = sent.times();
+        let mut is_later = |start, time_ns: i64| time_ns.wrapping_sub(sent_times.at(start)) > same_copy_ns;
         let mut rows: Vec<(i64, i64, i64)> =
-            repeats.rows().filter(|&(start, _, time_ns)| time_ns.wrapping_sub(sent.at(start)) > same_copy_ns).collect();
+            repeats.rows().filter(|&(start, _, time_ns)| is_later(start, time_ns)).collect();
         rows.sort_by_key(|&(start, _, _)| start);
         let mut again = SentAgain { start: Vec::new(), reach: Vec::new(), earliest_ns: Vec::new() };
         let (mut reached, mut earliest_ns) = (i64::MIN, i64::MAX);

@@ -2,9 +2,10 @@
 //!
 //! `detector/methods/identity/agreement.py` says what the counts mean.
 
+use crate::ascending::Ascending;
 use crate::distinct::{distinct, most_common};
 use crate::segments::candidates::{
-    acknowledgement_candidates, AcknowledgementIndex, Ascending, Candidates, DataIndex, Discriminator, Repeats,
+    acknowledgement_candidates, AcknowledgementIndex, Candidates, DataIndex, Discriminator, Repeats,
 };
 use crate::segments::columns::Segment;
 use crate::segments::likeness::Likeness;

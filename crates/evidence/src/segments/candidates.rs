@@ -1,5 +1,6 @@
 //! Which emitted segments may be the packet that arrived.
 
+use crate::ascending::Ascending;
 use crate::segments::columns::Segment;
 
 /// For each of some arrived segments the places of candidates among the emitted ones, in order of preference.
@@ -19,46 +20,6 @@ impl Candidates {
 
     fn end_row(&mut self) {
         self.ends.push(self.places.len());
-    }
-}
-
-/// Numbers in ascending order, looked up one after the other: mostly near the one before.
-pub(crate) struct Ascending<'a, T> {
-    sorted: &'a [T],
-    place: usize,
-}
-
-/// So many steps from the place before are made before the rest is searched.
-const STEPS: usize = 8;
-
-impl<'a, T: Ord + Copy> Ascending<'a, T> {
-    pub(crate) fn new(sorted: &'a [T]) -> Self {
-        Self { sorted, place: 0 }
-    }
-
-    /// How many are at most `value`.
-    pub(crate) fn up_to(&mut self, value: T) -> usize {
-        let is_up_to = |&number: &T| number <= value;
-        let (before, behind) = self.sorted.split_at(self.place);
-        self.place = if before.last().is_some_and(|last| !is_up_to(last)) {
-            before.partition_point(is_up_to)
-        } else {
-            match behind.iter().take(STEPS).position(|number| !is_up_to(number)) {
-                Some(further) => self.place + further,
-                None => self.place + behind.partition_point(is_up_to),
-            }
-        };
-        self.place
-    }
-
-    /// Whether `value` is one of them.
-    pub(crate) fn has(&mut self, value: T) -> bool {
-        self.last_of(value).is_some()
-    }
-
-    /// The place of the last one that is `value`.
-    fn last_of(&mut self, value: T) -> Option<usize> {
-        self.up_to(value).checked_sub(1).filter(|&place| self.sorted[place] == value)
     }
 }
 
