@@ -217,8 +217,10 @@ class Capture:
 
     def located(self, frame_number: int) -> tuple[str, int]:
         """The file that holds a frame, and the frame's number in it."""
-        place = bisect_left(self.files, frame_number, key=lambda file: file[1]) - 1
-        file, before = self.files[max(place, 0)]
+        place = 0
+        if len(self.files) > 1:
+            place = max(bisect_left(self.files, frame_number, key=lambda file: file[1]) - 1, 0)
+        file, before = self.files[place]
         return file, frame_number - before
 
     def sack_blocks(self, connection_id: int) -> SackBlocks:

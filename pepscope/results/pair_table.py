@@ -24,7 +24,7 @@ from pepscope.results.pairs.columns import (
     VantageColumns,
 )
 from pepscope.results.pairs.stretch import NO_STRETCH, ONE_PLACE, StretchColumns, StretchRows
-from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, Verdict
+from pepscope.results.verdicts import Evidence, FlowSeries, Mechanism, PairResult, VantageName, Verdict
 
 
 class PairTable(Sequence[PairResult]):
@@ -236,6 +236,15 @@ class PairTable(Sequence[PairResult]):
         rows = self._rows(places)
         up, down = (np.asarray(column)[rows] for column in self.columns.payload_bytes)
         return np.asarray(up + down)
+
+    def vantages(self, place: int) -> tuple[VantageName, ...]:
+        """Where a pair was seen, without frames."""
+        row = self._row(place)
+        return tuple(vantage for column in self.columns.vantages if (vantage := column[row]) is not None)
+
+    def all_evidence(self, place: int) -> tuple[Evidence, ...]:
+        """What methods found on a pair, without packets."""
+        return self.columns.evidence[self._row(place)]
 
     def evidence(self, place: int, number: int) -> Evidence:
         """One piece of what methods found on a pair: that of `forms(place)[number]`."""

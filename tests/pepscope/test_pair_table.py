@@ -64,6 +64,11 @@ def test_single_columns_are_those_of_the_pair(pairs: list[PairResult], random: o
         assert (table.packets(place), table.is_seen_twice(place)) == (pair.packets, len(pair.vantages) == 2)
         assert table.at_one_place(place) == (pair.stretch.one_place if pair.stretch else None)
         assert list(table.strengths(place)) == [item.strength for item in pair.evidence]
+        seen = [(each.capture, each.client, each.server, each.transport) for each in table.vantages(place)]
+        assert seen == [(each.capture, each.client, each.server, each.transport) for each in pair.vantages]
+        assert list(map(repr, table.all_evidence(place))) == [
+            repr(table.evidence(place, number)) for number in range(len(pair.evidence))
+        ]
         for number, (form, item) in enumerate(zip(table.forms(place), pair.evidence, strict=True)):
             assert (form.method, form.finding, form.outcome) == (item.method, item.finding, item.outcome)
             assert repr(table.evidence(place, number)) == repr(table[place].evidence[number])  # NaN is not NaN

@@ -27,10 +27,13 @@ def fastest_exchanges(capture: Capture, connections: Sequence[int], side: GroupS
     """
     exchanges = capture.exchanges()
     numbers = np.unique(np.asarray(connections, np.int64))
-    bounds = zip(*(np.searchsorted(exchanges.connection, numbers + each).tolist() for each in (0, 1)), strict=True)
+    # Of another type they would make the search copy the whole column.
+    sought = numbers.astype(exchanges.connection.dtype)
+    bounds = zip(*(np.searchsorted(exchanges.connection, sought + each).tolist() for each in (0, 1)), strict=True)
     every = np.concatenate([np.arange(*bound) for bound in bounds]) if len(numbers) else np.zeros(0, np.int64)
     rows = every[(exchanges.asked[every] == _FAR_ANSWERS[side]) & ~exchanges.repeated[every]]
-    rows = rows[np.lexsort((exchanges.exchange_ns[rows], ~exchanges.strict[rows]))]
+    took_ns = exchanges.answered_ns[rows] - exchanges.question_ns[rows]
+    rows = rows[np.lexsort((took_ns, ~exchanges.strict[rows]))]
     _, first = np.unique(exchanges.connection[rows], return_index=True)
     return [packet for row in rows[np.sort(first)][:most].tolist() for packet in _exchange(capture, exchanges, row)]
 

@@ -16,7 +16,7 @@ from pepscope.captures.capture import Capture
 from pepscope.captures.files.named_packets import EvidencePacket
 from pepscope.captures.packets import Int64Array
 from pepscope.results.evidence.named import PairPackets
-from pepscope.results.verdicts import Evidence, PairResult, VantageName
+from pepscope.results.verdicts import Evidence, VantageName
 
 #: What shows a finding that no packets of a connection's own show.
 OtherPackets = Callable[[Evidence], tuple[EvidencePacket, ...]]
@@ -24,19 +24,21 @@ OtherPackets = Callable[[Evidence], tuple[EvidencePacket, ...]]
 
 def named_packets(
     names: PacketNames,
-    result: PairResult,
+    vantages: Iterable[VantageName],
+    evidence: Iterable[Evidence],
     observed: Observed,
     most: int,
     others: Mapping[str, OtherPackets] = MappingProxyType({}),
 ) -> PairPackets | None:
-    """The packets that show what was found on a connection; None where it was judged as another pair than its own.
+    """The packets that show the evidence on a connection; None where it was judged as another pair than its own, which
+    `vantages` tell.
 
     `others` name those of some methods.
     """
-    if _end_points(result.vantages) != _end_points(observed.seen.pair.names):
+    if _end_points(vantages) != _end_points(observed.seen.pair.names):
         return None
     shown = []
-    for item in result.evidence:
+    for item in evidence:
         if (other := others.get(item.method)) is not None:
             shown.append(other(item))
         else:

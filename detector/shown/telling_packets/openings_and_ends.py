@@ -12,6 +12,7 @@ from pepscope.captures.direction import DIRECTIONS
 from pepscope.captures.packets import Direction, Mark, PacketColumns, TcpFlag
 
 _SEGMENT = {Direction.UP: "SYN", Direction.DOWN: "SYN-ACK"}
+_SYN, _ACK, _FIN, _RST = (int(flag) for flag in (TcpFlag.SYN, TcpFlag.ACK, TcpFlag.FIN, TcpFlag.RST))
 _HAS_TIMESTAMPS = int(Mark.HAS_TIMESTAMPS)
 _END = {Direction.UP: "client", Direction.DOWN: "server"}
 
@@ -25,7 +26,7 @@ def _opening(scene: Scene, direction: Direction) -> Iterable[Telling]:
     for vantage, what in ((scene.pair.sender(direction), "leaves"), (scene.pair.receiver(direction), "arrives")):
         if vantage is None:
             continue
-        rows = flag_rows(vantage.packets, direction, TcpFlag.SYN)
+        rows = flag_rows(vantage.packets, direction, _SYN)
         if len(rows):
             row = int(rows[0])
             shows = f"is the {_SEGMENT[direction]} as it {what}: {_fields(vantage.packets, row)}"
@@ -52,13 +53,13 @@ def opened_by(vantage: Vantage) -> list[Telling]:
     packets, connection = vantage.packets, vantage.connection
     made = []
     for direction in DIRECTIONS:
-        rows = flag_rows(packets, direction, TcpFlag.SYN)
+        rows = flag_rows(packets, direction, _SYN)
         if len(rows):
             after = connection.handshake_syn_ack_ns if direction is Direction.DOWN else None
             late = "" if after is None else f", {after / 1e6:.3g} ms after the SYN"
             made.append(Telling(vantage, int(rows[0]), f"is the {_SEGMENT[direction]}{late}"))
     if len(made) == len(DIRECTIONS) and connection.handshake_ack_ns is not None:
-        answered = flag_rows(packets, Direction.UP, TcpFlag.ACK)
+        answered = flag_rows(packets, Direction.UP, _ACK)
         if len(answered):
             took = f"{connection.handshake_ack_ns / 1e6:.3g} ms after the SYN-ACK"
             made.append(Telling(vantage, int(answered[0]), f"is the client's first ACK, {took}"))
@@ -74,7 +75,7 @@ def ends_of_streams(scene: Scene) -> list[Telling]:
             (scene.pair.receiver(direction), "is the first FIN of the {} that arrives"),
             (scene.pair.sender(direction), "is the first FIN that the {} sends"),
         ):
-            rows = [] if vantage is None else flag_rows(vantage.packets, direction, TcpFlag.FIN).tolist()
+            rows = [] if vantage is None else flag_rows(vantage.packets, direction, _FIN).tolist()
             if vantage is not None and rows:
                 row = rows[0]
                 end = int(vantage.packets.sequence_offset[row]) + int(vantage.packets.payload_bytes[row])
@@ -94,8 +95,7 @@ def abort(scene: Scene) -> list[Telling]:
     made = []
     found = find_abort(receiver.packets, direction)
     if found is not None:
-        flags = TcpFlag.RST | TcpFlag.FIN
-        rows = flag_rows(receiver.packets, direction.reverse, flags)
+        rows = flag_rows(receiver.packets, direction.reverse, _RST | _FIN)
         at = rows[receiver.packets.time_ns[rows] >= found.time_ns]
         if len(at):
             got = counted(int(found.reached_bytes), "byte")
@@ -105,7 +105,7 @@ def abort(scene: Scene) -> list[Telling]:
         row = int(acknowledging[-1])
         most = counted(int(sender.packets.acknowledgement_offset[row]), "byte")
         made.append(Telling(sender, row, f"acknowledges most of all to the sender: {most}"))
-    resets = flag_rows(sender.packets, direction.reverse, TcpFlag.RST)
+    resets = flag_rows(sender.packets, direction.reverse, _RST)
     if len(resets):
         made.append(Telling(sender, int(resets[0]), "is the abort where it reaches the sender"))
     return made

@@ -106,7 +106,8 @@ class _Naming:
         # A capture between the ends has evidence for either side, the client's first.
         by_exchanges = partial(self._by_exchanges, place, observed, iter(self._sides))
         others = dict.fromkeys(BY_EXCHANGES, by_exchanges)
-        made = named_packets(self._names, self._results[place], observed, self._moments, others)
+        vantages, evidence = self._results.vantages(place), self._results.all_evidence(place)
+        made = named_packets(self._names, vantages, evidence, observed, self._moments, others)
         if made is not None:
             self._results.add_packets(place, made)
         return made

@@ -15,7 +15,7 @@ _SPECIAL = int(TcpFlag.SYN | TcpFlag.FIN | TcpFlag.RST)
 
 def data_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets with payload in a direction."""
-    return np.flatnonzero((packets.direction == direction) & (packets.payload_bytes > 0))
+    return (packets.going(direction) & (packets.payload_bytes > 0)).nonzero()[0]
 
 
 def first_copies(packets: PacketColumns, direction: Direction) -> Int64Array:
@@ -25,19 +25,19 @@ def first_copies(packets: PacketColumns, direction: Direction) -> Int64Array:
     return first
 
 
-def flag_rows(packets: PacketColumns, direction: Direction, flag: TcpFlag) -> Int64Array:
-    """Packets of a direction that bear a flag."""
-    return np.flatnonzero((packets.direction == direction) & ((packets.flags & int(flag)) != 0))
+def flag_rows(packets: PacketColumns, direction: Direction, flags: int) -> Int64Array:
+    """Packets of a direction that bear any of these flags."""
+    return (packets.going(direction) & packets.flagged(flags)).nonzero()[0]
 
 
 def acknowledging_rows(packets: PacketColumns, direction: Direction) -> Int64Array:
     """Packets that acknowledge more of `direction`'s data than any before."""
-    rows = np.flatnonzero((packets.direction == direction.reverse) & (packets.acknowledgement_offset > 0))
-    offsets = packets.acknowledgement_offset[rows]
-    if len(rows) == 0:
-        return rows
-    before = np.concatenate(([0], np.maximum.accumulate(offsets)[:-1]))
-    advancing: Int64Array = rows[offsets > before]
+    acknowledged = packets.acknowledgement_offset
+    rows = (packets.going(direction.reverse) & (acknowledged > 0)).nonzero()[0]
+    offsets = acknowledged[rows]
+    is_new = np.ones(len(rows), np.bool_)
+    is_new[1:] = offsets[1:] > np.maximum.accumulate(offsets)[:-1]
+    advancing: Int64Array = rows[is_new]
     return advancing
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from detector.clocks.relation import ClockRelation
 from detector.pair import Pair, Vantage
@@ -18,8 +19,7 @@ from pepscope.captures.packets import Direction
 from pepscope.results.verdicts import Evidence, FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Telling:
+class Telling(Struct, frozen=True):
     """A packet that shows a finding: its row in the packets of its vantage, and what it does, beginning with a verb."""
 
     vantage: Vantage
@@ -27,8 +27,7 @@ class Telling:
     shows: str
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """A finding on a connection, with all that is known of the connection.
 
     `captures` are those of the detection by their paths; `most` is how many moments to point to, each of which may take
@@ -69,9 +68,13 @@ def strongest(score: FloatArray, most: int, least: float = -np.inf) -> list[int]
 
 def spread(rows: npt.NDArray[np.int64], most: int) -> npt.NDArray[np.int64]:
     """So many of these rows, evenly over all of them, the first and the last among them."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.unique(np.linspace(0, len(rows) - 1, most).round().astype(np.int64))]
+    return rows if len(rows) <= most else rows[_evenly(len(rows), most)]
+
+
+@lru_cache(maxsize=1024)
+def _evenly(count: int, most: int) -> npt.NDArray[np.int64]:
+    """The places of `spread`: small connections are often equally long."""
+    return np.unique(np.linspace(0, count - 1, most).round().astype(np.int64))
 
 
 def duration(seconds: float) -> str:

@@ -52,12 +52,12 @@ class NamedWhileJudging:
                 self._add(each, table, row)
 
     def _add(self, loaded: Loaded, table: PairTable, row: int) -> None:
-        result, examined = table[row], loaded.observation
-        if any(item.method in BY_EXCHANGES for item in result.evidence):
+        evidence, examined = table.all_evidence(row), loaded.observation
+        if any(item.method in BY_EXCHANGES for item in evidence):
             return  # groups say from which side
         seen = Observation(loaded.pair, place=examined.place)
         observed = Observed(examined, seen, partial(_clock, examined))
-        made = named_packets(self._names, result, observed, self._moments)
+        made = named_packets(self._names, table.vantages(row), evidence, observed, self._moments)
         if made is not None:
             table.add_packets(row, made)
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
 
-#: Name of a capture that came from standard input, which no other program can read again.
-STANDARD_INPUT = "-"
+from msgspec import Struct
+
+from pepscope.captures.opening.capture_files import STANDARD_INPUT
 
 #: What unpacks the compressed files that tshark does not read, by the end of their names.
 _UNPACKED_BY = {".xz": "xz", ".bz2": "bzip2"}
 
 
-@dataclass(frozen=True, slots=True)
-class EvidencePacket:
+class EvidencePacket(Struct, frozen=True):
     """A packet that shows what a method found.
 
     `frame` is its number in the file, from 1 as Wireshark counts, `time_ns` its Unix time by that capture's clock.
@@ -73,7 +73,8 @@ def locator(capture: str, display_filter: str) -> Locator:
 
 @lru_cache(maxsize=64)
 def _reading(capture: str) -> str | None:
-    """The beginning of a line for a shell that reads a capture; None where no other program can read it again."""
+    """The beginning of a line for a shell that reads a capture; None where no other program can read it again, as of
+    standard input."""
     if capture == STANDARD_INPUT:
         return None
     name = shlex.quote(capture if not capture.startswith("-") else f"./{capture}")
