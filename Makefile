@@ -114,6 +114,7 @@ docs: install ## Draw the figures of the documentation and write the pages made 
 	$(BIN)/python docs/draw_figures.py
 	$(BIN)/python docs/draw_timing.py
 	$(BIN)/python docs/draw_split_gain.py
+	$(BIN)/python docs/draw_applications.py
 	$(BIN)/python docs/draw_split_points.py
 	$(BIN)/python docs/build.py
 	$(BIN)/python docs/scenario_fields.py

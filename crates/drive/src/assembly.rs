@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use pepscope_path::{Direction, Random};
 use pepscope_tcp::control::ControlFactory;
@@ -15,8 +15,12 @@ use crate::element::PathElement;
 use crate::fields::{Read, ScenarioError};
 use crate::scenario::machine::shared_server;
 use crate::scenario::path::HopDescription;
+use crate::scenario::transport::Transport;
 use crate::scenario::Scenario;
 use crate::simulation::{PlacedTap, RunError, RunSettings, Simulation};
+
+mod applications;
+pub(crate) use applications::ApplicationStreams;
 
 /// Why a scenario cannot be run.
 #[derive(Debug)]
@@ -68,22 +72,23 @@ impl Scenario {
             keep_arrivals: self.record.one_way_delays,
             fast_path: self.fast_path && !self.server.takes_time && !self.mobile.takes_time,
         };
-        let server = self.host("server", Role::Server).map_err(BuildError::Host)?;
-        let mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;
+        let mut server = self.host("server", Role::Server).map_err(BuildError::Host)?;
+        let mut mobile = self.host("mobile", Role::Client).map_err(BuildError::Host)?;
+        let streams = self.run_applications(&mut server, &mut mobile)?;
         let mut taps = Vec::new();
         if let Some(directory) = directory {
-            let contents = Arc::new(self.traffic.contents.clone());
-            let ports: Vec<u16> = self.traffic.flows.iter().map(|flow| flow.server_port).collect();
+            let contents = Rc::new(self.traffic.contents.clone().with_streams(streams.streams.clone()));
             for tap in &self.record.taps {
                 let path = capture_path(directory, &tap.settings.name);
                 let file =
                     open(&path).map_err(|cause| BuildError::Run(RunError::Capture { path: path.clone(), cause }))?;
-                let placed = Tap::new(&tap.settings, ports.clone(), contents.clone(), self.seed, file);
+                let book = self.traffic.address_book(tap.settings.translation);
+                let placed = Tap::new(&tap.settings, book, contents.clone(), self.seed, file);
                 let name = tap.settings.name.clone();
                 taps.push(PlacedTap { after_hop: tap.after_hop, name, path, tap: placed });
             }
         }
-        Ok(Simulation::new(server, hops, mobile, taps, settings))
+        Ok(Simulation::new(server, hops, mobile, taps, settings).with_streams(streams))
     }
 
     /// Refuses controls of plug-ins where nothing builds them.
@@ -126,6 +131,7 @@ impl Scenario {
             host = host.taking_time(ProcessingSettings::default());
         }
         for (number, flow) in self.traffic.flows.iter().enumerate() {
+            let Transport::Tcp { when_needed } = flow.transport else { continue };
             let mut random = Random::new(self.seed, &format!("{name}: identity of flow {number}"));
             let own = if role == Role::Server { flow.server_tcp } else { flow.mobile_tcp };
             let connection = Settings {
@@ -144,6 +150,9 @@ impl Scenario {
                 connection,
                 script: if role == Role::Server { flow.server.clone() } else { flow.mobile.clone() },
             })?;
+            if when_needed {
+                host.open_when_needed(number as u32)?;
+            }
         }
         if role == Role::Server && self.path.iter().any(HopDescription::reuses_connections) {
             for (content, flow) in self.distinct_requests() {

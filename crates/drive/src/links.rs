@@ -38,6 +38,14 @@ pub trait Link: Sized {
         None
     }
 
+    /// Takes the numbers of the flows' servers, where the link has a line for each server.
+    ///
+    /// # Errors
+    /// The number of its lines, if there are fewer than servers.
+    fn assign_servers(&mut self, _numbers: &[u16]) -> Result<(), usize> {
+        Ok(())
+    }
+
     /// The rate of a link down that sends radio frames, which a window-adaptation proxy may be checked against.
     fn frame_rate(&self) -> Option<FrameRate> {
         None
@@ -91,6 +99,16 @@ macro_rules! links {
             pub fn terminals(&self) -> Option<usize> {
                 match self {
                     $(Self::$variant(settings) => settings.terminals(),)*
+                }
+            }
+
+            /// See [`Link::assign_servers`].
+            ///
+            /// # Errors
+            /// The number of its lines, if there are fewer than servers.
+            pub fn assign_servers(&mut self, numbers: &[u16]) -> Result<(), usize> {
+                match self {
+                    $(Self::$variant(settings) => settings.assign_servers(numbers),)*
                 }
             }
 

@@ -1,13 +1,13 @@
-//! Hops that a caller of this crate brings along: `kind = "plug-in"` in a scenario's path.
+//! Hops and applications that a caller of this crate brings along: `kind = "plug-in"` in a scenario's path or traffic.
 
 use std::fmt;
 use std::rc::Rc;
 
 use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds};
-use pepscope_tcp::Packet;
+use pepscope_tcp::{Packet, Protocol};
 use serde_json::Value;
 
-/// A hop as its scenario describes it.
+/// A hop or an application as its scenario describes it.
 #[derive(Clone, Debug)]
 pub struct PlugInDescription {
     /// Which one: a name that the caller knows.
@@ -37,6 +37,40 @@ impl HopFactory {
 impl fmt::Debug for HopFactory {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("HopFactory")
+    }
+}
+
+/// Both ends of one connection of an application.
+pub struct ApplicationEnds {
+    pub mobile: Box<dyn Protocol>,
+    pub server: Box<dyn Protocol>,
+}
+
+type BuildApplication = dyn Fn(&PlugInDescription, u64, &str) -> Result<ApplicationEnds, String>;
+
+/// Builds the applications of plug-ins, from description, seed and the connection's name; an error is what the plug-in
+/// must be or have.
+#[derive(Clone)]
+pub struct ApplicationFactory(Rc<BuildApplication>);
+
+impl ApplicationFactory {
+    pub fn new(build: impl Fn(&PlugInDescription, u64, &str) -> Result<ApplicationEnds, String> + 'static) -> Self {
+        Self(Rc::new(build))
+    }
+
+    pub(crate) fn build(
+        &self,
+        described: &PlugInDescription,
+        seed: u64,
+        name: &str,
+    ) -> Result<ApplicationEnds, String> {
+        (self.0)(described, seed, name)
+    }
+}
+
+impl fmt::Debug for ApplicationFactory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("ApplicationFactory")
     }
 }
 

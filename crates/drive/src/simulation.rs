@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pepscope_path::{Hop, Nanoseconds, NEVER};
 use pepscope_tcp::Host;
 
+use crate::assembly::ApplicationStreams;
 use crate::capture::tap::{Tap, TapCounts};
 use crate::chain::{Chain, Observers};
 use crate::element::PathElement;
@@ -91,6 +92,7 @@ pub struct Simulation {
     next_sample: Nanoseconds,
     series: Series,
     finished_taps: Vec<(String, PathBuf, TapCounts)>,
+    streams: ApplicationStreams,
 }
 
 impl Simulation {
@@ -121,12 +123,25 @@ impl Simulation {
             next_sample: if settings.series_interval_ns.is_some() { 0 } else { NEVER },
             series: Series::default(),
             finished_taps: Vec::new(),
+            streams: ApplicationStreams::default(),
             settings,
         };
         for index in 0..simulation.wake_ups.len() {
             simulation.wake_ups[index] = simulation.chain.poll_timeout(index);
         }
         simulation
+    }
+
+    /// With the streams that its applications write.
+    #[must_use]
+    pub(crate) fn with_streams(mut self, streams: ApplicationStreams) -> Self {
+        self.streams = streams;
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn streams(&self) -> &ApplicationStreams {
+        &self.streams
     }
 
     /// Runs to the end. Calls `watch` now and then with the time and the number of events; the run ends early if it

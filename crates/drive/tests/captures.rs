@@ -3,8 +3,10 @@
 
 use std::io::{self, Cursor, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use pepscope_drive::capture::addresses::AddressBook;
 use pepscope_drive::capture::addresses::Translation;
 use pepscope_drive::capture::clock::{ClockSettings, Step};
 use pepscope_drive::capture::coalescing::{CoalescingSettings, MOST_BYTES};
@@ -50,7 +52,13 @@ fn captured(settings: &TapSettings, packets: &[(Nanoseconds, Direction, Packet)]
     let file = Shared::default();
     let mut contents = Contents::default();
     contents.register(ContentId(1), b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n");
-    let mut tap = Tap::new(settings, vec![80], Arc::new(contents), 7, Box::new(file.clone()));
+    let mut tap = Tap::new(
+        settings,
+        AddressBook::new(vec![80], settings.translation),
+        Rc::new(contents),
+        7,
+        Box::new(file.clone()),
+    );
     for (at, direction, packet) in packets {
         tap.record(*at, *direction, packet);
     }

@@ -1,20 +1,33 @@
-//! Branches: a wired link of its own for each mobile, so that flows that share another hop differ in what they do not share.
+//! Branches: a wired link of its own for each mobile or each server, so that flows that share another hop differ in what
+//! they do not share.
 
 use crate::hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, NEVER};
 use crate::settings::SettingsError;
 use crate::wired::{Wired, WiredSettings};
 
-/// The links, by number of the mobile.
+/// Which link a packet takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BranchesBy {
+    /// That of its mobile.
+    #[default]
+    Mobile,
+    /// That of its flow's server: the numbers of the servers by flow. Packets of no flow take the first.
+    Server(Vec<u16>),
+}
+
+/// The links, by number of the mobile or server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BranchesSettings {
     pub links: Vec<WiredSettings>,
+    pub by: BranchesBy,
 }
 
 /// Wired links beside each other.
 #[derive(Clone, Debug)]
 pub struct Branches<P> {
     links: Vec<Wired<P>>,
-    /// Packets of mobiles that have no link.
+    by: BranchesBy,
+    /// Packets of mobiles or servers that have no link.
     strays: [HopCounts; 2],
 }
 
@@ -27,15 +40,30 @@ impl<P: Datagram> Branches<P> {
         if settings.links.is_empty() {
             return Err(SettingsError::new("terminals", 0, "at least one"));
         }
+        if settings.by == BranchesBy::Server(Vec::new()) {
+            return Err(SettingsError::new("by", "server", "mobile where no flow tells its server, as on live paths"));
+        }
         let links = settings.links.iter().enumerate();
         let links = links.map(|(user, link)| Wired::new(link, seed, &format!("{name}/{user}")));
-        Ok(Self { links: links.collect::<Result<_, _>>()?, strays: [HopCounts::default(); 2] })
+        let by = settings.by.clone();
+        Ok(Self { links: links.collect::<Result<_, _>>()?, by, strays: [HopCounts::default(); 2] })
+    }
+
+    fn place_of(&self, packet: &P) -> usize {
+        match &self.by {
+            BranchesBy::Mobile => usize::from(packet.user()),
+            BranchesBy::Server(numbers) => {
+                let flow = usize::try_from(packet.flow()).unwrap_or(usize::MAX);
+                numbers.get(flow).copied().map_or(0, usize::from)
+            }
+        }
     }
 }
 
 impl<P: Datagram> Hop<P> for Branches<P> {
     fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: P) {
-        match self.links.get_mut(usize::from(packet.user())) {
+        let place = self.place_of(&packet);
+        match self.links.get_mut(place) {
             Some(link) => link.handle_packet(now, direction, packet),
             None => {
                 let counts = &mut self.strays[direction.index()];

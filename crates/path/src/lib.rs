@@ -30,7 +30,7 @@ pub mod umts;
 mod variable_rate;
 mod wired;
 
-pub use branches::{Branches, BranchesSettings};
+pub use branches::{Branches, BranchesBy, BranchesSettings};
 pub use handover::{HandoverSettings, Handovers};
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
 pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};

@@ -16,7 +16,7 @@ fn link(delay_ms: u64) -> WiredSettings {
 
 #[test]
 fn each_mobile_has_its_own_delay_and_queue() {
-    let settings = BranchesSettings { links: vec![link(5), link(50)] };
+    let settings = BranchesSettings { links: vec![link(5), link(50)], ..BranchesSettings::default() };
     let mut hop = Branches::new(&settings, 1, "branches").unwrap();
     for number in 0..4 {
         hop.handle_packet(0, Direction::Down, RadioPacket::new((number % 2) as u16, 1500, number));
@@ -27,7 +27,9 @@ fn each_mobile_has_its_own_delay_and_queue() {
 
 #[test]
 fn a_mobile_without_a_link_loses_its_packets() {
-    let mut hop = Branches::new(&BranchesSettings { links: vec![link(5)] }, 1, "branches").unwrap();
+    let mut hop =
+        Branches::new(&BranchesSettings { links: vec![link(5)], ..BranchesSettings::default() }, 1, "branches")
+            .unwrap();
     hop.handle_packet(0, Direction::Up, RadioPacket::new(3, 100, 0));
     assert!(run_until(&mut hop, SECOND).is_empty());
     assert_eq!((hop.counts(Direction::Up).offered_packets, hop.counts(Direction::Up).lost_packets), (1, 1));
@@ -40,7 +42,7 @@ proptest! {
     fn every_packet_comes_out_once_and_in_the_order_of_its_mobile(
         packets in prop::collection::vec((0u64..200, 0u16..4, any::<bool>()), 1..100),
     ) {
-        let settings = BranchesSettings { links: [3, 17, 4, 90].map(link).to_vec() };
+        let settings = BranchesSettings { links: [3, 17, 4, 90].map(link).to_vec(), ..BranchesSettings::default() };
         let mut hop = Branches::new(&settings, 1, "branches").unwrap();
         let mut sorted = packets;
         sorted.sort_by_key(|packet| packet.0);

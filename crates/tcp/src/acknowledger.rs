@@ -213,7 +213,9 @@ impl Hop<Packet> for Acknowledger {
         counts.offered_bytes += u64::from(packet.length_bytes());
         match packet {
             Packet::Tcp(segment) => self.handle_segment(now, direction, segment),
-            Packet::Voice(_) | Packet::Report { .. } => self.passing.push_back((direction, packet)),
+            Packet::Voice(_) | Packet::Report { .. } | Packet::Datagram(_) => {
+                self.passing.push_back((direction, packet))
+            }
         }
     }
 

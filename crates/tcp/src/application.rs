@@ -51,28 +51,8 @@ enum Stage {
     Over,
 }
 
-/// What an application saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ApplicationCounts {
-    /// Taken by the send buffer.
-    pub written_bytes: u64,
-    pub read_bytes: u64,
-    /// The digests of what was written and of what was read (see [`ContentDigest`]).
-    pub written_digest: u64,
-    pub read_digest: u64,
-    pub first_read_ns: Option<Nanoseconds>,
-    pub last_read_ns: Option<Nanoseconds>,
-    /// `Receive` steps that got what they waited for, and how long they waited, in sum and at most.
-    pub answers: u64,
-    pub answer_time_ns: Nanoseconds,
-    pub longest_answer_ns: Nanoseconds,
-    /// The script's close or abort came.
-    pub ended_ns: Option<Nanoseconds>,
-    pub aborted: bool,
-}
-
-/// A script under way.
-#[derive(Clone, Debug)]
+/// A script or a protocol under way.
+#[derive(Debug)]
 pub(crate) struct Application {
     program: Program,
     counters: Vec<u32>,
@@ -88,6 +68,7 @@ pub(crate) struct Application {
     abort_after_ns: Nanoseconds,
     abort_ns: Nanoseconds,
     random: Random,
+    conversation: Option<Box<Conversation>>,
     established_ns: Nanoseconds,
     peer_finished: bool,
     /// The send buffer was full; the application writes again when it has room.
@@ -121,6 +102,7 @@ impl Application {
             abort_after_ns: script.abort_after_ns,
             abort_ns: NEVER,
             random,
+            conversation: None,
             established_ns: 0,
             peer_finished: false,
             waits_for_room: false,
@@ -231,6 +213,9 @@ impl Application {
             };
             let Some(run) = socket.read(limit) else { return };
             self.note_read(now, run);
+            if let Some(conversation) = &mut self.conversation {
+                conversation.note_read(now, run);
+            }
             if let Reading::Paced { rate_bytes_s, .. } = self.reading {
                 let owed = u128::from(run.bytes) * u128::from(SECOND) + u128::from(self.pace_remainder);
                 self.pace_remainder = (owed % u128::from(rate_bytes_s)) as u64;
@@ -281,6 +266,10 @@ impl Application {
             Instruction::Abort => {
                 self.abort(now, socket);
                 false
+            }
+            Instruction::Converse => {
+                self.converse(now, socket);
+                return false;
             }
             Instruction::Loop { first, counter, times } => {
                 self.go_round(first, counter, times);
@@ -395,6 +384,12 @@ impl Application {
     }
 }
 
+mod counts;
 mod fast_path;
+mod protocol;
 #[cfg(test)]
 mod tests;
+
+pub use counts::ApplicationCounts;
+pub(crate) use protocol::Conversation;
+pub use protocol::{Action, Protocol};

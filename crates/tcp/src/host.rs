@@ -1,12 +1,14 @@
 //! A machine at an end of the path: connections with an application each, and speakers.
 
 mod attribution;
+mod datagrams;
 mod error;
 mod fast_path;
 mod flow;
 mod identifications;
 mod observing;
 mod processing;
+mod protocols;
 
 use std::collections::VecDeque;
 
@@ -24,6 +26,8 @@ use crate::statistics::Statistics;
 use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
 
 use attribution::Attribution;
+use datagrams::DatagramFlow;
+pub use datagrams::{DatagramFlowResult, DatagramFlowSettings};
 pub use error::HostError;
 use fast_path::FastFlow;
 use flow::Flow;
@@ -47,6 +51,9 @@ pub struct Host {
     earliest_ns: Nanoseconds,
     speakers: Vec<VoiceSource>,
     speaker_times: NextTimes,
+    datagram_flows: Vec<DatagramFlow>,
+    datagram_places: FlowTable<usize>,
+    datagram_times: NextTimes,
     /// What leaves before what the ready flows have.
     leaving: VecDeque<Packet>,
     /// By user.
@@ -76,6 +83,9 @@ impl Host {
             earliest_ns: 0,
             speakers: Vec::new(),
             speaker_times: NextTimes::default(),
+            datagram_flows: Vec::new(),
+            datagram_places: FlowTable::default(),
+            datagram_times: NextTimes::default(),
             leaving: VecDeque::new(),
             heard: Vec::new(),
             open_flows: 0,
@@ -130,6 +140,7 @@ impl Host {
             connect_ns,
             is_ready: false,
             wake_ns: NEVER,
+            is_dormant: false,
             successor: None,
         });
         self.open_flows += 1;
@@ -186,6 +197,7 @@ impl Host {
                 }
                 self.heard[user].receive(*frame);
             }
+            Packet::Datagram(datagram) => self.take_datagram(now, datagram),
             Packet::Report { .. } => self.stray_packets += 1,
         }
     }
@@ -204,6 +216,9 @@ impl Host {
             }
         }
         flow.connection.handle_segment(now, segment);
+        if flow.is_dormant {
+            self.rouse(place);
+        }
         self.proceed(now, place);
     }
 
@@ -218,6 +233,7 @@ impl Host {
             self.leaving.extend(speaker.poll_transmit().map(Packet::Voice));
             self.speaker_times.set(place, speaker.poll_timeout());
         }
+        self.handle_datagram_timeouts(now);
         while let Some(place) = self.times.due(now) {
             let flow = &mut self.flows[place];
             if flow.connect_ns <= now {
@@ -255,6 +271,7 @@ impl Host {
     #[inline]
     fn finish_advance(&mut self, now: Nanoseconds, place: usize, was_open: bool) {
         let flow = &mut self.flows[place];
+        let to_wake = flow.application.take_flows_to_wake();
         if flow.application.has_aborted() {
             flow.end(now, Outcome::Aborted);
         }
@@ -266,6 +283,7 @@ impl Host {
         if has_ended {
             self.end(now, place);
         }
+        to_wake.into_iter().for_each(|flow| self.wake_flow(now, flow));
     }
 
     fn end(&mut self, now: Nanoseconds, place: usize) {
@@ -339,7 +357,7 @@ impl Host {
     pub fn poll_timeout(&self) -> Nanoseconds {
         debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
         let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
-        self.times.earliest().min(self.speaker_times.earliest()).min(packets_ns)
+        self.times.earliest().min(self.speaker_times.earliest()).min(self.datagram_times.earliest()).min(packets_ns)
     }
 
     /// What became of each flow so far, in the order in which they were added.
@@ -388,6 +406,8 @@ impl Host {
 mod kernel_tests;
 #[cfg(test)]
 mod linux_tests;
+#[cfg(test)]
+mod protocol_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -30,18 +30,22 @@ mod sequence;
 mod settings;
 mod state;
 mod statistics;
+mod streams;
 #[cfg(test)]
 mod test_path;
 mod timestamp_clock;
 mod voice;
 
 pub use acknowledger::{Acknowledger, AcknowledgerCounts, AcknowledgerSettings};
-pub use application::ApplicationCounts;
+pub use application::{Action, ApplicationCounts, Protocol};
 pub use connection::Connection;
 pub use content_digest::ContentDigest;
 pub use flow_table::FLOW_LIMIT;
-pub use host::{FlowResult, FlowSettings, Host, HostError, Outcome, ProcessingSettings, ProcessingTime, Role};
-pub use packet::{Packet, VoiceFrame};
+pub use host::{
+    DatagramFlowResult, DatagramFlowSettings, FlowResult, FlowSettings, Host, HostError, Outcome, ProcessingSettings,
+    ProcessingTime, Role,
+};
+pub use packet::{DatagramPacket, DatagramTransport, Packet, VoiceFrame};
 pub use packet_sink::PacketSink;
 pub use rewriter::{AcknowledgementThinning, Rewriter, RewriterSettings};
 pub use run::Run;
@@ -55,4 +59,5 @@ pub use settings::{
 };
 pub use state::{Event, State};
 pub use statistics::Statistics;
+pub use streams::{Message, MessageRecord, Piece, Streams, Write};
 pub use voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};

@@ -2,7 +2,7 @@
 
 use pepscope_path::{Datagram, QueueReport};
 
-use crate::segment::{Ecn, Segment, IPV4_HEADER_BYTES};
+use crate::segment::{ContentId, Ecn, Segment, IPV4_HEADER_BYTES};
 
 const UDP_HEADER_BYTES: u32 = 8;
 const REPORT_PAYLOAD_BYTES: u32 = 20; // five 32-bit numbers
@@ -15,11 +15,33 @@ pub struct VoiceFrame {
     pub payload_bytes: u16,
 }
 
+/// What carries the datagrams of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DatagramTransport {
+    Udp,
+    /// Echo messages (RFC 792): the payload begins with the ICMP header.
+    Icmp,
+}
+
+/// A datagram over IPv4 that no proxy ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramPacket {
+    pub flow: u32,
+    pub user: u16,
+    pub transport: DatagramTransport,
+    pub payload_bytes: u16,
+    pub content: ContentId,
+    pub content_offset: u64,
+    pub ip_identification: u16,
+    pub time_to_live: u8,
+}
+
 /// A packet on a simulated path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
     Tcp(Segment),
     Voice(VoiceFrame),
+    Datagram(DatagramPacket),
     /// A Node-B's report to the proxy, in a UDP datagram.
     Report {
         user: u16,
@@ -33,6 +55,7 @@ impl Datagram for Packet {
         match self {
             Self::Tcp(segment) => segment.length_bytes(),
             Self::Voice(frame) => self.header_bytes() + u32::from(frame.payload_bytes),
+            Self::Datagram(datagram) => self.header_bytes() + u32::from(datagram.payload_bytes),
             Self::Report { .. } => self.header_bytes() + REPORT_PAYLOAD_BYTES,
         }
     }
@@ -41,6 +64,10 @@ impl Datagram for Packet {
         match self {
             Self::Tcp(segment) => segment.header_bytes(),
             Self::Voice(_) => IPV4_HEADER_BYTES + UDP_HEADER_BYTES + 12,
+            Self::Datagram(datagram) => match datagram.transport {
+                DatagramTransport::Udp => IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
+                DatagramTransport::Icmp => IPV4_HEADER_BYTES,
+            },
             Self::Report { .. } => IPV4_HEADER_BYTES + UDP_HEADER_BYTES,
         }
     }
@@ -49,6 +76,7 @@ impl Datagram for Packet {
         match self {
             Self::Tcp(segment) => segment.user,
             Self::Voice(frame) => frame.user,
+            Self::Datagram(datagram) => datagram.user,
             Self::Report { user, .. } => *user,
         }
     }
@@ -73,10 +101,11 @@ impl Datagram for Packet {
         *self
     }
 
-    /// Flows of TCP have their number, datagrams one for each mobile above all of these.
+    /// Flows of TCP and of protocols have their number, other datagrams one for each mobile above all of these.
     fn flow(&self) -> u64 {
         match self {
             Self::Tcp(segment) => u64::from(segment.flow),
+            Self::Datagram(datagram) => u64::from(datagram.flow),
             Self::Voice(VoiceFrame { user, .. }) | Self::Report { user, .. } => (1 << 32) + u64::from(*user),
         }
     }

@@ -151,7 +151,9 @@ impl Hop<Packet> for Rewriter {
         counts.offered_bytes += u64::from(packet.length_bytes());
         match packet {
             Packet::Tcp(segment) => self.handle_segment(now, direction, segment),
-            Packet::Voice(_) | Packet::Report { .. } => self.leaving.push_back((direction, packet)),
+            Packet::Voice(_) | Packet::Datagram(_) | Packet::Report { .. } => {
+                self.leaving.push_back((direction, packet))
+            }
         }
     }
 

@@ -187,6 +187,8 @@ pub(crate) enum Instruction {
     ReceiveAll,
     Close,
     Abort,
+    /// What the application's protocol says, for as long as the connection lasts.
+    Converse,
     /// Back to `first` until `counter` has seen `times` rounds.
     Loop {
         first: usize,
@@ -203,6 +205,11 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// One that leaves everything to a protocol.
+    pub(crate) fn conversation() -> Self {
+        Self { instructions: vec![Instruction::Converse], counters: 0 }
+    }
+
     /// # Errors
     /// A [`ScriptError`] if the script cannot be run.
     pub(crate) fn compile(script: &Script) -> Result<Self, ScriptError> {

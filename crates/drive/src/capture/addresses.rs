@@ -19,7 +19,15 @@ pub struct Ends {
 /// What a flow is, as far as addresses go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowKind {
-    Tcp { flow: u32, version_6: bool },
+    Tcp {
+        flow: u32,
+        version_6: bool,
+    },
+    /// Datagrams of a protocol over IPv4; `has_ports` where UDP carries them.
+    Datagrams {
+        flow: u32,
+        has_ports: bool,
+    },
     Voice,
     Report,
 }
@@ -48,6 +56,7 @@ pub const DEFAULT_SERVER_PORT: u16 = 5001;
 #[derive(Clone, Debug, Default)]
 pub struct AddressBook {
     server_ports: Vec<u16>,
+    server_numbers: Vec<u16>,
     translation: Option<Translation>,
 }
 
@@ -55,7 +64,21 @@ impl AddressBook {
     /// `server_ports[n]` is where flow n goes; `translation` stands between this tap and the mobiles.
     #[must_use]
     pub fn new(server_ports: Vec<u16>, translation: Option<Translation>) -> Self {
-        Self { server_ports, translation }
+        Self { server_ports, server_numbers: Vec::new(), translation }
+    }
+
+    /// `numbers[n]` is the number of flow n's server, which is added to the first one's address; 0 for flows behind the
+    /// list.
+    #[must_use]
+    pub fn with_servers(mut self, numbers: Vec<u16>) -> Self {
+        self.server_numbers = numbers;
+        self
+    }
+
+    fn server(&self, flow: u32) -> (Ipv4Addr, Ipv6Addr) {
+        let number = self.server_numbers.get(flow as usize).copied().unwrap_or(0);
+        let version_4 = Ipv4Addr::from(u32::from(SERVER) + u32::from(number));
+        (version_4, Ipv6Addr::from(u128::from(SERVER_6) + u128::from(number)))
     }
 
     /// Server and mobile ends of a flow of mobile `user`.
@@ -67,14 +90,23 @@ impl AddressBook {
                 let server_port = self.server_ports.get(flow as usize).copied().unwrap_or(DEFAULT_SERVER_PORT);
                 let (server, mobile) = if version_6 {
                     let mobile = Ipv6Addr::new(0x2001, 0xdb8, 0x45, 0, 0, 0, 0, user.wrapping_add(2));
-                    (IpAddr::V6(SERVER_6), IpAddr::V6(mobile))
+                    (IpAddr::V6(self.server(flow).1), IpAddr::V6(mobile))
                 } else {
-                    (IpAddr::V4(SERVER), mobile)
+                    (IpAddr::V4(self.server(flow).0), mobile)
                 };
                 let client_port = port_from(FIRST_CLIENT_PORT, flow);
                 Ends {
                     server: Endpoint { address: server, port: server_port },
                     mobile: Endpoint { address: mobile, port: client_port },
+                }
+            }
+            FlowKind::Datagrams { flow, has_ports } => {
+                let server_port = self.server_ports.get(flow as usize).copied().unwrap_or(DEFAULT_SERVER_PORT);
+                let ports = if has_ports { (server_port, port_from(FIRST_CLIENT_PORT, flow)) } else { (0, 0) };
+                let server = IpAddr::V4(self.server(flow).0);
+                Ends {
+                    server: Endpoint { address: server, port: ports.0 },
+                    mobile: Endpoint { address: mobile, port: ports.1 },
                 }
             }
             FlowKind::Voice => Ends {
@@ -91,7 +123,10 @@ impl AddressBook {
         match self.translation {
             Some(translation) if translation.address.is_ipv4() == ends.mobile.address.is_ipv4() => {
                 let number = match kind {
-                    FlowKind::Tcp { flow, .. } => flow,
+                    FlowKind::Datagrams { has_ports: false, .. } => {
+                        return Ends { mobile: Endpoint { address: translation.address, port: 0 }, ..ends }
+                    }
+                    FlowKind::Tcp { flow, .. } | FlowKind::Datagrams { flow, .. } => flow,
                     FlowKind::Voice | FlowKind::Report => u32::from(user),
                 };
                 let port = port_from(translation.first_port, number);

@@ -4,14 +4,15 @@
 //! multiples of eight: four pseudo-random bytes and their complement. Each 16-bit word and its complement add up to
 //! 0xffff, which is zero in ones' complement arithmetic (RFC 1071), so a checksum needs only the pieces at the ends.
 
-use pepscope_tcp::ContentId;
+use pepscope_tcp::{ContentId, Streams};
 
 const BLOCK_BYTES: u64 = 8;
 
-/// The text heads of contents, by identifier.
+/// The text heads of contents, by identifier, and the streams that protocols write.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     heads: Vec<Box<[u8]>>,
+    streams: Streams,
 }
 
 impl Contents {
@@ -25,30 +26,72 @@ impl Contents {
         self.heads[index] = head.into();
     }
 
+    /// With the streams that a run's protocols write.
+    #[must_use]
+    pub fn with_streams(mut self, streams: Streams) -> Self {
+        self.streams = streams;
+        self
+    }
+
     #[inline]
     fn head(&self, content: ContentId) -> &[u8] {
         self.heads.get(content.0 as usize).map_or(&[], |head| head)
     }
 
-    /// Whether there is text at `offset` of `content`.
+    /// Whether there is text at `offset` of `content`, or what else is not made of blocks alone.
     #[inline(always)]
     #[must_use]
     pub fn has_text(&self, content: ContentId, offset: u64) -> bool {
-        offset < self.head(content).len() as u64
+        offset < self.head(content).len() as u64 || Streams::has(content)
     }
 
     /// Writes the bytes of `content` from `offset` on, as many as `out` takes. Gives the sum, modulo 0xffff, of the
     /// big-endian 16-bit words of all `bytes` from `offset` on, the first byte standing at an even place of the packet.
     #[inline(never)]
     pub fn put(&self, content: ContentId, offset: u64, bytes: u64, out: &mut [u8]) -> u64 {
+        if Streams::has(content) {
+            return self.put_stream(content, offset, bytes, out);
+        }
         let text = self.head(content).get(offset as usize..).unwrap_or_default();
         let text = &text[..text.len().min(bytes as usize)];
         let (place_of_text, place_of_blocks) = out.split_at_mut(text.len().min(out.len()));
         place_of_text.copy_from_slice(&text[..place_of_text.len()]);
         let text_bytes = text.len() as u64;
         let sum = put_blocks(content, offset + text_bytes, bytes - text_bytes, place_of_blocks);
-        // At an odd place the sum has its bytes exchanged (RFC 1071, section 2).
-        words_sum(text) + if text_bytes % 2 == 0 { sum } else { fold(sum).swap_bytes().into() }
+        words_sum(text) + placed(sum, text_bytes)
+    }
+
+    /// As [`Contents::put`], of a stream: literal bytes, and blocks where it has filler.
+    fn put_stream(&self, content: ContentId, offset: u64, bytes: u64, mut out: &mut [u8]) -> u64 {
+        let (mut sum, mut done) = (0, 0);
+        self.streams.visit(content, offset, bytes, |piece| {
+            let length = match piece {
+                Ok(literal) => literal.len() as u64,
+                Err((_, length)) => length,
+            };
+            let kept = out.len().min(length as usize);
+            let (place, rest) = std::mem::take(&mut out).split_at_mut(kept);
+            let part = match piece {
+                Ok(literal) => {
+                    place.copy_from_slice(&literal[..kept]);
+                    words_sum(literal)
+                }
+                Err((start, length)) => put_blocks(content, start, length, place),
+            };
+            sum += placed(part, done);
+            (out, done) = (rest, done + length);
+        });
+        sum
+    }
+}
+
+/// The sum of what stands `before` bytes behind an even place: at an odd place it has its bytes exchanged (RFC 1071,
+/// section 2).
+fn placed(sum: u64, before: u64) -> u64 {
+    if before % 2 == 0 {
+        sum
+    } else {
+        fold(sum).swap_bytes().into()
     }
 }
 
@@ -144,7 +187,7 @@ fn words(key: u64, number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{fold, words_sum, Contents};
-    use pepscope_tcp::ContentId;
+    use pepscope_tcp::{ContentId, Piece, Write};
     use proptest::prelude::*;
 
     proptest! {
@@ -172,6 +215,30 @@ mod tests {
             contents.put(ContentId(1), offset, split as u64, left);
             contents.put(ContentId(1), offset + split as u64, 200 - split as u64, right);
             prop_assert_eq!(whole, pieces);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn streams_are_summed_as_they_are_shown(
+            pieces in prop::collection::vec((0usize..40, any::<bool>()), 1..12),
+            cut in (0usize..300, 0usize..300),
+        ) {
+            let contents = Contents::default();
+            let stream = contents.streams.open();
+            let made = pieces.iter().map(|&(bytes, is_literal)| match is_literal {
+                true => Piece::Literal((0..bytes).map(|byte| byte as u8 ^ 0x5a).collect()),
+                false => Piece::Filler(bytes as u64),
+            });
+            contents.streams.append(0, stream, Write { pieces: made.collect(), message: None });
+            let total: usize = pieces.iter().map(|(bytes, _)| bytes).sum();
+            let mut whole = vec![0; total];
+            contents.put(stream, 0, total as u64, &mut whole);
+            let (start, length) = (cut.0.min(total), cut.1.min(total - cut.0.min(total)));
+            let mut part = vec![0; length];
+            let sum = contents.put(stream, start as u64, length as u64, &mut part);
+            prop_assert_eq!(&part, &whole[start..start + length]);
+            prop_assert_eq!(fold(sum) % 0xffff, fold(words_sum(&part)) % 0xffff);
         }
     }
 

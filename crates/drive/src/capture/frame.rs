@@ -1,9 +1,9 @@
 //! Simulated packets as packet blocks of a capture.
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use pepscope_path::{Datagram, Direction, QueueReport};
-use pepscope_tcp::{ContentId, Packet, Segment, VoiceFrame};
+use pepscope_tcp::{ContentId, DatagramPacket, DatagramTransport, Packet, Segment, VoiceFrame};
 
 use super::addresses::{AddressBook, FlowKind};
 use super::content::Contents;
@@ -19,25 +19,30 @@ const SAMPLES_PER_FRAME: u32 = 160;
 /// Dynamic payload type, as AMR has none of its own (RFC 3551).
 const RTP_PAYLOAD_TYPE: u8 = 96;
 
+/// Of packets that do not tell theirs.
+const TIME_TO_LIVE: u8 = 64;
+
 /// Turns the packets seen at one tap into packet blocks.
 #[derive(Clone, Debug)]
 pub struct Framer {
     link_type: LinkType,
     cut: Cut,
     book: AddressBook,
-    contents: Arc<Contents>,
+    contents: Rc<Contents>,
     /// The prepared blocks by flow and direction.
     tcp: Vec<PreparedBlock>,
     /// The templates by user and direction, made when first needed.
     voice: Vec<[Option<Box<Template>>; 2]>,
     report: Vec<[Option<Box<Template>>; 2]>,
+    /// By flow and direction.
+    datagrams: Vec<[Option<Box<Template>>; 2]>,
 }
 
 impl Framer {
     #[must_use]
-    pub fn new(link_type: LinkType, cut: Cut, book: AddressBook, contents: Arc<Contents>) -> Self {
-        let (tcp, voice, report) = Default::default();
-        Self { link_type, cut, book, contents, tcp, voice, report }
+    pub fn new(link_type: LinkType, cut: Cut, book: AddressBook, contents: Rc<Contents>) -> Self {
+        let (tcp, voice, report, datagrams) = Default::default();
+        Self { link_type, cut, book, contents, tcp, voice, report, datagrams }
     }
 
     /// Room that [`Framer::write`] needs: a packet block, and the headers whole even where they are cut.
@@ -98,21 +103,34 @@ impl Framer {
     #[inline(never)]
     fn write_udp(&mut self, time_ns: u64, direction: Direction, packet: &Packet, block: &mut [u8]) -> usize {
         let user = packet.user();
-        let (templates, kind, identification, payload) = match packet {
+        let place = usize::from(user);
+        let (templates, place, kind, identification, payload) = match packet {
             Packet::Tcp(_) => return 0,
+            Packet::Datagram(datagram) => {
+                let (flow, has_ports) = (datagram.flow, datagram.transport == DatagramTransport::Udp);
+                let payload = datagram_payload(datagram, &self.contents);
+                let kind = FlowKind::Datagrams { flow, has_ports };
+                (&mut self.datagrams, flow as usize, kind, datagram.ip_identification, payload)
+            }
             Packet::Voice(frame) => {
-                (&mut self.voice, FlowKind::Voice, frame.sequence, voice_payload(frame, &self.contents))
+                (&mut self.voice, place, FlowKind::Voice, frame.sequence, voice_payload(frame, &self.contents))
             }
             Packet::Report { report, .. } => {
-                (&mut self.report, FlowKind::Report, report.step as u16, report_payload(*report).to_vec())
+                (&mut self.report, place, FlowKind::Report, report.step as u16, report_payload(*report).to_vec())
             }
         };
-        if templates.len() <= usize::from(user) {
-            templates.resize(usize::from(user) + 1, [None, None]);
+        if templates.len() <= place {
+            templates.resize(place + 1, [None, None]);
         }
-        let template = templates[usize::from(user)][direction.index()]
+        let template = templates[place][direction.index()]
             .get_or_insert_with(|| Box::new(Template::new(self.link_type, &self.book, kind, user, direction)));
-        let frame = template.udp_frame(identification, &payload);
+        let frame = match packet {
+            Packet::Datagram(datagram) if datagram.transport == DatagramTransport::Icmp => {
+                template.icmp_frame(identification, datagram.time_to_live, &payload)
+            }
+            Packet::Datagram(datagram) => template.udp_frame(identification, datagram.time_to_live, &payload),
+            _ => template.udp_frame(identification, TIME_TO_LIVE, &payload),
+        };
         let captured = frame.len().min(self.cut.frame_bytes);
         let end = PACKET_HEADER_BYTES + captured;
         let total = begin_packet(block, captured, frame.len());
@@ -121,6 +139,12 @@ impl Framer {
         block[end..end + PACKET_TRAILER_BYTES].copy_from_slice(&packet_trailer(captured, total));
         total
     }
+}
+
+fn datagram_payload(datagram: &DatagramPacket, contents: &Contents) -> Vec<u8> {
+    let mut payload = vec![0; usize::from(datagram.payload_bytes)];
+    contents.put(datagram.content, datagram.content_offset, datagram.payload_bytes.into(), &mut payload);
+    payload
 }
 
 /// RTP header (RFC 3550, section 5.1) and speech.

@@ -1,7 +1,7 @@
 //! A place where packets are captured, with what real captures do to the truth.
 
 use std::io::{self, Write};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use pepscope_path::{Direction, Nanoseconds, Random};
 use pepscope_tcp::Packet;
@@ -54,12 +54,12 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Begins a capture into `sink`; `server_ports` by flow, `seed` for what the capture loses.
+    /// Begins a capture into `sink` with the addresses of `book`; `seed` for what the capture loses.
     #[must_use]
     pub fn new(
         settings: &TapSettings,
-        server_ports: Vec<u16>,
-        contents: Arc<Contents>,
+        book: AddressBook,
+        contents: Rc<Contents>,
         seed: u64,
         sink: Box<dyn Write + Send>,
     ) -> Self {
@@ -73,7 +73,6 @@ impl Tap {
             0 => LONGEST_FRAME_BYTES,
             bytes => bytes.min(LONGEST_FRAME_BYTES),
         };
-        let book = AddressBook::new(server_ports, settings.translation);
         let cut = Cut { frame_bytes: snap_bytes, payload_bytes: settings.payload_bytes.into() };
         let framer = Framer::new(settings.link_type, cut, book, contents);
         let clock = Clock::new(settings.clock.clone());

@@ -15,6 +15,7 @@ pub(super) const IPV6_HEADER_BYTES: usize = 40;
 pub(super) const TCP_HEADER_BYTES: usize = 20;
 const TCP_PROTOCOL: u8 = 6;
 const UDP_PROTOCOL: u8 = 17;
+const ICMP_PROTOCOL: u8 = 1;
 const UDP_HEADER_BYTES: usize = 8;
 const MOST_OPTION_BYTES: usize = 40;
 /// Link, IP and TCP header without options.
@@ -46,7 +47,11 @@ impl Template {
             Direction::Down => (ends.server, ends.mobile),
             Direction::Up => (ends.mobile, ends.server),
         };
-        let protocol = if matches!(kind, FlowKind::Tcp { .. }) { TCP_PROTOCOL } else { UDP_PROTOCOL };
+        let protocol = match kind {
+            FlowKind::Tcp { .. } => TCP_PROTOCOL,
+            FlowKind::Datagrams { has_ports: false, .. } => ICMP_PROTOCOL,
+            FlowKind::Datagrams { .. } | FlowKind::Voice | FlowKind::Report => UDP_PROTOCOL,
+        };
         let version_6 = source.address.is_ipv6();
         let mut headers = Vec::with_capacity(MOST_FIXED_BYTES);
         if link_type == LinkType::Ethernet {
@@ -141,10 +146,10 @@ impl Template {
     }
 
     /// The frame of a UDP datagram.
-    pub(super) fn udp_frame(&self, identification: u16, payload: &[u8]) -> Vec<u8> {
+    pub(super) fn udp_frame(&self, identification: u16, time_to_live: u8, payload: &[u8]) -> Vec<u8> {
         let udp_bytes = (UDP_HEADER_BYTES + payload.len()) as u64;
         let mut headers = [0; MOST_HEADER_BYTES];
-        let fields = IpFields { ecn_bits: 0, identification, time_to_live: 64, behind_bytes: udp_bytes };
+        let fields = IpFields { ecn_bits: 0, identification, time_to_live, behind_bytes: udp_bytes };
         self.write_start(fields, &mut headers);
         let udp_at = self.link_bytes + self.ip_header_bytes();
         let udp = &mut headers[udp_at..udp_at + UDP_HEADER_BYTES];
@@ -154,6 +159,14 @@ impl Template {
         let checksum = if fold(sum) == 0xffff { 0xffff } else { !fold(sum) };
         udp[6..8].copy_from_slice(&checksum.to_be_bytes());
         [&headers[..udp_at + UDP_HEADER_BYTES], payload].concat()
+    }
+
+    /// The frame of an ICMP message, which has its header and checksum.
+    pub(super) fn icmp_frame(&self, identification: u16, time_to_live: u8, message: &[u8]) -> Vec<u8> {
+        let mut headers = [0; MOST_HEADER_BYTES];
+        let behind_bytes = message.len() as u64;
+        self.write_start(IpFields { ecn_bits: 0, identification, time_to_live, behind_bytes }, &mut headers);
+        [&headers[..self.link_bytes + self.ip_header_bytes()], message].concat()
     }
 }
 

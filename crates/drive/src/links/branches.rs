@@ -1,6 +1,6 @@
-//! Branches: a wired link of its own for each mobile.
+//! Branches: a wired link of its own for each mobile, or for each server.
 
-use pepscope_path::{Branches, BranchesSettings, Datagram, SettingsError, WiredSettings};
+use pepscope_path::{Branches, BranchesBy, BranchesSettings, Datagram, SettingsError, WiredSettings};
 
 use super::wired::read_line;
 use super::Link;
@@ -13,7 +13,8 @@ impl Link for BranchesSettings {
     type Model<P: Datagram> = Branches<P>;
 
     /// Reads links beside each other, one for each mobile, so that flows that share another hop have round trips, rates or
-    /// losses of their own: `terminals`, a list whose places are the `user`s of the traffic, each with
+    /// losses of their own: `by` `mobile` (default) or `server`, and `terminals`, a list whose places are the `user`s of
+    /// the traffic, or the `server_number`s, each with
     ///
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
@@ -23,6 +24,12 @@ impl Link for BranchesSettings {
     /// # Errors
     /// If a field is outside its range.
     fn read(fields: &mut Fields) -> Read<Self> {
+        // Absent it stays, so that scenarios without it are resolved as they were before it existed.
+        let by = if fields.is_given("by") {
+            fields.choice("by", &[("mobile", false), ("server", true)])?
+        } else {
+            false
+        };
         fields.default_tables("terminals", &[[]] as &[[(&str, &str); 0]]);
         let groups = fields.sections("terminals", |terminal| {
             let count = terminal.integer("count", 1..=1000, 1)? as usize;
@@ -30,7 +37,9 @@ impl Link for BranchesSettings {
             let down = terminal.section("down", read_line)?;
             Ok((count, WiredSettings { down, up: terminal.section("up", read_line)? }))
         })?;
-        Ok(Self { links: groups.into_iter().flat_map(|(count, link)| std::iter::repeat_n(link, count)).collect() })
+        let by = if by { BranchesBy::Server(Vec::new()) } else { BranchesBy::Mobile };
+        let links = groups.into_iter().flat_map(|(count, link)| std::iter::repeat_n(link, count)).collect();
+        Ok(Self { links, by })
     }
 
     fn build<P: Datagram>(&self, seed: u64, name: &str) -> Result<Branches<P>, SettingsError> {
@@ -38,6 +47,18 @@ impl Link for BranchesSettings {
     }
 
     fn terminals(&self) -> Option<usize> {
-        Some(self.links.len())
+        (self.by == BranchesBy::Mobile).then_some(self.links.len())
+    }
+
+    fn assign_servers(&mut self, numbers: &[u16]) -> Result<(), usize> {
+        let BranchesBy::Server(known) = &mut self.by else { return Ok(()) };
+        known.clear();
+        known.extend(numbers);
+        let is_there = numbers.iter().all(|number| usize::from(*number) < self.links.len());
+        if is_there {
+            Ok(())
+        } else {
+            Err(self.links.len())
+        }
     }
 }

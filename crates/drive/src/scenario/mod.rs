@@ -14,6 +14,7 @@
 //! An unknown field is refused, and null counts as absent.
 
 pub mod acknowledger;
+pub mod applications;
 pub mod endpoint;
 mod host_defaults;
 mod http;
@@ -22,6 +23,8 @@ pub mod path;
 pub mod proxy;
 pub mod record;
 pub mod traffic;
+pub mod transport;
+mod voice;
 
 use pepscope_path::Nanoseconds;
 use pepscope_tcp::Settings;
@@ -29,7 +32,7 @@ use serde_json::Value;
 
 pub use crate::fields::ScenarioError;
 use crate::fields::{nanoseconds, Fields, Read, MOST_SECONDS};
-use crate::plug_ins::HopFactory;
+use crate::plug_ins::{ApplicationFactory, HopFactory};
 use path::HopDescription;
 use record::Record;
 use traffic::Traffic;
@@ -58,6 +61,8 @@ pub struct Scenario {
     pub fast_path: bool,
     /// Builds hops of the kind `plug-in`.
     pub plug_ins: Option<HopFactory>,
+    /// Builds applications of the kind `plug-in`.
+    pub application_plug_ins: Option<ApplicationFactory>,
 }
 
 impl Scenario {
@@ -76,7 +81,7 @@ impl Scenario {
         let server = fields.section("server", endpoint::read_endpoint)?;
         let mobile = fields.section("mobile", endpoint::read_endpoint)?;
         let mut kinds = Vec::new();
-        let path = fields.sections("path", |hop| {
+        let mut path = fields.sections("path", |hop| {
             let description = HopDescription::read(hop, &kinds)?;
             kinds.push(description.kind);
             Ok(description)
@@ -90,7 +95,8 @@ impl Scenario {
         let mut traffic = Traffic::behind(path.iter().find_map(HopDescription::recompression_ratio));
         fields.sections("traffic", |entry| traffic.read(entry))?;
         let largest_segment = server.maximum_segment_size.min(mobile.maximum_segment_size);
-        for hop in &path {
+        for hop in &mut path {
+            hop.meet(&traffic)?;
             hop.check_users(traffic.users())?;
             hop.check_traffic(&traffic, largest_segment)?;
         }
@@ -109,6 +115,7 @@ impl Scenario {
             resolved: fields.finish()?,
             fast_path: true,
             plug_ins: None,
+            application_plug_ins: None,
         })
     }
 

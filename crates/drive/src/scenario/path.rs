@@ -139,6 +139,23 @@ impl HopDescription {
         })
     }
 
+    /// Tells it which flow goes to which server, and refuses what it cannot carry.
+    ///
+    /// # Errors
+    /// Names the lines that are missing, or the applications that a proxy does not understand.
+    pub(super) fn meet(&mut self, traffic: &Traffic) -> Read<()> {
+        let numbers: Vec<u16> = traffic.flows.iter().map(|flow| flow.server_number).collect();
+        match &mut self.settings {
+            HopSettings::Link(link) => link.assign_servers(&numbers).map_err(|lines| ScenarioError::Refused {
+                field: "the highest server_number in traffic".to_owned(),
+                value: numbers.iter().max().map_or_else(String::new, u16::to_string),
+                allowed: format!("below the number of terminals of {}, which is {lines}", self.place),
+            }),
+            HopSettings::Proxy(proxy) => proxy.check_applications(&self.place, traffic),
+            HopSettings::Acknowledger(_) | HopSettings::Rewriter(_) | HopSettings::PlugIn(_) => Ok(()),
+        }
+    }
+
     /// The whole name of its table, for refusals.
     pub(crate) fn place(&self) -> &str {
         &self.place

@@ -8,7 +8,7 @@ use pepscope_tcp::Settings;
 
 use super::endpoint::read_endpoint;
 use super::machine::{read_machine, shared_server, MachineDescription};
-use super::traffic::Traffic;
+use super::traffic::{FlowDescription, Traffic};
 use crate::fields::{Fields, Read, ScenarioError};
 use crate::links::FrameRate;
 
@@ -204,6 +204,32 @@ impl ProxyDescription {
             });
         }
         Ok(())
+    }
+
+    /// Refuses applications whose connections it would have to store: it knows objects by name, and what protocols write
+    /// has none.
+    ///
+    /// # Errors
+    /// A sentence that names the kind of traffic.
+    pub(super) fn check_applications(&self, place: &str, traffic: &Traffic) -> Read<()> {
+        if !matches!(self.settings.forwarding, Forwarding::Store(_)) {
+            return Ok(());
+        }
+        let takes = |port: u16| self.server_ports.as_ref().is_none_or(|ports| ports.contains(&u64::from(port)));
+        let is_stored =
+            |flow: &&FlowDescription| flow.is_protocol && flow.transport.is_tcp() && takes(flow.server_port);
+        match traffic.flows.iter().find(is_stored) {
+            None => Ok(()),
+            Some(flow) => Err(ScenarioError::Refused {
+                field: format!("{place}.kind"),
+                value: "\"store-and-forward-proxy\"".to_owned(),
+                allowed: format!(
+                    "one that relays, or server_ports must leave out {}, where there is traffic of kind {}: a store cannot \
+                     tell the objects of its connections apart",
+                    flow.server_port, flow.kind
+                ),
+            }),
+        }
     }
 
     /// What the proxy is to do in a run with `traffic`.

@@ -1,25 +1,32 @@
 //! `[[traffic]]`: who sends what to whom, and when.
 
-use pepscope_path::{Direction, Nanoseconds, NEVER};
+use pepscope_path::{Direction, Nanoseconds};
 use pepscope_tcp::proxy::StoredObject;
 use pepscope_tcp::{ContentId, Pause, Reading, Script, Settings, Step, VoiceSettings, FLOW_LIMIT};
 
+use super::applications::{PlacedApplication, KINDS as APPLICATION_KINDS};
 use super::endpoint::read_endpoint;
 use super::http::{self, Head};
-use crate::capture::addresses::DEFAULT_SERVER_PORT;
+use super::transport::Transport;
+use crate::capture::addresses::{AddressBook, Translation, DEFAULT_SERVER_PORT};
 use crate::capture::content::Contents;
 use crate::fields::{nanoseconds, Fields, Read, ScenarioError, MOST_SECONDS};
 
 const MOST_BYTES: u64 = 1 << 44;
-const MOST_FLOWS: u64 = 100_000;
+pub(super) const MOST_FLOWS: u64 = 100_000;
 
-/// One TCP connection that the mobile opens to the server.
+/// One flow between the mobile and a server.
 #[derive(Clone, Debug)]
 pub struct FlowDescription {
     pub kind: &'static str,
     pub user: u16,
     pub start_ns: Nanoseconds,
     pub version_6: bool,
+    pub transport: Transport,
+    /// A protocol says what is written, not the scripts.
+    pub is_protocol: bool,
+    /// Which of the servers; all are at the same end of the path.
+    pub server_number: u16,
     pub server_port: u16,
     pub mobile: Script,
     pub server: Script,
@@ -33,6 +40,8 @@ pub struct FlowDescription {
 pub struct Traffic {
     /// Flow n is the nth.
     pub flows: Vec<FlowDescription>,
+    /// What runs on some of them.
+    pub applications: Vec<PlacedApplication>,
     pub speakers: Vec<(Direction, VoiceSettings)>,
     /// Texts that contents begin with.
     pub contents: Contents,
@@ -83,9 +92,10 @@ impl Traffic {
     /// | `download`, `upload` | `bytes` (1-2^44) or `duration_s` (0.001-1e7); `application`: `plain` (default) or `http` (only with `bytes`) |
     /// | `both` | `down_bytes` and `up_bytes`, or `duration_s`: both ways at once |
     /// | `http` | `page_bytes` (1-2^44), `pages` (1-1e6, default 1), `request_bytes` (120-65535, default 300), `think_time_mean_s` (0-1e6, default 30): one connection, exponential times between its pages |
-    /// | `voice` | see [`read_voice`] |
+    /// | `voice` | see [`super::voice`] |
+    /// | `web`, `video`, `chat`, `quic`, `ping`, `plug-in` | applications, see [`super::applications`] |
     ///
-    /// All but `voice` have further
+    /// The first four have further
     ///
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
@@ -102,9 +112,13 @@ impl Traffic {
     /// # Errors
     /// If a field is outside its range or there are too many flows.
     pub(super) fn read(&mut self, fields: &mut Fields) -> Read<()> {
-        let kind = fields.kind(&["download", "upload", "both", "http", "voice"])?;
+        let kinds = [&["download", "upload", "both", "http", "voice"][..], APPLICATION_KINDS].concat();
+        let kind = fields.kind(&kinds)?;
         if kind == "voice" {
             return self.read_voice(fields);
+        }
+        if APPLICATION_KINDS.contains(&kind) {
+            return self.read_application(fields, kind);
         }
         let exchange = read_exchange(fields, kind)?;
         let is_http = matches!(exchange, Exchange::Pages { .. } | Exchange::Transfer { is_http: true, .. });
@@ -142,6 +156,9 @@ impl Traffic {
                 user,
                 start_ns: start_ns.saturating_add(spacing_ns.saturating_mul(number)),
                 version_6: version_6 == 6,
+                transport: Transport::Tcp { when_needed: false },
+                is_protocol: false,
+                server_number: 0,
                 server_port,
                 mobile: mobile.applied_to(mobile_script),
                 server: server.applied_to(server_script),
@@ -150,6 +167,13 @@ impl Traffic {
             });
         }
         Ok(())
+    }
+
+    /// Addresses and ports of the flows, with `translation` before the mobiles.
+    pub(crate) fn address_book(&self, translation: Option<Translation>) -> AddressBook {
+        let ports = self.flows.iter().map(|flow| flow.server_port).collect();
+        let numbers = self.flows.iter().map(|flow| flow.server_number).collect();
+        AddressBook::new(ports, translation).with_servers(numbers)
     }
 
     /// One more than the number of the last mobile.
@@ -237,40 +261,6 @@ impl Traffic {
             self.objects.push(object);
         }
         object
-    }
-
-    /// Reads speakers over UDP (AMR at 7.95 kbit/s, two states):
-    ///
-    /// | field | unit, range | default | meaning |
-    /// |---|---|---|---|
-    /// | `direction` | `down`, `up`, `both` | `both` | directions with speech |
-    /// | `user`, `count` | 0-65535, 1-65536 | 0, 1 | the first mobile, and how many in a row |
-    /// | `start_s`, `until_s` | 0-1e7 | whole run | when |
-    /// | `mean_talk_s`, `mean_silence_s` | 0.02-1000, 0-1000 | 2, 2 | of the exponential times in either state |
-    ///
-    /// # Errors
-    /// If a field is outside its range.
-    fn read_voice(&mut self, fields: &mut Fields) -> Read<()> {
-        let (down, up) = ([Direction::Down], [Direction::Up]);
-        let both = [Direction::Down, Direction::Up];
-        let directions = fields.choice("direction", &[("both", &both[..]), ("down", &down[..]), ("up", &up[..])])?;
-        let first_user = fields.integer("user", 0..=65_535, 0)?;
-        let count = fields.integer("count", 1..=65_536, 1)?;
-        if first_user + count > 65_536 {
-            return Err(fields.refuse("count", count, "at most the number of mobiles from `user` to 65535"));
-        }
-        let start_ns = fields.seconds("start_s", 0.0..=MOST_SECONDS, 0.0)?;
-        let stop_ns = fields.optional_seconds("until_s", 0.0..=MOST_SECONDS)?.unwrap_or(NEVER);
-        let mean_talk_s = fields.number("mean_talk_s", 0.02..=1000.0, 2.0)?;
-        let mean_silence_s = fields.number("mean_silence_s", 0.0..=1000.0, 2.0)?;
-        for user in first_user..first_user + count {
-            for &direction in directions {
-                let user = user as u16;
-                let speaker = VoiceSettings { user, start_ns, stop_ns, mean_talk_s, mean_silence_s };
-                self.speakers.push((direction, speaker));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,8 +4,9 @@ use pepscope_path::{Direction, Hop, HopCounts, Nanoseconds};
 use pepscope_tcp::{FlowResult, Outcome, Statistics};
 use serde_json::{json, Value};
 
-use super::delays::{DelaySummary, Delays};
-use crate::capture::addresses::{AddressBook, Endpoint, FlowKind};
+use super::applications::{datagrams_of, messages_of};
+use super::delays::DelaySummary;
+use crate::capture::addresses::{Endpoint, FlowKind};
 use crate::element::PathElement;
 use crate::scenario::Scenario;
 use crate::simulation::Simulation;
@@ -31,9 +32,10 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
         .server()
         .flows()
         .zip(simulation.mobile().flows())
-        .map(|(server, mobile)| flow(scenario, &server, &mobile, &stations, simulation.delays()))
+        .filter(|(server, _)| !simulation.mobile().is_dormant(server.flow))
+        .map(|(server, mobile)| flow(scenario, simulation, &server, &mobile, &stations))
         .collect();
-    json!({
+    let mut report = json!({
         "form": FORM,
         "pepscope": env!("CARGO_PKG_VERSION"),
         "scenario": scenario.resolved,
@@ -54,7 +56,11 @@ pub fn report(scenario: &Scenario, simulation: &Simulation) -> Value {
             "heard_by_server": heard(simulation.server().heard()),
             "heard_by_mobile": heard(simulation.mobile().heard()),
         },
-    })
+    });
+    if let Some(datagrams) = datagrams_of(scenario, simulation) {
+        report["datagrams"] = datagrams;
+    }
+    report
 }
 
 fn hop_report(simulation: &Simulation, name: &str, hop: &PathElement) -> Value {
@@ -90,7 +96,14 @@ fn hop_report(simulation: &Simulation, name: &str, hop: &PathElement) -> Value {
     report
 }
 
-fn flow(scenario: &Scenario, server: &FlowResult, mobile: &FlowResult, stations: &[&str], delays: &Delays) -> Value {
+fn flow(
+    scenario: &Scenario,
+    simulation: &Simulation,
+    server: &FlowResult,
+    mobile: &FlowResult,
+    stations: &[&str],
+) -> Value {
+    let delays = simulation.delays();
     let description = scenario.traffic.flows.get(server.flow as usize);
     let legs = stations.windows(2).enumerate().map(|(leg, ends)| {
         let delay = |direction| delays.summary(leg, server.flow, direction).map(delay);
@@ -101,7 +114,8 @@ fn flow(scenario: &Scenario, server: &FlowResult, mobile: &FlowResult, stations:
             "one_way_delay_up": delay(Direction::Up),
         })
     });
-    json!({
+    let version_6 = description.is_some_and(|flow| flow.version_6);
+    let mut report = json!({
         "flow": server.flow,
         "user": server.user,
         "kind": description.map(|flow| flow.kind),
@@ -114,8 +128,13 @@ fn flow(scenario: &Scenario, server: &FlowResult, mobile: &FlowResult, stations:
         "server": end(server),
         "mobile": end(mobile),
         "legs": legs.collect::<Vec<_>>(),
-        "addresses": addresses(scenario, server),
-    })
+        "addresses": addresses(scenario, FlowKind::Tcp { flow: server.flow, version_6 }, server.user),
+    });
+    let messages = messages_of(simulation.streams(), server.flow);
+    if let Some(messages) = messages {
+        report["messages"] = messages;
+    }
+    report
 }
 
 /// Whether everything that the one wrote was read by the other, byte for byte.
@@ -125,18 +144,14 @@ fn is_same(writer: &FlowResult, reader: &FlowResult) -> bool {
 }
 
 /// Server's and mobile's address and port as each tap shows them.
-fn addresses(scenario: &Scenario, result: &FlowResult) -> Value {
-    let flows = &scenario.traffic.flows;
-    let version_6 = flows.get(result.flow as usize).is_some_and(|flow| flow.version_6);
-    let port = flows.get(result.flow as usize).map(|flow| flow.server_port);
+pub(super) fn addresses(scenario: &Scenario, kind: FlowKind, user: u16) -> Value {
     scenario
         .record
         .taps
         .iter()
         .map(|tap| {
-            let book = AddressBook::new(Vec::new(), tap.settings.translation);
-            let mut ends = book.ends(FlowKind::Tcp { flow: result.flow, version_6 }, result.user);
-            ends.server.port = port.unwrap_or(ends.server.port);
+            let book = scenario.traffic.address_book(tap.settings.translation);
+            let ends = book.ends(kind, user);
             let both = json!({ "server": endpoint(ends.server), "mobile": endpoint(ends.mobile) });
             (tap.settings.name.clone(), both)
         })
@@ -249,6 +264,6 @@ fn heard(receptions: &[pepscope_tcp::VoiceReception]) -> Value {
     })
 }
 
-fn seconds(time: Nanoseconds) -> f64 {
+pub(super) fn seconds(time: Nanoseconds) -> f64 {
     time as f64 * 1e-9
 }

@@ -84,7 +84,7 @@ impl Host {
             self.times.set(self.fast_flow.place, flow.next_time());
         }
         self.fast_flow = FastFlow::NONE;
-        self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest());
+        self.earliest_ns = self.times.earliest().min(self.speaker_times.earliest()).min(self.datagram_times.earliest());
     }
 
     /// The place of a flow that the fast path may answer: nothing of any flow waits to be sent.

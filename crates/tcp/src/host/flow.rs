@@ -80,6 +80,8 @@ pub(super) struct Flow {
     pub(super) wake_ns: Nanoseconds,
     /// It is in the queue of those that may have something to send.
     pub(super) is_ready: bool,
+    /// It is opened once another flow's protocol wakes it, or the peer opens it, and does not count as open before.
+    pub(super) is_dormant: bool,
     /// The place of the flow that starts when this one has ended, and how long after.
     pub(super) successor: Option<(usize, Nanoseconds)>,
 }
