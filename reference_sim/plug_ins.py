@@ -1,14 +1,15 @@
-"""Links, queues and congestion controls written in Python, for experiments: slow, but part of every simulation.
+"""Links, queues, congestion controls and applications written in Python: slow, but part of every simulation.
 
-A scenario names a link by `kind = "plug-in"` and `plug_in`, a control by `control = "plug-in:NAME"`. A name is an entry
-point of the group `pepscope.links` or `pepscope.controls`, or `package.module:Class`. docs/guide/simulation-plug-ins.md
-explains both with an example.
+A scenario names a link and an application by `kind = "plug-in"` and `plug_in` in its path or traffic, a control by
+`control = "plug-in:NAME"`. A name is an entry point of the group `pepscope.links`, `pepscope.controls` or
+`pepscope.applications`, or `package.module:Class`. docs/guide/simulation-plug-ins.md explains them with examples.
 """
 
 from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -16,9 +17,19 @@ from typing import Any
 from pepscope._core import ControlAcknowledgement, SimulatedPacket
 from pepscope.errors import PepscopeError, ScenarioError
 
-LINKS, CONTROLS = "pepscope.links", "pepscope.controls"
+LINKS, CONTROLS, APPLICATIONS = "pepscope.links", "pepscope.controls", "pepscope.applications"
 
-__all__ = ["CONTROLS", "LINKS", "Control", "ControlAcknowledgement", "Link", "PlugIns", "SimulatedPacket"]
+__all__ = [
+    "APPLICATIONS",
+    "CONTROLS",
+    "LINKS",
+    "Application",
+    "Control",
+    "ControlAcknowledgement",
+    "Link",
+    "PlugIns",
+    "SimulatedPacket",
+]
 
 
 class Link(ABC):
@@ -81,6 +92,56 @@ class Control(ABC):
         """Nothing was sent for longer than the retransmission timeout."""
 
 
+class Application(ABC):
+    """One end of a connection. It does no I/O and never asks for the time; times are whole nanoseconds.
+
+    In any method it may `write`, `wake_at` and `close`. What one call of `write` was given reaches the peer's `on_data`
+    whole, once its connection has read all of it.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], seed: int, name: str, is_client: bool) -> None:
+        """With the scenario's `settings`. All random numbers must come from `seed` and `name`, alike at both ends."""
+        self.settings, self.seed, self.name, self.is_client = settings, seed, name, is_client
+        self._written: deque[bytes] = deque()
+        self._wake_at_ns: int | None = None
+        self._is_closed = False
+
+    @abstractmethod
+    def on_connected(self, now_ns: int) -> None:
+        """The connection is established."""
+
+    @abstractmethod
+    def on_data(self, now_ns: int, data: bytes) -> None:
+        """The peer wrote this."""
+
+    def on_timer(self, now_ns: int) -> None:  # noqa: B027 - not all wait for a time
+        """The time of `wake_at` has come."""
+
+    def on_finished(self, now_ns: int) -> None:  # noqa: ARG002 - of any time
+        """The peer closed; unless told otherwise, this end does too."""
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, at least one, behind those that were written before."""
+        if not data:
+            raise ValueError("data must have at least one byte, got none")
+        self._written.append(bytes(data))
+
+    def wake_at(self, time_ns: int | None) -> None:
+        """Have `on_timer` called then, in place of what was asked for before; None for never."""
+        self._wake_at_ns = time_ns
+
+    def close(self) -> None:
+        """Finish once everything is sent."""
+        self._is_closed = True
+
+    def take(self) -> tuple[list[bytes], int | None, bool]:
+        """What was asked for since the last call: for the simulator."""
+        written = list(self._written)
+        self._written.clear()
+        return written, self._wake_at_ns, self._is_closed
+
+
 class PlugIns:
     """What a simulation asks for plug-ins; each is loaded when it is first wanted."""
 
@@ -97,6 +158,12 @@ class PlugIns:
         """The control that a scenario names. Raises ScenarioError, and whatever the class raises."""
         control: Control = self._made(CONTROLS, name, Control, maximum_segment_bytes, initial_window_bytes)
         return control
+
+    def application(self, name: str, settings: str, seed: int, flow: str, is_client: bool) -> Application:
+        """One end of what a scenario names. Raises ScenarioError, and whatever the class raises."""
+        table = json.loads(settings)
+        application: Application = self._made(APPLICATIONS, name, Application, table, seed, flow, is_client)
+        return application
 
     def _made(self, group: str, name: str, base: type, *arguments: object) -> Any:
         self.wanted.append(name)

@@ -1,16 +1,17 @@
-"""Links and congestion controls that are written in Python."""
+"""Links, congestion controls and applications that are written in Python."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pepscope.errors import ScenarioError, SimulationError
-from reference_sim.plug_ins import Control, ControlAcknowledgement, Link, SimulatedPacket
+from reference_sim.plug_ins import Application, Control, ControlAcknowledgement, Link, SimulatedPacket
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
 
@@ -92,6 +93,33 @@ class Shrinking(TwoPackets):
         raise ZeroDivisionError("no window left")
 
 
+class Echo(Application):
+    """The client says three things a second apart, the server repeats each."""
+
+    def on_connected(self, now_ns: int) -> None:
+        if self.is_client:
+            self.said = 0
+            self.on_timer(now_ns)
+
+    def on_timer(self, now_ns: int) -> None:
+        self.said += 1
+        self.write(b"%d" % self.said * self.settings["bytes"])
+        if self.said < 3:
+            self.wake_at(now_ns + 1_000_000_000)
+
+    def on_data(self, now_ns: int, data: bytes) -> None:
+        if not self.is_client:
+            self.write(data)
+        elif data.startswith(b"3"):
+            assert data == b"3" * self.settings["bytes"]
+            self.close()
+
+
+class Mute(Echo):
+    def on_data(self, now_ns: int, data: bytes) -> None:
+        raise ValueError("nothing to say")
+
+
 def scenario(hop: dict[str, Any], control: str = "reno", ecn: str = "off", size: int = 300_000) -> Scenario:
     end = {"control": control, "ecn": ecn}
     traffic = [{"kind": "download", "bytes": size}]
@@ -166,3 +194,49 @@ def test_a_missing_name_and_other_settings_are_refused() -> None:
         Scenario.from_mapping({"name": "x", "duration_s": 1, "path": [{"kind": "plug-in"}]})
     with pytest.raises(ScenarioError, match="settings"):
         Scenario.from_mapping({"name": "x", "duration_s": 1, "path": [{**plug_in("Wire"), "settings": 3}]})
+
+
+def talk(plug_in: str, **settings: Any) -> Scenario:
+    line = {"kind": "wired", "name": "line", "down": {"rate_bit_s": 10_000_000, "delay_s": 0.02}}
+    traffic = [{"kind": "plug-in", "plug_in": plug_in, "settings": {"bytes": 5000}, **settings}]
+    record = {"taps": [{"name": "mobile", "snap_bytes": 0}]}
+    return Scenario.from_mapping(
+        {"name": "talk", "duration_s": 60, "path": [line], "traffic": traffic, "record": record}
+    )
+
+
+@pytest.mark.parametrize("security", ["none", "tls-1.3"])
+def test_an_application_in_python_says_its_bytes_at_its_times(tmp_path: Path, security: str) -> None:
+    run = simulate(talk(f"{HERE}:Echo", security=security), tmp_path)
+    assert run.ending == "finished"
+    (flow,) = run.truth["flows"]
+    assert flow["delivered_exactly"] == {"down": True, "up": True}
+    said = [m for m in flow["messages"] if m["from"] == "mobile" and m["name"].startswith("write")]
+    repeated = [m for m in flow["messages"] if m["from"] == "server" and m["name"].startswith("write")]
+    assert [m["written_s"] - said[0]["written_s"] for m in said] == pytest.approx([0.0, 1.0, 2.0])
+    assert [m["written_s"] for m in repeated] == pytest.approx([m["read_s"] for m in said])
+    shown = run.captures["mobile"].read_bytes()
+    assert (b"2" * 1000 in shown) == (security == "none")
+
+
+def test_an_application_is_found_by_its_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = EntryPoints([EntryPoint("echo", f"{HERE}:Echo", "pepscope.applications")])
+    monkeypatch.setattr("reference_sim.plug_ins.entry_points", lambda **wanted: known.select(**wanted))
+    assert simulate(talk("echo"), captures=False).ending == "finished"
+    with pytest.raises(ScenarioError, match=r"entry point of pepscope\.applications"):
+        simulate(talk("other"), captures=False)
+
+
+def test_the_example_of_an_application_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES.parent))
+    runs = [simulate(EXAMPLES / "guessing-game.toml", captures=False, seed=seed) for seed in (1, 1, 2, 3, 4, 5)]
+    assert all(run.ending == "finished" for run in runs)
+    assert runs[0].truth["flows"] == runs[1].truth["flows"]
+    assert len({len(run.truth["flows"][0]["messages"]) for run in runs}) > 1
+
+
+def test_what_an_application_gets_wrong_is_one_sentence() -> None:
+    with pytest.raises(SimulationError, match="raised ValueError: nothing to say"):
+        simulate(talk(f"{HERE}:Mute"), captures=False)
+    with pytest.raises(ScenarioError, match=r"subclass of reference_sim\.plug_ins\.Application"):
+        simulate(talk(f"{HERE}:Wire"), captures=False)

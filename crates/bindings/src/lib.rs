@@ -2,6 +2,7 @@
 
 mod agreement;
 mod annotated;
+mod application_plug_ins;
 mod capture;
 mod clocks;
 mod connection_numbers;

@@ -20,7 +20,7 @@ impl Failures {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn note(&self, failure: PyErr) {
+    pub(crate) fn note(&self, failure: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
 }

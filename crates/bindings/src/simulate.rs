@@ -14,6 +14,7 @@ use pepscope_path::Direction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::application_plug_ins::application_factory;
 use crate::plug_ins::{control_factory, hop_factory, Failures};
 
 mod errors {
@@ -62,6 +63,7 @@ pub(crate) fn simulate(
         let failures = Failures::default();
         let _controls = plug_ins.map(|plug_ins| {
             scenario.plug_ins = Some(hop_factory(&plug_ins, &failures));
+            scenario.application_plug_ins = Some(application_factory(&plug_ins, &failures));
             control_factory(&plug_ins, &failures)
         });
         let mut simulation = scenario.build(directory.as_deref()).map_err(|error| match error {
