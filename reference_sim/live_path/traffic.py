@@ -22,6 +22,7 @@ from reference_sim.live_path.voice import Speakers
 
 _CHUNK_BYTES = 1 << 18
 _CONTENT_BYTES = 4 * _CHUNK_BYTES
+_KINDS = ("download", "upload", "both", "http", "voice")
 _FIRST_CLIENT_PORT = 40_000  # as in captures of simulations
 _ACCEPTING_S = 30.0
 _ASKED_S = 0.2
@@ -323,6 +324,9 @@ def live_flows(scenario: Any) -> tuple[_Flow, ...]:
     """The TCP flows of a scenario's traffic. Raises ScenarioError for traffic that only a simulation has."""
     flows: list[_Flow] = []
     for number, entry in enumerate(scenario.traffic):
+        if entry["kind"] not in _KINDS:
+            kinds = ", ".join(_KINDS)
+            raise ScenarioError(f"traffic[{number}].kind must be one of {kinds} on a live path, got {entry['kind']}")
         has_one_each = entry["kind"] == "voice" or entry["one_user_each"]
         last_user = entry["user"] + (entry["count"] - 1 if has_one_each else 0)
         if last_user >= MOST_TERMINALS:

@@ -191,6 +191,7 @@ def test_flows_have_mobiles_ports_and_contents_of_their_own() -> None:
     ("traffic", "words"),
     [
         ({"kind": "download", "bytes": 1, "mobile_tcp": {}}, "must be absent on a live path"),
+        ({"kind": "web"}, "traffic\\[0\\].kind must be one of .* on a live path, got web"),
         ({"kind": "voice", "user": 200, "count": 51}, "mobiles below 250 on a live path, got 250"),
     ],
 )
