@@ -1,6 +1,6 @@
 // Long flows of several round trips share 10 Mbit/s: QUEUE CONTROL SECONDS SEED DELAY_MS...
 // QUEUE is drop-tail, red or codel; CONTROL is NewReno or Cubic. Each flow has a sender of its own, so many ms away.
-// Prints the bits a second of each flow after a quarter of the time, and then drops and the mean queue in packets.
+// Prints the bits a second of each flow after a quarter of the time, and then drops and the mean queue since then.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -19,6 +19,7 @@ namespace {
 const uint32_t SEGMENT = 1448;
 double queueSum = 0.0;
 uint64_t queueSamples = 0;
+uint64_t dropsBefore = 0;
 std::vector<uint64_t> before;
 
 void SampleQueue(Ptr<QueueDisc> queue)
@@ -34,6 +35,7 @@ void Begin(ApplicationContainer sinks, Ptr<QueueDisc> queue)
     {
         before.push_back(DynamicCast<PacketSink>(sinks.Get(flow))->GetTotalRx());
     }
+    dropsBefore = queue->GetStats().nTotalDroppedPackets;
     SampleQueue(queue);
 }
 }  // namespace
@@ -121,7 +123,7 @@ int main(int count, char* words[])
         const uint64_t total = DynamicCast<PacketSink>(sinks.Get(flow))->GetTotalRx();
         std::cout << 8.0 * (total - before.at(flow)) / (0.75 * seconds) << ' ';
     }
-    std::cout << queue->GetStats().nTotalDroppedPackets << ' ' << queueSum / queueSamples << std::endl;
+    std::cout << queue->GetStats().nTotalDroppedPackets - dropsBefore << ' ' << queueSum / queueSamples << std::endl;
     Simulator::Destroy();
     return 0;
 }
