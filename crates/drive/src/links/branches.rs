@@ -25,11 +25,8 @@ impl Link for BranchesSettings {
     /// If a field is outside its range.
     fn read(fields: &mut Fields) -> Read<Self> {
         // Absent it stays, so that scenarios without it are resolved as they were before it existed.
-        let by = if fields.is_given("by") {
-            fields.choice("by", &[("mobile", false), ("server", true)])?
-        } else {
-            false
-        };
+        let by =
+            if fields.is_given("by") { fields.choice("by", &[("mobile", false), ("server", true)])? } else { false };
         fields.default_tables("terminals", &[[]] as &[[(&str, &str); 0]]);
         let groups = fields.sections("terminals", |terminal| {
             let count = terminal.integer("count", 1..=1000, 1)? as usize;
