@@ -52,6 +52,7 @@ NOT_RUN = {
     "pepscope probe run": "needs a server; the tutorial's test runs it",
     "pepscope probe serve": "a server that runs until it is killed; tests/prober/serving.py",
     "pepscope probe upload": "needs a server; tests/prober/commands/test_upload.py",
+    "pepscope probe withdraw": "needs a server; tests/prober/commands/test_archives.py",
     "pepscope proxy": "a server that runs until it is killed; tests/reference_proxy",
     "pepscope reproduce": "minutes; tests/papers",
     "pepscope simulate --campaign": "minutes; tests/reference_sim",

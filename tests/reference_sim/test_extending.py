@@ -15,7 +15,7 @@ MOST_LINES = 60
 COPY = ROOT / "target" / "extending"
 #: A directory of its own: cargo takes a crate for the one of the same name that it built there from another place.
 BUILT = ROOT / "target" / "extending-built"
-CRATES = ("path", "tcp", "drive", "wire")
+CRATES = ("applications", "path", "tcp", "drive", "wire")
 
 
 def _blocks(mark: str) -> dict[str, str]:

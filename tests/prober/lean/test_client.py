@@ -115,7 +115,7 @@ def test_its_check_says_its_plan_and_its_errors(client, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("judge",), "a command must be check, probe plan, probe run or probe upload, got judge"),
+        (("judge",), "a command must be check, probe plan, probe run, probe upload or probe withdraw, got judge"),
         (("probe", "run", "none.toml"), "none.toml: No such file or directory"),
         (("probe", "run", "bad.toml"), "limits.tries must be a whole number between 1 and 100, got 0"),
     ],
