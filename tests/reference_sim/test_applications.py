@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Mapping
@@ -20,9 +19,6 @@ from pepscope.errors import ScenarioError
 from reference_sim.run import Run
 from reference_sim.scenario import Scenario
 from reference_sim.simulation import simulate
-
-TSHARK = shutil.which("tshark")
-needs_tshark = pytest.mark.skipif(TSHARK is None, reason="tshark is the oracle")
 
 PROXY: dict[str, Any] = {"kind": "split-proxy", "name": "box"}
 #: 10 ms to the one server, 45 ms to the other, then 20 ms and an access line to the mobile.
@@ -67,7 +63,7 @@ def scenario(*traffic: Mapping[str, Any], split: bool = False, seed: int = 1, **
 
 def fields(capture: Path, *names: str, only: str = "") -> list[dict[str, str]]:
     """What tshark reads: a row a packet."""
-    command = [str(TSHARK), "-r", str(capture), "-T", "fields", "-E", "header=y", "-E", "separator=/t"]
+    command = ["tshark", "-r", str(capture), "-T", "fields", "-E", "header=y", "-E", "separator=/t"]
     command += ["-o", "tcp.desegment_tcp_streams:TRUE", "-o", "tls.desegment_ssl_records:TRUE"]
     command += ["-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"]
     for name in names:
@@ -87,7 +83,6 @@ def messages(run: Run, flow: int, prefix: str = "") -> list[Mapping[str, Any]]:
     return [message for message in found if message["name"].startswith(prefix)]
 
 
-@needs_tshark
 @pytest.mark.parametrize("split", [False, True])
 @pytest.mark.parametrize(
     "traffic",
@@ -116,7 +111,6 @@ def test_dissectors_find_nothing_wrong(tmp_path: Path, traffic: Mapping[str, Any
         assert fields(capture, "frame.number", only="tcp.checksum.status == 0 || udp.checksum.status == 0") == []
 
 
-@needs_tshark
 @pytest.mark.parametrize(("version", "suite"), [("tls-1.3", "0x1301"), ("tls-1.2", "0xc02f")])
 def test_handshakes_are_those_of_the_versions(tmp_path: Path, version: str, suite: str) -> None:
     run = simulate(scenario({**WEB, "security": version}), tmp_path)
@@ -140,7 +134,6 @@ def test_handshakes_are_those_of_the_versions(tmp_path: Path, version: str, suit
     assert shown == ({"20", "22", "23"} if version == "tls-1.3" else {"20", "21", "22", "23"})
 
 
-@needs_tshark
 def test_requests_and_answers_are_those_of_the_truth(tmp_path: Path) -> None:
     run = simulate(scenario({**WEB, "security": "none"}), tmp_path)
     rows = fields(
@@ -238,7 +231,6 @@ def test_a_chat_confirms_what_is_said() -> None:
             assert receipt["written_s"] == pytest.approx(text["read_s"] + 0.002)
 
 
-@needs_tshark
 def test_echo_and_quic_are_not_split(tmp_path: Path) -> None:
     run = simulate(scenario({**WEB, "pages": 1}, {**PING, "start_s": 0.5}, QUIC, split=True), tmp_path)
     capture = run.captures["mobile"]

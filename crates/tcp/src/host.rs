@@ -9,6 +9,7 @@ mod identifications;
 mod observing;
 mod processing;
 mod protocols;
+mod results;
 
 use std::collections::VecDeque;
 
@@ -23,7 +24,7 @@ use crate::packet_sink::PacketSink;
 use crate::script::ScriptError;
 use crate::segment::Segment;
 use crate::statistics::Statistics;
-use crate::voice::{VoiceCounts, VoiceReception, VoiceSettings, VoiceSource};
+use crate::voice::{VoiceReception, VoiceSettings, VoiceSource};
 
 use attribution::Attribution;
 use datagrams::DatagramFlow;
@@ -358,47 +359,6 @@ impl Host {
         debug_assert!(self.fast_flow.is_none(), "the timeouts are not up to date");
         let packets_ns = self.processing.as_ref().map_or(NEVER, Processing::next_time);
         self.times.earliest().min(self.speaker_times.earliest()).min(self.datagram_times.earliest()).min(packets_ns)
-    }
-
-    /// What became of each flow so far, in the order in which they were added.
-    pub fn flows(&self) -> impl Iterator<Item = FlowResult> + '_ {
-        self.flows.iter().enumerate().map(|(place, flow)| {
-            let holder = &self.flows[self.attribution.place_of(place)];
-            FlowResult {
-                application: holder.application.counts(),
-                statistics: *flow.connection.statistics(),
-                ..holder.result
-            }
-        })
-    }
-
-    /// The connection of `flow`.
-    #[must_use]
-    pub fn connection(&self, flow: u32) -> Option<&Connection> {
-        Some(&self.flows.get(*self.places.get(flow)?)?.connection)
-    }
-
-    /// What each speaker has sent, in the order in which they were added.
-    pub fn spoken(&self) -> impl Iterator<Item = VoiceCounts> + '_ {
-        self.speakers.iter().map(VoiceSource::counts)
-    }
-
-    /// What was heard of each user's speech, from user 0 on.
-    #[must_use]
-    pub fn heard(&self) -> &[VoiceReception] {
-        &self.heard
-    }
-
-    /// Packets that belong to no flow of the host.
-    #[must_use]
-    pub fn stray_packets(&self) -> u64 {
-        self.stray_packets
-    }
-
-    /// Whether no flow is open any more.
-    #[must_use]
-    pub fn is_finished(&self) -> bool {
-        self.open_flows == 0
     }
 }
 

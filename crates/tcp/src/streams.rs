@@ -33,7 +33,7 @@ impl Piece {
     }
 }
 
-/// What the peer's protocol is told once it has read the bytes that say it.
+/// What the peer's protocol gets once it has read the bytes that say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// What it is called in ground truth.
@@ -133,7 +133,7 @@ impl Streams {
         (start, stream.end - start)
     }
 
-    /// Messages of a stream that was read up to `end` and that nobody was told yet.
+    /// Messages of a stream that was read up to `end` and that its protocol has not got yet.
     pub fn read_up_to(&self, now: Nanoseconds, content: ContentId, end: u64, tell: &mut Vec<Message>) {
         let mut streams = self.streams.borrow_mut();
         let Some(stream) = streams.get_mut(Self::place(content)) else { return };

@@ -1,13 +1,17 @@
 //! Two hosts and the hops between them, run in virtual time: the bench of this crate's tests.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use pepscope_path::{
-    Direction, Hop, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, Wired, WiredSettings,
-    MILLISECOND, NEVER,
+    Direction, Hop, HopCounts, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, Wired,
+    WiredSettings, MILLISECOND, NEVER,
 };
 
 use crate::host::{FlowResult, FlowSettings, Host, Role};
 use crate::packet::Packet;
 use crate::script::Script;
+use crate::segment::Segment;
 use crate::settings::Settings;
 
 pub(crate) struct TestPath {
@@ -31,6 +35,16 @@ impl TestPath {
         let end = |role, connection, script| FlowSettings { flow, user: 0, role, start_ns, connection, script };
         self.server.add_flow(end(Role::Server, server_settings, server_script)).expect("a flow of the server");
         self.mobile.add_flow(end(Role::Client, mobile_settings, mobile_script)).expect("a flow of the mobile");
+    }
+
+    /// The segments that passed beside the server, whose log must have been wanted.
+    pub fn segments_beside_server(self) -> Vec<(Nanoseconds, Direction, Segment)> {
+        let here = self.log.expect("a log").into_iter().filter(|(_, boundary, _, _)| *boundary == 0);
+        here.filter_map(|(at, _, direction, packet)| match packet {
+            Packet::Tcp(segment) => Some((at, direction, segment)),
+            _ => None,
+        })
+        .collect()
     }
 
     /// Runs until nothing is due before `end`.
@@ -118,4 +132,56 @@ pub(crate) fn wired(rate_bit_s: u64, delay_ms: u64, queue_packets: u32, loss_pro
     };
     let settings = WiredSettings { down: line.clone(), up: line };
     Box::new(Wired::new(&settings, 1, "wired").expect("a valid link"))
+}
+
+/// A hop that the test can still look into once it is a part of the path.
+pub(crate) struct Watched<T>(pub(crate) Rc<RefCell<T>>);
+
+impl<T> Clone for Watched<T> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<T: Hop<Packet>> Hop<Packet> for Watched<T> {
+    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
+        self.0.borrow_mut().handle_packet(now, direction, packet);
+    }
+
+    fn handle_timeout(&mut self, now: Nanoseconds) {
+        self.0.borrow_mut().handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
+        self.0.borrow_mut().poll_transmit(now)
+    }
+
+    fn poll_timeout(&self) -> Nanoseconds {
+        self.0.borrow().poll_timeout()
+    }
+
+    fn counts(&self, direction: Direction) -> HopCounts {
+        self.0.borrow().counts(direction)
+    }
+
+    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
+        self.0.borrow().observe(now, record);
+    }
+}
+
+impl<T: Hop<Packet>> Watched<T> {
+    pub(crate) fn new(hop: T) -> Self {
+        Self(Rc::new(RefCell::new(hop)))
+    }
+
+    /// The quantity `name` that the hop records now.
+    pub(crate) fn observed(&self, now: Nanoseconds, name: &str) -> f64 {
+        let mut found = None;
+        self.observe(now, &mut |recorded, value| {
+            if recorded == name {
+                found = Some(value);
+            }
+        });
+        found.expect("a quantity of that name")
+    }
 }

@@ -11,7 +11,7 @@ const GRANULARITY_NS: Nanoseconds = MILLISECOND;
 pub(super) const ACKNOWLEDGEMENT_DELAY_NS: Nanoseconds = 25 * MILLISECOND;
 const INITIAL_WINDOW_PACKETS: u64 = 10;
 const LEAST_WINDOW_PACKETS: u64 = 2;
-/// Packets before the largest that an acknowledgement tells of.
+/// Packets before the largest acknowledged one that make a packet lost (RFC 9002, section 6.1.1).
 const REMEMBERED: u32 = 64;
 
 /// What has to arrive: a place in an exchange, and the length of its packet.

@@ -1,4 +1,4 @@
-//! Certificates (RFC 5280) that dissectors read whole; keys and signatures are random, so that nobody could verify them.
+//! Certificates (RFC 5280) that dissectors read whole; keys and signatures are random, so that no signature verifies.
 
 use pepscope_path::Random;
 

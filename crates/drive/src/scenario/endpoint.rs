@@ -13,7 +13,7 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 ///
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
-/// | `host` | `ideal`, `linux`, `windows`, `darwin` | `ideal` | whose choices where RFCs leave some: nobody's; those of a Linux kernel, of Windows 10 and 11, of macOS and iOS, see docs/models/hosts.md; other fields' defaults depend on it |
+/// | `host` | `ideal`, `linux`, `windows`, `darwin` | `ideal` | whose choices where RFCs leave some: those of an ideal host, of a Linux kernel, of Windows 10 and 11, of macOS and iOS, see docs/models/hosts.md; other fields' defaults depend on it |
 /// | `takes_time` | true, false | true, false with `ideal` | the machine takes time for packets, and its programs until they act |
 /// | `pacing` | true, false | false | segments are spaced out whatever the control: twice, in congestion avoidance 1.2 times as fast as a window a round trip, as Linux does with the queueing discipline `fq` |
 /// | `control` | text | `cubic`; `cubic-hystart-plus-plus` with `windows`, `cubic-without-hystart` with `darwin` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`]; `plug-in:NAME` is one written in Python (docs/guide/simulation-plug-ins.md) |

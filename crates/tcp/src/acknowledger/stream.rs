@@ -1,4 +1,4 @@
-//! One direction of a connection: what has come from its sender, and what its sender is told in the receiver's name.
+//! One direction of a connection: what has come from its sender, and what the middlebox acknowledges in the receiver's name.
 
 use pepscope_path::{Nanoseconds, NEVER};
 
@@ -8,7 +8,7 @@ use crate::intervals::Intervals;
 use crate::segment::{Flags, SackBlocks, Segment, Timestamps};
 use crate::sequence::{number, position};
 
-/// A sender that had filled the window is told of room once this many segments fit (RFC 1122, section 4.2.3.3).
+/// A sender that had filled the window gets a window update once this many segments fit (RFC 1122, section 4.2.3.3).
 const SEGMENTS_TO_REOPEN: u64 = 2;
 const SACK_BLOCKS_BESIDE_TIMESTAMPS: usize = 3;
 

@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::script::{Pause, Script};
 use crate::segment::{ContentId, Flags, Segment};
 use crate::settings::{Settings, Stack};
-use crate::test_path::{wired, TestPath};
+use crate::test_path::{wired, TestPath, Watched};
 
 const FILE: ContentId = ContentId(1);
 
@@ -136,10 +136,10 @@ proptest! {
         up_bytes in 1u64..100_000,
     ) {
         let most_bytes = settings.buffer_bytes + u64::from(u16::MAX);
-        let acknowledger = std::rc::Rc::new(std::cell::RefCell::new(Acknowledger::new(settings, 1, "box")));
+        let acknowledger = Watched::new(Acknowledger::new(settings, 1, "box"));
         let hops: Vec<Box<dyn Hop<Packet>>> = vec![
             wired(100_000_000, 20, 300, loss),
-            Box::new(Shared(acknowledger.clone())),
+            Box::new(acknowledger.clone()),
             wired(4_000_000, 40, 60, loss),
         ];
         let mut path = TestPath::new(hops);
@@ -162,35 +162,6 @@ proptest! {
         prop_assert_eq!(path.mobile_result(0).application.read_bytes, down_bytes);
         prop_assert_eq!(path.server_result(0).outcome, Outcome::Closed);
         prop_assert_eq!(path.mobile_result(0).outcome, Outcome::Closed);
-        prop_assert!(acknowledger.borrow().totals().most_held_bytes <= most_bytes);
-    }
-}
-
-/// A hop that the test can still look into once it is a part of the path.
-struct Shared(std::rc::Rc<std::cell::RefCell<Acknowledger>>);
-
-impl Hop<Packet> for Shared {
-    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
-        self.0.borrow_mut().handle_packet(now, direction, packet);
-    }
-
-    fn handle_timeout(&mut self, now: Nanoseconds) {
-        self.0.borrow_mut().handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
-        self.0.borrow_mut().poll_transmit(now)
-    }
-
-    fn poll_timeout(&self) -> Nanoseconds {
-        self.0.borrow().poll_timeout()
-    }
-
-    fn counts(&self, direction: Direction) -> pepscope_path::HopCounts {
-        self.0.borrow().counts(direction)
-    }
-
-    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        self.0.borrow().observe(now, record);
+        prop_assert!(acknowledger.0.borrow().totals().most_held_bytes <= most_bytes);
     }
 }

@@ -1,6 +1,6 @@
 //! Applications that decide while a simulation runs what they do next.
 //!
-//! A [`crate::Script`] says beforehand what happens. A [`Protocol`] is told what happened (connected, a message was
+//! A [`crate::Script`] says beforehand what happens. A [`Protocol`] gets what happened (connected, a message was
 //! read, its timer is due) and is asked what to do (write these bytes, close). It does no I/O and never asks for the
 //! time, so that protocols nest: TLS around HTTP is one protocol that holds another.
 

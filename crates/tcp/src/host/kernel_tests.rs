@@ -47,13 +47,7 @@ fn passes(rate_bit_s: u64, ends: [Settings; 2], scripts: [Script; 2]) -> Passed 
     path.add(0, 0, ends, scripts);
     path.run_until(200 * SECOND);
     path.assert_intact(0);
-    let passed = path.log.take().expect("a log");
-    let here = passed.into_iter().filter(|(_, boundary, _, _)| *boundary == 0);
-    here.filter_map(|(at, _, direction, packet)| match packet {
-        Packet::Tcp(segment) => Some((at, direction, segment)),
-        _ => None,
-    })
-    .collect()
+    path.segments_beside_server()
 }
 
 fn of(passed: &Passed, direction: Direction) -> Vec<Segment> {

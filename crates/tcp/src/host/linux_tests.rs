@@ -2,7 +2,6 @@
 
 use pepscope_path::{Direction, Nanoseconds, MILLISECOND, SECOND};
 
-use crate::packet::Packet;
 use crate::script::Script;
 use crate::segment::{ContentId, Flags, Segment};
 use crate::settings::{RetransmissionEstimator, RetransmissionSettings, Settings, Stack};
@@ -32,13 +31,7 @@ fn beside_the_server(settings: Settings, server: Script, mobile: Script) -> Vec<
     path.add(0, 0, [settings; 2], [server, mobile]);
     path.run_until(100 * SECOND);
     path.assert_intact(0);
-    let passed = path.log.take().expect("a log");
-    let here = passed.into_iter().filter(|(_, boundary, _, _)| *boundary == 0);
-    here.filter_map(|(at, _, direction, packet)| match packet {
-        Packet::Tcp(segment) => Some((at, direction, segment)),
-        _ => None,
-    })
-    .collect()
+    path.segments_beside_server()
 }
 
 fn of(passed: &[(Nanoseconds, Direction, Segment)], direction: Direction) -> Vec<Segment> {

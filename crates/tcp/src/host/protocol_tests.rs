@@ -1,4 +1,4 @@
-//! Protocols on connections: whatever the ends and the path, what one wrote the other is told, in order and no earlier.
+//! Protocols on connections: whatever the ends and the path, the other end gets each message in order and no earlier.
 
 use pepscope_path::{Nanoseconds, MILLISECOND, NEVER, SECOND};
 use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, ProptestConfig};

@@ -7,7 +7,7 @@ use pepscope_path::{MILLISECOND, SECOND};
 use proptest::option;
 use proptest::prelude::{any, prop_assert, prop_assert_eq, prop_oneof, proptest, Just, ProptestConfig, Strategy};
 
-use super::tests::{settings, Watched};
+use super::tests::settings;
 use super::{
     ConnectionLimit, Forwarding, MachineSettings, Opening, OverLimit, Proxy, ProxySettings, ReuseSettings,
     StoreSettings,
@@ -16,7 +16,7 @@ use crate::host::{Outcome, ProcessingSettings};
 use crate::script::Script;
 use crate::segment::ContentId;
 use crate::settings::{Settings, Stack};
-use crate::test_path::{wired, TestPath};
+use crate::test_path::{wired, TestPath, Watched};
 
 const FLOWS: u32 = 3;
 const REQUEST_BYTES: u64 = 700;

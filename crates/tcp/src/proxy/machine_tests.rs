@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use pepscope_path::{Nanoseconds, MILLISECOND, SECOND};
 
-use super::tests::{path, relay, store, Watched, FILE, FILE_BYTES, REQUEST};
+use super::tests::{path, relay, store, FILE, FILE_BYTES, REQUEST};
 use super::{ConnectionLimit, MachineSettings, Opening, OverLimit, Proxy, ProxySettings, ReuseSettings};
 use crate::host::{Outcome, ProcessingSettings};
 use crate::script::Script;
 use crate::segment::ContentId;
 use crate::settings::Settings;
-use crate::test_path::TestPath;
+use crate::test_path::{TestPath, Watched};
 
 fn on(machine: MachineSettings) -> ProxySettings {
     ProxySettings { machine, ..relay() }

@@ -1,9 +1,6 @@
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use pepscope_path::{
-    Direction, Hop, HopCounts, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, RadioFrames,
-    RateProfile, ReportSettings, Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired,
+    Direction, Hop, LineSettings, LossSettings, Nanoseconds, QueueLimit, QueueSettings, RadioFrames, RateProfile,
+    ReportSettings, Service, ServiceRule, VariableRate, VariableRateSettings, VaryingLineSettings, Wired,
     WiredSettings, MILLISECOND, SECOND,
 };
 
@@ -16,64 +13,12 @@ use crate::packet::Packet;
 use crate::script::{Pause, Script, Step};
 use crate::segment::ContentId;
 use crate::settings::Settings;
-use crate::test_path::{wired, TestPath};
+use crate::test_path::{wired, TestPath, Watched};
 
 pub(super) const FILE: ContentId = ContentId(1);
 pub(super) const REQUEST: ContentId = ContentId(2);
 const SMALLER_FILE: ContentId = ContentId(3);
 pub(super) const FILE_BYTES: u64 = 2_000_000;
-
-/// A hop that the test can still look into once it is a part of the path.
-pub(super) struct Watched<T>(pub(super) Rc<RefCell<T>>);
-
-impl<T> Clone for Watched<T> {
-    fn clone(&self) -> Self {
-        Self(Rc::clone(&self.0))
-    }
-}
-
-impl<T: Hop<Packet>> Hop<Packet> for Watched<T> {
-    fn handle_packet(&mut self, now: Nanoseconds, direction: Direction, packet: Packet) {
-        self.0.borrow_mut().handle_packet(now, direction, packet);
-    }
-
-    fn handle_timeout(&mut self, now: Nanoseconds) {
-        self.0.borrow_mut().handle_timeout(now);
-    }
-
-    fn poll_transmit(&mut self, now: Nanoseconds) -> Option<(Direction, Packet)> {
-        self.0.borrow_mut().poll_transmit(now)
-    }
-
-    fn poll_timeout(&self) -> Nanoseconds {
-        self.0.borrow().poll_timeout()
-    }
-
-    fn counts(&self, direction: Direction) -> HopCounts {
-        self.0.borrow().counts(direction)
-    }
-
-    fn observe(&self, now: Nanoseconds, record: &mut dyn FnMut(&'static str, f64)) {
-        self.0.borrow().observe(now, record);
-    }
-}
-
-impl<T: Hop<Packet>> Watched<T> {
-    pub(super) fn new(hop: T) -> Self {
-        Self(Rc::new(RefCell::new(hop)))
-    }
-
-    /// The quantity `name` that the hop records now.
-    pub(super) fn observed(&self, now: Nanoseconds, name: &str) -> f64 {
-        let mut found = None;
-        self.observe(now, &mut |recorded, value| {
-            if recorded == name {
-                found = Some(value);
-            }
-        });
-        found.expect("a quantity of that name")
-    }
-}
 
 impl Watched<Proxy> {
     pub(super) fn result(&self, place: usize) -> RelayResult {

@@ -28,7 +28,7 @@ impl Proxy {
         if decision == Decision::Refuse {
             let settings = if direction == Direction::Up { self.settings.mobile_leg } else { self.settings.server_leg };
             let settings = self.drawn(settings, syn);
-            let mut closed = Connection::client(settings, syn.flow, syn.user); // nobody listens
+            let mut closed = Connection::client(settings, syn.flow, syn.user); // a closed port
             closed.handle_segment(now, syn);
             let reset = closed.poll_transmit(now);
             self.passing.extend(reset.map(|reset| (direction.opposite(), Packet::Tcp(reset))));
