@@ -47,6 +47,8 @@ class Senders:
     first_tsval: Int64Array
     last_tick_ns: Int64Array
     last_tsval: Int64Array
+    train_bytes: Int64Array  # of the other side's data that left back to back: between first and last acknowledgement
+    train_spread_ns: Int64Array  # what these bytes took on the way here, beyond what passed between their leaving
 
     def __len__(self) -> int:
         return len(self.connection)

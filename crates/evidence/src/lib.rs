@@ -16,3 +16,4 @@ pub mod payload;
 pub mod segments;
 pub mod senders;
 pub mod telling;
+pub mod trains;

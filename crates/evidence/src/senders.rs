@@ -31,6 +31,8 @@ macro_rules! for_each_sender_column {
             first_tsval: i64,
             last_tick_ns: i64,
             last_tsval: i64,
+            train_bytes: i64,
+            train_spread_ns: i64,
         }
     };
 }
@@ -61,6 +63,7 @@ for_each_sender_column!(sender_columns);
 impl Packets<'_> {
     /// Who sends in a direction of the connection with this number.
     pub fn sender(&self, connection: u32, direction: u8) -> Sender {
+        let trains = self.trains(1 - direction.min(1));
         let mut found = Sender {
             connection,
             sent: direction,
@@ -81,6 +84,8 @@ impl Packets<'_> {
             first_tsval: -1,
             last_tick_ns: -1,
             last_tsval: -1,
+            train_bytes: trains.bytes,
+            train_spread_ns: trains.spread_ns,
         };
         let mut hop_limits = [0_u32; 256];
         let mut steps = IdSteps::default();
@@ -162,6 +167,9 @@ mod tests {
         let packets = Packets {
             time_ns: &[10, 20, 30, 40, 50, 60],
             direction: &[1, 0, 1, 1, 1, 1],
+            sequence_offset: &[0; 6],
+            acknowledgement_offset: &[1; 6],
+            payload_bytes: &[0; 6],
             flags: &[flag::SYN | flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::ACK, flag::RST],
             ttl: &[64, 64, 57, 57, 58, 255],
             window_bytes: &[0, 9, 500, 600, 700, 0],
