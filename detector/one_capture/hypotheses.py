@@ -28,40 +28,7 @@ from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, NATURES, Floats, TimingTables
 from detector.one_capture.members import Ints
-from pepscope.results.verdicts import GroupSide
-
-
-@dataclass(frozen=True, slots=True)
-class Priors:
-    """Probabilities before any evidence, and what they are made of. Shares are of members."""
-
-    split: float  # of a group: split in the network
-    fleet: float  # of a group that is end to end: all its members are late alike, or the capture's own host is
-    busy: float  # of a group that is end to end: most of its members are late, each in its own way
-    handshakes_answered: float  # of a group that is end to end: something answers its handshakes
-    late: float  # of a member: late in all answers, its TLS library's as well
-    late_application: float  # of a member: late where an application answers, or a person
-    balancer: float  # of a member: a leg inside the server's own site, which everything crosses
-    front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
-    too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
-    shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
-    common_leg: float  # of split groups: one leg for all members, rather than legs of their own
-
-
-#: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
-#: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
-#: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
-#: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device).
-PRIORS = {
-    GroupSide.CLIENT: Priors(
-        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
-        front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
-    ),
-    GroupSide.SERVER: Priors(
-        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
-        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5,
-    ),
-}  # fmt: skip
+from detector.one_capture.priors import Priors
 
 #: Of networks that are end to end, those whose members are alike: one link and one sort of application.
 _ALIKE = 0.5
@@ -263,7 +230,7 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
         _log(prompt)
         + _prompt(_end_nats(with_close, paths), sum_nats(every), paths.shifts),
         _log(priors.late_application) + prompt_handshakes + _late_application(nats, paths),
-        _log(priors.late) + _late(nats, paths),
+        _log(priors.late) + _late(nats, paths, priors.steady),
         np.logaddexp(
             _log(priors.balancer) + balancer,
             _log(priors.front_end) + prompt_handshakes + _any_leg(sum_nats(application)),
@@ -271,13 +238,21 @@ def _end_parts(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     ])  # fmt: skip
 
 
-def _late(nats: ExchangeNats, paths: Paths) -> Floats:
+def _late(nats: ExchangeNats, paths: Paths, steady: float) -> Floats:
     """Log-likelihoods of hosts that are late in every answer: by one delay, or by one in handshakes and another one
-    where applications answer."""
+    where applications answer; a share of them as `steady` as a leg."""
     apart = sum_nats(nats.handshake[:, TimingTables.LATE] + np.log(LATE_SHARES)) + _late_application(nats, paths)
     alike = sum_nats(nats.all[:, TimingTables.LATE] + _late_close(nats, paths) + np.log(LATE_SHARES))
     either: Floats = np.logaddexp(alike, apart) - np.log(2.0)
-    return either
+    return np.logaddexp(_log(1 - steady) + either, _log(steady) + _as_steady(nats, paths)) if steady else either
+
+
+def _as_steady(nats: ExchangeNats, paths: Paths) -> Floats:
+    """Log-likelihoods of hosts whose answers take what a leg would add: nobody knows the shapes of all delays, so that
+    the shape alone tells a leg from them by so much and no more, however many answers there are."""
+    at_once = _log(_CLOSES_AT_ONCE) + _end_nats(nats.close, paths)[:, None, None]
+    close = np.logaddexp(_log(1 - _CLOSES_AT_ONCE) + _by_nature(nats.close), at_once)
+    return _any_leg(sum_nats(_by_nature(nats.all) + close + paths.natures[:, None]))
 
 
 def _late_application(nats: ExchangeNats, paths: Paths) -> Floats:

@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from detector.one_capture.columns import VantageColumns
 from detector.one_capture.hypotheses import (
-    PRIORS,
     MemberNats,
     Paths,
     Posterior,
-    Priors,
     Seen,
     joined,
     joined_members,
@@ -29,11 +27,13 @@ from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.exchange_timing import ExchangeTiming, exchange_timing
 from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.near_ends import near_nats
+from detector.one_capture.likelihoods.near_links import group_link_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import CLOSE, Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
+from detector.one_capture.priors import PRIORS, Priors
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import form_codes, group_stacks
 from pepscope.captures.packets import Direction
@@ -107,7 +107,9 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
         near_s = timing.of_groups(timing.near_s, where.member_group, groups)
         end, split = _variation_nats(shown.tables, variation_s, near_s, answered)
         of_stacks = answered * client_stack_nats(vantage.senders, form, where.member_group[where.member], groups)
-        split = split + of_stacks
+        network = np.unique(where.network, return_inverse=True)[1]
+        of_links = group_link_nats(vantage.senders, far.value, where.group, network, variation_s)
+        split = split + of_stacks + answered * of_links
     every, alone = np.arange(members), np.arange(connections)
     nothing = np.zeros(connections)
     of_groups = shown.weighed(timing.member, every, where.member_group, groups, (end, split))

@@ -18,7 +18,7 @@ from detector.one_capture.likelihoods.timing_tables import Floats
 from detector.one_capture.members import Ints
 
 #: Of splits, those of all ports; of late clients, those that are late on all.
-_ALL_SPLIT, _ALL_LATE = 0.7, 0.8
+ALL_SPLIT, _ALL_LATE = 0.7, 0.8
 
 #: What all other ports together may say for or against a network of one sort, in nats; and what it may say against a
 #: split of all ports that a port's leg is another one than theirs.
@@ -49,7 +49,7 @@ def with_other_ports(found: Shares, network: Ints, split_prior: float, late_prio
     A box that splits all ports has one leg. The priors are those that `found` holds: of a split, and of members
     that are late in all answers.
     """
-    every, late_everywhere = split_prior * _ALL_SPLIT, late_prior * _ALL_LATE
+    every, late_everywhere = split_prior * ALL_SPLIT, late_prior * _ALL_LATE
     alone = 1 - every - late_everywhere
     split_alone, late_alone = (split_prior - every) / alone, (late_prior - late_everywhere) / alone
     split, late, rest = (

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from detector.one_capture import hypotheses, side_judgement
 from detector.one_capture.hypotheses import (
-    PRIORS,
     Paths,
     Posterior,
-    Priors,
     Seen,
     member_nats,
     posterior,
@@ -25,6 +23,7 @@ from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.legs import leg_estimates
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
+from detector.one_capture.priors import PRIORS, Priors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.likelihoods.test_exchange_timing import judged as timed

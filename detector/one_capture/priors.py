@@ -1,0 +1,42 @@
+"""Probabilities of the hypotheses for a group and its members before anything was seen, with the reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pepscope.results.verdicts import GroupSide
+
+
+@dataclass(frozen=True, slots=True)
+class Priors:
+    """Probabilities before any evidence, and what they are made of. Shares are of members."""
+
+    split: float  # of a group: split in the network
+    fleet: float  # of a group that is end to end: all its members are late alike, or the capture's own host is
+    busy: float  # of a group that is end to end: most of its members are late, each in its own way
+    handshakes_answered: float  # of a group that is end to end: something answers its handshakes
+    late: float  # of a member: late in all answers, its TLS library's as well
+    late_application: float  # of a member: late where an application answers, or a person
+    balancer: float  # of a member: a leg inside the server's own site, which everything crosses
+    front_end: float  # of a member: a leg inside the server's own site, which what applications answer crosses
+    too_short: float  # of a member of a split group: a hidden leg shorter than the shortest that shows by itself
+    shortest_s: float  # that leg: shorter ones take no longer than ordinary hosts do to answer
+    common_leg: float  # of split groups: one leg for all members, rather than legs of their own
+    steady: float = 0.0  # of members that are late in all answers: as steadily as a leg would make them
+
+
+#: At the client's side one server in ten has pages that are slow to make, one in ten a front end that fetches them from
+#: afar; balancers stand in one building with what they balance, but for one in thirty; to be late in a TLS handshake
+#: takes an overloaded machine. Legs that are too short: servers beside the split point, as caches of large sites are.
+#: At the server's side clients are late one by one (slow devices, people), or all of them (one make of device);
+#: one in ten of them as steadily as any leg, since nobody has measured the shapes of all delays.
+PRIORS = {
+    GroupSide.CLIENT: Priors(
+        split=0.2, fleet=0.05, busy=0.02, handshakes_answered=0.05, late=0.02, late_application=0.08, balancer=0.03,
+        front_end=0.1, too_short=0.25, shortest_s=0.01, common_leg=0.0,
+    ),
+    GroupSide.SERVER: Priors(
+        split=0.2, fleet=0.03, busy=0.02, handshakes_answered=0.05, late=0.05, late_application=0.1, balancer=0.0,
+        front_end=0.0, too_short=0.0, shortest_s=0.0, common_leg=0.5, steady=0.1,
+    ),
+}  # fmt: skip
