@@ -82,13 +82,16 @@ def judge_side(vantage: VantageColumns, side: GroupSide, table: NetworkTable) ->
     timing = exchange_timing(vantage.exchanges, where, used, at_client=at_client)
     groups, members, connections = len(where.network), len(where.member_group), len(where.member)
     variation_s = timing.of_groups(timing.variation_s, where.member_group, groups)
+    steady_s = variation_s
+    if at_client:  # a path varies as its handshakes do; first data may wait for the handshake of who answers SYNs
+        steady_s = np.fmin(steady_s, timing.of_groups(timing.handshake_variation_s, where.member_group, groups))
     shown = _Shown(
         timing_tables(side), timing, no_closes() if at_client else closes(vantage.columns, where, timing),
         timing_tables(side).variation_class(variation_s)[where.member_group],
         reference_nats(vantage.references, where, timing),
         handshake_nats(
             Acknowledged(timing.handshake_s, timing.prompt_s, timing.plain_s, timing.data_s),
-            variation_s[where.member_group], _answered_share(vantage, where, far), side,
+            steady_s[where.member_group], _answered_share(vantage, where, far), side,
         ),
         PRIORS[side],
     )  # fmt: skip

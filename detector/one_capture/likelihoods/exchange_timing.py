@@ -64,8 +64,8 @@ class ExchangeTiming:
     that of its data alone, and `weight`. One element a member, NaN where nothing was measured: `near_s`, its least
     round trip, of what kind ever; `plain_s`, the least of `plain_counts` of data that packets without payload
     acknowledge; `handshake_s`, its least handshake; `variation_s`, how far its middling round trips lie above its low
-    ones. One element a connection, NaN where nothing tells it: `base_s` and `data_base_s`, the round trips that both
-    excesses are beyond.
+    ones, and `handshake_variation_s`, the same of handshakes alone. One element a connection, NaN where nothing tells
+    it: `base_s` and `data_base_s`, the round trips that both excesses are beyond.
     """
 
     row: Ints
@@ -81,6 +81,7 @@ class ExchangeTiming:
     prompt_s: Floats
     handshake_s: Floats
     variation_s: Floats
+    handshake_variation_s: Floats
     base_s: Floats
     data_base_s: Floats
 
@@ -146,6 +147,7 @@ def exchange_timing(
         prompt_s=quantiles(prompt_s, member, members, 0.0),
         handshake_s=quantiles(handshake_s, member, members, 0.0),
         variation_s=_variation_s(samples, member, members),
+        handshake_variation_s=samples[1].variation_s(member, members),
         base_s=base_s,
         data_base_s=data_base_s,
     )
