@@ -83,7 +83,7 @@ def main() -> None:
     arguments = parser.parse_args()
     every = [counts(directory) for directory in arguments.directories]
     content = {name: shares(np.sum([each[name] for each in every], axis=0)).round(5).tolist() for name in every[0]}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n", "ascii")
+    arguments.output.write_text(json.dumps(content, separators=(",", ":")) + "\n", "ascii")
 
 
 if __name__ == "__main__":

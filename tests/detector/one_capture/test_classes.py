@@ -46,8 +46,8 @@ def test_without_an_exchange_nothing_is_decided(shares: list[float]) -> None:
 @pytest.mark.parametrize(
     ("shares", "wanted"),
     [
-        ([0.98, 0.01, 0, 0, 0, 0.01], Explanation.NETWORK),
-        ([0.01, 0.01, 0, 0, 0, 0.98], Explanation.SITE),
+        ([0.985, 0.01, 0, 0, 0, 0.005], Explanation.NETWORK),
+        ([0.01, 0.005, 0, 0, 0, 0.985], Explanation.SITE),
         ([0.5, 0.01, 0, 0, 0, 0.49], Explanation.NETWORK_OR_SITE),
         ([0.01, 0.98, 0, 0, 0.01, 0], Explanation.END_TO_END),
         ([0.01, 0.2, 0, 0, 0.79, 0], Explanation.HANDSHAKES_ANSWERED),
