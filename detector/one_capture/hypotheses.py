@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
+from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, NATURES, Floats, TimingTables
 from detector.one_capture.members import Ints
-from detector.one_capture.priors import Priors
 
 #: Of networks that are end to end, those whose members are alike: one link and one sort of application.
 _ALIKE = 0.5

@@ -29,11 +29,11 @@ from detector.one_capture.likelihoods.legs import common_leg_nats
 from detector.one_capture.likelihoods.near_ends import near_nats
 from detector.one_capture.likelihoods.near_links import group_link_nats
 from detector.one_capture.likelihoods.other_ports import Shares, with_other_ports
+from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats, reference_nats
 from detector.one_capture.likelihoods.timing_tables import CLOSE, Floats, TimingTables, excess_bin, timing_tables
 from detector.one_capture.members import Ints, codes
 from detector.one_capture.networks import NetworkTable, Places, places
-from detector.one_capture.priors import PRIORS, Priors
 from detector.one_capture.senders.handshakes import handshake_signs, member_handshakes
 from detector.one_capture.senders.stacks import form_codes, group_stacks
 from pepscope.captures.packets import Direction

@@ -21,9 +21,9 @@ from detector.one_capture.hypotheses import (
 )
 from detector.one_capture.likelihoods.exchange_nats import exchange_nats
 from detector.one_capture.likelihoods.legs import leg_estimates
+from detector.one_capture.likelihoods.priors import PRIORS, Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
 from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, timing_tables
-from detector.one_capture.priors import PRIORS, Priors
 from pepscope.captures.exchanges import ExchangeKind
 from pepscope.results.verdicts import GroupSide
 from tests.detector.one_capture.likelihoods.test_exchange_timing import judged as timed
