@@ -5,11 +5,9 @@
 //! right length behind a header. Packets stand for themselves: one chunk of a stream each. No Retry, no 0-RTT, no
 //! migration, no flow control, acknowledgements in packets of their own.
 
-mod aes_gcm;
 mod handshake;
 mod initial;
 mod recovery;
-mod sha256;
 
 use pepscope_path::{Nanoseconds, Random, NEVER, SECOND};
 use pepscope_tcp::{Action, Message, Piece, Protocol, Role, Write};

@@ -1,8 +1,12 @@
 //! Initial packets (RFC 9000, section 17.2.2), protected as RFC 9001, section 5, has it: with keys that anybody can derive
 //! from the connection ID, so that captures of them can be read.
 
-use super::aes_gcm::{Aes128, TAG_BYTES};
-use super::sha256::{expand_label, hmac};
+use aes_gcm::aead::{Aead, Payload};
+use aes_gcm::aes::cipher::BlockCipherEncrypt;
+use aes_gcm::aes::{Aes128, Block};
+use aes_gcm::{Aes128Gcm, KeyInit};
+use hkdf::Hkdf;
+use sha2::Sha256;
 
 /// RFC 9001, section 5.2.
 const SALT: [u8; 20] = [
@@ -13,6 +17,7 @@ pub(super) const VERSION: [u8; 4] = [0, 0, 0, 1];
 /// Long header, fixed bit, type Initial, packet numbers of four bytes.
 const FIRST_BYTE: u8 = 0xc3;
 const NUMBER_BYTES: usize = 4;
+const TAG_BYTES: usize = 16;
 
 /// What one Initial packet says.
 pub(super) struct Initial<'a> {
@@ -59,29 +64,51 @@ impl Initial<'_> {
         header.extend(integer_16((NUMBER_BYTES + self.frames.len() + TAG_BYTES) as u16));
         let number_at = header.len();
         header.extend(self.number.to_be_bytes());
-        let [key, nonce, mask_key] = self.keys();
-        let mut counter = [0; 12];
-        counter.copy_from_slice(&nonce[..12]);
-        counter[8..].iter_mut().zip(self.number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
-        let sealed = Aes128::new(&first_block(&key)).seal(&counter, &header, &self.frames);
-        let mask = Aes128::new(&first_block(&mask_key)).encrypt(&first_block(&sealed));
+        let keys = self.keys();
+        let mut nonce = keys.nonce;
+        nonce[8..].iter_mut().zip(self.number.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
+        let payload = Payload { msg: &self.frames, aad: &header };
+        let Ok(sealed) = Aes128Gcm::new(&keys.key.into()).encrypt(&nonce.into(), payload) else {
+            unreachable!("only a message above 64 GiB is refused (NIST SP 800-38D)");
+        };
+        let mut mask = Block::default();
+        mask.copy_from_slice(&sealed[..16]);
+        Aes128::new(&keys.header_protection.into()).encrypt_block(&mut mask);
         header[0] ^= mask[0] & 0x0f;
         header[number_at..].iter_mut().zip(&mask[1..]).for_each(|(byte, mask)| *byte ^= mask);
         [header, sealed].concat()
     }
 
-    /// The key, the nonce and the key of header protection.
-    fn keys(&self) -> [Vec<u8>; 3] {
-        let initial = hmac(&SALT, self.original);
-        let side = expand_label(&initial, if self.from_client { "client in" } else { "server in" }, 32);
-        [expand_label(&side, "quic key", 16), expand_label(&side, "quic iv", 12), expand_label(&side, "quic hp", 16)]
+    fn keys(&self) -> Keys {
+        let initial = Hkdf::<Sha256>::new(Some(&SALT), self.original);
+        let secret: [u8; 32] = expand_label(&initial, if self.from_client { "client in" } else { "server in" });
+        let Ok(side) = Hkdf::<Sha256>::from_prk(&secret) else {
+            unreachable!("a secret has the length of a hash");
+        };
+        Keys {
+            key: expand_label(&side, "quic key"),
+            nonce: expand_label(&side, "quic iv"),
+            header_protection: expand_label(&side, "quic hp"),
+        }
     }
 }
 
-fn first_block(bytes: &[u8]) -> [u8; 16] {
-    let mut block = [0; 16];
-    block.copy_from_slice(&bytes[..16]);
-    block
+/// Of one side's Initial packets (RFC 9001, section 5.1).
+struct Keys {
+    key: [u8; 16],
+    nonce: [u8; 12],
+    header_protection: [u8; 16],
+}
+
+/// HKDF-Expand-Label without context (RFC 8446, section 7.1).
+fn expand_label<const BYTES: usize>(secret: &Hkdf<Sha256>, label: &str) -> [u8; BYTES] {
+    let full = format!("tls13 {label}");
+    let mut output = [0; BYTES];
+    let info = [&(BYTES as u16).to_be_bytes()[..], &[full.len() as u8], full.as_bytes(), &[0]];
+    if secret.expand_multi_info(&info, &mut output).is_err() {
+        unreachable!("only more than 255 hashes are refused (RFC 5869)");
+    }
+    output
 }
 
 #[cfg(test)]
@@ -104,12 +131,12 @@ mod tests {
             number: 2,
             frames: Vec::new(),
         };
-        let client = packet(true).keys().map(|key| hex(&key));
-        assert_eq!(client[0], "1f369613dd76d5467730efcbe3b1a22d");
-        assert_eq!(client[1], "fa044b2f42a3fd3b46fb255c");
-        assert_eq!(client[2], "9f50449e04a0e810283a1e9933adedd2");
-        let server = packet(false).keys().map(|key| hex(&key));
-        assert_eq!(server[0], "cf3a5331653c364c88f0f379b6067e37");
+        let client = packet(true).keys();
+        assert_eq!(hex(&client.key), "1f369613dd76d5467730efcbe3b1a22d");
+        assert_eq!(hex(&client.nonce), "fa044b2f42a3fd3b46fb255c");
+        assert_eq!(hex(&client.header_protection), "9f50449e04a0e810283a1e9933adedd2");
+        let server = packet(false).keys();
+        assert_eq!(hex(&server.key), "cf3a5331653c364c88f0f379b6067e37");
     }
 
     #[test]
