@@ -27,7 +27,14 @@ import numpy.typing as npt
 from detector.one_capture.likelihoods.exchange_nats import ExchangeNats
 from detector.one_capture.likelihoods.priors import Priors
 from detector.one_capture.likelihoods.reference_nats import ReferenceNats
-from detector.one_capture.likelihoods.timing_tables import HIDDEN_S, LATE_SHARES, NATURES, Floats, TimingTables
+from detector.one_capture.likelihoods.timing_tables import (
+    HIDDEN_S,
+    LATE_SHARES,
+    LEG_NATS,
+    NATURES,
+    Floats,
+    TimingTables,
+)
 from detector.one_capture.members import Ints
 
 #: Of networks that are end to end, those whose members are alike: one link and one sort of application.
@@ -291,7 +298,8 @@ def _passed(
 
 
 def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
-    """Log-likelihoods by member and leg: all exchanges cross it, or applications are late too, or TLS ends there."""
+    """Log-likelihoods by member and leg, the leg's prior included: all exchanges cross it, or applications are late
+    too, or TLS ends there."""
     handshake, application = _by_nature(nats.handshake), _by_nature(nats.application)
     at_once = _end_nats(nats.close, paths)[:, None, None]
     close, tls_close = (
@@ -302,7 +310,7 @@ def _leg_nats(nats: ExchangeNats, priors: Priors, paths: Paths) -> Floats:
     prompt = _log(1.0 - priors.late_application) + application + close
     crossing = _log(1.0 - _ENDS_TLS) + handshake + np.logaddexp(prompt, late)
     tls_ends = _log(_ENDS_TLS) + _end_nats(nats.handshake, paths)[:, None, None] + application + tls_close
-    return sum_nats(np.logaddexp(crossing, tls_ends) + paths.natures[:, None])
+    return sum_nats(np.logaddexp(crossing, tls_ends) + paths.natures[:, None]) + LEG_NATS
 
 
 def _by_nature(rows: Floats) -> Floats:

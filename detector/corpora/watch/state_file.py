@@ -22,7 +22,7 @@ from pepscope.captures.senders import Senders
 from pepscope.errors import UsageError
 from pepscope.whole_file import whole_file
 
-_FORM = 1
+_FORM = 2
 _PARTS: tuple[tuple[str, type[Any]], ...] = (
     ("exchanges", Exchanges), ("round_trips", RoundTripColumns), ("references", References), ("senders", Senders)
 )  # fmt: skip

@@ -5,7 +5,8 @@ the answering application took, and what the path varies; with a hidden leg it i
 The tables hold, by side and kind of exchange and by how much the transport's own round trips vary, the density of the
 excess end to end, and of what a hidden leg leaves above its round trip. Late answers have no table, because any delay
 may be a habit of an application: they take a common delay and up to `LATE_RATIOS` times as long, as slow processors and
-timers with other work beside them do; or a person takes part, and they take anything.
+timers with other work beside them do; or one of `TIMERS_S`, and hardly longer, as programs that sleep between looks do;
+or a person takes part, and they take anything.
 
 The tables are made by `python -m benchmarks.one_ended_learning`; docs/methods/exchange_timing.md draws them.
 """
@@ -49,6 +50,16 @@ CROSSINGS = {1: 0.4, 2: 0.4, 3: 0.2}
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
 HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 128)
 
+#: Up to where paths on the ground and those by satellites reach (s), and how probable longer legs are beside shorter
+#: ones. A fibre around half of the earth takes 0.2 s, its detours and an access link 0.1 s more; a geostationary
+#: satellite at the edge of its view 0.56 s, and 0.25 s on the ground. Longer paths have two such hops, or queues that
+#: vary.
+_REACH_S, _BEYOND_REACH = (0.3, 0.8), (0.2, 0.1)
+
+#: How probable legs are beforehand beside each other (nats); their mean probability is one.
+LEG_NATS: Floats = np.log(_BEYOND_REACH) @ np.less.outer(_REACH_S, HIDDEN_S)
+LEG_NATS -= np.log(np.exp(LEG_NATS).mean())
+
 #: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.
 _WITHIN = float(np.sqrt(HIDDEN_S[1] / HIDDEN_S[0]))
 
@@ -63,8 +74,24 @@ LATE_S: Floats = np.geomspace(0.003, 4.0, 40)
 LATE_RATIOS = (1.25, 1.6, 2.2, 4.0)
 _RATIO_SHARES = (0.1, 0.4, 0.4, 0.1)
 
-#: How probable each of them is, by delay and then by ratio: a host that takes ten times as long is half as frequent.
-LATE_SHARES: Floats = np.outer(LATE_S**-0.3 / (LATE_S**-0.3).sum(), _RATIO_SHARES).ravel()
+#: What programs sleep before they look again (s): round times, no less but for what clocks differ by, and hardly more.
+#: Captures of real programs have 0.1, 0.2 and 1 s. Shorter ones, as every leg is near to one, would leave no leg to be
+#: found.
+TIMERS_S: Floats = np.array([0.1, 0.2, 0.25, 0.5, 1.0, 2.0])
+_LEAST_OF_TIMERS, _MOST_OF_TIMERS, _TIMERS_SHARE = 0.998, 1.02, 0.1
+
+#: How probable delays are, by delay and then by ratio, then timers: a host that takes ten times as long is half as
+#: frequent.
+LATE_SHARES: Floats = np.concatenate(
+    [
+        (1 - _TIMERS_SHARE) * np.outer(LATE_S**-0.3 / (LATE_S**-0.3).sum(), _RATIO_SHARES).ravel(),
+        np.full(len(TIMERS_S), _TIMERS_SHARE / len(TIMERS_S)),
+    ]
+)
+
+#: Between what the delays of `LATE_SHARES` are uniform (s).
+_LATE_LEAST_S: Floats = np.concatenate([np.repeat(LATE_S, len(LATE_RATIOS)), TIMERS_S * _LEAST_OF_TIMERS])
+_LATE_MOST_S: Floats = np.concatenate([np.outer(LATE_S, LATE_RATIOS).ravel(), TIMERS_S * _MOST_OF_TIMERS])
 
 #: What people take to answer (s); log-uniform.
 _PERSON_S = (0.1, 100.0)
@@ -75,9 +102,11 @@ PROMPT_SHARE = 0.03
 #: Share of the answers behind a hidden leg that come as if there were none: they answer something else.
 UNASKED_SHARE = 0.003
 
-#: Excess is looked up in bins, as fine as the densities can differ: 3 % wide, symmetric around zero.
+#: Excess is looked up in bins, as fine as the densities can differ: 3 % wide, symmetric around zero. Timers begin at an
+#: edge, so that what comes earlier is in another bin.
 _FINEST_S = 0.0002
 _BINS_S: Floats = np.geomspace(_FINEST_S, 60.0, 400)
+_BINS_S[np.abs(np.log(np.divide.outer(_BINS_S, TIMERS_S))).argmin(axis=0)] = TIMERS_S * _LEAST_OF_TIMERS
 _EDGES_S: Floats = np.concatenate([-_BINS_S[::-1], [0.0], _BINS_S])
 _MIDDLES_S: Floats = (_EDGES_S[1:] + _EDGES_S[:-1]) / 2
 
@@ -89,7 +118,8 @@ class TimingTables:
     """Log densities (nats per second of excess) of one side by hypothesis, looked up by bins of the excess.
 
     Hypotheses are a hidden leg of each of `HIDDEN_S` in each nature (natures of one leg beside each other), answers
-    that are late by each of `LATE_S` and `LATE_RATIOS`, those of a person, and end to end in each nature.
+    that are late by each of `LATE_S` and `LATE_RATIOS` and by each of `TIMERS_S`, those of a person, and end to end in
+    each nature.
     `variation_edges_s` bound the classes of variation of round trips; `variation_nats` is the log probability
     of each of them end to end and behind a split. By class of variation, `nature_nats` and `end_nature_nats` are those
     of natures, `shift_nats` those of answers that are shifted end to end: by nothing, then as behind each of
@@ -148,8 +178,7 @@ class TimingTables:
         ]
         above: Floats = np.stack(by_nature, axis=1).reshape(len(HIDDEN_S) * NATURES, -1)
         above = (1 - UNASKED_SHARE) * above + UNASKED_SHARE * end.density()
-        shortest_s = np.repeat(LATE_S, len(LATE_RATIOS))
-        late = end.moved(shortest_s, shortest_s * np.tile(LATE_RATIOS, len(LATE_S)))
+        late = end.moved(_LATE_LEAST_S, _LATE_MOST_S)
         late_or_person = np.concatenate([late, _log_uniform(*_PERSON_S)[None]])
         mixed = (1 - PROMPT_SHARE) * late_or_person + PROMPT_SHARE * end.density()
         tables = self._learned["end_by_nature"][name][END_NATURES * opening :][:END_NATURES]
