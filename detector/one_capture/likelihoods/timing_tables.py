@@ -50,14 +50,14 @@ CROSSINGS = {1: 0.4, 2: 0.4, 3: 0.2}
 #: Round trips of hidden legs that are told apart (s), each standing for all legs that are nearer to it than to others.
 HIDDEN_S: Floats = np.geomspace(0.004, 2.0, 128)
 
-#: Up to where paths on the ground and those by satellites reach (s), and how probable longer legs are beside shorter
-#: ones. A fibre around half of the earth takes 0.2 s, its detours and an access link 0.1 s more; a geostationary
-#: satellite at the edge of its view 0.56 s, and 0.25 s on the ground. Longer paths have two such hops, or queues that
-#: vary.
-_REACH_S, _BEYOND_REACH = (0.3, 0.8), (0.2, 0.1)
+#: How probable legs are beside each other beforehand, by what they are longer than (s). A fibre around half of the
+#: earth takes 0.2 s, its detours and an access link 0.1 s more. Geostationary satellites, whose terminals split, take
+#: 0.48 s, 0.56 s from the edge of their view, and 0.25 s on the ground. Longer paths have two such hops, or queues
+#: that vary.
+_PROBABLE_FROM_S, _PROBABLE = (0.0, 0.3, 0.47, 0.8), np.array([1.0, 0.2, 1.0, 0.02])
 
-#: How probable legs are beforehand beside each other (nats); their mean probability is one.
-LEG_NATS: Floats = np.log(_BEYOND_REACH) @ np.less.outer(_REACH_S, HIDDEN_S)
+#: The same in nats; legs' mean probability is one.
+LEG_NATS: Floats = np.log(_PROBABLE)[np.searchsorted(_PROBABLE_FROM_S, HIDDEN_S) - 1]
 LEG_NATS -= np.log(np.exp(LEG_NATS).mean())
 
 #: Legs that one of `HIDDEN_S` stands for reach from it by this factor: long ones are further apart than answers vary.

@@ -46,10 +46,18 @@ def test_a_timer_begins_a_bin() -> None:
     assert np.all(excess_bin(TIMERS_S * 0.9975) < excess_bin(TIMERS_S * 0.9985))
 
 
-def test_longer_legs_are_no_more_probable_and_their_mean_is_one() -> None:
-    assert np.all(np.diff(LEG_NATS) <= 0)
+def test_legs_are_as_probable_as_paths_of_their_length_and_their_mean_is_one() -> None:
     assert np.exp(LEG_NATS).mean() == pytest.approx(1.0)
-    assert LEG_NATS[HIDDEN_S > 0.8].max() < LEG_NATS[(HIDDEN_S > 0.3) & (HIDDEN_S < 0.8)].min()
+    ground, between, satellite, beyond = (
+        set(LEG_NATS[(low_s < HIDDEN_S) & (low_s + more_s > HIDDEN_S)])
+        for low_s, more_s in ((0.0, 0.3), (0.3, 0.17), (0.47, 0.33), (0.8, 9.0))
+    )
+    assert ground == satellite
+    assert max(beyond) < min(between) < min(ground)
+
+
+def test_a_satellites_split_is_found() -> None:
+    assert split([0.59 * (1 + each) for each in np.linspace(0.0, 0.03, 12)]) > SURE
 
 
 def test_a_client_that_sends_by_its_own_clock_each_second_is_no_leg_of_a_second() -> None:
