@@ -85,6 +85,8 @@ PARTS = (
     Part(3, "The scenario", "scenario/mod", None),
     Part(3, "Ends", "scenario/endpoint", "read_endpoint"),
     Part(4, "Congestion controls", "control", "CONGESTION_CONTROLS"),
+    Part(4, "Times of a machine", "scenario/times", "read_times"),
+    Part(4, "A time", "scenario/times", "time_of"),
     HOPS,
     *(part for kind in LINK_KINDS for part in (Part(4, kind.title, kind.file, "read"), *LINK_PARTS.get(kind.file, ()))),
     Part(4, "Middleboxes", "scenario/path", "read_rewriter"),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pepscope_path::{Direction, Random};
 use pepscope_tcp::control::ControlFactory;
-use pepscope_tcp::{ContentId, FlowSettings, Host, HostError, ProcessingSettings, Role, Settings, Step};
+use pepscope_tcp::{ContentId, FlowSettings, Host, HostError, Role, Settings, Step};
 
 use crate::capture::file::CaptureFile;
 use crate::capture::tap::Tap;
@@ -123,12 +123,12 @@ impl Scenario {
     /// One end of all flows.
     fn host(&self, name: &str, role: Role) -> Result<Host, HostError> {
         let mut host = Host::new(self.seed, name);
-        let (settings, speaks) = match role {
-            Role::Server => (self.server, Direction::Down),
-            Role::Client => (self.mobile, Direction::Up),
+        let (settings, times, speaks) = match role {
+            Role::Server => (self.server, self.server_times, Direction::Down),
+            Role::Client => (self.mobile, self.mobile_times, Direction::Up),
         };
-        if settings.takes_time {
-            host = host.taking_time(ProcessingSettings::default());
+        if let Some(times) = times {
+            host = host.taking_time(times);
         }
         for (number, flow) in self.traffic.flows.iter().enumerate() {
             let Transport::Tcp { when_needed } = flow.transport else { continue };

@@ -155,6 +155,7 @@ links! {
     branches: Branches,
     variable_rate: VariableRate,
     impairments: Impairments,
+    device: Device,
     managed: Managed,
     policer: Policer,
     umts_dch: DedicatedChannel,

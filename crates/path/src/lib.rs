@@ -5,6 +5,7 @@
 //! and the live one (TUN devices) run the same hops; what they carry differs, so hops are generic over [`Datagram`].
 
 mod branches;
+mod device;
 mod handover;
 mod hop;
 pub mod hsdpa;
@@ -15,6 +16,7 @@ pub mod lte;
 mod managed;
 mod opportunities;
 mod policer;
+mod processing_time;
 mod queue;
 mod radio_states;
 mod random;
@@ -31,6 +33,7 @@ mod variable_rate;
 mod wired;
 
 pub use branches::{Branches, BranchesBy, BranchesSettings};
+pub use device::{Device, DeviceSettings};
 pub use handover::{HandoverSettings, Handovers};
 pub use hop::{Datagram, Direction, Hop, HopCounts, Nanoseconds, QueueReport, MICROSECOND, MILLISECOND, NEVER, SECOND};
 pub use impairments::{ImpairedLineSettings, Impairments, ImpairmentsSettings};
@@ -42,6 +45,7 @@ pub use managed::{
 };
 pub use opportunities::{Opportunities, MAHIMAHI_OPPORTUNITY_BYTES, MAHIMAHI_OVERHEAD_BYTES};
 pub use policer::{Policed, Policer, PolicerLineSettings, PolicerSettings};
+pub use processing_time::{Cooling, ProcessingTime};
 pub use queue::{AverageQueue, MarkingSettings, Occupancy, Places, QueueLimit, QueueSettings, Size};
 pub use radio_states::{RadioStates, RadioStatesSettings};
 pub use random::Random;

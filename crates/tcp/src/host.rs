@@ -34,8 +34,8 @@ use fast_path::FastFlow;
 use flow::Flow;
 pub use flow::{FlowResult, FlowSettings, Outcome, Role};
 use identifications::Identifications;
+pub use processing::ProcessingSettings;
 pub(crate) use processing::{News, Processing};
-pub use processing::{ProcessingSettings, ProcessingTime};
 
 /// The machine. Calls come in the order that [`pepscope_path::Hop`] describes.
 #[derive(Debug)]

@@ -43,7 +43,7 @@ pub use content_digest::ContentDigest;
 pub use flow_table::FLOW_LIMIT;
 pub use host::{
     DatagramFlowResult, DatagramFlowSettings, FlowResult, FlowSettings, Host, HostError, Outcome, ProcessingSettings,
-    ProcessingTime, Role,
+    Role,
 };
 pub use packet::{DatagramPacket, DatagramTransport, Packet, VoiceFrame};
 pub use packet_sink::PacketSink;

@@ -2,12 +2,32 @@
 
 use pepscope_path::MILLISECOND;
 use pepscope_tcp::control::{ControlKind, PLUG_IN_PREFIX};
-use pepscope_tcp::{DelayedAcknowledgement, EcnMode, Recovery, RetransmissionSettings, Settings, Stack};
+use pepscope_tcp::{
+    DelayedAcknowledgement, EcnMode, ProcessingSettings, Recovery, RetransmissionSettings, Settings, Stack,
+};
 
 use super::host_defaults::HostDefaults;
+use super::times::read_times_where;
 use crate::fields::{Fields, Read};
 
 const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, section 2.3)
+
+/// Reads an end: its TCP, and how long its machine takes.
+///
+/// # Errors
+/// If a field is outside its range.
+pub(super) fn read_end(fields: &mut Fields) -> Read<End> {
+    let tcp = read_endpoint(fields)?;
+    Ok(End { times: read_times_where(fields, tcp.takes_time)?, tcp })
+}
+
+/// An end of the path.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    pub tcp: Settings,
+    /// `None` where nothing takes time.
+    pub times: Option<ProcessingSettings>,
+}
 
 /// Reads the settings of one end. All fields have defaults, those of a host of today:
 ///
@@ -15,6 +35,7 @@ const MOST_BUFFER_BYTES: u64 = 1 << 30; // the largest scaled window (RFC 7323, 
 /// |---|---|---|---|
 /// | `host` | `ideal`, `linux`, `windows`, `darwin` | `ideal` | whose choices where RFCs leave some: those of an ideal host, of a Linux kernel, of Windows 10 and 11, of macOS and iOS, see docs/models/hosts.md; other fields' defaults depend on it |
 /// | `takes_time` | true, false | true, false with `ideal` | the machine takes time for packets, and its programs until they act |
+/// | `times` | table | those of one machine | of `[server]` and `[mobile]`, where `takes_time`: how long, see [`super::times::read_times`] |
 /// | `pacing` | true, false | false | segments are spaced out whatever the control: twice, in congestion avoidance 1.2 times as fast as a window a round trip, as Linux does with the queueing discipline `fq` |
 /// | `control` | text | `cubic`; `cubic-hystart-plus-plus` with `windows`, `cubic-without-hystart` with `darwin` | congestion control, see [`pepscope_tcp::control::CONGESTION_CONTROLS`]; `plug-in:NAME` is one written in Python (docs/guide/simulation-plug-ins.md) |
 /// | `recovery` | `sack`, `rack`, `new-reno`, `reno`, `tahoe` | `rack`, `sack` with `ideal` | how losses are repaired: RFC 6675; the same with what Linux does beyond it, PRR (RFC 6937) and retransmissions lost again detected by time (RFC 8985), with a kernel's `host` also a reordering window, tail loss probes, F-RTO and undone reductions (docs/models/hosts.md); RFC 6582; RFC 5681 |

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pepscope_path::Nanoseconds;
 use pepscope_tcp::proxy::{ConnectionLimit, MachineSettings, OverLimit, ReuseSettings};
-use pepscope_tcp::ProcessingSettings;
 
+use super::times::read_times_where;
 use super::traffic::{FlowDescription, Traffic};
 use crate::fields::{Fields, Read};
 
@@ -22,6 +22,7 @@ pub(super) struct MachineDescription {
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
 /// | `takes_time` | true, false | false | its kernel takes time for packets, its program until it acts, as those of a `linux` host do |
+/// | `times` | table | those of a `linux` host | how long, where `takes_time`, see [`super::times::read_times`] |
 /// | `processing_delay_s` | 0-10 | 0 | how long after something happened its program acts, beside that |
 /// | `read_bytes` | 1-2^30 | as much as there is | the most that its program reads at a time; it writes that, does what else is due, and reads again after the time that it takes to act |
 /// | `resume_share` | 0-1 | 1 | a buffer that was full is read into again once it holds no more than this share of `buffer_bytes` (hysteresis); kinds with `buffer_bytes` |
@@ -38,6 +39,7 @@ pub(super) fn read_machine(
     may_reuse: bool,
 ) -> Read<MachineDescription> {
     let takes_time = fields.flag("takes_time", false)?;
+    let times = read_times_where(fields, takes_time)?;
     let delay_ns = fields.seconds("processing_delay_s", 0.0..=10.0, 0.0)?;
     let read_bytes = fields.optional_integer("read_bytes", 1..=1 << 30)?;
     if let (Some(read), Some(buffer)) = (read_bytes, buffer_bytes) {
@@ -55,7 +57,7 @@ pub(super) fn read_machine(
             read_bytes: read_bytes.unwrap_or(u64::MAX),
             resume_share,
             delay_ns,
-            times: takes_time.then(ProcessingSettings::default),
+            times,
             limit: read_limit(fields)?,
             reuse: None,
         },

@@ -22,12 +22,13 @@ pub(crate) mod machine;
 pub mod path;
 pub mod proxy;
 pub mod record;
+pub(crate) mod times;
 pub mod traffic;
 pub mod transport;
 mod voice;
 
 use pepscope_path::Nanoseconds;
-use pepscope_tcp::Settings;
+use pepscope_tcp::{ProcessingSettings, Settings};
 use serde_json::Value;
 
 pub use crate::fields::ScenarioError;
@@ -51,6 +52,9 @@ pub struct Scenario {
     pub stop_after_finish_ns: Option<Nanoseconds>,
     pub server: Settings,
     pub mobile: Settings,
+    /// How long the machines take; `None` where nothing takes time.
+    pub server_times: Option<ProcessingSettings>,
+    pub mobile_times: Option<ProcessingSettings>,
     pub path: Vec<HopDescription>,
     pub traffic: Traffic,
     pub record: Record,
@@ -78,8 +82,8 @@ impl Scenario {
         let seed = fields.integer("seed", 0..=u64::MAX, 1)?;
         let duration_ns = nanoseconds(fields.required_number("duration_s", 0.001..=MOST_SECONDS)?);
         let after_s = fields.number("stop_after_finish_s", -1.0..=MOST_SECONDS, 1.0)?;
-        let server = fields.section("server", endpoint::read_endpoint)?;
-        let mobile = fields.section("mobile", endpoint::read_endpoint)?;
+        let server = fields.section("server", endpoint::read_end)?;
+        let mobile = fields.section("mobile", endpoint::read_end)?;
         let mut kinds = Vec::new();
         let mut path = fields.sections("path", |hop| {
             let description = HopDescription::read(hop, &kinds)?;
@@ -94,7 +98,7 @@ impl Scenario {
         }
         let mut traffic = Traffic::behind(path.iter().find_map(HopDescription::recompression_ratio));
         fields.sections("traffic", |entry| traffic.read(entry))?;
-        let largest_segment = server.maximum_segment_size.min(mobile.maximum_segment_size);
+        let largest_segment = server.tcp.maximum_segment_size.min(mobile.tcp.maximum_segment_size);
         for hop in &mut path {
             hop.meet(&traffic)?;
             hop.check_users(traffic.users())?;
@@ -107,8 +111,10 @@ impl Scenario {
             seed,
             duration_ns,
             stop_after_finish_ns: (after_s >= 0.0).then(|| nanoseconds(after_s)),
-            server,
-            mobile,
+            server: server.tcp,
+            mobile: mobile.tcp,
+            server_times: server.times,
+            mobile_times: mobile.times,
             path,
             traffic,
             record,

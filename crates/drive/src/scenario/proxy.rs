@@ -40,8 +40,8 @@ pub(super) const KINDS: [(&str, &str); 3] =
 /// | `abort_delay_s` | 0-1e7 | 10 | after which a delayed one follows |
 /// | `server_ports` | list of 1-65535 | all | which connections it takes |
 ///
-/// Legs follow the rules of whatever `host` they name, whatever the hosts of the scenario do; `takes_time` stands at the
-/// proxy, which is one machine. What its program and machine are like: see [`super::machine::read_machine`].
+/// Legs follow the rules of whatever `host` they name, whatever the hosts of the scenario do; `takes_time` and `times`
+/// stand at the proxy, which is one machine. What its program and machine are like: see [`super::machine::read_machine`].
 ///
 /// `split-proxy`: `buffer_bytes` (1024-2^30, default 262144) waiting or unacknowledged a direction.
 ///
@@ -117,10 +117,12 @@ pub(super) fn read_proxy(fields: &mut Fields, kind: &str) -> Read<ProxyDescripti
 
 /// One leg's connection. Its machine is the proxy's.
 fn read_leg(fields: &mut Fields) -> Read<Settings> {
-    match fields.given_value("takes_time") {
-        Some(value) => Err(fields.refuse("takes_time", value, "absent: it stands at the proxy, which is one machine")),
-        None => read_endpoint(fields),
+    for name in ["takes_time", "times"] {
+        if let Some(value) = fields.given_value(name) {
+            return Err(fields.refuse(name, value, "absent: it stands at the proxy, which is one machine"));
+        }
     }
+    read_endpoint(fields)
 }
 
 fn read_buffer(fields: &mut Fields) -> Read<u64> {

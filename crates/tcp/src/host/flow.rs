@@ -95,6 +95,7 @@ impl Flow {
             if has_news {
                 let news = match self.result.connected_ns {
                     None => News::Connection(self.result.role),
+                    Some(_) if self.has_come_to_the_end() => News::End { only_reads: self.application.awaits_end() },
                     Some(_) if self.application.awaits_end() => News::ToRead,
                     Some(_) => News::ToActOn,
                 };
@@ -107,6 +108,11 @@ impl Flow {
         }
         self.wake_ns = NEVER;
         true
+    }
+
+    /// Whether the peer has finished and nothing else is left to read.
+    fn has_come_to_the_end(&self) -> bool {
+        self.connection.state() == State::CloseWait && self.connection.readable() == 0
     }
 
     /// The next segment that leaves at `now`.

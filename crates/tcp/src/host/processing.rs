@@ -2,31 +2,11 @@
 
 use std::collections::VecDeque;
 
-use pepscope_path::{Nanoseconds, Random, MICROSECOND, NEVER};
+use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, MICROSECOND, NEVER};
 
 use super::Role;
 use crate::packet::Packet;
 use crate::segment::{ContentId, Flags, Segment};
-
-/// A time drawn from a log-normal distribution above a least one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ProcessingTime {
-    pub least_ns: f64,
-    pub median_ns: f64,
-    /// Standard deviation of the natural logarithm of what is above the least.
-    pub spread: f64,
-}
-
-impl ProcessingTime {
-    fn times(self, factor: f64) -> Self {
-        Self { least_ns: factor * self.least_ns, median_ns: factor * self.median_ns, ..self }
-    }
-
-    fn draw(self, factor: f64, random: &mut Random) -> Nanoseconds {
-        let above_ns = factor * (self.median_ns - self.least_ns) * libm::exp(self.spread * random.normal());
-        (self.least_ns + above_ns) as Nanoseconds
-    }
-}
 
 /// How long a machine takes. The defaults were measured between kernels in network namespaces, with programs in Python
 /// (docs/models/hosts.md).
@@ -36,8 +16,8 @@ pub struct ProcessingSettings {
     /// SYN.
     pub receiving: ProcessingTime,
     pub opening: ProcessingTime,
-    /// The factors for both after this time without packets, on a machine of usual speed; in between they grow with it.
-    pub cooling_ns: f64,
+    /// How a time without packets counts, and the factors for both where it counts fully, on a machine of usual speed.
+    pub cooling: Cooling,
     pub cold_receiving: f64,
     pub cold_opening: f64,
     /// The share of packets before which something else has the processor, and for how long.
@@ -52,6 +32,8 @@ pub struct ProcessingSettings {
     pub waking: ProcessingTime,
     pub connected: ProcessingTime,
     pub accepted: ProcessingTime,
+    /// Until a program has seen the end of what it gets and closes; `None` for as long as it takes to read or act.
+    pub closing: Option<ProcessingTime>,
     /// Standard deviation of the logarithm of a factor that all of a machine's times have in a run.
     pub machine_spread: f64,
 }
@@ -66,7 +48,7 @@ impl Default for ProcessingSettings {
         Self {
             receiving: time(3.0, 7.0, 0.8),
             opening: time(14.0, 17.0, 0.5),
-            cooling_ns: 20e6,
+            cooling: Cooling { full_ns: 20e6, exponent: 1.0 },
             cold_receiving: 4.0,
             cold_opening: 2.1,
             interrupted_share: 0.015,
@@ -77,6 +59,7 @@ impl Default for ProcessingSettings {
             waking: time(150.0, 330.0, 0.5),
             connected: time(140.0, 230.0, 0.9),
             accepted: time(420.0, 620.0, 0.5),
+            closing: None,
             machine_spread: 0.35,
         }
     }
@@ -90,6 +73,10 @@ pub(crate) enum News {
     /// Data, or their end, for one that only reads.
     ToRead,
     ToActOn,
+    /// All has been read and the end has come; where that takes no time of its own, for a program that only reads or not.
+    End {
+        only_reads: bool,
+    },
 }
 
 /// Packets between the network and the kernel of a machine that takes time.
@@ -125,7 +112,8 @@ impl Processing {
     /// A packet comes from the network.
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
-        let coldness = self.coldness(now);
+        let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
+        let coldness = self.settings.cooling.share(pause_ns);
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
         let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
         let time_ns = if is_opening {
@@ -137,12 +125,6 @@ impl Processing {
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.arriving.push_back((self.free_to_receive_ns, *packet));
-    }
-
-    /// How much the time since the last packet counts, up to 1.
-    fn coldness(&mut self, now: Nanoseconds) -> f64 {
-        let last_ns = self.last_arrival_ns.replace(now);
-        last_ns.map_or(1.0, |last_ns| ((now - last_ns) as f64 / self.settings.cooling_ns).min(1.0))
     }
 
     /// A packet that the kernel gets by `now`.
@@ -192,6 +174,10 @@ impl Processing {
             News::Connection(Role::Server) => self.settings.accepted,
             News::ToRead => self.settings.reading,
             News::ToActOn => self.settings.waking,
+            News::End { only_reads } => {
+                let otherwise = if only_reads { self.settings.reading } else { self.settings.waking };
+                self.settings.closing.unwrap_or(otherwise)
+            }
         };
         time.draw(self.machine_factor, &mut self.random).max(1)
     }

@@ -1,0 +1,63 @@
+//! Packets through a device: what is not set takes no time, order is kept, pauses count in both directions.
+
+mod probe;
+
+use pepscope_path::{
+    Cooling, Device, DeviceSettings, Direction, Nanoseconds, ProcessingTime, MICROSECOND, MILLISECOND,
+};
+use probe::{Driver, Probe};
+use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
+
+fn device(seed: u64, spread: f64) -> Driver<Device<Probe>> {
+    let up = ProcessingTime { least_ns: 2e3, median_ns: 5e3, spread };
+    let cooling = Cooling { full_ns: 1e6, exponent: 0.5 };
+    Driver::new(Device::new(&DeviceSettings { down: None, up: Some(up), cold: 10.0, cooling }, seed, "device"))
+}
+
+fn delays(driver: &Driver<Device<Probe>>) -> Vec<Nanoseconds> {
+    driver.left.iter().map(|left| left.at_ns - left.probe.sent_ns).collect()
+}
+
+#[test]
+fn a_direction_without_a_time_is_left_alone() {
+    let mut driver = device(1, 0.5);
+    for number in 0..20 {
+        driver.run_until(number * MILLISECOND);
+        driver.send(Direction::Down, Probe { bytes: 100, ..Probe::default() });
+    }
+    driver.run_to_the_end();
+    assert_eq!(delays(&driver), [0; 20]);
+}
+
+#[test]
+fn packets_after_a_pause_take_longer_whichever_way_the_last_one_went() {
+    let mut driver = device(1, 0.0);
+    let at = |number: u64| number * 10 * MILLISECOND;
+    driver.run_until(at(1));
+    driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });
+    driver.run_until(at(2));
+    driver.send(Direction::Down, Probe { bytes: 100, ..Probe::default() });
+    driver.run_until(at(2) + 10 * MICROSECOND);
+    driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });
+    driver.run_to_the_end();
+    // After 10 us of 1 ms the factor is 1 + 9 * sqrt(0.01).
+    assert_eq!(delays(&driver), [50_000, 0, 9_500]);
+}
+
+proptest! {
+    #[test]
+    fn order_and_number_of_packets_stay(seed in 0..1000_u64, gaps in prop::collection::vec(0..20_000_u64, 1..50)) {
+        let mut driver = device(seed, 1.0);
+        let mut now = 0;
+        for gap in &gaps {
+            now += gap;
+            driver.run_until(now);
+            driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });
+        }
+        driver.run_to_the_end();
+        let sent: Vec<_> = driver.left.iter().map(|left| left.probe.sent_ns).collect();
+        prop_assert_eq!(sent.len(), gaps.len());
+        prop_assert!(sent.is_sorted());
+        prop_assert!(delays(&driver).iter().all(|delay| *delay >= 2_000));
+    }
+}
