@@ -26,6 +26,7 @@ SUMMARIES = {
     "doctor": "Check what is installed and allowed, and for which commands it is enough.",
     "emulate": "Run a command behind a scenario's path, between real kernels.",
     "explain": "Explain the evidence of a verdict in prose.",
+    "host-times": "Measure how long a machine takes, for scenarios.",
     "inspect": "List the TCP connections of a capture.",
     "model": "Compute throughput, a split's gain and a proxy's parameters in closed form.",
     "probe": "Make measurements that show splits: a server, a mobile, a plan.",

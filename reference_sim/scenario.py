@@ -70,14 +70,17 @@ class Scenario:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The tables of a TOML file, traces that it names read in. Raises ScenarioError, OSError."""
+    """The tables of a TOML file, traces and times that it names read in. Raises ScenarioError, OSError."""
     document = settings.read_toml(path, ScenarioError)
-    _read_traces(document, Path(path).parent)
+    _read_files(document, Path(path).parent)
     return document
 
 
-def _read_traces(value: Any, directory: Path) -> None:
+def _read_files(value: Any, directory: Path) -> None:
     if isinstance(value, dict):
+        times = value.get("times")
+        if isinstance(times, dict) and isinstance(times.get("file"), str):
+            value["times"] = _times(times, directory)
         if isinstance(value.get("file"), str) and "text" not in value:
             trace = directory / value.pop("file")
             try:
@@ -85,10 +88,16 @@ def _read_traces(value: Any, directory: Path) -> None:
             except UnicodeDecodeError:
                 raise ScenarioError(f"{trace} must be text, with one time or rate in each line") from None
         for inner in value.values():
-            _read_traces(inner, directory)
+            _read_files(inner, directory)
     elif isinstance(value, list):
         for inner in value:
-            _read_traces(inner, directory)
+            _read_files(inner, directory)
+
+
+def _times(times: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """What a file says, and before it what stands beside the file's name."""
+    beside = {name: value for name, value in times.items() if name != "file"}
+    return {**settings.read_toml(directory / times["file"], ScenarioError), **beside}
 
 
 def _dumps(value: Any) -> str:

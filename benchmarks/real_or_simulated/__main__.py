@@ -2,7 +2,9 @@
 
 Each set-up runs between real kernels in network namespaces (root; kept in DIRECTORY/real-SEED and not run again) and in
 virtual time. The area under the ROC curve of a gradient-boosted classifier on set-ups that it has not seen is 0.5 where
-nothing tells the two apart. `--ends` gives further fields of the simulated ends, as TOML.
+nothing tells the two apart. `--ends` gives further fields of the simulated ends, as TOML. With `--learn N` N further
+set-ups run between kernels, by turns with those that are scored; the machine's times are measured in them, and the
+score is given with these times, too.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.real_or_simulated.features import inspected, is_time, of_packets
+from benchmarks.real_or_simulated.learning import learn
 from benchmarks.real_or_simulated.runs import Captures, real_runs, simulated_runs
 from benchmarks.real_or_simulated.score import Score, Table, alone, score
 from benchmarks.real_or_simulated.set_ups import set_ups
@@ -69,27 +72,55 @@ def text(kind: str, result: Score, single: Sequence[tuple[str, float]]) -> str:
 
 
 def main() -> int:
-    """Run, score, print."""
+    """Run, learn, score, print."""
+    options = _options()
+    drawn = set_ups(options.set_ups, options.seed)
+    unscored = set_ups(options.learn, options.learn_seed)
+    real, known = real_runs(
+        [(drawn, options.output / f"real-{options.seed}"), (unscored, options.output / f"real-{options.learn_seed}")],
+        _progress,
+    )
+    ends = tomllib.loads(options.ends)
+    document: dict[str, Any] = {"set_ups": len(drawn), "seed": options.seed, "ends": options.ends}
+    simulated = simulated_runs(drawn, options.output / "simulated", ends)
+    document["scores"] = _scored("usual times", real, simulated)
+    if unscored:
+        learned = learn(unscored, known)
+        document["learned"] = {"set_ups": len(unscored), "seed": options.learn_seed, **learned.document()}
+        simulated = simulated_runs(drawn, options.output / "simulated-learned", ends, learned.scenario)
+        document["scores_learned"] = _scored("measured times", real, simulated)
+    if options.json:
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=Path, required=True, help="directory of captures")
     parser.add_argument("--set-ups", type=int, default=48, help="how many (default 48)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ends", default="", help="of the simulated ends, as in 'host = \"ideal\"'")
+    parser.add_argument("--learn", type=int, default=0, help="measure times in so many further set-ups (default 0)")
+    parser.add_argument("--learn-seed", type=int, help="of these (default 1000 more than --seed)")
     parser.add_argument("--json", type=Path, help="write the scores to this file")
     options = parser.parse_args()
-    drawn = set_ups(options.set_ups, options.seed)
-    real = real_runs(drawn, options.output / f"real-{options.seed}", _progress)
-    simulated = simulated_runs(drawn, options.output / "simulated", tomllib.loads(options.ends))
-    document: dict[str, Any] = {"set_ups": len(drawn), "seed": options.seed, "ends": options.ends}
+    if options.learn_seed is None:
+        options.learn_seed = options.seed + 1000
+    if options.learn_seed == options.seed:
+        parser.error("--learn-seed must be another than --seed: times must not be measured in what is scored")
+    return options
+
+
+def _scored(label: str, real: Sequence[Captures], simulated: Sequence[Captures]) -> dict[str, Any]:
+    """The scores of each kind, printed."""
+    scores = {}
     for kind, step_ns in ((kind, step_ns) for kind in KINDS for step_ns in STEPS_NS):
         rows = table(real, simulated, kind, step_ns)
         result = score(rows)
         name = f"{kind}, times in steps of {step_ns:,} ns"
-        document[name] = result.document()
-        print(text(name, result, alone(rows)))
-    if options.json:
-        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    return 0
+        scores[name] = result.document()
+        print(text(f"{label}: {name}", result, alone(rows)), flush=True)
+    return scores
 
 
 def _progress(done: int, total: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,23 @@ REAL_ENDS = {"host": "linux"}
 Captures = dict[str, Path]
 
 
-def real_runs(set_ups: list[dict[str, Any]], directory: Path, progress: Callable[[int, int], object]) -> list[Captures]:
-    """Run each set-up between kernels, unless its captures are in `directory` already. Needs root."""
-    runs = []
-    for number, set_up in enumerate(set_ups):
-        runs.append(_real_run(set_up, directory / set_up["name"]))
-        progress(number + 1, len(set_ups))
+def real_runs(
+    lists: Sequence[tuple[list[dict[str, Any]], Path]], progress: Callable[[int, int], object]
+) -> list[list[Captures]]:
+    """Run lists of set-ups between kernels, each into its directory, unless its captures are there already. Needs root.
+
+    The lists take turns, so that all of them meet the machine as busy as it is.
+    """
+    turns = sorted(
+        ((number + 0.5) / len(set_ups), which, number)
+        for which, (set_ups, _) in enumerate(lists)
+        for number in range(len(set_ups))
+    )
+    runs: list[list[Captures]] = [[] for _ in lists]
+    for done, (_, which, number) in enumerate(turns):
+        set_ups, directory = lists[which]
+        runs[which].append(_real_run(set_ups[number], directory / set_ups[number]["name"]))
+        progress(done + 1, len(turns))
     return runs
 
 
@@ -41,10 +52,15 @@ def _real_run(set_up: dict[str, Any], directory: Path) -> Captures:
     return captures
 
 
-def simulated_runs(set_ups: list[dict[str, Any]], directory: Path, ends: Mapping[str, Any]) -> list[Captures]:
-    """Simulate each set-up with these further fields for the TCP of both ends."""
+def simulated_runs(
+    set_ups: list[dict[str, Any]],
+    directory: Path,
+    ends: Mapping[str, Any],
+    change: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> list[Captures]:
+    """Simulate each set-up, after a `change`, with these further fields for the TCP of both ends."""
     runs = []
     for set_up in set_ups:
-        run = simulate(scenario(set_up, dict(ends)), directory / set_up["name"])
+        run = simulate(scenario(change(set_up), dict(ends)), directory / set_up["name"])
         runs.append(dict(run.captures))
     return runs

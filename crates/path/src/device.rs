@@ -16,6 +16,9 @@ pub struct DeviceSettings {
     /// In close succession; `None` for no time.
     pub down: Option<ProcessingTime>,
     pub up: Option<ProcessingTime>,
+    /// The share of packets before which something else has the processor, where they take time, and for how long.
+    pub interrupted_share: f64,
+    pub interruption: ProcessingTime,
     /// The factor after a pause, during which nothing passed in either direction.
     pub cold: f64,
     pub cooling: Cooling,
@@ -54,6 +57,9 @@ impl<P: Datagram> Hop<P> for Device<P> {
             Direction::Up => self.settings.up,
         };
         let time_ns = time.map_or(0, |time| {
+            if self.random.chance(self.settings.interrupted_share) {
+                return self.settings.interruption.draw(1.0, &mut self.random);
+            }
             let factor = 1.0 + (self.settings.cold - 1.0) * self.settings.cooling.share(pause_ns);
             time.times(factor).draw(1.0, &mut self.random)
         });

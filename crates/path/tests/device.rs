@@ -8,10 +8,33 @@ use pepscope_path::{
 use probe::{Driver, Probe};
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
+fn settings(spread: f64) -> DeviceSettings {
+    DeviceSettings {
+        down: None,
+        up: Some(ProcessingTime { least_ns: 2e3, median_ns: 5e3, spread }),
+        interrupted_share: 0.0,
+        interruption: ProcessingTime { least_ns: 1e6, median_ns: 1e6, spread: 0.0 },
+        cold: 10.0,
+        cooling: Cooling { full_ns: 1e6, exponent: 0.5 },
+    }
+}
+
 fn device(seed: u64, spread: f64) -> Driver<Device<Probe>> {
-    let up = ProcessingTime { least_ns: 2e3, median_ns: 5e3, spread };
-    let cooling = Cooling { full_ns: 1e6, exponent: 0.5 };
-    Driver::new(Device::new(&DeviceSettings { down: None, up: Some(up), cold: 10.0, cooling }, seed, "device"))
+    Driver::new(Device::new(&settings(spread), seed, "device"))
+}
+
+#[test]
+fn a_share_of_packets_waits_for_something_else() {
+    let settings = DeviceSettings { interrupted_share: 0.1, ..settings(0.5) };
+    let mut driver = Driver::new(Device::new(&settings, 1, "device"));
+    for number in 0..2000 {
+        driver.run_until(number * 10 * MILLISECOND);
+        driver.send(Direction::Up, Probe { bytes: 100, ..Probe::default() });
+    }
+    driver.run_to_the_end();
+    let waited = delays(&driver).iter().filter(|delay| **delay == MILLISECOND).count();
+    // Standard deviation: sqrt(2000 * 0.1 * 0.9) = 13.4; four of them are allowed.
+    assert!(waited.abs_diff(200) < 54, "{waited}");
 }
 
 fn delays(driver: &Driver<Device<Probe>>) -> Vec<Nanoseconds> {

@@ -54,6 +54,7 @@ USES: dict[str, tuple[Use, ...]] = {
         _PAGES,
     ),
     "explain": (Use("explain verdicts", ("base",)),),
+    "host-times": (Use("measure times in captures", _JUDGED),),
     "inspect": (Use("list connections", _JUDGED), _FILTERS, _LIVE, _PAGES, _CSV, _PARQUET),
     "model": (Use("compute", ("base",)),),
     "probe": (

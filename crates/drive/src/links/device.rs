@@ -10,6 +10,7 @@ pub use pepscope_path::DeviceSettings as Settings;
 
 /// After which a packet finds nothing of the last one left.
 const COOLING: Cooling = Cooling { full_ns: 20e6, exponent: 1.0 };
+const INTERRUPTION: ProcessingTime = ProcessingTime { least_ns: 20e3, median_ns: 100e3, spread: 1.2 };
 const NO_TIME: ProcessingTime = ProcessingTime { least_ns: 0.0, median_ns: 0.0, spread: 0.0 };
 
 impl Link for DeviceSettings {
@@ -22,6 +23,8 @@ impl Link for DeviceSettings {
     /// | field | unit, range | default | meaning |
     /// |---|---|---|---|
     /// | `down`, `up` | [`time_of`] | no time | that a packet takes, where packets come in close succession |
+    /// | `interrupted_share` | 0-1 | 0 | of packets before which something else has the processor |
+    /// | `interruption` | [`time_of`] | 20, 100 us, 1.2 | for so long, instead of `down` or `up` |
     /// | `cold` | 1-1000 | 1 | how many times as long it takes after a pause in both directions |
     /// | `cooling_s` | 1e-6-1000 | 0.02 | after such a pause it takes longest |
     /// | `cooling_exponent` | 0.05-5 | 1 | it grows with this power of the pause until then |
@@ -32,6 +35,8 @@ impl Link for DeviceSettings {
         Ok(DeviceSettings {
             down: fields.optional_section("down", |time| time_of(time, NO_TIME))?,
             up: fields.optional_section("up", |time| time_of(time, NO_TIME))?,
+            interrupted_share: fields.number("interrupted_share", 0.0..=1.0, 0.0)?,
+            interruption: fields.section("interruption", |time| time_of(time, INTERRUPTION))?,
             cold: fields.number("cold", 1.0..=1000.0, 1.0)?,
             cooling: read_cooling(fields, COOLING)?,
         })

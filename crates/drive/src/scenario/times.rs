@@ -21,6 +21,7 @@ const FACTORS: RangeInclusive<f64> = 1.0..=1000.0;
 /// | `cooling_s` | 1e-6-1000 | 0.02 | after such a pause without packets the kernel takes longest |
 /// | `cooling_exponent` | 0.05-5 | 1 | it grows with this power of the pause until then |
 /// | `cold_receiving`, `cold_opening` | 1-1000 | 4, 2.1 | by these factors |
+/// | `first_data` | 1-1000 | 1 | `receiving` is so many times as long for the first data of a connection |
 /// | `interrupted_share` | 0-1 | 0.015 | of packets before which something else has the processor |
 /// | `interruption` | [`time_of`] | 20, 100 us, 1.2 | for so long, instead of `receiving` |
 /// | `sending` | [`time_of`] | 2, 3.4 us, 0.75 | from one packet that leaves to the next one |
@@ -42,6 +43,7 @@ pub(super) fn read_times(fields: &mut Fields) -> Read<ProcessingSettings> {
         cooling: read_cooling(fields, usual.cooling)?,
         cold_receiving: cold(fields, "cold_receiving", usual.cold_receiving)?,
         cold_opening: cold(fields, "cold_opening", usual.cold_opening)?,
+        first_data: cold(fields, "first_data", usual.first_data)?,
         interrupted_share: fields.number("interrupted_share", 0.0..=1.0, usual.interrupted_share)?,
         interruption: read_time(fields, "interruption", usual.interruption)?,
         sending: read_time(fields, "sending", usual.sending)?,

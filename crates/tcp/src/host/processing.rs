@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use pepscope_path::{Cooling, Nanoseconds, ProcessingTime, Random, MICROSECOND, NEVER};
 
 use super::Role;
+use crate::flow_table::FlowTable;
 use crate::packet::Packet;
 use crate::segment::{ContentId, Flags, Segment};
 
@@ -20,6 +21,8 @@ pub struct ProcessingSettings {
     pub cooling: Cooling,
     pub cold_receiving: f64,
     pub cold_opening: f64,
+    /// The factor for the first data of a connection, which finds its code and memory cold and a program asleep.
+    pub first_data: f64,
     /// The share of packets before which something else has the processor, and for how long.
     pub interrupted_share: f64,
     pub interruption: ProcessingTime,
@@ -51,6 +54,7 @@ impl Default for ProcessingSettings {
             cooling: Cooling { full_ns: 20e6, exponent: 1.0 },
             cold_receiving: 4.0,
             cold_opening: 2.1,
+            first_data: 1.0,
             interrupted_share: 0.015,
             interruption: time(20.0, 100.0, 1.2),
             sending: time(2.0, 3.4, 0.75),
@@ -86,6 +90,8 @@ pub(crate) struct Processing {
     random: Random,
     machine_factor: f64,
     last_arrival_ns: Option<Nanoseconds>,
+    /// Flows whose first data have arrived.
+    with_data: FlowTable<()>,
     arriving: VecDeque<(Nanoseconds, Packet)>,
     leaving: VecDeque<(Nanoseconds, Packet)>,
     free_to_receive_ns: Nanoseconds,
@@ -99,6 +105,7 @@ impl Processing {
         Self {
             machine_factor: libm::exp(settings.machine_spread * random.normal()),
             last_arrival_ns: None,
+            with_data: FlowTable::default(),
             settings,
             random,
             arriving: VecDeque::new(),
@@ -114,6 +121,7 @@ impl Processing {
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
         let coldness = self.settings.cooling.share(pause_ns);
+        let first = if self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
         let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
         let time_ns = if is_opening {
@@ -121,10 +129,21 @@ impl Processing {
         } else if random.chance(settings.interrupted_share) {
             settings.interruption.draw(factor, random)
         } else {
-            settings.receiving.times(cold(settings.cold_receiving)).draw(factor, random)
+            settings.receiving.times(first * cold(settings.cold_receiving)).draw(factor, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.arriving.push_back((self.free_to_receive_ns, *packet));
+    }
+
+    fn is_first_data(&mut self, packet: &Packet) -> bool {
+        match packet {
+            Packet::Tcp(segment) if segment.payload_bytes > 0 => {
+                let is_first = self.with_data.get(segment.flow).is_none();
+                self.with_data.get_or_make(segment.flow, || ());
+                is_first
+            }
+            _ => false,
+        }
     }
 
     /// A packet that the kernel gets by `now`.

@@ -1,0 +1,136 @@
+"""Robust fits: a log-normal distribution above a least time, how a pause makes it longer, and two of them apart.
+
+All go by quantiles of logarithms, so that a few acts that waited for something else do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+#: Of samples that a fit rests on.
+LEAST_SAMPLES = 12
+#: With fewer the shape of the law of pauses is not fitted.
+LEAST_FOR_COOLING = 200
+_ENOUGH = 25
+_MOST_SPREAD = 2.5
+_LEAST_SPREAD = 0.02
+_FULL_S = np.geomspace(1e-3, 0.3, 26)
+_EXPONENTS = np.arange(0.3, 1.51, 0.1)
+_FACTORS = np.geomspace(1.0, 60.0, 60)
+_ROUNDS = 60
+#: A share of acts below which they are no kind of their own.
+_RARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormal:
+    """A time of an act, in seconds: a least one, and log-normally distributed above it."""
+
+    least_s: float
+    median_s: float
+    #: Standard deviation of the natural logarithm of what is above the least.
+    spread: float
+
+    def above(self, times_s: Floats) -> Floats:
+        """Logarithms of what times have above the least, as shares of the median's; at least -3 times the spread."""
+        typical_s = max(self.median_s - self.least_s, 1e-12)
+        return np.log(np.maximum((times_s - self.least_s) / typical_s, np.exp(-3 * max(self.spread, _LEAST_SPREAD))))
+
+
+@dataclass(frozen=True, slots=True)
+class Cooling:
+    """How many times as long an act takes after a pause (docs/models/hosts.md)."""
+
+    full_s: float
+    exponent: float
+    most: float
+
+    def factors(self, pauses_s: Floats) -> Floats:
+        """After these pauses; a negative one is that of the first packet."""
+        share = np.where(pauses_s < 0, 1.0, np.minimum(np.maximum(pauses_s, 0.0) / self.full_s, 1.0))
+        return np.asarray(1.0 + (self.most - 1.0) * share**self.exponent)
+
+
+def fit_log_normal(times_s: Floats) -> LogNormal:
+    """By quantiles: of a log-normal distribution above a least time x, (q95 - x)(q05 - x) is (q50 - x)^2.
+
+    Where no x below one sample in a hundred makes it so, that sample is the least.
+    """
+    first, low, lower, median, upper, high = np.quantile(times_s, (0.01, 0.05, 0.16, 0.5, 0.84, 0.95))
+    skew = low + high - 2 * median
+    least = (low * high - median**2) / skew if skew > 1e-3 * median else first
+    least = float(min(max(least, 0.0), first))
+    if lower <= least:  # as good as constant
+        return LogNormal(least, float(max(median, least)), 0.0)
+    spread = float(np.log((upper - least) / (lower - least)) / 2)
+    return LogNormal(least, float(median), min(max(spread, _LEAST_SPREAD), _MOST_SPREAD))
+
+
+def fit_cooling(times_s: Floats, pauses_s: Floats) -> Cooling | None:
+    """The law of pauses that medians of times follow; `None` where pauses are too much alike or too few.
+
+    It is found on a grid, by least squares of logarithms; a bin of many samples counts hardly more than one of fifty.
+    """
+    known = pauses_s > 0
+    if np.count_nonzero(known) < LEAST_FOR_COOLING:
+        return None
+    pauses, medians, weights = _bins(times_s[known], pauses_s[known])
+    if len(pauses) < 5 or pauses[-1] < 10 * pauses[0]:
+        return None
+    best, found = np.inf, None
+    for full_s in _FULL_S:
+        for exponent in _EXPONENTS:
+            share = np.minimum(pauses / full_s, 1.0) ** exponent
+            residues = np.log(medians) - np.log1p((_FACTORS[:, None] - 1) * share)
+            residues -= np.average(residues, axis=1, weights=weights)[:, None]
+            errors = np.average(residues**2, axis=1, weights=weights)
+            at = int(np.argmin(errors))
+            if errors[at] < best - 1e-12:
+                best, found = float(errors[at]), Cooling(float(full_s), float(exponent), float(_FACTORS[at]))
+    return found
+
+
+def _bins(times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats, Floats]:
+    """Typical pauses, median times and weights of bins, four a factor of ten of the pause."""
+    number = np.floor(4 * np.log10(pauses_s)).astype(np.int64)
+    kept = [number == one for one in np.unique(number) if np.count_nonzero(number == one) >= LEAST_SAMPLES]
+    return (
+        np.array([np.median(pauses_s[rows]) for rows in kept]),
+        np.array([np.median(times_s[rows]) for rows in kept]),
+        np.array([np.count_nonzero(rows) / (np.count_nonzero(rows) + _ENOUGH) for rows in kept]),
+    )
+
+
+def slower_mode(logs: Floats, quick: tuple[float, float] | None = None) -> npt.NDArray[np.bool_]:
+    """Which of the times with these natural logarithms are of the slower of two kinds of act, by the mixture of two
+    normal distributions that fits best.
+
+    `quick` is what is known of the quicker one, its mean and its standard deviation. None is of the slower one where
+    two do not explain them better than one does (the Bayesian information criterion), or one is rare.
+    """
+    means, sigmas, shares = np.quantile(logs, (0.25, 0.85)), np.full(2, max(np.std(logs) / 2, 0.1)), np.full(2, 0.5)
+    if quick is not None:
+        means[0], sigmas[0] = quick
+    first = 0 if quick is None else 1
+    for _ in range(_ROUNDS):
+        odds = _odds(logs, means, sigmas, shares)
+        members = odds / odds.sum(axis=1, keepdims=True)
+        counts = members.sum(axis=0) + 1e-9
+        shares = counts / len(logs)
+        for mode in range(first, 2):
+            means[mode] = (members[:, mode] * logs).sum() / counts[mode]
+            sigmas[mode] = np.sqrt((members[:, mode] * (logs - means[mode]) ** 2).sum() / counts[mode]) + 0.02
+    odds = _odds(logs, means, sigmas, shares)
+    gained = 2 * (np.log(odds.sum(axis=1)).sum() + len(logs) * (np.log(np.std(logs) + 1e-12) + 0.5))
+    if gained < 3 * np.log(len(logs)) or shares.min() < _RARE or means[1] < means[0]:
+        return np.zeros(len(logs), np.bool_)
+    return np.asarray((odds[:, 1] > odds[:, 0]) & (logs > means[0]))
+
+
+def _odds(logs: Floats, means: Floats, sigmas: Floats, shares: Floats) -> Floats:
+    return np.asarray(shares * np.exp(-0.5 * ((logs[:, None] - means) / sigmas) ** 2) / sigmas + 1e-300)

@@ -1,0 +1,229 @@
+"""What captures say of the times of a machine, as the table `times` of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pepscope.captures.capture import Capture
+from reference_sim.host_times.acts import Act, Acts, End, acts_of
+from reference_sim.host_times.fitting import (
+    LEAST_SAMPLES,
+    Cooling,
+    Floats,
+    LogNormal,
+    fit_cooling,
+    fit_log_normal,
+    slower_mode,
+)
+
+#: What a scenario has where nothing else is said: pauses, and the share of them that openings have.
+_USUAL_COOLING = Cooling(0.02, 1.0, 4.0)
+_USUAL_OPENING_SHARE = 1.1 / 3.0
+#: Acts that took longer than this many standard deviations waited for something else.
+_INTERRUPTED = 3.0
+_USUAL_INTERRUPTED = 0.00135
+_LEAST_FOR_SHARE = 200
+#: Captures that the spread between runs rests on, and acts in each.
+_LEAST_CAPTURES = 4
+_LEAST_ACTS = 30
+#: Variance of a median of normally distributed numbers, times their count, in units of their variance.
+_MEDIAN_VARIANCE = np.pi / 2
+_LEAST_TIME_S = 1e-7
+_MOST_SENDING = 8.0
+_DIGITS = 4
+
+
+@dataclass(slots=True)
+class Measured:
+    """Times of a machine; what is `None` or missing had too few samples, and the scenario's default holds."""
+
+    captures: int = 0
+    times: dict[str, LogNormal] = field(default_factory=dict)
+    cooling: Cooling | None = None
+    cold_opening: float | None = None
+    first_data: float | None = None
+    interrupted_share: float | None = None
+    machine_spread: float | None = None
+    #: What each field rests on: numbers of acts, of captures for `machine_spread`.
+    samples: dict[str, int] = field(default_factory=dict)
+
+    def table(self) -> dict[str, Any]:
+        """The table `times` of a scenario: fields that were measured."""
+        numbers: dict[str, float | None] = {
+            "cooling_s": self.cooling.full_s if self.cooling else None,
+            "cooling_exponent": self.cooling.exponent if self.cooling else None,
+            "cold_receiving": self.cooling.most if self.cooling else None,
+            "cold_opening": self.cold_opening,
+            "first_data": self.first_data,
+            "interrupted_share": self.interrupted_share,
+            "machine_spread": self.machine_spread,
+        }
+        table: dict[str, Any] = {name: _rounded(value) for name, value in numbers.items() if value is not None}
+        for name, time in self.times.items():
+            table[name] = {
+                "least_s": _rounded(time.least_s),
+                "median_s": max(_rounded(time.median_s), _rounded(time.least_s)),
+                "spread": _rounded(time.spread),
+            }
+        return table
+
+    def not_measured(self) -> tuple[str, ...]:
+        """Fields whose samples were too few."""
+        return tuple(name for name in self.samples if name not in self.table())
+
+
+def measure_host_times(captures: Iterable[tuple[Capture, End]]) -> Measured:
+    """The times of one machine, from captures that were made at it, each with the end that it is."""
+    acts = [acts_of(capture, end) for capture, end in captures]
+    measured = Measured(captures=len(acts))
+    kernel = _Kernel(measured, acts)
+    _measure_openings(measured, acts, kernel.cooling)
+    for act in (Act.SENDING, Act.SENDING_IN_BURST):
+        times_s, _ = _pooled(acts, act)
+        _measure(measured, act.value, _of_one_act(times_s))
+    kernel.measure_reading()
+    kernel.measure_first_data(*_pooled(acts, Act.FIRST_ACKNOWLEDGEMENT))
+    opening = measured.times.get("opening")
+    for act in (Act.WAKING, Act.CONNECTED, Act.ACCEPTED, Act.CLOSING):
+        times_s, pauses_s = _pooled(acts, act)
+        before = opening if act is Act.CONNECTED and opening else kernel.receiving
+        _measure(measured, act.value, kernel.program_times(times_s, pauses_s, before))
+    return measured
+
+
+class _Kernel:
+    """How long the kernel takes for packets that arrive, which is a part of what programs take."""
+
+    def __init__(self, measured: Measured, acts: Sequence[Acts]) -> None:
+        self._measured = measured
+        self.cooling = _USUAL_COOLING
+        self.receiving: LogNormal | None = None
+        self._read_s, self._read_pauses_s = np.zeros(0), np.zeros(0)
+        self._pooled: LogNormal | None = None
+        released = [_seconds(one, Act.RELEASE) for one in acts]
+        if sum(len(times_s) for times_s, _ in released) < LEAST_SAMPLES:
+            released = [_seconds(one, Act.ACKNOWLEDGEMENT) for one in acts]
+            self._fit([self._quick(times_s, pauses_s) for times_s, pauses_s in released])
+        else:
+            self._fit(released)
+        self._split(*_pooled(acts, Act.ACKNOWLEDGEMENT))
+
+    def _quick(self, times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats]:
+        if len(times_s) < LEAST_SAMPLES:
+            return times_s[:0], pauses_s[:0]
+        rows = ~slower_mode(np.log(times_s))
+        return times_s[rows], pauses_s[rows]
+
+    def _fit(self, released: Sequence[tuple[Floats, Floats]]) -> None:
+        measured = self._measured
+        times_s = np.concatenate([times_s for times_s, _ in released]) if released else np.zeros(0)
+        pauses_s = np.concatenate([pauses_s for _, pauses_s in released]) if released else np.zeros(0)
+        measured.samples |= dict.fromkeys(("receiving", "cooling_s", "interrupted_share"), len(times_s))
+        measured.samples["machine_spread"] = 0
+        if len(times_s) < LEAST_SAMPLES:
+            return
+        measured.cooling = fit_cooling(times_s, pauses_s)
+        self.cooling = measured.cooling or _USUAL_COOLING
+        warm_s = times_s / self.cooling.factors(pauses_s)
+        first = fit_log_normal(warm_s)
+        is_interrupted = first.above(warm_s) > _INTERRUPTED * max(first.spread, 0.2)
+        self.receiving = self._pooled = measured.times["receiving"] = fit_log_normal(warm_s[~is_interrupted])
+        if len(times_s) >= _LEAST_FOR_SHARE:
+            measured.interrupted_share = max(0.0, float(is_interrupted.mean()) - _USUAL_INTERRUPTED)
+        _measure(measured, "interruption", times_s[is_interrupted])
+        self._measure_runs(released)
+
+    def _measure_runs(self, released: Sequence[tuple[Floats, Floats]]) -> None:
+        """How much captures differ as a whole; what times within one do is what is left of all of them together."""
+        receiving = self.receiving
+        typical, noise = [], []
+        for times_s, pauses_s in released:
+            if receiving is not None and len(times_s) >= _LEAST_ACTS:
+                typical.append(float(np.median(receiving.above(times_s / self.cooling.factors(pauses_s)))))
+                noise.append(_MEDIAN_VARIANCE * receiving.spread**2 / len(times_s))
+        self._measured.samples["machine_spread"] = len(typical)
+        if receiving is None or len(typical) < _LEAST_CAPTURES:
+            return
+        variance = max(0.0, float(np.var(typical, ddof=1)) - float(np.mean(noise)))
+        self._measured.machine_spread = min(float(np.sqrt(variance)), 2.0)
+        within = np.sqrt(max(receiving.spread**2 - variance, (receiving.spread / 3) ** 2))
+        self._measured.times["receiving"] = LogNormal(receiving.least_s, receiving.median_s, float(within))
+
+    def _split(self, times_s: Floats, pauses_s: Floats) -> None:
+        """Acknowledgements that came after the program had read."""
+        if self._pooled is None or len(times_s) < LEAST_SAMPLES:
+            return
+        logs = self._pooled.above(times_s / self.cooling.factors(pauses_s))
+        rows = slower_mode(logs, (0.0, max(self._pooled.spread, 0.1)))
+        self._read_s, self._read_pauses_s = times_s[rows], pauses_s[rows]
+
+    def measure_reading(self) -> None:
+        """Of programs that only read."""
+        _measure(self._measured, "reading", self.program_times(self._read_s, self._read_pauses_s, self.receiving))
+
+    def measure_first_data(self, times_s: Floats, pauses_s: Floats) -> None:
+        """How many times as long the first data of a connection take as later packets."""
+        self._measured.samples["first_data"] = len(times_s)
+        if self.receiving is not None and len(times_s) >= LEAST_SAMPLES:
+            shares = times_s / (self.receiving.median_s * self.cooling.factors(pauses_s))
+            self._measured.first_data = max(1.0, float(np.median(shares)))
+
+    def program_times(self, times_s: Floats, pauses_s: Floats, before: LogNormal | None) -> Floats:
+        """What a program took, without what the kernel takes `before` it."""
+        if before is None:
+            return times_s[:0]
+        factors = self.cooling.factors(pauses_s)
+        return np.maximum(times_s - before.median_s * np.minimum(factors, times_s / before.median_s), _LEAST_TIME_S)
+
+
+def _measure_openings(measured: Measured, acts: Sequence[Acts], cooling: Cooling) -> None:
+    """Of SYNs, most of which come after a pause: where few do not, a pause counts as much as it usually does."""
+    times_s, pauses_s = _pooled(acts, Act.OPENING)
+    measured.samples |= dict.fromkeys(("opening", "cold_opening"), len(times_s))
+    if len(times_s) < LEAST_SAMPLES:
+        return
+    most = 1 + (cooling.most - 1) * _USUAL_OPENING_SHARE
+    share = Cooling(cooling.full_s, cooling.exponent, 2.0).factors(pauses_s) - 1
+    is_warm = share < 0.5
+    if min(np.count_nonzero(is_warm), np.count_nonzero(~is_warm)) >= LEAST_SAMPLES:
+        factors = np.geomspace(1.0, 60.0, 120)
+        errors = [float(np.std(np.log(times_s / (1 + (one - 1) * share)))) for one in factors]
+        most = float(factors[int(np.argmin(errors))])
+    measured.cold_opening = most
+    _measure(measured, "opening", times_s / (1 + (most - 1) * share))
+
+
+def _measure(measured: Measured, name: str, times_s: Floats) -> None:
+    measured.samples[name] = len(times_s)
+    if len(times_s) >= LEAST_SAMPLES:
+        measured.times[name] = fit_log_normal(times_s)
+
+
+def _of_one_act(gaps_s: Floats) -> Floats:
+    """Gaps without those in which the machine waited for something to do: far above the typical one."""
+    kept = gaps_s[gaps_s < 1e-3]
+    for _ in range(5):
+        if len(kept) == 0:
+            break
+        kept = kept[kept <= _MOST_SENDING * np.median(kept)]
+    return kept
+
+
+def _seconds(acts: Acts, act: Act) -> tuple[Floats, Floats]:
+    times_ns, pauses_ns = acts[act].arrays()
+    return times_ns.astype(np.float64) * 1e-9, pauses_ns.astype(np.float64) * 1e-9
+
+
+def _pooled(acts: Sequence[Acts], act: Act) -> tuple[Floats, Floats]:
+    parts = [_seconds(one, act) for one in acts]
+    if not parts:
+        return np.zeros(0), np.zeros(0)
+    return np.concatenate([times_s for times_s, _ in parts]), np.concatenate([pauses_s for _, pauses_s in parts])
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{_DIGITS}g}")
