@@ -22,6 +22,9 @@ _LEAST_SPREAD = 0.02
 _FULL_S = np.geomspace(1e-3, 0.3, 26)
 _EXPONENTS = np.arange(0.3, 1.51, 0.1)
 _FACTORS = np.geomspace(1.0, 60.0, 60)
+#: Prices of a law that makes even the shortest pauses count, and of one that makes pauses count at all: where all of
+#: them are alike, any factor would do.
+_FOR_SHORT, _FOR_ANY = 0.02, 2e-4
 _ROUNDS = 60
 #: A share of acts below which they are no kind of their own.
 _RARE = 0.05
@@ -89,6 +92,7 @@ def fit_cooling(times_s: Floats, pauses_s: Floats) -> Cooling | None:
             residues = np.log(medians) - np.log1p((_FACTORS[:, None] - 1) * share)
             residues -= np.average(residues, axis=1, weights=weights)[:, None]
             errors = np.average(residues**2, axis=1, weights=weights)
+            errors += _FOR_SHORT * np.log1p((_FACTORS - 1) * share[0]) ** 2 + _FOR_ANY * np.log(_FACTORS) ** 2
             at = int(np.argmin(errors))
             if errors[at] < best - 1e-12:
                 best, found = float(errors[at]), Cooling(float(full_s), float(exponent), float(_FACTORS[at]))

@@ -33,6 +33,8 @@ _LEAST_ACTS = 30
 #: Variance of a median of normally distributed numbers, times their count, in units of their variance.
 _MEDIAN_VARIANCE = np.pi / 2
 _LEAST_TIME_S = 1e-7
+#: Packets so many typical times apart do not wait for one another.
+_ALONE = 10.0
 _MOST_SENDING = 8.0
 _DIGITS = 4
 
@@ -104,13 +106,13 @@ class _Kernel:
         self.receiving: LogNormal | None = None
         self._read_s, self._read_pauses_s = np.zeros(0), np.zeros(0)
         self._pooled: LogNormal | None = None
-        released = [_seconds(one, Act.RELEASE) for one in acts]
+        released = [_one_by_one(*_seconds(one, Act.RELEASE)) for one in acts]
+        acknowledged = [_one_by_one(*_seconds(one, Act.ACKNOWLEDGEMENT)) for one in acts]
         if sum(len(times_s) for times_s, _ in released) < LEAST_SAMPLES:
-            released = [_seconds(one, Act.ACKNOWLEDGEMENT) for one in acts]
-            self._fit([self._quick(times_s, pauses_s) for times_s, pauses_s in released])
+            self._fit([self._quick(times_s, pauses_s) for times_s, pauses_s in acknowledged])
         else:
             self._fit(released)
-        self._split(*_pooled(acts, Act.ACKNOWLEDGEMENT))
+        self._split(*_together(acknowledged))
 
     def _quick(self, times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats]:
         if len(times_s) < LEAST_SAMPLES:
@@ -120,8 +122,7 @@ class _Kernel:
 
     def _fit(self, released: Sequence[tuple[Floats, Floats]]) -> None:
         measured = self._measured
-        times_s = np.concatenate([times_s for times_s, _ in released]) if released else np.zeros(0)
-        pauses_s = np.concatenate([pauses_s for _, pauses_s in released]) if released else np.zeros(0)
+        times_s, pauses_s = _together(released)
         measured.samples |= dict.fromkeys(("receiving", "cooling_s", "interrupted_share"), len(times_s))
         measured.samples["machine_spread"] = 0
         if len(times_s) < LEAST_SAMPLES:
@@ -138,7 +139,7 @@ class _Kernel:
         self._measure_runs(released)
 
     def _measure_runs(self, released: Sequence[tuple[Floats, Floats]]) -> None:
-        """How much captures differ as a whole; what times within one do is what is left of all of them together."""
+        """How much captures differ as a whole."""
         receiving = self.receiving
         typical, noise = [], []
         for times_s, pauses_s in released:
@@ -150,8 +151,14 @@ class _Kernel:
             return
         variance = max(0.0, float(np.var(typical, ddof=1)) - float(np.mean(noise)))
         self._measured.machine_spread = min(float(np.sqrt(variance)), 2.0)
-        within = np.sqrt(max(receiving.spread**2 - variance, (receiving.spread / 3) ** 2))
-        self._measured.times["receiving"] = LogNormal(receiving.least_s, receiving.median_s, float(within))
+        self._take_runs_out("receiving")
+
+    def _take_runs_out(self, name: str) -> None:
+        """What acts of one run differ by is what is left of all of them together."""
+        time, runs = self._measured.times.get(name), self._measured.machine_spread
+        if time is not None and runs is not None:
+            within = max(time.spread**2 - runs**2, (time.spread / 3) ** 2) ** 0.5
+            self._measured.times[name] = LogNormal(time.least_s, time.median_s, within)
 
     def _split(self, times_s: Floats, pauses_s: Floats) -> None:
         """Acknowledgements that came after the program had read."""
@@ -160,6 +167,9 @@ class _Kernel:
         logs = self._pooled.above(times_s / self.cooling.factors(pauses_s))
         rows = slower_mode(logs, (0.0, max(self._pooled.spread, 0.1)))
         self._read_s, self._read_pauses_s = times_s[rows], pauses_s[rows]
+        quick_s = (times_s / self.cooling.factors(pauses_s))[~rows & (logs < _INTERRUPTED * self._pooled.spread)]
+        _measure(self._measured, "receiving_data", quick_s)
+        self._take_runs_out("receiving_data")
 
     def measure_reading(self) -> None:
         """Of programs that only read."""
@@ -219,7 +229,18 @@ def _seconds(acts: Acts, act: Act) -> tuple[Floats, Floats]:
 
 
 def _pooled(acts: Sequence[Acts], act: Act) -> tuple[Floats, Floats]:
-    parts = [_seconds(one, act) for one in acts]
+    return _together([_seconds(one, act) for one in acts])
+
+
+def _one_by_one(times_s: Floats, pauses_s: Floats) -> tuple[Floats, Floats]:
+    """Without acts whose packet may have found the one before it still under way."""
+    if len(times_s) == 0:
+        return times_s, pauses_s
+    rows = (pauses_s < 0) | (pauses_s > _ALONE * np.median(times_s))
+    return times_s[rows], pauses_s[rows]
+
+
+def _together(parts: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     if not parts:
         return np.zeros(0), np.zeros(0)
     return np.concatenate([times_s for times_s, _ in parts]), np.concatenate([pauses_s for _, pauses_s in parts])

@@ -17,6 +17,7 @@ const FACTORS: RangeInclusive<f64> = 1.0..=1000.0;
 /// | field | unit, range | default | meaning |
 /// |---|---|---|---|
 /// | `receiving` | [`time_of`] | 3, 7 us, 0.8 | from the arrival of a packet until the kernel has answered it, where packets come in close succession |
+/// | `receiving_data` | [`time_of`] | as `receiving` | the same of data |
 /// | `opening` | [`time_of`] | 14, 17 us, 0.5 | the same of a SYN or SYN-ACK |
 /// | `cooling_s` | 1e-6-1000 | 0.02 | after such a pause without packets the kernel takes longest |
 /// | `cooling_exponent` | 0.05-5 | 1 | it grows with this power of the pause until then |
@@ -39,6 +40,7 @@ pub(super) fn read_times(fields: &mut Fields) -> Read<ProcessingSettings> {
     let cold = |fields: &mut Fields, name, default| fields.number(name, FACTORS, default);
     Ok(ProcessingSettings {
         receiving: read_time(fields, "receiving", usual.receiving)?,
+        receiving_data: fields.optional_section("receiving_data", |time| time_of(time, usual.receiving))?,
         opening: read_time(fields, "opening", usual.opening)?,
         cooling: read_cooling(fields, usual.cooling)?,
         cold_receiving: cold(fields, "cold_receiving", usual.cold_receiving)?,

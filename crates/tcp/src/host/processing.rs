@@ -16,6 +16,8 @@ pub struct ProcessingSettings {
     /// From the arrival of a packet until the kernel has answered it, where packets come in close succession; and of a
     /// SYN.
     pub receiving: ProcessingTime,
+    /// The same of data; `None` for as long as other packets.
+    pub receiving_data: Option<ProcessingTime>,
     pub opening: ProcessingTime,
     /// How a time without packets counts, and the factors for both where it counts fully, on a machine of usual speed.
     pub cooling: Cooling,
@@ -50,6 +52,7 @@ impl Default for ProcessingSettings {
         };
         Self {
             receiving: time(3.0, 7.0, 0.8),
+            receiving_data: None,
             opening: time(14.0, 17.0, 0.5),
             cooling: Cooling { full_ns: 20e6, exponent: 1.0 },
             cold_receiving: 4.0,
@@ -118,10 +121,11 @@ impl Processing {
 
     /// A packet comes from the network.
     pub fn push_arriving(&mut self, now: Nanoseconds, packet: &Packet) {
+        let has_data = matches!(packet, Packet::Tcp(segment) if segment.payload_bytes > 0);
         let is_opening = matches!(packet, Packet::Tcp(segment) if segment.flags.has(Flags::SYN));
         let pause_ns = self.last_arrival_ns.replace(now).map(|last_ns| now - last_ns);
         let coldness = self.settings.cooling.share(pause_ns);
-        let first = if self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
+        let first = if has_data && self.is_first_data(packet) { self.settings.first_data } else { 1.0 };
         let (settings, random, factor) = (&self.settings, &mut self.random, self.machine_factor);
         let cold = |most: f64| 1.0 + (most - 1.0) * coldness * factor;
         let time_ns = if is_opening {
@@ -129,21 +133,18 @@ impl Processing {
         } else if random.chance(settings.interrupted_share) {
             settings.interruption.draw(factor, random)
         } else {
-            settings.receiving.times(first * cold(settings.cold_receiving)).draw(factor, random)
+            let other = if has_data { settings.receiving_data } else { None };
+            other.unwrap_or(settings.receiving).times(first * cold(settings.cold_receiving)).draw(factor, random)
         };
         self.free_to_receive_ns = self.free_to_receive_ns.max(now).saturating_add(time_ns);
         self.arriving.push_back((self.free_to_receive_ns, *packet));
     }
 
     fn is_first_data(&mut self, packet: &Packet) -> bool {
-        match packet {
-            Packet::Tcp(segment) if segment.payload_bytes > 0 => {
-                let is_first = self.with_data.get(segment.flow).is_none();
-                self.with_data.get_or_make(segment.flow, || ());
-                is_first
-            }
-            _ => false,
-        }
+        let Packet::Tcp(segment) = packet else { return false };
+        let is_first = self.with_data.get(segment.flow).is_none();
+        self.with_data.get_or_make(segment.flow, || ());
+        is_first
     }
 
     /// A packet that the kernel gets by `now`.
@@ -209,7 +210,7 @@ fn pop_due(packets: &mut VecDeque<(Nanoseconds, Packet)>, now: Nanoseconds) -> O
 
 #[cfg(test)]
 mod tests {
-    use pepscope_path::{Nanoseconds, Random, MICROSECOND, SECOND};
+    use pepscope_path::{Nanoseconds, ProcessingTime, Random, MICROSECOND, SECOND};
 
     use super::{News, Processing, ProcessingSettings};
     use crate::packet::Packet;
@@ -244,6 +245,43 @@ mod tests {
         assert!(warm.iter().all(|time| *time >= 3 * MICROSECOND));
         assert!((6_000..9_000).contains(&median(warm.clone())), "{}", median(warm));
         assert!((20_000..38_000).contains(&median(cold.clone())), "{}", median(cold));
+    }
+
+    #[test]
+    fn data_and_the_first_of_a_connection_have_times_of_their_own() {
+        let constant = |us: f64| {
+            let ns = us * MICROSECOND as f64;
+            ProcessingTime { least_ns: ns, median_ns: ns, spread: 0.0 }
+        };
+        let settings = ProcessingSettings {
+            receiving: constant(5.0),
+            receiving_data: Some(constant(10.0)),
+            first_data: 3.0,
+            cold_receiving: 1.0,
+            interrupted_share: 0.0,
+            ..ProcessingSettings::default()
+        };
+        let mut processing = Processing::new(settings, Random::new(1, "processing"));
+        let packet = |flow, payload_bytes| Packet::Tcp(Segment { flow, payload_bytes, ..Segment::default() });
+        let mut taken = |now, packet: Packet| {
+            processing.push_arriving(now, &packet);
+            (processing.arriving.back().expect("a packet").0 - now) / MICROSECOND
+        };
+        let packets = [packet(0, 0), packet(0, 100), packet(0, 100), packet(1, 100), packet(0, 0)];
+        let times: Vec<_> = (1..).zip(packets).map(|(second, packet)| taken(second * SECOND, packet)).collect();
+        assert_eq!(times, [5, 30, 10, 30, 5]);
+    }
+
+    #[test]
+    fn the_end_takes_as_long_as_reading_or_acting_unless_it_is_said() {
+        let median_of = |settings: ProcessingSettings, only_reads| {
+            let of = |seed| Processing::new(settings, Random::new(seed, "end")).waking_time(News::End { only_reads });
+            median((0..200).map(of).collect())
+        };
+        let usual = ProcessingSettings::default();
+        assert!(2 * median_of(usual, true) < median_of(usual, false));
+        let said = ProcessingSettings { closing: Some(usual.connected), ..usual };
+        assert_eq!(median_of(said, true), median_of(said, false));
     }
 
     #[test]
